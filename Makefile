@@ -1,0 +1,48 @@
+# Two commands for a newcomer: `make run` shows Fusewire at work, `make test` proves it.
+# Everything they need is put into .venv; nothing else on the machine is touched.
+
+VENV := .venv
+BIN  := $(VENV)/bin
+
+.PHONY: run test lint types bench clean
+.DEFAULT_GOAL := run
+
+run: $(VENV)/ready
+	@$(BIN)/fusewire demo
+
+# Last, so that the output ends with the number of tests.
+test: lint types
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/ready-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/ready-dev
+	$(BIN)/mypy
+
+bench: $(VENV)/ready-bench
+	$(BIN)/python bench/run.py
+
+# The first Python on this machine that is new enough makes the environment.
+$(VENV)/bin/python:
+	@for p in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11 /usr/bin/python3; do \
+	  if command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    exec $$p -m venv $(VENV); \
+	  fi; \
+	done; echo "make: Python 3.11 or newer is needed, and none was found; name one with PYTHON=..." >&2; exit 1
+
+$(VENV)/ready: $(VENV)/bin/python pyproject.toml
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/ready-dev: $(VENV)/ready
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+$(VENV)/ready-bench: $(VENV)/ready
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,37 @@
+"""Fusewire: circuit breakers for autonomous coding agents.
+
+The public names are imported when they are first used, because the hook process pays for every module.
+"""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Blocked",
+    "Breaker",
+    "ConfigError",
+    "Decision",
+    "FusewireError",
+    "InvalidTransition",
+    "NotFound",
+    "StoreError",
+    "testing",
+]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fusewire.breaker import Breaker
+    from fusewire.errors import Blocked, ConfigError, FusewireError, InvalidTransition, NotFound, StoreError
+    from fusewire.events import Decision
+    from fusewire.trial import testing
+
+_HOME = {"Breaker": "breaker", "Decision": "events", "testing": "trial"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'fusewire' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"fusewire.{_HOME.get(name, 'errors')}"), name)

@@ -1,0 +1,43 @@
+"""Coding agents: one file each, which reads that agent's words and answers in them. Deciding is done elsewhere."""
+
+from __future__ import annotations
+
+from fusewire.errors import FusewireError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Protocol
+
+    from fusewire.events import Event
+
+    class Agent(Protocol):
+        """What a module of this package gives. Answers are (stdout, stderr, exit code)."""
+
+        def started_in(self, payload: Any, environment: Mapping[str, str]) -> str | None:
+            """The folder of the project; where the agent has moved to since does not change its rules."""
+
+        def parse(self, payload: Any, root: str) -> Event | None:
+            """The event behind a hook's input; None if it asks for no decision; BadPayload if it makes no sense."""
+
+        def allow(self) -> tuple[str, str, int]: ...
+
+        def tell(self, text: str) -> tuple[str, str, int]:
+            """Let the call pass and tell the agent something."""
+
+        def deny(self, text: str) -> tuple[str, str, int]: ...
+
+
+class BadPayload(FusewireError):
+    """A hook's input that is not what its agent sends."""
+
+
+AGENTS = ("claude",)
+
+
+def agent_named(name: str) -> Agent:
+    if name == "claude":
+        from fusewire.agents import claude
+
+        return claude
+    raise FusewireError(f"no agent named {name!r}; allowed: {', '.join(AGENTS)}")

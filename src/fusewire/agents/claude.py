@@ -1,0 +1,92 @@
+"""Claude Code: what its hooks send, and how they want to be answered (measured on 2.1.325).
+
+A denial is exit code 2 with the reason on stderr, and the same in JSON: exit 1, bad JSON or a time-out would let
+the tool run. A call that passes gets no `permissionDecision`, because "allow" would skip the user's own permissions.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fusewire.agents import BadPayload
+from fusewire.events import Event
+from fusewire.quickjson import dumps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+_PATH_FIELDS = ("file_path", "notebook_path", "path")
+
+
+def started_in(payload: Any, environment: Mapping[str, str]) -> str | None:
+    folder = environment.get("CLAUDE_PROJECT_DIR")
+    return folder or (_optional(payload, "cwd") if isinstance(payload, dict) else None)
+
+
+def parse(payload: Any, root: str) -> Event | None:
+    if not isinstance(payload, dict):
+        raise BadPayload("a JSON object is expected")
+    if _text(payload, "hook_event_name") != "PreToolUse":
+        return None
+    tool_input = payload.get("tool_input")
+    if not isinstance(tool_input, dict):
+        raise BadPayload("tool_input must be an object")
+    command = tool_input.get("command")
+    paths: list[str] = []
+    for field in _PATH_FIELDS:
+        value = tool_input.get(field)
+        if isinstance(value, str) and value:
+            paths += _in_project(value, payload.get("cwd"), root)
+    return Event(
+        "before_tool",
+        tool=_text(payload, "tool_name"),
+        command=command if isinstance(command, str) else None,
+        paths=tuple(paths),
+        session=_optional(payload, "session_id"),
+        call=_optional(payload, "tool_use_id"),
+        agent="claude",
+        subagent=_optional(payload, "agent_id"),
+    )
+
+
+def allow() -> tuple[str, str, int]:
+    return "", "", 0
+
+
+def tell(text: str) -> tuple[str, str, int]:
+    context = {"hookEventName": "PreToolUse", "additionalContext": text}
+    return dumps({"hookSpecificOutput": context, "systemMessage": text}), "", 0
+
+
+def deny(text: str) -> tuple[str, str, int]:
+    denial = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": text}
+    return dumps({"hookSpecificOutput": denial}), text, 2
+
+
+def _text(payload: dict[str, Any], field: str) -> str:
+    value = payload.get(field)
+    if not isinstance(value, str) or not value:
+        raise BadPayload(f"{field} must be a text")
+    return value
+
+
+def _optional(payload: dict[str, Any], field: str) -> str | None:
+    value = payload.get(field)
+    return value if isinstance(value, str) else None
+
+
+def _in_project(path: str, cwd: Any, root: str) -> list[str]:
+    """The path as the project names it, as written and with its links resolved: neither may be a way round."""
+    path = os.path.join(cwd if isinstance(cwd, str) else root, os.path.expanduser(path))
+    real_root = os.path.realpath(root)
+    names = []
+    for candidate, base in (
+        (os.path.normpath(path), os.path.normpath(root)),
+        (os.path.realpath(path), real_root),
+    ):
+        name = os.path.relpath(candidate, base) if candidate.startswith(base + os.sep) else candidate
+        if name not in names:
+            names.append(name)
+    return names

@@ -1,0 +1,221 @@
+"""The public face: a `Breaker` on a project or a store.
+
+breaker = Breaker.open()                      # the project around the current folder
+with breaker.guard("git-safety-force-push", action="git push --force"):
+    ...                                       # not reached while the circuit is open: Blocked is raised
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from fusewire.engine import Engine
+from fusewire.errors import Blocked
+from fusewire.events import Signal
+from fusewire.rules import STATE_FOLDER, Rules, find_project, load_rules
+from fusewire.stores import open_store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from fusewire.events import Decision, Event
+    from fusewire.reports.status import Status
+    from fusewire.stores import Rebuilt, Store
+    from fusewire.stores.rows import AuditRow, LogRow
+
+#: Set by `fusewire.testing()`: what to open instead of the real thing, in the users' own tests.
+_stand_in: Callable[[], Breaker] | None = None
+
+
+class Breaker:
+    """Asks circuits, tells them what happened, and shows them. Safe to share between threads."""
+
+    def __init__(self, store: Store, rules: Rules, clock: Callable[[], float], root: str | None = None) -> None:
+        self.store = store
+        self.rules = rules
+        self.root = root
+        self.engine = Engine(store, rules, clock)
+
+    @classmethod
+    def open(
+        cls,
+        url: str | None = None,
+        *,
+        project: str | os.PathLike[str] | None = None,
+        clock: Callable[[], float] = time.time,
+        patience: float = 2.0,
+    ) -> Breaker:
+        """A breaker on a project's own store, or on the store of a URL (`sqlite:PATH`, `memory:`).
+
+        Without a project to look in (a URL and no `project`), every bare id is a constraint with the default policy.
+        `patience` is how many seconds each of the three attempts waits for a locked database.
+        """
+        if _stand_in is not None:
+            return _stand_in()
+        if url is not None and project is None:
+            return cls(open_store(url, patience=patience), default_rules(), clock)
+        root = os.path.abspath(project) if project is not None else find_project(os.getcwd())
+        rules = load_rules(root)
+        url = url or f"sqlite:{os.path.join(root, STATE_FOLDER, 'state.db')}"
+        store = open_store(url, backup=_MirrorBackup(root, rules, clock), patience=patience)
+        return cls(store, rules, clock, root)
+
+    # -- asking and telling -------------------------------------------------------------------------
+
+    def check(self, circuit: str, *, session: str | None = None, lease: str | None = None) -> Decision:
+        """May an action go on? After a cooldown the first to ask gets the one probe."""
+        return self._send(Signal("ask", circuit, "action", session=session, lease=lease))
+
+    def record(
+        self,
+        circuit: str,
+        action: str = "",
+        *,
+        session: str | None = None,
+        lease: str | None = None,
+        signal: str | None = None,
+    ) -> Decision:
+        """A violation, a failure: something bad happened. `signal` names it where a circuit knows several."""
+        name = signal or self.rules.policy(circuit).meters[0].on
+        return self._send(Signal("bad", circuit, name, text=action, session=session, lease=lease))
+
+    def record_success(
+        self, circuit: str, *, session: str | None = None, lease: str | None = None, signal: str = "success"
+    ) -> Decision:
+        """An action that was asked for went well; settles a probe."""
+        return self._send(Signal("good", circuit, signal, session=session, lease=lease))
+
+    def guard(self, circuit: str, *, action: str = "", session: str | None = None) -> Guarded:
+        """A context manager that asks before and settles after; an exception inside counts as bad."""
+        return Guarded(self, circuit, action, session)
+
+    def enforce(self, violated: list[str], event: Event) -> list[Decision]:
+        """The enforcer's flow for an action that violates these constraints: check, record, trip."""
+        decisions = self.engine.enforce(violated, event.described(), event.session, event.call)
+        self._mirror()
+        return decisions
+
+    # -- acts of a person ---------------------------------------------------------------------------
+
+    def reset(self, circuit: str, reason: str = "", *, actor: str = "person") -> Decision:
+        """End an open circuit as its policy allows; InvalidTransition if it is not open."""
+        return self._send(Signal("reset", circuit, "reset", text=reason), actor)
+
+    def override(self, circuit: str, reason: str, seconds: float, *, actor: str = "person") -> Decision:
+        """Let actions pass an open circuit for a while without closing it; 0 seconds ends that."""
+        return self._send(Signal("override", circuit, "override", text=reason, value=seconds), actor)
+
+    # -- looking ------------------------------------------------------------------------------------
+
+    def status(self, circuit: str) -> Status:
+        """One circuit as it is now."""
+        from fusewire.reports.status import status_of
+
+        policy, state = self.engine.view(circuit)
+        return status_of(circuit, policy, state, self.engine.clock())
+
+    def statuses(self) -> list[Status]:
+        """Every active constraint and every other circuit that has a state."""
+        names = {row.id for row in self.store.circuits()}
+        names |= {name for name, constraint in self.rules.constraints.items() if not constraint.retired}
+        return [self.status(name) for name in sorted(names) if self._is_known(name)]
+
+    def history(self, circuit: str, *, days: float = 30) -> list[LogRow]:
+        """What reached the circuit in the last days, oldest first."""
+        self.rules.policy(circuit)
+        return self.store.log_of(circuit, self.engine.clock() - days * 86400)
+
+    def audit(self, circuit: str | None = None, *, days: float = 30) -> list[AuditRow]:
+        """The moves of a circuit (or of all) and the acts of people, oldest first."""
+        return self.store.audit_of(circuit, self.engine.clock() - days * 86400)
+
+    # -- the rest -----------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        self.store.close()
+
+    def __enter__(self) -> Breaker:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _is_known(self, circuit: str) -> bool:
+        from fusewire.errors import NotFound
+
+        try:
+            self.rules.policy(circuit)
+        except NotFound:
+            return False
+        return True
+
+    def _send(self, signal: Signal, actor: str = "") -> Decision:
+        (decision,) = self.engine.apply([signal], actor)
+        self._mirror()
+        return decision
+
+    def _mirror(self) -> None:
+        """After the commit: the constraints' state file follows the database."""
+        if self.root is None or not any("/" not in circuit for circuit in self.engine.written):
+            return
+        from fusewire.constraints.statefile import write_mirror
+
+        try:
+            warning = write_mirror(self.root, self.engine)
+        except OSError as error:
+            warning = f"the constraints' state file could not be written: {error}"
+        if warning is not None and warning not in self.store.notices():
+            with self.store.transact() as transaction:
+                transaction.notice(warning, self.engine.clock())
+
+
+class Guarded:
+    """One guarded action: asked for on entry, settled on exit."""
+
+    def __init__(self, breaker: Breaker, circuit: str, action: str, session: str | None) -> None:
+        self._breaker, self._circuit, self._action, self._session = breaker, circuit, action, session
+
+    def __enter__(self) -> Decision:
+        self._decision = self._breaker.check(self._circuit, session=self._session)
+        if not self._decision.allowed:
+            raise Blocked(self._decision)
+        return self._decision
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        breaker, lease = self._breaker, self._decision.lease
+        if kind is None:
+            breaker.record_success(self._circuit, session=self._session, lease=lease)
+        elif issubclass(kind, Exception):
+            action = self._action or f"{kind.__name__}: {error}"
+            breaker.record(self._circuit, action, session=self._session, lease=lease)
+        elif lease is not None:  # interrupted: neither good nor bad, but the probe is free again
+            breaker._send(Signal("release", self._circuit, "release", lease=lease))
+
+
+def default_rules() -> Rules:
+    """The policies as shipped, for a breaker that belongs to no project."""
+    from fusewire.policies.rulebook import read_rulebook
+
+    return read_rulebook(None).rules(any_constraint=True)
+
+
+class _MirrorBackup:
+    """The constraints' state file as the backup of a project's store; read only when it is needed."""
+
+    def __init__(self, root: str, rules: Rules, clock: Callable[[], float]) -> None:
+        self.root, self.rules, self.clock = root, rules, clock
+
+    def available(self) -> bool:
+        return os.path.exists(os.path.join(self.root, "docs", "constraints", ".circuit-state.json"))
+
+    def read(self) -> tuple[list[Rebuilt], str, list[str]]:
+        from fusewire.constraints.statefile import rebuild
+
+        return rebuild(self.root, self.rules, self.clock())

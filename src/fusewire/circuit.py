@@ -1,0 +1,663 @@
+"""The circuit: one small state machine that serves every breaker. Policy is data, time is an argument.
+
+Theory of operation
+===================
+
+Rule 1: there are four phases.
+
+    closed   work goes on, meters count
+    watch    work goes on, but a warning level has been reached (people read HALF_OPEN)
+    open     work is refused
+    probe    the cooldown is over; exactly one trial may run (people read HALF_OPEN)
+
+Rule 2: what moves a circuit is a *cause*, and `PHASES` below lists every cause that each phase knows. A
+pair that is not in the table is an error (`InvalidTransition`), and nothing has changed.
+
+    closed --warned--> watch --recovered--> closed
+    closed, watch --tripped--> open
+    open --cooled--> probe            the cooldown has passed (nobody has to be running for that)
+    open --reset--> closed            a person acts, where the policy says that this closes
+    open --retried--> probe           a person acts, where the policy says that one probe decides
+    probe --succeeded, quiet--> closed
+    probe --failed--> open            the cooldown starts anew, by the policy's schedule
+
+Rule 3: time moves circuits only in `advance`, which both `step` and `view` call first. So a reader sees
+"ready to probe" at the right second although nobody wrote anything, and the next step writes it down.
+
+Rule 4: a probe is one, and it is leased. The first question after the cooldown takes the lease; others are
+refused until it is settled by its holder or runs out. A result whose lease is no longer the current one is
+counted, but moves nothing: it speaks of a trial that has been given up.
+
+Rule 5: trip conditions are tested when their own meter has just counted, in every phase. Trip goes before
+warn. A circuit that kept its counts after a probe therefore does not trip by itself, but does at the next
+bad signal.
+
+Rule 6: what happens while the circuit is open is counted, but it does not prolong the cooldown.
+
+Rule 7: `step` never changes its arguments. It returns a new state, or the very same object when nothing
+changed, so that the caller need not write.
+
+Rule 8: a clock that was set back never opens anything early: a cooldown ends at a moment, not after ticks.
+"""
+
+from __future__ import annotations
+
+from fusewire import meters
+from fusewire.durations import number, show_duration
+from fusewire.errors import InvalidTransition
+from fusewire.events import PUBLIC_STATE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fusewire.events import Signal, Verdict
+
+PHASES: dict[tuple[str, str], str] = {
+    ("closed", "warned"): "watch",
+    ("closed", "tripped"): "open",
+    ("watch", "tripped"): "open",
+    ("watch", "recovered"): "closed",
+    ("open", "cooled"): "probe",
+    ("open", "reset"): "closed",
+    ("open", "retried"): "probe",
+    ("probe", "succeeded"): "closed",
+    ("probe", "quiet"): "closed",
+    ("probe", "failed"): "open",
+}
+
+#: How long a text is kept in a state or a log row: evidence, not an archive.
+TEXT_LIMIT = 300
+
+
+class Policy:
+    """Everything that makes one breaker differ from another. Compiled from TOML, see `policies`."""
+
+    __slots__ = (
+        "alert_from",
+        "cooldown",
+        "dedup",
+        "id",
+        "keeps",
+        "kind",
+        "lease",
+        "meters",
+        "name",
+        "next",
+        "quiet",
+        "reset",
+        "schedule",
+        "settles",
+        "vigil",
+    )
+
+    def __init__(
+        self,
+        id: str,
+        name: str,
+        kind: str,
+        meters: tuple[meters.Meter, ...],
+        *,
+        schedule: str = "none",
+        cooldown: tuple[float, ...] = (),
+        lease: float = 600,
+        quiet: float | None = None,
+        settles: str = "holder",
+        dedup: float = 0,
+        reset: str = "close",
+        keeps: bool = False,
+        alert_from: int = 0,
+        vigil: int = 0,
+        next: tuple[str, ...] = (),
+    ) -> None:
+        #: template of the circuit ids that this policy serves: `tool/tool_failure/{tool}`
+        self.id = id
+        #: the rule id that people read: `tool.tool_failure`
+        self.name = name
+        self.kind = kind
+        self.meters = meters
+        #: `none`, `fixed`, `doubling` or `ladder`, by the number of trips in a row
+        self.schedule = schedule
+        self.cooldown = cooldown
+        #: after how many seconds a prober that has not come back loses its probe
+        self.lease = lease
+        #: a probe phase of this length without a bad signal counts as success
+        self.quiet = quiet
+        #: who may end a probe well: its `holder`, or `anyone` with a good signal
+        self.settles = settles
+        self.dedup = dedup
+        #: what a person's reset does: `close`, `probe` (ends the cooldown early) or `refuse`
+        self.reset = reset
+        #: whether counts outlive a successful probe
+        self.keeps = keeps
+        #: from this trip in a row on a person is alerted
+        self.alert_from = alert_from
+        #: for so many good signals after a recovery any bad one trips at once
+        self.vigil = vigil
+        self.next = next
+
+    def to_data(self) -> tuple[Any, ...]:
+        """A structure that `marshal` takes, so that the hook need not parse any policy."""
+        return tuple(
+            tuple(meter.to_data() for meter in self.meters) if name == "meters" else getattr(self, name)
+            for name in Policy.__slots__
+        )
+
+    @classmethod
+    def from_data(cls, data: tuple[Any, ...]) -> Policy:
+        policy = cls.__new__(cls)
+        for name, value in zip(Policy.__slots__, data, strict=True):
+            setattr(policy, name, tuple(map(meters.Meter.from_data, value)) if name == "meters" else value)
+        return policy
+
+
+class State:
+    """All that a circuit remembers: bounded, whatever its history."""
+
+    __slots__ = (
+        "evidence",
+        "in_a_row",
+        "last_counted",
+        "last_reset",
+        "last_trip",
+        "lease",
+        "lease_until",
+        "meters",
+        "opened_at",
+        "override_reason",
+        "override_until",
+        "phase",
+        "probe_at",
+        "probes",
+        "reason",
+        "since",
+        "total",
+        "trips",
+        "until",
+        "vigil",
+    )
+
+    phase: str
+    since: float
+    meters: dict[str, list[Any]]
+    opened_at: float | None
+    until: float | None
+    probe_at: float | None
+    probes: int
+    lease: str | None
+    lease_until: float | None
+    in_a_row: int
+    trips: int
+    total: int
+    last_counted: float | None
+    last_trip: float | None
+    last_reset: float | None
+    override_until: float | None
+    override_reason: str
+    reason: str
+    evidence: str
+    vigil: int
+
+    def copy(self) -> State:
+        twin = State.__new__(State)
+        for name in State.__slots__:
+            setattr(twin, name, getattr(self, name))
+        return twin
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, State) and self.to_data() == other.to_data()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"State({self.to_data()!r})"
+
+    def to_data(self) -> dict[str, Any]:
+        """JSON-able; what has its initial value is left out."""
+        data = {}
+        for name, initial in _INITIAL.items():
+            value = getattr(self, name)
+            if value != initial:
+                data[name] = value
+        data["since"] = self.since
+        return data
+
+    @classmethod
+    def from_data(cls, data: object) -> State:
+        """The state behind stored data; ValueError if it is not one (it is then corrupt, not closed)."""
+        if not isinstance(data, dict) or not isinstance(data.get("since"), (int, float)):
+            raise ValueError("not a circuit's state")
+        state = fresh(data["since"])
+        for name, value in data.items():
+            if name == "since":
+                continue
+            if name not in _INITIAL or not isinstance(value, _TYPES[name]):
+                raise ValueError(f"not a circuit's state: {name} = {value!r}")
+            setattr(state, name, value)
+        if state.phase not in PUBLIC_STATE or (state.phase == "open" and state.opened_at is None):
+            raise ValueError(f"not a circuit's state: phase = {state.phase!r}")
+        if not all(isinstance(memory, list) for memory in state.meters.values()):
+            raise ValueError("not a circuit's state: meters")
+        return state
+
+
+_INITIAL: dict[str, Any] = {
+    "phase": "closed",
+    "meters": {},
+    "opened_at": None,
+    "until": None,
+    "probe_at": None,
+    "probes": 0,
+    "lease": None,
+    "lease_until": None,
+    "in_a_row": 0,
+    "trips": 0,
+    "total": 0,
+    "last_counted": None,
+    "last_trip": None,
+    "last_reset": None,
+    "override_until": None,
+    "override_reason": "",
+    "reason": "",
+    "evidence": "",
+    "vigil": 0,
+}
+
+_TYPES: dict[str, Any] = {
+    name: (int, float) if initial is None else type(initial) for name, initial in _INITIAL.items()
+} | {"lease": str}
+
+
+def fresh(now: float) -> State:
+    """A circuit that nothing has happened to."""
+    state = State.__new__(State)
+    state.since = now
+    for name, initial in _INITIAL.items():
+        setattr(state, name, initial)
+    state.meters = {}
+    return state
+
+
+class Transition:
+    """One move from phase to phase, for the audit trail."""
+
+    __slots__ = ("at", "cause", "reason", "source", "target")
+
+    def __init__(self, at: float, source: str, target: str, cause: str, reason: str) -> None:
+        self.at, self.source, self.target, self.cause, self.reason = at, source, target, cause, reason
+
+    def __repr__(self) -> str:
+        return f"Transition({self.source} -> {self.target}, {self.cause}: {self.reason})"
+
+
+class Outcome:
+    """What one step found, before it is put into words for anybody."""
+
+    __slots__ = (
+        "alert",
+        "counted",
+        "duplicate",
+        "late",
+        "lease",
+        "limit",
+        "meter",
+        "reason",
+        "retry_at",
+        "transitions",
+        "tripped",
+        "verdict",
+    )
+
+    def __init__(self) -> None:
+        self.verdict: Verdict = "allow"
+        self.reason = ""
+        self.retry_at: float | None = None
+        self.lease: str | None = None
+        #: the signal moved a meter
+        self.counted = False
+        #: it fell into the deduplication window of the last counted one
+        self.duplicate = False
+        #: it came from a probe that is over
+        self.late = False
+        #: this very step opened the circuit
+        self.tripped = False
+        #: often enough in a row that a person should be told
+        self.alert = False
+        #: the meter that decided, and its limit
+        self.meter: str | None = None
+        self.limit: float | None = None
+        self.transitions: list[Transition] = []
+
+
+def step(policy: Policy, state: State | None, signal: Signal, now: float) -> tuple[State, Outcome]:
+    """The circuit after one signal, and what that means for whoever sent it."""
+    outcome = Outcome()
+    before = state if state is not None else fresh(now)
+    current = advance(policy, before, now, outcome)
+    handle = _HANDLERS.get(signal.kind)
+    if handle is None:
+        raise InvalidTransition(f"a circuit does not take the signal {signal.kind!r}")
+    return handle(policy, current, signal, now, outcome), outcome
+
+
+def advance(policy: Policy, state: State, now: float, outcome: Outcome) -> State:
+    """What the passing of time alone has done to the circuit; the same object if nothing."""
+    if state.phase == "open" and state.until is not None and now >= state.until:
+        state = _move(state, "cooled", state.until, "cooldown over", outcome)
+        state.probe_at = state.until
+        state.lease = state.lease_until = None
+    if state.phase == "probe" and policy.quiet is not None and state.probe_at is not None:
+        quiet_until = state.probe_at + policy.quiet
+        if now >= quiet_until:
+            reason = f"no bad signal for {show_duration(policy.quiet)}"
+            state = _close(policy, state, "quiet", quiet_until, reason, outcome)
+    return state
+
+
+def view(policy: Policy, state: State | None, now: float) -> State:
+    """The circuit as it is at this moment, for readers; writes nothing."""
+    return advance(policy, state if state is not None else fresh(now), now, Outcome())
+
+
+def nearest(policy: Policy, state: State, now: float, turn: int | None = None) -> tuple[meters.Meter, float] | None:
+    """The meter that is closest to its limit, and its level."""
+    best: tuple[float, meters.Meter, float] | None = None
+    for meter in policy.meters:
+        height = meters.level(meter, state.meters.get(meter.name, []), now, turn)
+        closeness = -height if meter.trip_by == "below" else height / meter.trip if meter.trip else height
+        if best is None or closeness > best[0]:
+            best = (closeness, meter, height)
+    return best and (best[1], best[2])
+
+
+# -- one handler a signal kind --------------------------------------------------------------------------
+
+
+def _ask(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
+    if state.phase in ("open", "probe") and overridden(state, now):
+        outcome.verdict, outcome.reason = "warn", f"overridden ({state.override_reason}): {state.reason}"
+        return state
+    if state.phase == "open":
+        outcome.verdict, outcome.reason, outcome.retry_at = "block", state.reason, state.until
+        return state
+    if state.phase == "probe":
+        return _ask_for_probe(policy, state, signal, now, outcome)
+    for meter in policy.meters:
+        if not meter.asked(signal.name):
+            continue
+        memory = state.meters.get(meter.name, [])
+        if meters.reached(meter, memory, now, signal.turn):
+            _blame(outcome, meter, memory, now, signal)
+            if meter.limits:
+                outcome.verdict = "block"
+                outcome.retry_at = meters.free_at(meter, memory, now)
+                return state
+            opened = _open(policy, state, "tripped", outcome.reason, signal, now, outcome)
+            outcome.verdict, outcome.retry_at = "block", opened.until
+            return opened
+        if meters.warned(meter, memory, now, signal.turn):
+            outcome.verdict = "warn"
+            _blame(outcome, meter, memory, now, signal)
+    listening = _listening(policy, signal)
+    if listening:
+        state = _count(state, listening, signal, now, outcome)
+    if state.phase == "watch":
+        outcome.verdict, outcome.reason = "warn", outcome.reason or state.reason
+    return state
+
+
+def _ask_for_probe(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
+    taken = state.lease is not None and state.lease_until is not None and now < state.lease_until
+    if taken and signal.lease != state.lease:
+        outcome.verdict, outcome.retry_at = "block", state.lease_until
+        outcome.reason = f"a probe is under way ({state.reason})"
+        return state
+    if not taken:
+        state = state.copy()
+        state.probes += 1
+        state.lease = signal.lease or f"probe-{state.probes}"
+        state.lease_until = now + policy.lease
+    outcome.lease = state.lease
+    outcome.verdict, outcome.reason = "warn", f"this is the one probe after: {state.reason}"
+    return state
+
+
+def overridden(state: State, now: float) -> bool:
+    """Whether a person's emergency override lets actions pass; it closes nothing."""
+    return state.override_until is not None and now < state.override_until
+
+
+def _bad(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
+    probing = state.phase == "probe"
+    # A violation during a probe always counts: it is the probe's answer, not a hasty retry.
+    # Absolute, because a clock may be set back a little between two of them.
+    if not probing and state.last_counted is not None and abs(now - state.last_counted) < policy.dedup:
+        outcome.duplicate = True
+        return state
+    listening = _listening(policy, signal)
+    state = _count(state, listening, signal, now, outcome)
+    if state.phase == "open" or overridden(state, now):
+        return state
+    if probing:
+        if signal.lease is not None and signal.lease != state.lease:
+            outcome.late = True
+            return state
+        if listening:
+            first = listening[0]
+            _blame(outcome, first, state.meters.get(first.name, []), now, signal)
+        reason = f"the probe failed: {outcome.reason or signal.name}"
+        return _open(policy, state, "failed", reason, signal, now, outcome)
+    return _trip_or_warn(policy, state, listening, signal, now, outcome)
+
+
+def _trip_or_warn(
+    policy: Policy,
+    state: State,
+    counted: list[meters.Meter],
+    signal: Signal,
+    now: float,
+    outcome: Outcome,
+) -> State:
+    for meter in counted:
+        memory = state.meters.get(meter.name, [])
+        trips = meter.trip_by != "ask" and not meter.limits and meters.reached(meter, memory, now, signal.turn)
+        if trips or (state.vigil and signal.kind == "bad"):
+            _blame(outcome, meter, memory, now, signal)
+            if not trips:
+                outcome.reason += f", within {policy.vigil} iterations after a recovery"
+                outcome.alert = True
+            return _open(policy, state, "tripped", outcome.reason, signal, now, outcome)
+    for meter in counted:
+        memory = state.meters.get(meter.name, [])
+        if meters.warned(meter, memory, now, signal.turn):
+            outcome.verdict = "warn"
+            _blame(outcome, meter, memory, now, signal)
+            if state.phase == "closed" and not meter.limits:
+                state = _move(state, "warned", now, outcome.reason, outcome)
+                state.reason = outcome.reason
+            break
+    return state
+
+
+def _good(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
+    listening = _listening(policy, signal)
+    if listening:
+        state = _count(state, listening, signal, now, outcome)
+    if state.phase == "probe":
+        holder = signal.lease is not None and signal.lease == state.lease
+        if holder or (policy.settles == "anyone" and signal.lease is None and state.lease is not None):
+            return _close(policy, state, "succeeded", now, "the probe succeeded", outcome)
+        outcome.late = signal.lease is not None
+        return state
+    if state.phase == "open":
+        outcome.late = signal.lease is not None
+        return state
+    state = _clear(state, [meter.name for meter in policy.meters if signal.name in meter.resets_on])
+    if state.vigil:
+        state = state.copy()
+        state.vigil -= 1
+    if listening and state.phase in ("closed", "watch"):
+        state = _trip_or_warn(policy, state, listening, signal, now, outcome)
+    if state.phase == "watch" and not any(
+        meters.warned(meter, state.meters.get(meter.name, []), now, signal.turn) for meter in policy.meters
+    ):
+        state = _move(state, "recovered", now, "progress", outcome)
+        state.reason = state.evidence = ""
+    return state
+
+
+def _note(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
+    """A neutral fact: it is counted where a meter listens, and can trip, but settles no probe."""
+    listening = _listening(policy, signal)
+    if not listening:
+        return state
+    state = _count(state, listening, signal, now, outcome)
+    if state.phase in ("closed", "watch"):
+        return _trip_or_warn(policy, state, listening, signal, now, outcome)
+    return state
+
+
+def _release(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
+    """A prober gives its probe back without a result; the next one may try."""
+    if state.phase != "probe" or state.lease is None or signal.lease != state.lease:
+        outcome.late = True
+        return state
+    state = state.copy()
+    state.lease = state.lease_until = None
+    return state
+
+
+def _reset(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
+    if state.phase != "open":
+        raise InvalidTransition(f"Invalid transition from {PUBLIC_STATE[state.phase]}")
+    if policy.reset == "refuse":
+        raise InvalidTransition(f"{policy.name} has no reset of its own: {' '.join(policy.next)}")
+    if policy.reset == "probe":
+        state = _move(state, "retried", now, signal.text, outcome)
+        state.until = state.probe_at = now
+        state.lease = state.lease_until = None
+        state.last_reset = now
+        return state
+    state = _move(state, "reset", now, signal.text, outcome)
+    state.meters = {}
+    state.opened_at = state.until = state.last_counted = state.override_until = None
+    state.reason = state.evidence = state.override_reason = ""
+    state.in_a_row = 0
+    state.last_reset = now
+    return state
+
+
+def _override(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
+    if state.phase not in ("open", "probe"):
+        raise InvalidTransition(f"Invalid transition from {PUBLIC_STATE[state.phase]}: nothing to override")
+    state = state.copy()
+    state.override_until = now + signal.value if signal.value > 0 else None
+    state.override_reason = signal.text[:TEXT_LIMIT] if signal.value > 0 else ""
+    return state
+
+
+_HANDLERS = {
+    "ask": _ask,
+    "bad": _bad,
+    "good": _good,
+    "note": _note,
+    "release": _release,
+    "reset": _reset,
+    "override": _override,
+}
+
+
+# -- the moves they share -------------------------------------------------------------------------------
+
+
+def _move(state: State, cause: str, at: float, reason: str, outcome: Outcome) -> State:
+    target = PHASES.get((state.phase, cause))
+    if target is None:
+        raise InvalidTransition(f"Invalid transition from {PUBLIC_STATE[state.phase]}: {cause}")
+    outcome.transitions.append(Transition(at, state.phase, target, cause, reason))
+    state = state.copy()
+    state.phase = target
+    return state
+
+
+def _open(policy: Policy, state: State, cause: str, reason: str, signal: Signal, now: float, outcome: Outcome) -> State:
+    state = _move(state, cause, now, reason, outcome)
+    state.in_a_row += 1
+    state.trips += 1
+    state.opened_at = state.last_trip = now
+    wait = cooldown(policy, state.in_a_row)
+    state.until = None if wait is None else now + wait
+    state.probe_at = state.lease = state.lease_until = None
+    state.reason, state.evidence = reason[:TEXT_LIMIT], signal.text[:TEXT_LIMIT]
+    state.vigil = 0
+    outcome.tripped = True
+    outcome.retry_at = state.until
+    outcome.alert = outcome.alert or bool(policy.alert_from and state.in_a_row >= policy.alert_from)
+    return state
+
+
+def _close(policy: Policy, state: State, cause: str, at: float, reason: str, outcome: Outcome) -> State:
+    state = _move(state, cause, at, reason, outcome)
+    if not policy.keeps:
+        state.meters = {}
+        state.last_counted = None
+    state.opened_at = state.until = state.probe_at = state.lease = state.lease_until = None
+    state.override_until = None
+    state.reason = state.evidence = state.override_reason = ""
+    state.in_a_row = 0
+    state.vigil = policy.vigil
+    return state
+
+
+def cooldown(policy: Policy, in_a_row: int) -> float | None:
+    """Seconds to wait after the n-th trip in a row; None where only a person ends it."""
+    if policy.schedule == "none":
+        return None
+    if policy.schedule == "fixed":
+        return policy.cooldown[0]
+    if policy.schedule == "doubling":
+        return float(policy.cooldown[0] * 2 ** min(in_a_row - 1, 20))
+    return policy.cooldown[min(in_a_row, len(policy.cooldown)) - 1]
+
+
+def _listening(policy: Policy, signal: Signal) -> list[meters.Meter]:
+    return [meter for meter in policy.meters if meter.on == signal.name]
+
+
+def _count(state: State, listening: list[meters.Meter], signal: Signal, now: float, outcome: Outcome) -> State:
+    state = state.copy()
+    state.meters = dict(state.meters)
+    for meter in listening:
+        memory = state.meters.get(meter.name, [])
+        state.meters[meter.name] = meters.count(
+            meter, memory, signal.value, signal.fingerprint, round(now, 3), signal.turn
+        )
+        outcome.counted = True
+    if signal.kind == "bad":
+        outcome.counted = True
+        state.total += 1
+        state.last_counted = now
+    return state
+
+
+def _clear(state: State, names: list[str]) -> State:
+    if not any(name in state.meters for name in names):
+        return state
+    state = state.copy()
+    state.meters = {name: memory for name, memory in state.meters.items() if name not in names}
+    return state
+
+
+def _blame(outcome: Outcome, meter: meters.Meter, memory: list[Any], now: float, signal: Signal) -> None:
+    """Say which meter decided, with its number and its limit."""
+    height = meters.level(meter, memory, now, signal.turn)
+    outcome.meter, outcome.limit = meter.name, meter.trip
+    span = f"{number(meter.span)} turns" if meter.turns else show_duration(meter.span)
+    outcome.reason = meter.reason.format(
+        level=number(height),
+        percent=number(round(height * 100, 1)),
+        limit=number(meter.trip),
+        limit_percent=number(round(meter.trip * 100, 1)),
+        span=span,
+        name=signal.name,
+    )

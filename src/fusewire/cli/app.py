@@ -1,0 +1,87 @@
+"""The `fusewire` program: finds the command, and turns every error into one line and its exit code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from fusewire import __version__
+from fusewire.errors import AgentRefused, Blocked, FusewireError
+
+#: command -> the module of this package that has it
+COMMANDS = {
+    "status": "circuits",
+    "check": "circuits",
+    "record": "circuits",
+    "reset": "circuits",
+    "history": "circuits",
+    "config": "circuits",
+    "enforce": "constraints",
+    "override": "constraints",
+    "archive": "constraints",
+    "import": "constraints",
+    "hook": "upkeep",
+    "doctor": "upkeep",
+    "demo": "demo",
+}
+
+EPILOG = """\b
+Exit codes: 0 done or allowed, 1 an error, 2 wrong usage, 3 blocked,
+4 a loop ended at its own cap, 130 interrupted."""
+
+
+class Commands(click.Group):
+    """Commands are imported by name, so that one call does not load them all."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"fusewire.cli.{COMMANDS[cmd_name]}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
+        return command
+
+
+@click.group(cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="fusewire")
+@click.option("--project", type=click.Path(file_okay=False), help="The project's folder.")
+@click.pass_context
+def fusewire(ctx: click.Context, project: str | None) -> None:
+    """Circuit breakers for autonomous coding agents."""
+    ctx.obj = {"project": project}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; returns the exit code of docs/cli.md."""
+    try:
+        result: Any = fusewire.main(arguments, prog_name="fusewire", standalone_mode=False)
+        code = result if isinstance(result, int) else 0
+        sys.stdout.flush()
+        return code
+    except click.exceptions.Abort:
+        click.echo("Interrupted.", err=True)
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except AgentRefused as error:
+        click.echo(f"BLOCKED: {error}", err=True)
+        return 3
+    except Blocked as error:
+        click.echo(f"BLOCKED {error}", err=True)
+        return 3
+    except FusewireError as error:
+        click.echo(f"Error: {error}", err=True)
+        return 1
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has gone; do not complain again at exit
+        return 1
+    except OSError as error:
+        click.echo(f"Error: {error.filename or 'system'}: {error.strerror or error}", err=True)
+        return 1

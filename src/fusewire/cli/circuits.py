@@ -1,0 +1,254 @@
+"""The constraint seed's commands: status, check, record, reset, history, config. They work on every circuit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fusewire.cli.common import (
+    color,
+    common_options,
+    print_json,
+    require_person,
+    warnings,
+    with_breaker,
+)
+from fusewire.durations import number, show_duration, show_time
+from fusewire.errors import FusewireError
+from fusewire.events import PUBLIC_STATE
+from fusewire.reports import layout
+from fusewire.reports.messages import message
+
+if TYPE_CHECKING:
+    from fusewire.breaker import Breaker
+    from fusewire.circuit import Policy
+    from fusewire.events import Decision
+
+
+@click.command("status")
+@click.argument("circuit", metavar="[ID]", required=False)
+@click.option("--all", "everything", is_flag=True, help="Show all circuits, the closed ones too.")
+@common_options
+@with_breaker
+def status_command(breaker: Breaker, circuit: str | None, everything: bool, as_json: bool) -> int:
+    """Circuits by state, or one circuit with its violations, configuration and recent activity."""
+    if circuit is not None:
+        return _status_of(breaker, circuit, as_json)
+    statuses = breaker.statuses()
+    if as_json:
+        print_json({"circuits": [one.to_json() for one in statuses], "warnings": warnings(breaker)})
+    else:
+        click.echo(layout.groups(statuses, everything=everything))
+    return 0
+
+
+def _status_of(breaker: Breaker, circuit: str, as_json: bool) -> int:
+    status = breaker.status(circuit)
+    settings = settings_of(breaker, circuit)
+    if as_json:
+        config = {key: {"value": value, "source": source} for key, value, source in settings}
+        data = {**status.to_json(), "config": config}
+        print_json({"circuits": [data], "warnings": warnings(breaker)})
+        return 0
+    constraint = breaker.rules.constraints.get(circuit)
+    policy = breaker.rules.policy(circuit)
+    log = breaker.store.log_of(circuit)
+    click.echo(layout.detail(status, policy, constraint, [(k, str(v), s) for k, v, s in settings], log))
+    return 0
+
+
+@click.command("check")
+@click.argument("circuit", metavar="ID")
+@click.option("--session", help="The session that asks.")
+@common_options
+@with_breaker
+def check_command(breaker: Breaker, circuit: str, session: str | None, as_json: bool) -> int:
+    """May an action go on? ALLOWED (exit 0) or BLOCKED (exit 3), with the reasoning.
+
+    After a cooldown the first check takes the one probe; tell how it went with `record ID --action ...` or
+    `record ID --ok`.
+    """
+    decision = breaker.check(circuit, session=session)
+    if as_json:
+        print_json(decision.to_json())
+    elif decision.allowed:
+        _say_allowed(breaker, circuit, decision)
+    else:
+        click.secho(message(decision, breaker.engine.clock()), fg="red", color=color())
+    return 0 if decision.allowed else 3
+
+
+def _say_allowed(breaker: Breaker, circuit: str, decision: Decision) -> None:
+    status = breaker.status(circuit)
+    level = f"{number(status.level)} of {number(status.threshold)}"
+    click.secho(f"ALLOWED {circuit}: {decision.state}, {level}{_within(breaker.rules.policy(circuit))}", color=color())
+    if decision.reason:
+        click.echo(decision.reason)
+    if decision.lease:
+        click.echo("Now tell how it went: fusewire record ID --ok, or --action TEXT if it was a violation.")
+
+
+def _within(policy: Policy) -> str:
+    meter = policy.meters[0]
+    if meter.family != "window":
+        return ""
+    return f" within {number(meter.span)} turns" if meter.turns else f" within {show_duration(meter.span)}"
+
+
+@click.command("record")
+@click.argument("circuit", metavar="ID")
+@click.option("--action", help="What was done; required unless --ok.")
+@click.option("--session", help="The session that did it.")
+@click.option("--ok", is_flag=True, help="The checked action went well: settles a probe.")
+@click.option("--signal", help="Which of the circuit's signals, where it knows several.")
+@common_options
+@with_breaker
+def record_command(
+    breaker: Breaker,
+    circuit: str,
+    action: str | None,
+    session: str | None,
+    ok: bool,
+    signal: str | None,
+    as_json: bool,
+) -> int:
+    """Record a violation (or, with --ok, a success)."""
+    if ok == (action is not None):
+        raise click.UsageError("give either --action TEXT or --ok")
+    if action is not None and not action.strip():
+        raise click.UsageError("--action must say what was done")
+    if signal is not None:
+        _require_signal(breaker, circuit, signal)
+    if ok:
+        decision = breaker.record_success(circuit, session=session, signal=signal or "success")
+    else:
+        decision = breaker.record(circuit, action or "", session=session, signal=signal)
+    if as_json:
+        print_json(decision.to_json())
+        return 0
+    if ok:
+        click.echo(f"{circuit}: {decision.state}")
+    else:
+        _say_recorded(breaker, circuit, decision)
+    return 0
+
+
+def _require_signal(breaker: Breaker, circuit: str, signal: str) -> None:
+    policy = breaker.rules.policy(circuit)
+    known = sorted({meter.on for meter in policy.meters} | {n for m in policy.meters for n in m.resets_on})
+    if signal not in known:
+        raise FusewireError(f"{circuit} knows no signal {signal!r}; allowed: {', '.join(known)}")
+
+
+def _say_recorded(breaker: Breaker, circuit: str, decision: Decision) -> None:
+    click.echo(f"{circuit}: {decision.reason}; {decision.state}")
+    warn_of(breaker, decision)
+
+
+def warn_of(breaker: Breaker, decision: Decision) -> None:
+    """What a person must notice about a recorded violation: a trip, or that one is near."""
+    if decision.tripped:
+        banner = trip_banner(decision)
+        click.secho(banner, fg="red", bold=True, err=True, color=color())
+    elif decision.verdict == "warn" and decision.phase in ("closed", "watch"):
+        status = breaker.status(decision.circuit)
+        left = number(status.threshold - status.level)
+        click.secho(
+            f"Warning: close to the limit, {left} more opens the circuit.", fg="yellow", err=True, color=color()
+        )
+
+
+def trip_banner(decision: Decision) -> str:
+    """The prominent warning of a trip, with the ways to resolve it."""
+    lines = [
+        f"CIRCUIT OPEN: {decision.circuit}: {decision.reason}.",
+        "Matching actions are blocked from now on.",
+    ]
+    lines += [f"{fact[:1].upper()}{fact[1:]}" for fact in decision.evidence]
+    if decision.retry_after is not None:
+        lines.append(f"One probe is allowed in {show_duration(decision.retry_after)}.")
+    lines += ["To resolve it:", *(f"  - {step}" for step in decision.next)]
+    width = min(max(map(len, lines)), 100)
+    return "\n".join(["!" * width, *lines, "!" * width])
+
+
+@click.command("reset")
+@click.argument("circuit", metavar="ID")
+@click.option("--reason", default="", help="Why; kept in the audit trail.")
+@common_options
+@with_breaker
+def reset_command(breaker: Breaker, circuit: str, reason: str, as_json: bool) -> int:
+    """Reset an open circuit, as its policy allows. For a person: refused inside an agent."""
+    actor = require_person("reset")
+    before = breaker.status(circuit)
+    decision = breaker.reset(circuit, reason, actor=actor)
+    move = breaker.store.audit_of(circuit)[-1]
+    audit = {
+        "timestamp": show_time(move.at),
+        "from": PUBLIC_STATE[move.source],
+        "to": PUBLIC_STATE[move.target],
+        "reason": move.reason or None,
+        "actor": move.actor,
+    }
+    if as_json:
+        print_json({**decision.to_json(), "audit": audit})
+        return 0
+    click.echo(f"{circuit}: {before.state} -> {decision.state}")
+    if decision.state != "CLOSED":
+        click.echo("The cooldown is over; the next check is the one probe, and it decides.")
+    click.echo(
+        f"Audit: {audit['timestamp']} {audit['from']} -> {audit['to']} by {actor}: {reason or 'no reason given'}"
+    )
+    return 0
+
+
+@click.command("history")
+@click.argument("circuit", metavar="ID")
+@click.option("--days", type=click.FloatRange(min=0, min_open=True), default=30, help="How far back (default: 30).")
+@common_options
+@with_breaker
+def history_command(breaker: Breaker, circuit: str, days: float, as_json: bool) -> int:
+    """Violations with their times and the boundary of the rolling window, and every change of state."""
+    rows = breaker.history(circuit, days=days)
+    audit = breaker.audit(circuit, days=days)
+    meter = breaker.rules.policy(circuit).meters[0]
+    rolling = meter.family == "window" and not meter.turns
+    window_start = breaker.engine.clock() - meter.span if rolling else None
+    if as_json:
+        print_json({"id": circuit, "days": days, **layout.history_json(rows, audit, window_start)})
+    else:
+        click.echo(layout.history(circuit, rows, audit, window_start, days))
+    return 0
+
+
+@click.command("config")
+@click.argument("circuit", metavar="ID")
+@common_options
+@with_breaker
+def config_command(breaker: Breaker, circuit: str, as_json: bool) -> int:
+    """The settings in force for a circuit, and where each of them comes from. Refused inside an agent."""
+    require_person("config")
+    settings = settings_of(breaker, circuit)
+    if as_json:
+        table = {key: {"value": value, "source": source} for key, value, source in settings}
+        print_json({"id": circuit, "config": table, "warnings": warnings(breaker)})
+    else:
+        click.echo(circuit)
+        for line in layout.columns((key, str(value), source) for key, value, source in settings):
+            click.echo(f"  {line}")
+    return 0
+
+
+def settings_of(breaker: Breaker, circuit: str) -> list[tuple[str, Any, str]]:
+    """(key, value, source) of every setting that the circuit's policy uses."""
+    from pathlib import Path
+
+    from fusewire.policies.rulebook import read_rulebook
+
+    policy = breaker.rules.policy(circuit)
+    book = read_rulebook(None if breaker.root is None else Path(breaker.root))
+    values = book.values_for(policy.kind, circuit)
+    locked = [(key, value, "locked") for key, value in book.files[policy.kind].locked.items()]
+    used = book.files[policy.kind].keys_of(policy.id)
+    return [(key, values.written[key], values.source[key]) for key in used] + locked

@@ -1,0 +1,110 @@
+"""What the commands share: the project, warnings, JSON or text, and who is asking."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from fusewire.breaker import Breaker
+from fusewire.errors import AgentRefused, FusewireError
+from fusewire.rules import find_project
+
+#: What coding agents put into the environment of the commands that they run.
+AGENT_VARIABLES = (
+    "CLAUDECODE",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SESSION_ID",
+    "CODEX_SANDBOX",
+    "CODEX_SANDBOX_NETWORK_DISABLED",
+    "CODEX_THREAD_ID",
+    "COPILOT_CLI",
+    "FUSEWIRE_AGENT",
+    "GEMINI_CLI",
+)
+
+Command = Callable[..., Any]
+
+
+def common_options(command: Command) -> Command:
+    """`--project` and `--json`, as on every command that prints."""
+    command = click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+    return click.option(
+        "--project",
+        type=click.Path(file_okay=False),
+        help="The project's folder (default: the git top level above this folder, else this folder).",
+    )(command)
+
+
+def with_breaker(command: Command) -> Command:
+    """Opens the project's breaker, and says what is wrong with its configuration or its state."""
+
+    @functools.wraps(command)
+    def wrapped(project: str | None, **options: Any) -> Any:
+        with open_breaker(project) as breaker:
+            result = command(breaker, **options)
+            show_warnings(breaker)
+            return result
+
+    return wrapped
+
+
+def project_root(project: str | None) -> str:
+    """The folder that is meant; `--project` may stand before or behind the command."""
+    given = project or (click.get_current_context().find_root().obj or {}).get("project")
+    if given is None:
+        return find_project(os.getcwd())
+    if not os.path.isdir(given):
+        raise FusewireError(f"no such folder: {given}")
+    return os.path.abspath(given)
+
+
+def open_breaker(project: str | None) -> Breaker:
+    from fusewire.constraints.lifecycle import archive_retired
+
+    breaker = Breaker.open(project=project_root(project))
+    for name in archive_retired(breaker):
+        click.echo(f"Archived the circuit of {name}: its constraint is retired.", err=True)
+    return breaker
+
+
+def warnings(breaker: Breaker) -> list[str]:
+    """What is wrong and stays so until somebody mends or acknowledges it."""
+    from fusewire.constraints.statefile import foreign_change
+
+    found = list(breaker.rules.warnings) + breaker.store.notices()
+    changed = foreign_change(breaker.root) if breaker.root else None
+    return found + ([changed] if changed else [])
+
+
+def show_warnings(breaker: Breaker) -> None:
+    for warning in warnings(breaker):
+        click.secho(f"Warning: {warning}", fg="yellow", err=True, color=color())
+
+
+def color() -> bool | None:
+    """None lets click look at the terminal; NO_COLOR wins."""
+    return False if os.environ.get("NO_COLOR") else None
+
+
+def print_json(data: object) -> None:
+    click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def require_person(act: str) -> str:
+    """Refuse from inside an agent; the name of the person otherwise."""
+    inside = next((name for name in AGENT_VARIABLES if os.environ.get(name)), None)
+    if inside:
+        raise AgentRefused(
+            f"`fusewire {act}` is for a person at a terminal, and this runs inside an agent ({inside} is set)"
+        )
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "person"

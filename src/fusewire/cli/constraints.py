@@ -1,0 +1,153 @@
+"""Commands of the constraint breaker alone: enforce, override, archive, import."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fusewire.cli.circuits import warn_of
+from fusewire.cli.common import color, common_options, print_json, require_person, with_breaker
+from fusewire.constraints.archive import ARCHIVE_FILE
+from fusewire.constraints.statefile import STATE_FILE
+from fusewire.detectors.constraints import violated
+from fusewire.durations import parse_duration, show_duration
+from fusewire.errors import FusewireError
+from fusewire.events import Event, merge
+from fusewire.reports.messages import message
+
+if TYPE_CHECKING:
+    from fusewire.breaker import Breaker
+
+#: An emergency lasts hours; whoever needs longer should mend the rule.
+LONGEST_OVERRIDE = 24 * 3600
+
+
+@click.command("enforce")
+@click.option("--tool", required=True, help="The tool that would be used, such as Bash or Edit.")
+@click.option("--command", "command_line", help="The command line that it would run.")
+@click.option("--path", "paths", multiple=True, help="A file that it would change, relative to the project.")
+@click.option("--session", help="The session that acts.")
+@common_options
+@with_breaker
+def enforce_command(
+    breaker: Breaker,
+    tool: str,
+    command_line: str | None,
+    paths: tuple[str, ...],
+    session: str | None,
+    as_json: bool,
+) -> int:
+    """Run an action past the constraints: check, block or allow, record, trip.
+
+    Exit 0: allowed (a violation is counted). Exit 3: blocked, because the circuit of a constraint is open.
+    """
+    event = Event(
+        "before_tool",
+        tool=tool,
+        command=command_line,
+        paths=tuple(os.path.normpath(path) for path in paths),
+        session=session,
+    )
+    names = violated(breaker.rules.matchers(), event)
+    decisions = breaker.enforce(names, event) if names else []
+    decision = merge(decisions)
+    if as_json:
+        print_json({**decision.to_json(), "violations": [one.to_json() for one in decisions]})
+        return 0 if decision.allowed else 3
+    now = time.time()
+    for one in decisions:
+        if not one.allowed:
+            click.secho(message(one, now), fg="red", color=color())
+        else:
+            click.echo(f"ALLOWED {one.circuit}: this is a violation; {one.reason}; {one.state}")
+            warn_of(breaker, one)
+    if not decisions:
+        click.echo("ALLOWED: no constraint forbids it")
+    return 0 if decision.allowed else 3
+
+
+@click.command("override")
+@click.argument("circuit", metavar="ID")
+@click.option("--reason", help="Why; kept in the audit trail. Required unless --end.")
+@click.option("--for", "duration", default="1h", help="How long, up to 24h (default: 1h).")
+@click.option("--end", is_flag=True, help="End an override early.")
+@common_options
+@with_breaker
+def override_command(
+    breaker: Breaker, circuit: str, reason: str | None, duration: str, end: bool, as_json: bool
+) -> int:
+    """Emergency: let actions pass an open circuit for a limited time, without closing it. For a person."""
+    actor = require_person("override")
+    if not end and not (reason and reason.strip()):
+        raise click.UsageError("an override needs --reason TEXT")
+    try:
+        seconds = 0.0 if end else parse_duration(duration)
+    except ValueError:
+        raise click.UsageError(f"--for {duration!r} is no duration; allowed: 30m, 2h, up to 24h") from None
+    if not end and not 0 < seconds <= LONGEST_OVERRIDE:
+        raise click.UsageError(f"--for {duration} is refused; allowed: above 0, up to 24h")
+    decision = breaker.override(circuit, reason or "ended early", seconds, actor=actor)
+    if as_json:
+        print_json({**decision.to_json(), "override_until": breaker.status(circuit).to_json()["override_until"]})
+    elif end:
+        click.echo(f"{circuit}: the override is over; {decision.state}")
+    else:
+        click.echo(f"{circuit}: overridden for {show_duration(seconds)} by {actor}: {reason}; still {decision.state}")
+    return 0
+
+
+@click.command("archive")
+@click.argument("circuit", metavar="ID")
+@common_options
+@with_breaker
+def archive_command(breaker: Breaker, circuit: str, as_json: bool) -> int:
+    """Move a constraint's circuit into the archive. For a person; `status: retired` does it by itself."""
+    from fusewire.constraints.lifecycle import archive
+
+    actor = require_person("archive")
+    if "/" in circuit:
+        raise FusewireError(f"only constraints are archived, not {circuit}")
+    entry = archive(breaker, circuit, actor=actor)
+    if as_json:
+        print_json({circuit: entry})
+        return 0
+    click.echo(
+        f"{circuit}: archived in {ARCHIVE_FILE} ({entry['final_state']}, {entry['total_violations']} violations,"
+        f" {entry['total_trips']} trips, {entry['lifetime_days']} days)"
+    )
+    constraint = breaker.rules.constraints.get(circuit)
+    if constraint is not None and not constraint.retired:
+        click.echo(f"{constraint.file} is still active: the next violation starts a new circuit.", err=True)
+    return 0
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(dir_okay=False), required=False)
+@common_options
+@with_breaker
+def import_command(breaker: Breaker, file: str | None, as_json: bool) -> int:
+    """Take circuits over from a state file (default: the project's own, edited by hand). For a person."""
+    from fusewire.constraints.lifecycle import import_states
+
+    actor = require_person("import")
+    path = Path(file) if file else Path(breaker.root or ".") / STATE_FILE
+    try:
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise FusewireError(f"{path}: it is not UTF-8 text") from None
+    taken, problems = import_states(breaker, text, str(file or STATE_FILE), actor=actor)
+    for problem in problems:
+        click.secho(f"Warning: {problem}", fg="yellow", err=True, color=color())
+    if problems and not taken:
+        raise FusewireError("nothing was imported")
+    if as_json:
+        print_json({"imported": taken, "problems": [str(problem) for problem in problems]})
+    else:
+        for name, state in taken.items():
+            click.echo(f"{name}: {state}")
+        click.echo(f"{len(taken)} circuits imported")
+    return 1 if problems else 0

@@ -1,0 +1,93 @@
+"""`docs/constraints/.circuit-state-archive.json`: what is left of a circuit when its constraint is retired."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from fusewire.circuit import State, view
+from fusewire.constraints.statefile import to_text, violations
+from fusewire.durations import UNITS, show_time
+from fusewire.errors import StoreError
+from fusewire.events import PUBLIC_STATE
+from fusewire.rules import STATE_FOLDER
+from fusewire.stores.folder import FileLock, ensure_state_folder, replace_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fusewire.circuit import Policy
+    from fusewire.stores.rows import AuditRow, LogRow
+
+ARCHIVE_FILE = os.path.join("docs", "constraints", ".circuit-state-archive.json")
+
+
+def archive_entry(policy: Policy, state: State, log: list[LogRow], audit: list[AuditRow], now: float) -> dict[str, Any]:
+    """A circuit's whole life, in the seed's schema."""
+    state = view(policy, state, now)
+    return {
+        "archived": show_time(now),
+        "final_state": PUBLIC_STATE[state.phase],
+        "total_violations": state.total,
+        "total_trips": state.trips,
+        "lifetime_days": int(max(0, now - state.since) // UNITS["d"]),
+        "violations": violations(log),
+        "trip_history": trip_history(audit, state, now),
+    }
+
+
+def trip_history(audit: list[AuditRow], state: State | None = None, now: float | None = None) -> list[dict[str, Any]]:
+    """When the circuit opened and how that ended, newest first: `cooldown`, `manual`, or not yet.
+
+    A cooldown ends a trip at the moment it is over; what the probe then brings is a new trip or none.
+    """
+    trips: list[dict[str, Any]] = []
+    for row in audit:
+        if row.target == "open":
+            trips.append({"tripped": show_time(row.at), "reset": None, "method": None})
+        elif trips and trips[-1]["reset"] is None and row.cause in ("cooled", "reset", "retried"):
+            trips[-1]["reset"] = show_time(row.at)
+            trips[-1]["method"] = "cooldown" if row.cause == "cooled" else "manual"
+    if trips and trips[-1]["reset"] is None and state is not None and state.phase != "open":
+        trips[-1]["reset"], trips[-1]["method"] = show_time(state.probe_at or now), "cooldown"
+    return trips[::-1]
+
+
+def add_to_archive(root: str, name: str, entry: dict[str, Any]) -> None:
+    """Put an entry into the file; one that is there already is continued, not replaced."""
+    path = os.path.join(root, ARCHIVE_FILE)
+    ensure_state_folder(os.path.join(root, STATE_FOLDER))
+    with FileLock(os.path.join(root, STATE_FOLDER, "archive.lock")):
+        entries = _read(path)
+        earlier = entries.get(name)
+        # The same life again means that the last archiving was interrupted after this file was written.
+        if isinstance(earlier, dict) and earlier.get("violations") != entry["violations"]:
+            entry = _continued(earlier, entry)
+        entries[name] = entry
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        replace_file(path, to_text(entries), path + ".tmp")
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            entries = json.load(file)
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{ARCHIVE_FILE} cannot be read, mend or move it first: {error}") from error
+    if not isinstance(entries, dict):
+        raise StoreError(f"{ARCHIVE_FILE} is not an object of constraint ids, mend or move it first")
+    return entries
+
+
+def _continued(earlier: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(entry)
+    for key in ("total_violations", "total_trips", "lifetime_days"):
+        if isinstance(earlier.get(key), int):
+            merged[key] = entry[key] + earlier[key]
+    for key in ("violations", "trip_history"):
+        if isinstance(earlier.get(key), list):
+            merged[key] = entry[key] + earlier[key]
+    return merged

@@ -1,0 +1,68 @@
+"""A constraint's circuit from outside: retired into the archive, or taken over from a file."""
+
+from __future__ import annotations
+
+from fusewire.circuit import Policy, State
+from fusewire.constraints.archive import add_to_archive, archive_entry
+from fusewire.constraints.statefile import read_entries
+from fusewire.errors import ConfigError, NotFound
+from fusewire.events import PUBLIC_STATE
+from fusewire.stores.rows import AuditRow
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fusewire.breaker import Breaker
+
+
+def archive(breaker: Breaker, circuit: str, *, actor: str) -> dict[str, Any]:
+    """Move a constraint's circuit into the archive; NotFound if it has none."""
+    assert breaker.root is not None
+    constraint = breaker.rules.constraints.get(circuit)
+    policy = Policy.from_data(constraint.policy_data if constraint else breaker.rules.policies["{constraint}"])
+    with breaker.store.transact() as transaction:
+        data = transaction.load(circuit)
+        if data is None:
+            known = f"nothing has happened to {circuit} yet" if constraint else f"Constraint not found: {circuit}"
+            raise NotFound(known)
+        now = breaker.engine.clock()
+        state = State.from_data(data)
+        audit = transaction.audit_of(circuit, state.since)
+        entry = archive_entry(policy, state, transaction.log_of(circuit), audit, now)
+        # The archive first: if we are interrupted, the circuit is still there and is archived again.
+        add_to_archive(breaker.root, circuit, entry)
+        transaction.audit(AuditRow(circuit, now, state.phase, "removed", "archived", "", actor))
+        transaction.remove(circuit)
+    breaker.engine.written = {circuit}
+    breaker._mirror()
+    return entry
+
+
+def archive_retired(breaker: Breaker) -> list[str]:
+    """The lifecycle hook: circuits of constraints that say `status: retired` go into the archive."""
+    retired = [name for name, constraint in breaker.rules.constraints.items() if constraint.retired]
+    done = []
+    for name in retired:
+        if breaker.store.circuit(name) is not None:
+            archive(breaker, name, actor="constraint lifecycle")
+            done.append(name)
+    return done
+
+
+def import_states(breaker: Breaker, text: str, shown: str, *, actor: str) -> tuple[dict[str, str], list[ConfigError]]:
+    """Take circuits over from a state file; the public state of each, and what could not be used."""
+    now = breaker.engine.clock()
+    entries, problems = read_entries(text, shown, breaker.rules, now)
+    with breaker.store.transact() as transaction:
+        for name, (state, log) in entries.items():
+            before = transaction.load(name)
+            transaction.remove(name)
+            transaction.save(name, "constraint", state.phase, state.to_data(), now)
+            for row in log:
+                transaction.log(row, kept=True)
+            source = (before or {}).get("phase", "closed")
+            transaction.audit(AuditRow(name, now, source, state.phase, "imported", shown, actor), state.to_data())
+    breaker.engine.written = set(entries)
+    breaker._mirror()
+    return {name: PUBLIC_STATE[state.phase] for name, (state, _) in entries.items()}, problems

@@ -1,0 +1,284 @@
+"""`docs/constraints/.circuit-state.json`: the constraints' circuits in the seed's format.
+
+The database is the truth; this file mirrors it after each change, for other tools to read and for a rebuild should
+the database be lost. A file that somebody else changed is never overwritten without keeping their version.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from fusewire.circuit import State, cooldown, fresh, view
+from fusewire.durations import UNITS, parse_time, show_time
+from fusewire.errors import ConfigError
+from fusewire.events import PUBLIC_STATE, fingerprint
+from fusewire.meters import WINDOW_KEEPS
+from fusewire.rules import STATE_FOLDER
+from fusewire.stores.folder import FileLock, ensure_state_folder, replace_file
+from fusewire.stores.rows import LogRow
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fusewire.circuit import Policy
+    from fusewire.engine import Engine
+    from fusewire.rules import Rules
+    from fusewire.stores import Rebuilt
+
+STATE_FILE = os.path.join("docs", "constraints", ".circuit-state.json")
+
+#: Violations of one constraint in the file; what counts is in the circuit's state, and the log holds more.
+_SHOWN = 100
+
+_PHASES = {"CLOSED": "closed", "OPEN": "open", "HALF_OPEN": "probe", "HALF-OPEN": "probe"}
+
+
+# -- writing --------------------------------------------------------------------------------------------
+
+
+def entry(policy: Policy, state: State, log: list[LogRow]) -> dict[str, Any]:
+    """One circuit in the seed's schema, in the seed's order."""
+    return {
+        "state": PUBLIC_STATE[state.phase],
+        "violations": violations(log)[:_SHOWN],
+        "last_trip": show_time(state.last_trip),
+        "last_reset": show_time(state.last_reset),
+        "config": config(policy),
+    }
+
+
+def violations(log: list[LogRow]) -> list[dict[str, Any]]:
+    """The counted violations, newest first."""
+    return [
+        {"timestamp": show_time(row.at), "action": row.text, "session": row.session}
+        for row in reversed(log)
+        if row.kind == "bad" and row.effect in ("counted", "late")
+    ]
+
+
+def config(policy: Policy) -> dict[str, Any]:
+    """The four numbers of a constraint, in the seed's units."""
+    meter = policy.meters[0]
+    return {
+        "violation_threshold": _plain(meter.trip),
+        "window_days": _plain(meter.span / UNITS["d"]),
+        "cooldown_hours": _plain((cooldown(policy, 1) or 0) / UNITS["h"]),
+        "dedup_seconds": _plain(policy.dedup),
+    }
+
+
+def _plain(value: float) -> float:
+    return int(value) if value == int(value) else round(value, 6)
+
+
+def write_mirror(root: str, engine: Engine) -> str | None:
+    """Bring the file up to date; a word of warning if somebody else had changed it."""
+    path = os.path.join(root, STATE_FILE)
+    ensure_state_folder(os.path.join(root, STATE_FOLDER))
+    # Read under the lock: whoever writes last has also read last, so the file never goes back in time.
+    with FileLock(_lock_path(root)) as lock:
+        content = _render(engine)
+        old = _read_bytes(path)
+        ours = _ours(lock)
+        if old is None and content == to_text({}):
+            return None
+        if old == content:
+            _remember(lock, [_digest(content)])
+            return None
+        warning = None
+        if old is not None and _digest(old) not in ours:
+            warning = _keep_aside(path, old)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        _remember(lock, [*ours[-1:], _digest(content)])
+        replace_file(path, content, path + ".tmp")
+        return warning
+
+
+def _render(engine: Engine) -> bytes:
+    entries = {}
+    now = engine.clock()
+    for row in engine.store.circuits():
+        if row.kind != "constraint" or row.state is None:
+            continue
+        policy = _policy_or_default(engine.rules, row.id)
+        state = view(policy, State.from_data(row.state), now)
+        entries[row.id] = entry(policy, state, engine.store.log_of(row.id))
+    return to_text(entries)
+
+
+def to_text(entries: dict[str, Any]) -> bytes:
+    return (json.dumps(entries, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "replace")
+
+
+def _policy_or_default(rules: Rules, circuit: str) -> Policy:
+    from fusewire.circuit import Policy
+
+    constraint = rules.constraints.get(circuit)
+    return Policy.from_data(constraint.policy_data if constraint else rules.policies["{constraint}"])
+
+
+def _digest(content: bytes) -> str:
+    return fingerprint(content.decode("utf-8", "replace"))
+
+
+def _lock_path(root: str) -> str:
+    return os.path.join(root, STATE_FOLDER, "mirror.lock")
+
+
+def _ours(lock: FileLock) -> list[str]:
+    """Digests of the contents that we wrote last."""
+    return os.pread(lock.descriptor, 4096, 0).decode("ascii", "replace").split()
+
+
+def _remember(lock: FileLock, digests: list[str]) -> None:
+    """Before the rename: if we die in between, both the old and the new content are known as ours."""
+    os.ftruncate(lock.descriptor, 0)
+    os.pwrite(lock.descriptor, "\n".join(digests).encode(), 0)
+
+
+def _keep_aside(path: str, old: bytes) -> str:
+    number = 1
+    while os.path.exists(f"{path}.edited-{number}"):
+        number += 1
+    replace_file(f"{path}.edited-{number}", old)
+    return f"{STATE_FILE} was changed by somebody else; that version is kept as {STATE_FILE}.edited-{number}"
+
+
+def _read_bytes(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+# -- reading --------------------------------------------------------------------------------------------
+
+
+def read_entries(
+    text: str, shown: str, rules: Rules, now: float
+) -> tuple[dict[str, tuple[State, list[LogRow]]], list[ConfigError]]:
+    """The circuits in a state file, hand-made ones too; what cannot be used is named and left out."""
+    problems: list[ConfigError] = []
+    try:
+        table = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return {}, [ConfigError(shown, "file", str(error), "JSON")]
+    if not isinstance(table, dict):
+        return {}, [ConfigError(shown, "file", type(table).__name__, "an object of constraint ids")]
+    found = {}
+    for name, data in table.items():
+        phase = _PHASES.get(data.get("state", "CLOSED")) if isinstance(data, dict) else None
+        if not name or "/" in name or phase is None:
+            allowed = f"an object with a state of {', '.join(sorted(set(_PHASES)))}"
+            problems.append(ConfigError(shown, name, data, allowed))
+            continue
+        found[name] = _entry_to_state(name, data, phase, shown, rules, now, problems)
+    return found, problems
+
+
+def _entry_to_state(
+    name: str,
+    data: dict[str, Any],
+    phase: str,
+    shown: str,
+    rules: Rules,
+    now: float,
+    problems: list[ConfigError],
+) -> tuple[State, list[LogRow]]:
+    policy = _policy_or_default(rules, name)
+    log = _log_rows(name, data.get("violations"), shown, problems)
+    last_trip = _time(data.get("last_trip"), f"{name}.last_trip", shown, problems)
+    last_reset = _time(data.get("last_reset"), f"{name}.last_reset", shown, problems)
+    times = [row.at for row in log]
+    state = fresh(min([*times, *(t for t in (last_trip, last_reset) if t is not None), now]))
+    meter = policy.meters[0]
+    counted = [moment for moment in times if last_reset is None or moment > last_reset]
+    keep = max(int(meter.trip), WINDOW_KEEPS)
+    state.meters = {meter.name: counted[-keep:]} if counted else {}
+    state.total = len(log)
+    state.last_counted = counted[-1] if counted else None
+    state.last_trip, state.last_reset = last_trip, last_reset
+    state.trips = 1 if last_trip is not None else 0
+    if phase != "closed":
+        state.phase, state.in_a_row, state.trips = phase, 1, max(state.trips, 1)
+        opened = last_trip if last_trip is not None else (times[-1] if times else now)
+        state.opened_at = state.last_trip = opened
+        state.until = opened + (cooldown(policy, 1) or 0)
+        state.probe_at = state.until if phase == "probe" else None
+        state.reason = f"{len(counted)} violations on file (limit {_plain(meter.trip)})"
+        state.evidence = log[-1].text if log else ""
+    return state, log
+
+
+def _log_rows(name: str, items: Any, shown: str, problems: list[ConfigError]) -> list[LogRow]:
+    if items is None:
+        return []
+    if not isinstance(items, list):
+        problems.append(ConfigError(shown, f"{name}.violations", items, "a list"))
+        return []
+    rows = []
+    for number, item in enumerate(items):
+        key = f"{name}.violations[{number}]"
+        if not isinstance(item, dict):
+            problems.append(ConfigError(shown, key, item, "an object with timestamp, action, session"))
+            continue
+        moment = _time(item.get("timestamp"), f"{key}.timestamp", shown, problems, required=True)
+        if moment is not None:
+            session = item.get("session")
+            rows.append(
+                LogRow(
+                    name,
+                    moment,
+                    "bad",
+                    "violation",
+                    str(item.get("action", "")),
+                    None if session is None else str(session),
+                    1,
+                    "counted",
+                )
+            )
+    return sorted(rows, key=lambda row: row.at)
+
+
+def _time(value: Any, key: str, shown: str, problems: list[ConfigError], *, required: bool = False) -> float | None:
+    if value is None and not required:
+        return None
+    try:
+        return parse_time(value)
+    except (ValueError, TypeError, OverflowError):
+        problems.append(ConfigError(shown, key, value, "an ISO 8601 time, such as 2026-02-12T10:30:00Z"))
+        return None
+
+
+def rebuild(root: str, rules: Rules, now: float) -> tuple[list[Rebuilt], str, list[str]]:
+    """What the file gives for a lost database, its name, and what is wrong with it."""
+    content = _read_bytes(os.path.join(root, STATE_FILE))
+    if content is None:
+        return [], "", []
+    entries, problems = read_entries(content.decode("utf-8", "replace"), STATE_FILE, rules, now)
+    if not problems:  # otherwise the next write keeps this version aside
+        with FileLock(_lock_path(root)) as lock:
+            _remember(lock, [_digest(content)])
+    rows: list[Rebuilt] = [(name, "constraint", state.to_data(), log) for name, (state, log) in entries.items()]
+    return rows, STATE_FILE, [str(problem) for problem in problems]
+
+
+def foreign_change(root: str) -> str | None:
+    """A warning if the file is not as Fusewire left it."""
+    content = _read_bytes(os.path.join(root, STATE_FILE))
+    if content is None or not os.path.isdir(os.path.join(root, STATE_FOLDER)):
+        return None
+    with FileLock(_lock_path(root)) as lock:
+        if _digest(content) in _ours(lock):
+            return None
+    try:
+        json.loads(content)
+    except ValueError as error:
+        return f"{STATE_FILE} is corrupt ({error}): it is set aside and written anew with the next change"
+    return (
+        f"{STATE_FILE} was changed by somebody else: a person can take it over with `fusewire import`,"
+        " the next change sets it aside"
+    )

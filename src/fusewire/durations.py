@@ -1,0 +1,64 @@
+"""Durations and points in time as people write them: "30d", "24h", "2026-02-12T10:30:00Z"."""
+
+from __future__ import annotations
+
+UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of "90s", "1h 30m", "30d"; raises ValueError for anything else."""
+    total = 0.0
+    rest = text.strip()
+    if not rest:
+        raise ValueError("empty")
+    while rest:
+        digits = 0
+        while digits < len(rest) and ((rest[digits].isascii() and rest[digits].isdigit()) or rest[digits] == "."):
+            digits += 1
+        letters = digits
+        while letters < len(rest) and rest[letters].isalpha():
+            letters += 1
+        unit = UNITS.get(rest[digits:letters])
+        if unit is None or not digits:
+            raise ValueError(text)
+        total += float(rest[:digits]) * unit
+        rest = rest[letters:].lstrip()
+    return total
+
+
+def show_duration(seconds: float) -> str:
+    """The two largest units that matter: "23h 59m", "30d", "45s"."""
+    if seconds < 1:
+        return "0s" if seconds <= 0 else f"{number(round(seconds, 3))}s"
+    if seconds < 60:
+        return f"{number(round(seconds, 1))}s"
+    whole = int(seconds)
+    parts: list[tuple[int, str]] = []
+    for unit in ("d", "h", "m", "s"):
+        amount, whole = divmod(whole, int(UNITS[unit]))
+        if amount or parts:
+            parts.append((amount, unit))
+    return " ".join(f"{amount}{unit}" for amount, unit in parts[:2] if amount)
+
+
+def number(value: float) -> str:
+    """5 and not 5.0; 0.67 and not 0.6666666."""
+    return str(int(value)) if value == int(value) else f"{value:.3g}"
+
+
+def show_time(moment: float | None) -> str | None:
+    """ISO 8601 in UTC; milliseconds only where there are any."""
+    if moment is None:
+        return None
+    from datetime import UTC, datetime
+
+    text = datetime.fromtimestamp(round(moment, 3), UTC).isoformat(timespec="milliseconds")
+    return text.replace(".000", "").replace("+00:00", "Z")
+
+
+def parse_time(text: str) -> float:
+    """Seconds since the epoch of an ISO 8601 time; one without a zone is UTC."""
+    from datetime import UTC, datetime
+
+    moment = datetime.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,237 @@
+"""One event, one transaction: load the circuits that its signals name, step each, write, answer.
+
+The engine knows neither SQL nor any agent, prints nothing and reads no clock of its own: it is given one, and
+reads it once it holds the write lock, so that times in a store are in the order of its transactions.
+"""
+
+from __future__ import annotations
+
+from fusewire import circuit as circuits
+from fusewire import meters
+from fusewire.durations import number, show_duration
+from fusewire.errors import InvalidTransition
+from fusewire.events import Decision, Signal, merge
+from fusewire.rules import rule_id
+from fusewire.stores.rows import AuditRow, LogRow
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from fusewire.circuit import Outcome, Policy, State
+    from fusewire.rules import Rules
+    from fusewire.stores import Store, Transaction
+
+
+class Engine:
+    """Rules, a store and a clock."""
+
+    def __init__(self, store: Store, rules: Rules, clock: Callable[[], float]) -> None:
+        self.store = store
+        self.rules = rules
+        self.clock = clock
+        #: the circuits that the last `apply` wrote
+        self.written: set[str] = set()
+
+    def apply(self, signals: Iterable[Signal], actor: str = "") -> list[Decision]:
+        """Send signals to their circuits in one transaction; one decision a signal, in the same order."""
+        policies = [(signal, self.rules.policy(signal.circuit)) for signal in signals]
+        self.written = set()
+        with self.store.transact() as transaction:
+            now = self.clock()
+            return [self._step(transaction, policy, signal, now, actor) for signal, policy in policies]
+
+    def enforce(self, violated: list[str], action: str, session: str | None, call: str | None) -> list[Decision]:
+        """An action that violates constraints: ask each of them, then record what was asked. One decision each."""
+        signals = []
+        for constraint in violated:
+            signals.append(Signal("ask", constraint, "action", text=action, session=session, lease=call))
+            signals.append(Signal("bad", constraint, "violation", text=action, session=session, lease=call))
+        decisions = self.apply(signals)
+        return [
+            asked if not asked.allowed else merge([recorded, asked])
+            for asked, recorded in zip(decisions[::2], decisions[1::2], strict=True)
+        ]
+
+    def _step(self, transaction: Transaction, policy: Policy, signal: Signal, now: float, actor: str) -> Decision:
+        before = self._load(transaction, policy, signal.circuit, now)
+        after, outcome = circuits.step(policy, before, signal, now)
+        # A circuit that nothing has happened to needs no row.
+        changed = after is not before and (before is not None or outcome.counted)
+        if changed:
+            transaction.save(signal.circuit, policy.kind, after.phase, after.to_data(), now)
+            self.written.add(signal.circuit)
+        self._write_down(transaction, signal, outcome, after, now, actor, changed)
+        return decide(policy, signal, after, outcome, now)
+
+    def _load(self, transaction: Transaction, policy: Policy, circuit: str, now: float) -> State | None:
+        try:
+            data = transaction.load(circuit)
+            return None if data is None else circuits.State.from_data(data)
+        except (ValueError, TypeError):
+            state = refold(policy, circuit, transaction, now)
+            transaction.notice(f"the state of {circuit} could not be read and was rebuilt from its log", now)
+            transaction.save(circuit, policy.kind, state.phase, state.to_data(), now)
+            return state
+
+    def _write_down(
+        self,
+        transaction: Transaction,
+        signal: Signal,
+        outcome: Outcome,
+        after: State,
+        now: float,
+        actor: str,
+        changed: bool,
+    ) -> None:
+        effect = _effect(signal, outcome)
+        if signal.kind in ("bad", "reset", "override") or effect == "refused" or (changed and outcome.transitions):
+            row = LogRow(
+                signal.circuit,
+                now,
+                signal.kind,
+                signal.name,
+                signal.text[: circuits.TEXT_LIMIT],
+                signal.session,
+                signal.value,
+                effect,
+            )
+            transaction.log(row, kept=changed and effect != "duplicate")
+        who = actor or signal.session or ""
+        for move in outcome.transitions:
+            row_of_move = AuditRow(signal.circuit, move.at, move.source, move.target, move.cause, move.reason, who)
+            transaction.audit(row_of_move, after.to_data() if move is outcome.transitions[-1] else None)
+        if signal.kind == "override":
+            cause = "overridden" if signal.value > 0 else "override ended"
+            reason = f"{signal.text} (for {show_duration(signal.value)})" if signal.value > 0 else signal.text
+            transaction.audit(
+                AuditRow(signal.circuit, now, after.phase, after.phase, cause, reason, who), after.to_data()
+            )
+
+    # -- reading ------------------------------------------------------------------------------------
+
+    def view(self, circuit: str) -> tuple[Policy, State]:
+        """The circuit as it is now; nothing is written, a circuit that nothing happened to is closed."""
+        policy = self.rules.policy(circuit)
+        row = self.store.circuit(circuit)
+        now = self.clock()
+        if row is not None:
+            try:
+                return policy, circuits.view(policy, circuits.State.from_data(row.state), now)
+            except ValueError:
+                with self.store.transact() as transaction:
+                    state = self._load(transaction, policy, circuit, now)
+                return policy, circuits.view(policy, state, now)
+        return policy, circuits.view(policy, None, now)
+
+
+def _effect(signal: Signal, outcome: Outcome) -> str:
+    if signal.kind == "ask" and outcome.verdict == "block":
+        return "refused"
+    if outcome.duplicate:
+        return "duplicate"
+    if outcome.late:
+        return "late"
+    return "counted" if outcome.counted else ""
+
+
+def refold(policy: Policy, circuit: str, transaction: Transaction, now: float) -> State:
+    """A state from the circuit's log; if the audit trail says that it was open, it stays open."""
+    state: State | None = None
+    for row in transaction.log_of(circuit):
+        if row.effect in ("refused", "duplicate"):
+            continue
+        kind: Any = row.kind
+        signal = Signal(kind, circuit, row.name, text=row.text, session=row.session, value=row.value)
+        try:
+            state, _ = circuits.step(policy, state, signal, row.at)
+        except InvalidTransition:
+            continue
+    state = state.copy() if state is not None else circuits.fresh(now)
+    trail = transaction.audit_of(circuit)
+    if trail and trail[-1].target == "open" and state.phase != "open":
+        state.phase, state.opened_at, state.last_trip = "open", trail[-1].at, trail[-1].at
+        state.reason = trail[-1].reason
+        state.in_a_row = max(state.in_a_row, 1)
+        state.trips = max(state.trips, 1)
+        wait = circuits.cooldown(policy, state.in_a_row)
+        state.until = None if wait is None else trail[-1].at + wait
+    return state
+
+
+# -- from outcomes to words -----------------------------------------------------------------------------
+
+
+def decide(policy: Policy, signal: Signal, state: State, outcome: Outcome, now: float) -> Decision:
+    """What a step means to whoever asked or reported."""
+    verdict = outcome.verdict
+    reason = outcome.reason
+    if signal.kind == "bad":
+        reason = _recorded(policy, state, outcome, now)
+        if outcome.tripped or near(policy, state, now):
+            verdict = "warn"
+    evidence = _evidence(state, outcome)
+    retry_after = None if outcome.retry_at is None else round(max(0.0, outcome.retry_at - now), 3)
+    speaks = verdict != "allow" or outcome.tripped
+    return Decision(
+        verdict,
+        circuit=signal.circuit,
+        rule=rule_id(policy, signal.circuit),
+        reason=reason,
+        evidence=evidence if speaks else (),
+        retry_after=retry_after,
+        next=next_steps(policy, signal.circuit) if verdict == "block" or outcome.tripped else (),
+        phase=state.phase,
+        lease=outcome.lease,
+        tripped=outcome.tripped,
+    )
+
+
+def near(policy: Policy, state: State, now: float) -> bool:
+    """Whether the next bad signal may trip: one step below the limit, or 80 % of it."""
+    if state.phase not in ("closed", "watch"):
+        return False
+    for meter in policy.meters:
+        height = meters.level(meter, state.meters.get(meter.name, []), now)
+        if meter.trip_by in ("at", "ask") and height and (height >= meter.trip - 1 or height >= 0.8 * meter.trip):
+            return True
+    return False
+
+
+def _recorded(policy: Policy, state: State, outcome: Outcome, now: float) -> str:
+    if outcome.tripped:
+        return outcome.reason if outcome.transitions[-1].cause == "tripped" else state.reason
+    closest = circuits.nearest(policy, state, now)
+    if closest is None:
+        return "recorded"
+    meter, height = closest
+    span = ""
+    if meter.family == "window":
+        span = f" within {number(meter.span)} turns" if meter.turns else f" within {show_duration(meter.span)}"
+    amount = f"{number(height)} of {number(meter.trip)}{span}"
+    if outcome.duplicate:
+        return f"the same as the last one, not counted again ({amount})"
+    return f"recorded ({amount})"
+
+
+def _evidence(state: State, outcome: Outcome) -> tuple[str, ...]:
+    found = []
+    if state.evidence:
+        found.append(f"last: {state.evidence}")
+    if state.trips > 1:
+        found.append(f"{state.trips} trips so far")
+    if outcome.alert:
+        found.append(f"{state.in_a_row} trips in a row: a person should look at this")
+    return tuple(found)
+
+
+def next_steps(policy: Policy, circuit: str) -> tuple[str, ...]:
+    """What to do now, and who may lift it."""
+    steps = policy.next
+    if policy.reset in ("close", "probe"):
+        does = "" if policy.reset == "close" else " (ends the cooldown, one probe decides)"
+        steps += (f'a person can run: fusewire reset {circuit} --reason "..."{does}',)
+    if policy.kind == "constraint":
+        steps += (f'a person can let it pass for a while: fusewire override {circuit} --for 1h --reason "..."',)
+    return steps

@@ -1,0 +1,43 @@
+"""What can go wrong, as types. Messages are one line: a lower-case fact with its values."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fusewire.events import Decision
+
+
+class FusewireError(Exception):
+    """Anything that Fusewire reports to a person as one line."""
+
+
+class ConfigError(FusewireError):
+    """A setting that cannot be used: which file, which key, which value, what is allowed."""
+
+    def __init__(self, file: str, key: str, value: object, allowed: str) -> None:
+        super().__init__(f"{file}: {key} = {value!r} is refused: {allowed}")
+        self.file, self.key, self.value, self.allowed = file, key, value, allowed
+
+
+class StoreError(FusewireError):
+    """The state could not be read or written."""
+
+
+class NotFound(FusewireError):
+    """No circuit of that name."""
+
+
+class InvalidTransition(FusewireError):
+    """A step that the phase table does not have; nothing was changed."""
+
+
+class AgentRefused(FusewireError):
+    """An act that only a person may do, asked for from inside an agent."""
+
+
+class Blocked(FusewireError):
+    """A circuit said no; `decision` says why, until when and what to do."""
+
+    def __init__(self, decision: Decision) -> None:
+        super().__init__(f"{decision.rule}: {decision.reason}")
+        self.decision = decision

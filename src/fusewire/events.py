@@ -1,0 +1,234 @@
+"""The nouns that travel between the parts: Event, Signal, Decision. Immutable, cheap, JSON-able.
+
+They are slotted classes and not dataclasses because the hook process is started anew for every tool
+call, and `dataclasses` alone would cost it more than all of its work.
+"""
+
+from __future__ import annotations
+
+from fusewire.quickjson import dumps as canonical_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Literal
+
+    SignalKind = Literal["good", "bad", "note", "ask", "deny", "reset", "override", "release"]
+    Verdict = Literal["allow", "warn", "ask", "block"]
+
+__all__ = ["Decision", "Event", "Signal", "canonical_json", "fingerprint", "merge", "public_state"]
+
+#: What a phase is called in front of people and in the seeds' file formats.
+PUBLIC_STATE = {"closed": "CLOSED", "watch": "HALF_OPEN", "open": "OPEN", "probe": "HALF_OPEN"}
+
+#: From mild to strict; the strictest answer wins when several circuits speak.
+VERDICTS = ("allow", "warn", "ask", "block")
+
+PUBLIC_VERDICT = {"allow": "ALLOWED", "warn": "WARN", "ask": "WARN", "block": "BLOCKED"}
+
+
+def public_state(phase: str) -> str:
+    return PUBLIC_STATE[phase]
+
+
+def fingerprint(*parts: str) -> str:
+    """A tagged SHA-256 of the parts, separated so that ("ab", "c") and ("a", "bc") differ."""
+    import hashlib
+
+    return "sha256:" + hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class Noun:
+    """Value semantics from `__slots__`: equality, representation, no later change."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    def __hash__(self) -> int:
+        return hash(tuple(repr(getattr(self, name)) for name in self.__slots__))
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+        return f"{type(self).__name__}({fields})"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable")
+
+    def replace(self, **changes: Any) -> Any:
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        return type(self)(**{**fields, **changes})
+
+
+_set = object.__setattr__
+
+
+class Event(Noun):
+    """What an agent did or is about to do, in no agent's own words."""
+
+    __slots__ = ("agent", "call", "command", "kind", "paths", "session", "subagent", "tool")
+
+    def __init__(
+        self,
+        kind: str,
+        *,
+        tool: str = "",
+        command: str | None = None,
+        paths: tuple[str, ...] = (),
+        session: str | None = None,
+        call: str | None = None,
+        agent: str | None = None,
+        subagent: str | None = None,
+    ) -> None:
+        _set(self, "kind", kind)
+        _set(self, "tool", tool)
+        _set(self, "command", command)
+        _set(self, "paths", paths)
+        _set(self, "session", session)
+        _set(self, "call", call)
+        _set(self, "agent", agent)
+        _set(self, "subagent", subagent)
+
+    kind: str
+    tool: str
+    command: str | None
+    paths: tuple[str, ...]
+    session: str | None
+    call: str | None
+    agent: str | None
+    subagent: str | None
+
+    def described(self) -> str:
+        """The action in a few words, for the audit trail."""
+        if self.command is not None:
+            return self.command
+        return " ".join((self.tool, *self.paths)).strip()
+
+
+class Signal(Noun):
+    """A past fact about one circuit (`violation`, `test_failed`), or a question to it (`ask`)."""
+
+    __slots__ = ("circuit", "fingerprint", "kind", "lease", "name", "session", "text", "turn", "value")
+
+    def __init__(
+        self,
+        kind: SignalKind,
+        circuit: str,
+        name: str,
+        *,
+        value: float = 1,
+        fingerprint: str | None = None,
+        text: str = "",
+        session: str | None = None,
+        turn: int | None = None,
+        lease: str | None = None,
+    ) -> None:
+        _set(self, "kind", kind)
+        _set(self, "circuit", circuit)
+        _set(self, "name", name)
+        _set(self, "value", value)
+        _set(self, "fingerprint", fingerprint)
+        _set(self, "text", text)
+        _set(self, "session", session)
+        _set(self, "turn", turn)
+        _set(self, "lease", lease)
+
+    kind: SignalKind
+    circuit: str
+    name: str
+    value: float
+    fingerprint: str | None
+    text: str
+    session: str | None
+    turn: int | None
+    lease: str | None
+
+
+class Decision(Noun):
+    """The answer: may this go on, which rule says so, why, until when, and what to do next."""
+
+    __slots__ = (
+        "circuit",
+        "evidence",
+        "lease",
+        "next",
+        "phase",
+        "reason",
+        "retry_after",
+        "rule",
+        "tripped",
+        "verdict",
+    )
+
+    def __init__(
+        self,
+        verdict: Verdict,
+        *,
+        circuit: str = "",
+        rule: str = "",
+        reason: str = "",
+        evidence: tuple[str, ...] = (),
+        retry_after: float | None = None,
+        next: tuple[str, ...] = (),
+        phase: str = "closed",
+        lease: str | None = None,
+        tripped: bool = False,
+    ) -> None:
+        _set(self, "verdict", verdict)
+        _set(self, "circuit", circuit)
+        _set(self, "rule", rule)
+        _set(self, "reason", reason)
+        _set(self, "evidence", evidence)
+        _set(self, "retry_after", retry_after)
+        _set(self, "next", next)
+        _set(self, "phase", phase)
+        _set(self, "lease", lease)
+        _set(self, "tripped", tripped)
+
+    verdict: Verdict
+    circuit: str
+    rule: str
+    reason: str
+    evidence: tuple[str, ...]
+    retry_after: float | None
+    next: tuple[str, ...]
+    phase: str
+    lease: str | None
+    tripped: bool
+
+    @property
+    def allowed(self) -> bool:
+        return self.verdict in ("allow", "warn")
+
+    @property
+    def state(self) -> str:
+        return PUBLIC_STATE[self.phase]
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields that other programs rely on (docs/json.md)."""
+        return {
+            "decision": PUBLIC_VERDICT[self.verdict],
+            "id": self.circuit or None,
+            "state": self.state,
+            "phase": self.phase,
+            "rule": self.rule or None,
+            "reason": self.reason,
+            "evidence": list(self.evidence),
+            "retry_after": self.retry_after,
+            "next": list(self.next),
+            "lease": self.lease,
+            "tripped": self.tripped,
+        }
+
+
+def merge(decisions: list[Decision]) -> Decision:
+    """The strictest decision of all; what the others said is kept as evidence."""
+    if not decisions:
+        return Decision("allow")
+    strictest = max(decisions, key=lambda decision: VERDICTS.index(decision.verdict))
+    others = tuple(
+        f"{d.rule}: {d.reason}" for d in decisions if d is not strictest and d.verdict != "allow" and d.reason
+    )
+    return strictest.replace(evidence=strictest.evidence + others) if others else strictest

@@ -1,0 +1,151 @@
+"""The hook's work: standard input -> agent -> rules -> engine -> the agent's own protocol.
+
+The hot path: this process is started for every tool call, so a call that touches no rule must cost little more than
+starting Python. A test holds the list of modules that it may import; what is slow is imported when a rule has
+matched or something is wrong.
+
+What happens when the breaker itself fails is decided here, because agents run the tool on any exit code but 2:
+a call that a constraint forbids, or input that cannot be judged, is denied; an installation that is broken
+is said on stderr and lets the call pass.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fusewire.quickjson import loads
+from fusewire.rules import find_project, has_constraints, load_rules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, NoReturn
+
+    from fusewire.agents import Agent
+    from fusewire.events import Event
+    from fusewire.rules import Rules
+
+    Answer = tuple[str, str, int]
+
+#: More than any agent sends; beyond it nothing is judged.
+_INPUT_LIMIT = 64 * 1024 * 1024
+
+#: Seconds that each of three attempts waits for a locked store: an agent is waiting.
+_PATIENCE = 0.5
+
+
+def main(arguments: Sequence[str]) -> NoReturn:
+    """Answer one hook call and end the process, without the cost of an orderly shutdown."""
+    if len(arguments) != 1:
+        _end("", "fusewire hook: name the agent, for example: fusewire hook claude", 2)
+    from fusewire.agents import AGENTS, agent_named
+
+    if arguments[0] not in AGENTS:
+        _end("", f"fusewire hook: no agent named {arguments[0]!r}; allowed: {', '.join(AGENTS)}", 2)
+    agent = agent_named(arguments[0])
+    try:
+        _end(*answer(agent, _read_input(), os.environ))
+    except Exception as error:
+        if isinstance(error, (ImportError, MemoryError)):
+            _end("", f"fusewire: the hook is not installed properly, nothing is guarded: {error}", 1)
+        text = f"{type(error).__name__}: {error}".replace("\n", " ")
+        _end(*agent.deny(f"BLOCKED fusewire.failure: the breaker failed and cannot judge this call: {text}"))
+
+
+def answer(agent: Agent, raw: bytes, environment: Any) -> Answer:
+    """The answer to one hook call, in the agent's words."""
+    try:
+        if len(raw) > _INPUT_LIMIT:
+            raise ValueError(f"it is larger than {_INPUT_LIMIT} bytes")
+        payload = loads(raw.decode("utf-8"))
+        root = find_project(agent.started_in(payload, environment) or os.getcwd())
+        event = agent.parse(payload, root)
+    except (ValueError, RecursionError) as error:
+        return agent.deny(f"BLOCKED fusewire.input: the hook's input is not JSON: {error or 'nested too deeply'}")
+    except Exception as error:
+        from fusewire.agents import BadPayload
+
+        if not isinstance(error, BadPayload):
+            raise
+        return agent.deny(f"BLOCKED fusewire.input: the hook's input makes no sense: {error}")
+    return agent.allow() if event is None else judge(agent, event, root)
+
+
+def judge(agent: Agent, event: Event, root: str) -> Answer:
+    """Rules in the order of their weight: the agent must not disarm its breaker, then the constraints."""
+    from fusewire.detectors.constraints import CHANGING_TOOLS, violated
+    from fusewire.detectors.disarming import disarming
+
+    act = disarming(event, CHANGING_TOOLS)
+    if act:
+        return agent.deny(f"BLOCKED fusewire.disarm: {act}.\nNext: go on without it, or ask the user to run it.")
+    if not has_constraints(root):
+        return agent.allow()
+    rules = load_rules(root)
+    if rules.just_compiled:
+        _archive_retired(root)
+    names = violated(rules.matchers(), event)
+    return _enforce(agent, names, event, root, rules) if names else agent.allow()
+
+
+def _enforce(agent: Agent, names: list[str], event: Event, root: str, rules: Rules) -> Answer:
+    """A constraint forbids this: its circuit decides whether it is refused or passes and is counted."""
+    import time
+
+    from fusewire.breaker import Breaker
+    from fusewire.errors import StoreError
+    from fusewire.events import merge
+    from fusewire.reports.messages import message
+
+    try:
+        decisions = Breaker.open(project=root, patience=_PATIENCE).enforce(names, event)
+    except StoreError as error:
+        return agent.deny(
+            f"BLOCKED constraint:{names[0]}: this is forbidden, and the state of its circuit cannot be used"
+            f" ({error}).\nNext: do it in a way that keeps to the constraint. A person can run: fusewire doctor"
+        )
+    decision = merge(decisions)
+    now = time.time()
+    if not decision.allowed:
+        return agent.deny("\n".join(message(one, now) for one in decisions if not one.allowed))
+    told = []
+    for one in decisions:
+        constraint = rules.constraints[one.circuit]
+        title = f"{constraint.title} ({constraint.file})" if constraint.title else constraint.file
+        told.append(f"This call breaks a constraint of the project: {title}\n{message(one, now)}")
+    return agent.tell("\n".join(told))
+
+
+def _archive_retired(root: str) -> None:
+    """The constraints' files have changed: one of them may have been retired."""
+    from fusewire.breaker import Breaker
+    from fusewire.constraints.lifecycle import archive_retired
+    from fusewire.errors import FusewireError
+
+    try:
+        archive_retired(Breaker.open(project=root, patience=_PATIENCE))
+    except FusewireError:
+        pass  # no reason to refuse a call; the next command of a person will say it
+
+
+def _read_input() -> bytes:
+    parts = []
+    size = 0
+    while size <= _INPUT_LIMIT:
+        part = os.read(0, 1 << 20)
+        if not part:
+            break
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)
+
+
+def _end(stdout: str, stderr: str, code: int) -> NoReturn:
+    for descriptor, text in ((1, stdout), (2, stderr)):
+        data = text.encode("utf-8", "replace") + b"\n" if text else b""
+        try:
+            while data:
+                data = data[os.write(descriptor, data) :]
+        except OSError:
+            pass  # nobody listens; the exit code still speaks
+    os._exit(code)

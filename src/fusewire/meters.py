@@ -1,0 +1,198 @@
+"""Counting, and nothing else: seven small families of meters.
+
+A meter's *memory* is a short JSON-able list that never grows beyond what its question needs ("n in T"
+needs the last n times). `count` folds one observation into a memory, `level` reads it, `reached` compares
+it with a limit, `free_at` says when it will have fallen below. No clock, no I/O: `now` is an argument.
+
+| family   | memory             | level                                                              |
+|----------|--------------------|--------------------------------------------------------------------|
+| streak   | [count, mark]      | observations in a row; where `marked`, of one and the same mark    |
+| window   | [time, ...]        | observations younger than `span` (seconds, or turns)               |
+| total    | [sum]              | everything since the last clearing                                 |
+| last_sum | [value, ...]       | sum of the last n values                                           |
+| share    | [value, ...]       | mean of the last n values (0 or 1 each)                            |
+| trend    | [value, ...]       | decline from the first to the last of n values that only fell      |
+| gauge    | [value]            | a value that is set, or moved up and down                          |
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Memory = list[Any]
+
+#: A window keeps at least this many times, so that raising a threshold later does not forget any.
+WINDOW_KEEPS = 16
+
+FAMILIES = ("streak", "window", "total", "last_sum", "share", "trend", "gauge")
+
+
+class Meter:
+    """One meter of a policy: what it counts, how, and the levels that matter. Built from policy data."""
+
+    __slots__ = (
+        "adds",
+        "checks",
+        "family",
+        "floor",
+        "limits",
+        "marked",
+        "name",
+        "needs",
+        "on",
+        "reason",
+        "resets_on",
+        "size",
+        "span",
+        "trip",
+        "trip_by",
+        "turns",
+        "warn",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        family: str,
+        on: str,
+        trip: float,
+        *,
+        trip_by: str = "at",
+        warn: float | None = None,
+        span: float = 0,
+        turns: bool = False,
+        size: int = 0,
+        needs: int = 0,
+        floor: float = 0,
+        marked: bool = False,
+        adds: bool = False,
+        limits: bool = False,
+        checks: tuple[str, ...] = (),
+        resets_on: tuple[str, ...] = (),
+        reason: str = "",
+    ) -> None:
+        self.name = name
+        self.family = family
+        self.on = on
+        self.trip = trip
+        #: `at` (>=), `over` (>), `below` (<), or `ask`: the question after the limit is full trips.
+        self.trip_by = trip_by
+        self.warn = warn
+        self.span = span
+        self.turns = turns
+        #: how many values last_sum, share and trend look back on
+        self.size = size
+        #: how many observations there must be before the level means anything
+        self.needs = needs
+        #: trend: the first value must be at least this large to fall from
+        self.floor = floor
+        #: streak: only observations with the same fingerprint are in a row
+        self.marked = marked
+        #: gauge: a value moves the level instead of setting it
+        self.adds = adds
+        #: refuses while the level is at the limit, but never opens the circuit
+        self.limits = limits
+        #: questions that are refused while it is full, beside those that it counts; `*` is every one
+        self.checks = checks
+        self.resets_on = resets_on
+        self.reason = reason
+
+    def asked(self, name: str) -> bool:
+        """Whether a question of that name is answered by this meter's level."""
+        if self.trip_by != "ask" and not self.limits:
+            return False
+        return name == self.on or name in self.checks or "*" in self.checks
+
+    def to_data(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in _METER_FIELDS)
+
+    @classmethod
+    def from_data(cls, data: tuple[Any, ...]) -> Meter:
+        meter = cls.__new__(cls)
+        for name, value in zip(_METER_FIELDS, data, strict=True):
+            setattr(meter, name, value)
+        return meter
+
+
+_METER_FIELDS = Meter.__slots__
+
+
+def count(meter: Meter, memory: Memory, value: float, mark: str | None, at: float, turn: int | None) -> Memory:
+    """The memory after one more observation."""
+    family = meter.family
+    if family == "streak":
+        mark = mark if meter.marked else None
+        same = bool(memory) and memory[1] == mark
+        return [memory[0] + 1 if same else 1, mark]
+    if family == "window":
+        when: float = (turn or 0) if meter.turns else at
+        keep = max(int(meter.trip), WINDOW_KEEPS)
+        return [*memory, when][-keep:]
+    if family == "total":
+        return [(memory[0] if memory else 0) + value]
+    if family == "gauge":
+        return [(memory[0] if memory else 0) + value if meter.adds else value]
+    return [*memory, value][-meter.size :]
+
+
+def level(meter: Meter, memory: Memory, now: float, turn: int | None = None) -> float:
+    """How full the meter is."""
+    family = meter.family
+    if family == "window":
+        return len(inside(meter, memory, now, turn))
+    if not memory:
+        return 0
+    if family == "last_sum":
+        return float(sum(memory))
+    if family == "share":
+        return float(sum(memory)) / len(memory)
+    if family == "trend":
+        return _decline(meter, memory)
+    first: float = memory[0]
+    return first
+
+
+def inside(meter: Meter, memory: Memory, now: float, turn: int | None = None) -> Memory:
+    """The times that still count: a half-open interval, so one exactly `span` old no longer does.
+
+    A time in the future (the clock was set back) still counts: nothing is forgotten by a wrong clock.
+    """
+    if meter.turns:
+        newest = turn if turn is not None else (memory[-1] if memory else 0)
+        return [when for when in memory if when > newest - meter.span]
+    return [when for when in memory if when > now - meter.span]
+
+
+def reached(meter: Meter, memory: Memory, now: float, turn: int | None = None) -> bool:
+    """Whether the level trips the circuit (or, for a limit, is full)."""
+    if meter.family in ("last_sum", "share", "trend") and len(memory) < meter.needs:
+        return False
+    height = level(meter, memory, now, turn)
+    if meter.trip_by == "over":
+        return height > meter.trip
+    if meter.trip_by == "below":
+        return height < meter.trip
+    return height >= meter.trip
+
+
+def warned(meter: Meter, memory: Memory, now: float, turn: int | None = None) -> bool:
+    """Whether the level has reached the warning before the limit."""
+    return meter.warn is not None and level(meter, memory, now, turn) >= meter.warn
+
+
+def free_at(meter: Meter, memory: Memory, now: float) -> float | None:
+    """When a full window of seconds will have room again; None where time alone does not help."""
+    if meter.family != "window" or meter.turns:
+        return None
+    times = inside(meter, memory, now)
+    limit = int(meter.trip)
+    return times[-limit] + meter.span if len(times) >= limit > 0 else now
+
+
+def _decline(meter: Meter, values: Memory) -> float:
+    falling = all(later < earlier for earlier, later in zip(values, values[1:], strict=False))
+    if not falling or values[0] < meter.floor or values[0] <= 0:
+        return 0
+    return float(1 - values[-1] / values[0])

@@ -1,0 +1,164 @@
+"""Constraints as people write them: Markdown files with YAML front matter under `docs/constraints/`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from fusewire.errors import ConfigError
+
+if TYPE_CHECKING:
+    from fusewire.detectors.constraints import Matcher
+
+FOLDER = "docs/constraints"
+
+#: Front matter is a few lines; this much of a file is read for it.
+_FRONT_MATTER_LIMIT = 65536
+
+_MATCH_KEYS = ("tool", "command", "path")
+
+
+@dataclass(frozen=True)
+class ConstraintFile:
+    """One constraint as its file describes it."""
+
+    id: str
+    file: str
+    title: str
+    severity: str | None
+    retired: bool
+    overrides: Mapping[str, Any]
+    matchers: tuple[Matcher, ...]
+
+
+def read_constraints(root: Path) -> tuple[list[ConstraintFile], list[ConfigError]]:
+    """All constraints of a project in the order of their ids, and what is wrong with the files."""
+    found: dict[str, ConstraintFile] = {}
+    problems: list[ConfigError] = []
+    for path in constraint_paths(root):
+        constraint, wrong = _read(path, path.relative_to(root).as_posix())
+        problems += wrong
+        if constraint is None:
+            continue
+        if constraint.id in found:
+            other = found[constraint.id].file
+            problems.append(ConfigError(constraint.file, "id", constraint.id, f"{other} has this id already"))
+            continue
+        found[constraint.id] = constraint
+    return [found[key] for key in sorted(found)], problems
+
+
+def constraint_paths(root: Path) -> Iterator[Path]:
+    folder = root / FOLDER
+    return (path for path in sorted(folder.rglob("*.md")) if path.is_file())
+
+
+def _read(path: Path, shown: str) -> tuple[ConstraintFile | None, list[ConfigError]]:
+    try:
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_FRONT_MATTER_LIMIT)
+    except (OSError, UnicodeDecodeError) as error:
+        return None, [ConfigError(shown, "file", path.name, f"it cannot be read ({error})")]
+    front, body = _split(text)
+    if front is None:  # a README beside the constraints is none
+        return None, []
+    problems: list[ConfigError] = []
+    matter = _parse(front, shown, problems)
+    if matter is None:
+        # The rule still exists, so its circuit goes on with the defaults.
+        return ConstraintFile(_id_line(front) or path.stem, shown, _title(body), None, False, {}, ()), problems
+    name = matter.get("id", path.stem)
+    if not isinstance(name, str) or not _is_id(name):
+        problems.append(ConfigError(shown, "id", name, "letters, digits, '-', '_' and '.'; using the file's name"))
+        name = path.stem
+    overrides = matter.get("circuit_breaker", {})
+    if overrides is None:
+        overrides = {}
+    if not isinstance(overrides, dict):
+        problems.append(ConfigError(shown, "circuit_breaker", overrides, "a table of settings; using the defaults"))
+        overrides = {}
+    severity = matter.get("severity")
+    status = str(matter.get("status", "active"))
+    return (
+        ConstraintFile(
+            name,
+            shown,
+            _title(body),
+            None if severity is None else str(severity).upper(),
+            status.strip().lower() == "retired",
+            {str(key): value for key, value in overrides.items()},
+            tuple(_matchers(matter.get("match"), shown, problems)),
+        ),
+        problems,
+    )
+
+
+def _split(text: str) -> tuple[str | None, str]:
+    lines = text.removeprefix("\ufeff").splitlines(keepends=True)
+    if not lines or lines[0].rstrip() != "---":
+        return None, text
+    for number, line in enumerate(lines[1:], 1):
+        if line.rstrip() in ("---", "..."):
+            return "".join(lines[1:number]), "".join(lines[number + 1 :])
+    return "".join(lines[1:]), ""
+
+
+def _parse(front: str, shown: str, problems: list[ConfigError]) -> dict[Any, Any] | None:
+    try:
+        matter = yaml.safe_load(front)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        where = getattr(error, "problem_mark", None)
+        line = f"line {where.line + 2}: " if where else ""
+        what = getattr(error, "problem", None) or str(error) or "not YAML"
+        problems.append(ConfigError(shown, "front matter", f"{line}{what}", "YAML; using the defaults"))
+        return None
+    if matter is None:
+        return {}
+    if not isinstance(matter, dict):
+        problems.append(ConfigError(shown, "front matter", matter, "a table of keys; using the defaults"))
+        return None
+    return matter
+
+
+def _id_line(front: str) -> str | None:
+    """The id of front matter that is not YAML as a whole: a typing error must not rename a circuit."""
+    for line in front.splitlines():
+        key, colon, value = line.partition(":")
+        if colon and key == "id" and _is_id(value.strip().strip("'\"")):
+            return value.strip().strip("'\"")
+    return None
+
+
+def _is_id(name: str) -> bool:
+    return bool(name) and all(char.isalnum() or char in "-_." for char in name) and name.strip(".") != ""
+
+
+def _title(body: str) -> str:
+    return next((line.lstrip("# ").strip() for line in body.splitlines() if line.startswith("#")), "")
+
+
+def _matchers(match: Any, shown: str, problems: list[ConfigError]) -> Iterator[Matcher]:
+    """`match:` as one table or a list of them; within a table everything that is given must fit."""
+    if match is None:
+        return
+    for entry in match if isinstance(match, list) else [match]:
+        if not isinstance(entry, dict) or not entry or not set(entry) <= set(_MATCH_KEYS):
+            allowed = f"a table with {', '.join(_MATCH_KEYS)}; this entry matches nothing"
+            problems.append(ConfigError(shown, "match", entry, allowed))
+            continue
+        fields = {key: _texts(entry.get(key)) for key in _MATCH_KEYS}
+        broken = next((key for key in entry if not fields[key]), None)
+        if broken:
+            allowed = "a pattern or a list of patterns; this entry matches nothing"
+            problems.append(ConfigError(shown, f"match.{broken}", entry[broken], allowed))
+            continue
+        yield fields["tool"], tuple(tuple(text.split()) for text in fields["command"]), fields["path"]
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    values = value if isinstance(value, list) else [value]
+    return tuple(values) if all(isinstance(text, str) and text.strip() for text in values) else ()

@@ -1,0 +1,103 @@
+"""The rules of one project, compiled: every layer of configuration, every constraint, every warning."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fusewire.errors import ConfigError
+from fusewire.policies.compiler import compile_policies
+from fusewire.policies.constraint_files import ConstraintFile, read_constraints
+from fusewire.policies.settings import KINDS, PolicyFile, Values, overlay, read_policy_file
+from fusewire.rules import Constraint, Rules, user_config_path
+
+
+@dataclass
+class Rulebook:
+    """What `Rules` are made from, with the place each value came from; for people, not for the hot path."""
+
+    files: dict[str, PolicyFile]
+    values: dict[str, Values]
+    constraints: dict[str, ConstraintFile] = field(default_factory=dict)
+    constraint_values: dict[str, Values] = field(default_factory=dict)
+    warnings: list[ConfigError] = field(default_factory=list)
+
+    def values_for(self, kind: str, circuit: str) -> Values:
+        return self.constraint_values.get(circuit) or self.values[kind]
+
+    def rules(self, *, any_constraint: bool = False) -> Rules:
+        policies = {
+            policy.id: policy.to_data()
+            for kind in KINDS
+            for policy in compile_policies(self.files[kind], self.values[kind])
+        }
+        constraints = {}
+        for name, constraint in self.constraints.items():
+            (policy,) = compile_policies(self.files["constraint"], self.constraint_values[name])
+            constraints[name] = Constraint(
+                policy.to_data(),
+                constraint.matchers,
+                constraint.file,
+                constraint.title,
+                constraint.severity or "",
+                constraint.retired,
+            ).to_data()
+        return Rules(policies, constraints, tuple(map(str, self.warnings)), any_constraint)
+
+
+def read_rulebook(root: Path | None) -> Rulebook:
+    """Defaults < the user's file < the project's file < each constraint's front matter."""
+    files = {kind: read_policy_file(kind) for kind in KINDS}
+    book = Rulebook(files, {kind: policy_file.defaults() for kind, policy_file in files.items()})
+    if root is None:
+        return book
+    for source, table in _layers(root, book.warnings):
+        _apply(book, source, table)
+    constraints, problems = read_constraints(root)
+    book.warnings += problems
+    for constraint in constraints:
+        values = book.values["constraint"].copy()
+        book.warnings += overlay(files["constraint"], values, constraint.overrides, constraint.file, "circuit_breaker:")
+        book.constraints[constraint.id] = constraint
+        book.constraint_values[constraint.id] = values
+    return book
+
+
+def _layers(root: Path, warnings: list[ConfigError]) -> list[tuple[str, Mapping[str, Any]]]:
+    user = Path(user_config_path())
+    project = _read_toml(root / "fusewire.toml", "fusewire.toml", warnings)
+    pyproject = _read_toml(root / "pyproject.toml", "pyproject.toml", warnings) or {}
+    tool = pyproject.get("tool")
+    in_pyproject = tool.get("fusewire") if isinstance(tool, dict) else None
+    if project is not None and in_pyproject is not None:
+        allowed = "fusewire.toml is there and is read instead"
+        warnings.append(ConfigError("pyproject.toml", "[tool.fusewire]", "...", allowed))
+    layers = [(str(user), _read_toml(user, str(user), warnings))]
+    layers.append(("fusewire.toml", project) if project is not None else ("pyproject.toml", in_pyproject))
+    return [(source, table) for source, table in layers if table is not None]
+
+
+def _read_toml(path: Path, shown: str, warnings: list[ConfigError]) -> dict[str, Any] | None:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        warnings.append(ConfigError(shown, "file", str(error), "TOML; nothing in it is used"))
+        return None
+
+
+def _apply(book: Rulebook, source: str, layer: Any) -> None:
+    if not isinstance(layer, dict):
+        book.warnings.append(ConfigError(source, "[tool.fusewire]", layer, "a table"))
+        return
+    for kind, table in layer.items():
+        if kind not in book.files:
+            book.warnings.append(ConfigError(source, kind, table, f"no such table; allowed: {', '.join(KINDS)}"))
+        elif not isinstance(table, dict):
+            book.warnings.append(ConfigError(source, kind, table, f"a table [{kind}] of settings"))
+        else:
+            book.warnings += overlay(book.files[kind], book.values[kind], table, source, f"[{kind}]")

@@ -1,0 +1,168 @@
+"""Settings: what may be configured, what each value must look like, and where each one came from.
+
+Later layers win: the policy's default < the user's file < the project's file < a constraint's front matter.
+A value that cannot be used leaves the layer below in force and becomes a warning, never a crash.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+from fusewire.durations import UNITS, parse_duration, show_duration
+from fusewire.errors import ConfigError
+
+KINDS = ("constraint", "loop", "phase", "tool", "attempt")
+
+#: Longer than anybody waits; keeps states and schedules finite.
+_LONGEST = 10 * 365 * UNITS["d"]
+_LARGEST = 1000
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One thing that may be configured."""
+
+    kind: str
+    key: str
+    default: Any
+    type: str
+    help: str = ""
+    least: float | None = None
+
+    @property
+    def allowed(self) -> str:
+        """What a value must be, in words."""
+        least = self.least or 0
+        match self.type:
+            case "count" | "turns":
+                return f"a whole number from 1 to {_LARGEST}"
+            case "duration":
+                shortest = f"of at least {show_duration(least)}" if least else "above 0"
+                return f'a duration {shortest}, such as "45m" or "2h"'
+            case "share":
+                return "a number above 0 and up to 1"
+            case "flag":
+                return "true or false"
+            case "usd":
+                return "an amount of dollars above 0"
+            case unit:
+                return f"a number of {unit}, {'0 or more' if self.least == 0 else 'above 0'}"
+
+    def parse(self, value: Any) -> float | bool:
+        """The value as the core wants it (seconds, counts); ValueError if it is not allowed."""
+        if self.type == "flag":
+            if not isinstance(value, bool):
+                raise ValueError(value)
+            return value
+        amount = parse_duration(value) if self.type == "duration" and isinstance(value, str) else value
+        if isinstance(amount, bool) or not isinstance(amount, (int, float)) or not math.isfinite(amount):
+            raise ValueError(value)
+        if self.type in ("count", "turns"):
+            if not isinstance(amount, int) or not 1 <= amount <= _LARGEST:
+                raise ValueError(value)
+            return amount
+        if self.type == "duration" and not isinstance(value, str):
+            raise ValueError(value)
+        amount *= {"days": UNITS["d"], "hours": UNITS["h"]}.get(self.type, 1)
+        lowest = self.least if self.least is not None else 0
+        if amount < lowest or (amount == 0 and self.least != 0) or amount > _LONGEST:
+            raise ValueError(value)
+        if self.type == "share" and amount > 1:
+            raise ValueError(value)
+        return amount
+
+
+@dataclass
+class Values:
+    """The settings in force, each with the place that it came from."""
+
+    parsed: dict[str, float | bool] = field(default_factory=dict)
+    written: dict[str, Any] = field(default_factory=dict)
+    source: dict[str, str] = field(default_factory=dict)
+
+    def copy(self) -> Values:
+        return Values(dict(self.parsed), dict(self.written), dict(self.source))
+
+    def put(self, setting: Setting, value: Any, source: str) -> None:
+        self.parsed[setting.key] = setting.parse(value)
+        self.written[setting.key] = value
+        self.source[setting.key] = source
+
+
+@dataclass(frozen=True)
+class PolicyFile:
+    """One seed's TOML: its settings, its locked numbers, its circuits."""
+
+    kind: str
+    settings: Mapping[str, Setting]
+    locked: Mapping[str, Any]
+    table: Mapping[str, Any]
+
+    def keys_of(self, circuit_id: str) -> list[str]:
+        """The settings that one circuit of this file refers to."""
+        used = next(table for table in self.table["circuit"] if table["id"] == circuit_id)
+        text = repr(used) + repr(self.table.get("defaults", {}))
+        return [key for key in self.settings if f"'${key}'" in text]
+
+    def defaults(self) -> Values:
+        values = Values()
+        for setting in self.settings.values():
+            values.put(setting, setting.default, "default")
+        return values
+
+
+def read_policy_file(kind: str) -> PolicyFile:
+    text = resources.files("fusewire.policies").joinpath(f"{kind}.toml").read_text("utf-8")
+    table = tomllib.loads(text)
+    settings = {}
+    for key, data in table.get("settings", {}).items():
+        least = data.get("least")
+        settings[key] = Setting(
+            kind,
+            key,
+            data["default"],
+            data["is"],
+            data.get("help", ""),
+            parse_duration(least) if isinstance(least, str) else least,
+        )
+    return PolicyFile(kind, settings, table.get("locked", {}), table)
+
+
+def overlay(
+    policy: PolicyFile, values: Values, table: Mapping[str, Any], source: str, section: str
+) -> Iterator[ConfigError]:
+    """Put one layer over `values`; yield a warning for every key that was left as it was."""
+    for key, value in _flatten(table):
+        shown = f"{section} {key}".strip()
+        setting = policy.settings.get(key)
+        if setting is None:
+            yield ConfigError(source, shown, value, _unknown(policy, key))
+            continue
+        try:
+            values.put(setting, value, source)
+        except ValueError:
+            in_force = f"using {values.written[key]!r} ({values.source[key]})"
+            yield ConfigError(source, shown, value, f"{setting.allowed}; {in_force}")
+
+
+def _unknown(policy: PolicyFile, key: str) -> str:
+    if key in policy.locked:
+        return f"it is locked at {policy.locked[key]} and not configurable"
+    close = difflib.get_close_matches(key, policy.settings, n=1)
+    hint = f" (did you mean {close[0]}?)" if close else ""
+    allowed = ", ".join(sorted(policy.settings)) or "nothing"
+    return f"no such setting{hint}; allowed: {allowed}"
+
+
+def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value

@@ -1,0 +1,77 @@
+"""JSON for the hot path: the standard library's own C scanner and encoder, without `re`.
+
+`import json` costs a hook process about as much as starting Python, because it compiles regular
+expressions; the C functions behind it need none. Where they are missing or have another shape,
+`json` itself serves: same results, later start.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+def _not_serialisable(value: object) -> object:
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"{name} is not JSON")
+
+
+class _ScannerOptions:
+    """What `_json.make_scanner` reads off a `json.JSONDecoder`."""
+
+    strict = True
+    object_hook = None
+    object_pairs_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = staticmethod(_refuse_constant)
+    memo: dict[str, str] = {}
+
+
+def _from_c() -> tuple[Callable[[str], Any], Callable[[object], str]]:
+    import _json
+
+    scan = _json.make_scanner(_ScannerOptions())  # type: ignore[arg-type]
+    encode = _json.make_encoder(
+        None, _not_serialisable, _json.encode_basestring_ascii, None, ":", ",", True, False, False
+    )
+
+    def loads(text: str) -> Any:
+        text = text.strip(" \t\n\r")
+        try:
+            value, end = scan(text, 0)
+        except StopIteration as stop:
+            raise ValueError(f"a value is expected at character {stop.value}") from None
+        if end != len(text):
+            raise ValueError(f"extra data at character {end}")
+        return value
+
+    def dumps(value: object) -> str:
+        return "".join(encode(value, 0))
+
+    if loads(dumps({"a": [1, 2.5, None, True, "\u00e9"]})) != {"a": [1, 2.5, None, True, "\u00e9"]}:
+        raise ImportError("the C functions of json have another shape here")
+    return loads, dumps
+
+
+def _from_json() -> tuple[Callable[[str], Any], Callable[[object], str]]:
+    import json
+
+    def loads(text: str) -> Any:
+        return json.loads(text, parse_constant=_refuse_constant)
+
+    def dumps(value: object) -> str:
+        return json.dumps(value, separators=(",", ":"), sort_keys=True, allow_nan=False)
+
+    return loads, dumps
+
+
+try:
+    loads, dumps = _from_c()
+except (ImportError, AttributeError, TypeError):
+    loads, dumps = _from_json()

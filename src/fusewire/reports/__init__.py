@@ -1,0 +1,1 @@
+"""What people and programs read. Everything here is made from what is stored; nothing is written."""

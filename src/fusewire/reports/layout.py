@@ -1,0 +1,169 @@
+"""The text layouts of the constraint seed's table: status, history, configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from fusewire.durations import number, show_duration, show_time
+
+if TYPE_CHECKING:
+    from fusewire.circuit import Policy
+    from fusewire.reports.status import Status
+    from fusewire.rules import Constraint
+    from fusewire.stores.rows import AuditRow, LogRow
+
+#: Open first: whoever looks wants to know what is tripped.
+GROUPS = ("OPEN", "HALF_OPEN", "CLOSED")
+
+_WORDS = {"duplicate": "not counted: same as the last", "refused": "refused", "late": "late"}
+
+
+def groups(statuses: list[Status], *, everything: bool) -> str:
+    """Circuits by state with their counts; without `everything` the closed ones are only counted."""
+    lines = []
+    width = max((len(status.id) for status in statuses), default=0)
+    for name in GROUPS:
+        members = [status for status in statuses if status.state == name]
+        lines.append(f"{name} ({len(members)})")
+        if everything or name != "CLOSED":
+            lines += [f"  {status.id:<{width}}  {_line(status)}" for status in members]
+    if not statuses:
+        lines.append("No circuits yet. Constraints are Markdown files in docs/constraints/.")
+    return "\n".join(lines)
+
+
+def _line(status: Status) -> str:
+    parts = [f"{number(status.level)}/{number(status.threshold)}"]
+    if status.kind == "constraint":
+        parts[0] += " violations"
+    if status.phase == "open":
+        parts.append(_waiting(status))
+    elif status.phase == "probe":
+        parts.append("a probe is under way" if status.retry_after else "ready to probe")
+    if status.override_until is not None:
+        parts.append(f"overridden until {show_time(status.override_until)}")
+    if status.trips:
+        parts.append(f"{status.trips} trip{'s' if status.trips != 1 else ''}")
+    return ", ".join(parts)
+
+
+def _waiting(status: Status) -> str:
+    since = f"open since {show_time(status.opened_at)}"
+    if status.retry_after is None:
+        return f"{since}, a person must act"
+    return f"{since}, a probe in {show_duration(status.retry_after)}"
+
+
+def detail(
+    status: Status,
+    policy: Policy,
+    constraint: Constraint | None,
+    settings: list[tuple[str, str, str]],
+    log: list[LogRow],
+) -> str:
+    """One circuit: state, violations, configuration, recent activity."""
+    lines = [f"{status.id}  {status.state}"]
+    if constraint is not None:
+        about = [constraint.title, constraint.severity, constraint.file]
+        lines.append("  " + ", ".join(part for part in about if part))
+    lines += ["", "State", f"  {status.state} (phase {status.phase})"]
+    if status.phase == "open":
+        lines.append(f"  {_waiting(status)}")
+    elif status.phase == "probe":
+        lines.append("  a probe is under way" if status.retry_after else "  the next check is the one probe")
+    if status.reason:
+        lines.append(f"  reason: {status.reason}")
+    if status.evidence:
+        lines.append(f"  last: {status.evidence}")
+    if status.override_until is not None:
+        lines.append(f"  overridden until {show_time(status.override_until)}: {status.override_reason}")
+    lines += ["", "Violations" if status.kind == "constraint" else "Level"]
+    meter = policy.meters[0]
+    span = "" if meter.family != "window" else f" within {_span(policy)}"
+    lines.append(
+        f"  {number(status.level)} of {number(status.threshold)}{span}; {status.total} in all, {status.trips} trips"
+    )
+    lines.append(
+        f"  last trip {show_time(status.last_trip) or 'never'}, last reset {show_time(status.last_reset) or 'never'}"
+    )
+    lines += ["", "Configuration", *(f"  {row}" for row in columns(settings))]
+    lines += ["", "Recent activity"]
+    lines += [f"  {activity(row)}" for row in reversed(log[-5:])] or ["  none"]
+    return "\n".join(lines)
+
+
+def _span(policy: Policy) -> str:
+    meter = policy.meters[0]
+    return f"{number(meter.span)} turns" if meter.turns else show_duration(meter.span)
+
+
+def columns(rows: Iterable[tuple[str, str, str]]) -> list[str]:
+    """Three aligned columns."""
+    rows = list(rows)
+    widths = [max((len(row[at]) for row in rows), default=0) for at in (0, 1)]
+    return [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c}".rstrip() for a, b, c in rows]
+
+
+def activity(row: LogRow) -> str:
+    what = row.text or row.name
+    notes = [part for part in (_WORDS.get(row.effect, ""), row.session and f"session {row.session}") if part]
+    kind = row.name if row.kind == "bad" else row.kind
+    return f"{show_time(row.at)}  {kind:<9}  {what}" + (f"  ({', '.join(notes)})" if notes else "")
+
+
+def history(circuit: str, rows: list[LogRow], audit: list[AuditRow], window_start: float | None, days: float) -> str:
+    """Newest first, with the boundary of the rolling window between what counts and what is only kept."""
+    if not rows and not audit:
+        return f"{circuit}: nothing in the last {number(days)} days"
+    lines = [f"{circuit}, last {number(days)} days, newest first"]
+    told = [(row.at, 1, activity(row)) for row in rows]
+    told += [(move.at, 2, f"{show_time(move.at)}  {_move(move)}") for move in audit]
+    marked = window_start is None
+    for at, _, text in sorted(told, key=lambda item: item[:2], reverse=True):
+        if not marked and window_start is not None and at <= window_start:
+            lines.append(_boundary(window_start, "below: kept, no longer counted"))
+            marked = True
+        lines.append(f"  {text}")
+    if not marked and window_start is not None:
+        lines.append(_boundary(window_start, "everything above is inside"))
+    return "\n".join(lines)
+
+
+def _boundary(start: float, words: str) -> str:
+    return f"  ---- the window starts {show_time(start)} ({words}) ----"
+
+
+def _move(row: AuditRow) -> str:
+    moved = f"{row.source} -> {row.target}" if row.source != row.target else row.source
+    by = f", by {row.actor}" if row.actor else ""
+    return f"{moved} ({row.cause}): {row.reason or 'no reason given'}{by}"
+
+
+def history_json(rows: list[LogRow], audit: list[AuditRow], window_start: float | None) -> dict[str, Any]:
+    return {
+        "window_start": show_time(window_start),
+        "entries": [
+            {
+                "timestamp": show_time(row.at),
+                "kind": row.kind,
+                "signal": row.name,
+                "action": row.text,
+                "session": row.session,
+                "effect": row.effect or None,
+                "in_window": window_start is None or row.at > window_start,
+            }
+            for row in reversed(rows)
+        ],
+        "transitions": [
+            {
+                "timestamp": show_time(move.at),
+                "from": move.source,
+                "to": move.target,
+                "cause": move.cause,
+                "reason": move.reason,
+                "actor": move.actor or None,
+            }
+            for move in reversed(audit)
+        ],
+    }

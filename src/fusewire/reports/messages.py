@@ -1,0 +1,29 @@
+"""A decision in words, for the agent and for the person."""
+
+from __future__ import annotations
+
+from fusewire.durations import show_duration, show_time
+from fusewire.events import PUBLIC_VERDICT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fusewire.events import Decision
+
+
+#: The agents' own limit for one text is 10,000 characters.
+_MESSAGE_LIMIT = 9000
+
+
+def message(decision: Decision, now: float) -> str:
+    """A decision in words: verdict, rule, fact; then evidence, the next step, the time, who may lift it."""
+    lines = [f"{PUBLIC_VERDICT[decision.verdict]} {decision.rule}: {decision.reason}."]
+    lines += [f"{fact[:1].upper()}{fact[1:]}" for fact in decision.evidence]
+    by_agent = [step for step in decision.next if not step.startswith("a person")]
+    by_person = [step for step in decision.next if step.startswith("a person")]
+    if by_agent:
+        lines.append(f"Next: {'; '.join(by_agent)}.")
+    if decision.retry_after is not None and decision.next:
+        clock = (show_time(now + decision.retry_after) or "")[:16].replace("T", " ")
+        lines.append(f"A probe is allowed at {clock} UTC (in {show_duration(decision.retry_after)}).")
+    lines += [f"{step[:1].upper()}{step[1:]}" for step in by_person]
+    return "\n".join(lines)[:_MESSAGE_LIMIT]

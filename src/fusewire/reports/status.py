@@ -1,0 +1,111 @@
+"""One circuit at one moment, as people and programs read it."""
+
+from __future__ import annotations
+
+from fusewire import circuit as circuits
+from fusewire.durations import show_time
+from fusewire.events import PUBLIC_STATE, Noun
+from fusewire.rules import rule_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fusewire.circuit import Policy, State
+
+_set = object.__setattr__
+
+
+class Status(Noun):
+    """One circuit at one moment."""
+
+    __slots__ = (
+        "evidence",
+        "id",
+        "kind",
+        "last_reset",
+        "last_trip",
+        "level",
+        "opened_at",
+        "override_reason",
+        "override_until",
+        "phase",
+        "reason",
+        "retry_after",
+        "rule",
+        "threshold",
+        "total",
+        "trips",
+    )
+
+    def __init__(self, **fields: Any) -> None:
+        for name in self.__slots__:
+            _set(self, name, fields[name])
+
+    id: str
+    kind: str
+    rule: str
+    phase: str
+    level: float
+    threshold: float
+    opened_at: float | None
+    retry_after: float | None
+    reason: str
+    evidence: str
+    trips: int
+    total: int
+    last_trip: float | None
+    last_reset: float | None
+    override_until: float | None
+    override_reason: str
+
+    @property
+    def state(self) -> str:
+        return PUBLIC_STATE[self.phase]
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields that other programs rely on (docs/json.md)."""
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "state": self.state,
+            "phase": self.phase,
+            "rule": self.rule,
+            "level": self.level,
+            "threshold": self.threshold,
+            "opened_at": show_time(self.opened_at),
+            "retry_after": self.retry_after,
+            "reason": self.reason or None,
+            "evidence": self.evidence or None,
+            "trips": self.trips,
+            "total": self.total,
+            "last_trip": show_time(self.last_trip),
+            "last_reset": show_time(self.last_reset),
+            "override_until": show_time(self.override_until),
+        }
+
+
+def status_of(circuit: str, policy: Policy, state: State, now: float) -> Status:
+    """The status of a circuit whose state has been brought to `now` (see `circuit.view`)."""
+    closest = circuits.nearest(policy, state, now)
+    wait_until = state.until if state.phase == "open" else None
+    if state.phase == "probe" and state.lease_until is not None and now < state.lease_until:
+        wait_until = state.lease_until
+    return Status(
+        id=circuit,
+        kind=policy.kind,
+        rule=rule_id(policy, circuit),
+        phase=state.phase,
+        level=closest[1] if closest else 0,
+        threshold=closest[0].trip if closest else 0,
+        opened_at=state.opened_at,
+        retry_after=None if wait_until is None else round(max(0.0, wait_until - now), 3),
+        reason=state.reason,
+        evidence=state.evidence,
+        trips=state.trips,
+        total=state.total,
+        last_trip=state.last_trip,
+        last_reset=state.last_reset,
+        override_until=state.override_until if circuits.overridden(state, now) else None,
+        override_reason=state.override_reason if circuits.overridden(state, now) else "",
+    )

@@ -1,0 +1,220 @@
+"""The compiled rules of a project, and the blob that spares the hook from parsing any.
+
+The blob is `marshal` data in `.fusewire/`, with the size, time and inode of every file that it was made from.
+When one of them differs, the rules are compiled anew; nobody has to remember a command for that.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import sys
+
+from fusewire.circuit import Policy
+from fusewire.errors import NotFound
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fusewire.detectors.constraints import Matcher
+
+    Signature = tuple[tuple[str, int, int, int], ...]
+
+#: Raised when the shape of the blob changes.
+_FORMAT = 1
+
+STATE_FOLDER = ".fusewire"
+
+_CONSTRAINTS = os.path.join("docs", "constraints")
+
+
+class Constraint:
+    """One constraint, compiled."""
+
+    __slots__ = ("file", "matchers", "policy_data", "retired", "severity", "title")
+
+    def __init__(
+        self,
+        policy_data: tuple[Any, ...],
+        matchers: tuple[Matcher, ...],
+        file: str,
+        title: str,
+        severity: str,
+        retired: bool,
+    ) -> None:
+        self.policy_data = policy_data
+        self.matchers = matchers
+        self.file = file
+        self.title = title
+        self.severity = severity
+        self.retired = retired
+
+    def to_data(self) -> tuple[Any, ...]:
+        return self.policy_data, self.matchers, self.file, self.title, self.severity, self.retired
+
+
+class Rules:
+    """Which policy serves which circuit. Policies are built from their data when one is asked for."""
+
+    def __init__(
+        self,
+        policies: dict[str, tuple[Any, ...]],
+        constraints: dict[str, tuple[Any, ...]],
+        warnings: tuple[str, ...],
+        any_constraint: bool,
+    ) -> None:
+        self.policies = policies
+        self.constraints = {name: Constraint(*data) for name, data in constraints.items()}
+        self.warnings = warnings
+        #: without a project to look in, every bare id is a constraint of its own
+        self.any_constraint = any_constraint
+        #: the project's files were read for it, because something in them had changed
+        self.just_compiled = False
+
+    def to_data(self) -> tuple[Any, ...]:
+        constraints = {name: constraint.to_data() for name, constraint in self.constraints.items()}
+        return self.policies, constraints, self.warnings, self.any_constraint
+
+    def policy(self, circuit: str) -> Policy:
+        """The policy of a circuit; NotFound if there is no such circuit."""
+        constraint = self.constraints.get(circuit)
+        if constraint is not None and not constraint.retired:
+            return Policy.from_data(constraint.policy_data)
+        if "/" not in circuit:
+            if constraint is not None:
+                raise NotFound(f"Constraint not found: {circuit} (retired in {constraint.file})")
+            if not self.any_constraint or not circuit:
+                raise NotFound(f"Constraint not found: {circuit}")
+            return Policy.from_data(self.policies["{constraint}"])
+        for template, data in self.policies.items():
+            if key_of(template, circuit) is not None:
+                return Policy.from_data(data)
+        raise NotFound(f"Circuit not found: {circuit}")
+
+    def matchers(self) -> tuple[tuple[str, tuple[Matcher, ...]], ...]:
+        """What the active constraints forbid."""
+        return tuple(
+            (name, constraint.matchers)
+            for name, constraint in self.constraints.items()
+            if constraint.matchers and not constraint.retired
+        )
+
+
+def key_of(template: str, circuit: str) -> str | None:
+    """The variable part of a circuit id: `Bash` for `tool/x/{tool}` and `tool/x/Bash`; None if it does not fit.
+
+    The last variable takes the rest, slashes and all, because names of tests have some.
+    """
+    wanted, given = template.split("/"), circuit.split("/")
+    if len(given) < len(wanted) or (len(given) > len(wanted) and "{" not in wanted[-1]):
+        return None
+    if len(given) > len(wanted) and len(wanted) < 3:
+        return None  # attempt/S-1/test is not the slice "S-1/test", and no constraint has a slash
+    key = []
+    for at, part in enumerate(wanted):
+        value = "/".join(given[at:]) if at == len(wanted) - 1 else given[at]
+        if part.startswith("{"):
+            if not value:
+                return None
+            key.append(value)
+        elif part != value:
+            return None
+    return "/".join(key)
+
+
+def rule_id(policy: Policy, circuit: str) -> str:
+    """`loop.no_progress`, or `constraint:git-safety` where one policy serves many circuits."""
+    key = key_of(policy.id, circuit)
+    return f"{policy.name}:{key}" if key else policy.name
+
+
+def find_project(start: str) -> str:
+    """The git top level above a folder, else the folder itself."""
+    folder = here = os.path.abspath(start)
+    while True:
+        if os.path.lexists(os.path.join(folder, ".git")):
+            return folder
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return here
+        folder = parent
+
+
+def user_config_path() -> str:
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return os.path.join(base, "fusewire", "config.toml")
+
+
+def has_constraints(root: str) -> bool:
+    """Whether there is anything that the hook could enforce; one look, no parsing."""
+    return os.path.isdir(os.path.join(root, _CONSTRAINTS))
+
+
+def load_rules(root: str) -> Rules:
+    """The project's rules: from the blob if nothing has changed since, compiled otherwise."""
+    made_from = _signature(root)
+    path = os.path.join(root, STATE_FOLDER, f"rules.{sys.implementation.cache_tag}.bin")
+    try:
+        with open(path, "rb") as file:
+            form, signature, data = marshal.loads(file.read())
+        if form == _FORMAT and signature == made_from:
+            return Rules(*data)
+    except (OSError, ValueError, EOFError, TypeError):
+        pass
+    rules = _compile(root)
+    rules.just_compiled = True
+    _save(root, path, (_FORMAT, made_from, rules.to_data()))
+    return rules
+
+
+def _compile(root: str) -> Rules:
+    try:
+        from fusewire.policies.rulebook import read_rulebook
+    except ImportError:
+        # Under -S, as the hook runs, installed libraries are out of reach until `site` has had its turn.
+        import site
+
+        site.main()
+        from fusewire.policies.rulebook import read_rulebook
+    from pathlib import Path
+
+    return read_rulebook(Path(root)).rules()
+
+
+def _save(root: str, path: str, blob: tuple[Any, ...]) -> None:
+    """Best effort: without the blob everything works, only slower."""
+    from fusewire.stores.folder import ensure_state_folder, replace_file
+
+    try:
+        ensure_state_folder(os.path.join(root, STATE_FOLDER))
+        replace_file(path, marshal.dumps(blob))
+    except OSError:
+        pass
+
+
+def _signature(root: str) -> Signature:
+    sources = [user_config_path(), os.path.join(root, "fusewire.toml"), os.path.join(root, "pyproject.toml")]
+    found = [_stat(path) for path in sources]
+    _walk(os.path.join(root, _CONSTRAINTS), found)
+    return (_stat(__file__), *found)
+
+
+def _walk(folder: str, found: list[tuple[str, int, int, int]]) -> None:
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            _walk(entry.path, found)
+        elif entry.name.endswith(".md"):
+            found.append(_stat(entry.path))
+
+
+def _stat(path: str) -> tuple[str, int, int, int]:
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return path, 0, 0, 0
+    return path, facts.st_mtime_ns, facts.st_size, facts.st_ino

@@ -1,0 +1,90 @@
+"""Stores: where circuits live. A store is chosen by the scheme of its URL; adding one is adding a file.
+
+What an implementation must give is `Store` and `Transaction` below, and it proves it with the conformance
+suite (`tests/test_store_conformance.py`). The contract in one sentence: a transaction holds the only right to write
+from before its first read until it commits, and then either all of it is there or nothing.
+"""
+
+from __future__ import annotations
+
+from fusewire.errors import StoreError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from typing import Any, Protocol
+
+    from fusewire.stores.rows import AuditRow, CircuitRow, LogRow
+
+    class Transaction(Protocol):
+        """The atomic unit of work."""
+
+        def load(self, circuit: str) -> dict[str, Any] | None:
+            """The stored state of a circuit; ValueError if what is stored is no JSON object."""
+
+        def save(self, circuit: str, kind: str, phase: str, state: dict[str, Any], now: float) -> None: ...
+
+        def log(self, row: LogRow, *, kept: bool) -> None:
+            """Append to the circuit's log; rows that are not `kept` share a smaller ring of their own."""
+
+        def audit(self, row: AuditRow, state: dict[str, Any] | None = None) -> None:
+            """Append to the audit trail, with the state to rebuild from where there is one."""
+
+        def remove(self, circuit: str) -> None:
+            """Forget a circuit and its log; the audit trail stays."""
+
+        def notice(self, text: str, now: float) -> None:
+            """A warning that people are shown until one of them acknowledges it."""
+
+        def acknowledge(self) -> int: ...
+
+        def log_of(self, circuit: str, since: float = 0.0) -> list[LogRow]: ...
+
+        def audit_of(self, circuit: str | None, since: float = 0.0) -> list[AuditRow]: ...
+
+    class Store(Protocol):
+        """Everything that the engine asks of storage."""
+
+        def transact(self) -> AbstractContextManager[Transaction]: ...
+
+        def circuits(self) -> list[CircuitRow]: ...
+
+        def circuit(self, circuit: str) -> CircuitRow | None: ...
+
+        def log_of(self, circuit: str, since: float = 0.0) -> list[LogRow]:
+            """Oldest first."""
+
+        def audit_of(self, circuit: str | None, since: float = 0.0) -> list[AuditRow]:
+            """Oldest first; of every circuit for None."""
+
+        def notices(self) -> list[str]: ...
+
+        def verify(self) -> list[str]:
+            """What is wrong with the storage; empty if nothing is."""
+
+        def close(self) -> None: ...
+
+    #: one circuit as it is known outside a lost store: id, kind, state, log
+    Rebuilt = tuple[str, str, dict[str, Any], list[LogRow]]
+
+    class Backup(Protocol):
+        """What a lost store can be refilled from."""
+
+        def available(self) -> bool: ...
+
+        def read(self) -> tuple[list[Rebuilt], str, list[str]]:
+            """The circuits, a word on where they come from, and what could not be used."""
+
+
+def open_store(url: str, *, backup: Backup | None = None, patience: float = 2.0) -> Store:
+    """The store behind `sqlite:PATH` or `memory:`."""
+    scheme, colon, rest = url.partition(":")
+    if scheme == "sqlite" and colon and rest:
+        from fusewire.stores.sqlite import SqliteStore
+
+        return SqliteStore(rest.removeprefix("//"), backup=backup, patience=patience)
+    if scheme == "memory" and colon:
+        from fusewire.stores.memory import MemoryStore
+
+        return MemoryStore()
+    raise StoreError(f"no store for {url!r}; allowed: sqlite:PATH, memory:")

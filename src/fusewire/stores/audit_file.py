@@ -1,0 +1,98 @@
+"""The audit trail as text, `audit.jsonl` beside the database: for people, and to rebuild from.
+
+Each line is one move of a circuit with its whole state, appended under the database's write lock just before the
+commit. If the database is lost, the last line of every circuit says what it was; a line whose commit never
+came (the process was killed in between) can only make a circuit look open, never closed.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fusewire.quickjson import dumps, loads
+from fusewire.stores.folder import replace_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fusewire.stores.rows import AuditRow
+
+#: Beyond this size the file is written anew with what a rebuild needs and the newest lines.
+LIMIT = 256 * 1024
+
+
+def path_of(folder: str) -> str:
+    return os.path.join(folder, "audit.jsonl")
+
+
+def append(folder: str, rows: list[tuple[AuditRow, dict[str, Any] | None]]) -> None:
+    lines = "".join(dumps(_line(row, state)) + "\n" for row, state in rows).encode()
+    descriptor = os.open(path_of(folder), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size and os.pread(descriptor, 1, size - 1) != b"\n":
+            lines = b"\n" + lines  # a writer died in the middle of its line
+        os.write(descriptor, lines)
+    finally:
+        os.close(descriptor)
+    if size + len(lines) > LIMIT:
+        _shorten(folder)
+
+
+def _line(row: AuditRow, state: dict[str, Any] | None) -> dict[str, Any]:
+    from fusewire.durations import show_time
+
+    line: dict[str, Any] = {
+        "time": show_time(row.at),
+        "circuit": row.circuit,
+        "from": row.source,
+        "to": row.target,
+        "cause": row.cause,
+        "reason": row.reason,
+        "actor": row.actor,
+    }
+    if state is not None:
+        line["state"] = state
+    return line
+
+
+def last_states(folder: str) -> dict[str, dict[str, Any]]:
+    """The state of each circuit at its last move."""
+    states: dict[str, dict[str, Any]] = {}
+    for line in _lines(folder):
+        circuit, state = line.get("circuit"), line.get("state")
+        if not isinstance(circuit, str):
+            continue
+        if line.get("to") == "removed":
+            states.pop(circuit, None)
+        elif isinstance(state, dict):
+            states[circuit] = state
+    return states
+
+
+def _lines(folder: str) -> list[dict[str, Any]]:
+    try:
+        with open(path_of(folder), encoding="utf-8", errors="replace") as file:
+            texts = file.readlines()
+    except OSError:
+        return []
+    lines = []
+    for text in texts:
+        try:
+            line = loads(text)
+        except (ValueError, RecursionError):
+            continue  # cut off or damaged; the others still count
+        if isinstance(line, dict):
+            lines.append(line)
+    return lines
+
+
+def _shorten(folder: str) -> None:
+    """Keep the newest half, and of the rest the last word on circuits that are not closed."""
+    lines = _lines(folder)
+    recent = lines[len(lines) // 2 :]
+    spoken = {line.get("circuit") for line in recent}
+    last = {line.get("circuit"): line for line in lines[: len(lines) // 2]}
+    open_still = [line for circuit, line in last.items() if circuit not in spoken and line.get("to") != "closed"]
+    replace_file(path_of(folder), "".join(dumps(line) + "\n" for line in open_still + recent).encode())

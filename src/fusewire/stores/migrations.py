@@ -1,0 +1,30 @@
+"""The shapes that the SQLite database has had, by name. Only ever append; a shape that shipped stays as it is."""
+
+from __future__ import annotations
+
+MIGRATIONS: tuple[tuple[str, str], ...] = (
+    (
+        "circuits, log, audit, notices",
+        """
+        CREATE TABLE circuits (
+            id TEXT PRIMARY KEY, kind TEXT NOT NULL, phase TEXT NOT NULL, state TEXT NOT NULL,
+            version INTEGER NOT NULL, kept INTEGER NOT NULL DEFAULT 0, other INTEGER NOT NULL DEFAULT 0,
+            updated REAL NOT NULL
+        ) WITHOUT ROWID;
+        CREATE TABLE log (
+            seq INTEGER PRIMARY KEY, circuit TEXT NOT NULL, slot INTEGER NOT NULL, at REAL NOT NULL,
+            kind TEXT NOT NULL, name TEXT NOT NULL, text TEXT NOT NULL, session TEXT, value REAL NOT NULL,
+            effect TEXT NOT NULL, UNIQUE (circuit, slot)
+        );
+        CREATE TABLE audit (
+            seq INTEGER PRIMARY KEY, circuit TEXT NOT NULL, at REAL NOT NULL, source TEXT NOT NULL,
+            target TEXT NOT NULL, cause TEXT NOT NULL, reason TEXT NOT NULL, actor TEXT NOT NULL
+        );
+        CREATE INDEX audit_of_circuit ON audit (circuit);
+        CREATE TABLE notices (seq INTEGER PRIMARY KEY, at REAL NOT NULL, text TEXT NOT NULL, seen INTEGER NOT NULL);
+        CREATE TABLE migrations (name TEXT PRIMARY KEY, applied_to INTEGER NOT NULL);
+        """,
+    ),
+)
+
+LATEST = len(MIGRATIONS)

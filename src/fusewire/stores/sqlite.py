@@ -1,0 +1,381 @@
+"""Circuits in one SQLite file: the embedded default, shared by any number of processes of one machine.
+
+Every write is one `BEGIN IMMEDIATE`, taken before the first read: of eight writers that read first, four in five
+counts are lost; this way none is. WAL with `synchronous=NORMAL` survives `kill -9` at any moment. A process
+that ends without closing its connection (the hook does) leaves the checkpoint to a later one.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from fusewire.errors import StoreError
+from fusewire.quickjson import dumps, loads
+from fusewire.stores.folder import FileLock, ensure_state_folder
+from fusewire.stores.migrations import LATEST
+from fusewire.stores.rows import (
+    AUDIT_ROWS,
+    CIRCUITS,
+    KEPT_ROWS,
+    LOG_ROWS,
+    OTHER_ROWS,
+    TRIM_EVERY,
+    AuditRow,
+    CircuitRow,
+    LogRow,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from types import TracebackType
+    from typing import Any
+
+    from fusewire.stores import Backup
+else:
+    try:
+        import _sqlite3 as sqlite3  # what the public module is made of, without its import of datetime
+    except ImportError:
+        import sqlite3
+
+_BUSY, _CORRUPT, _NOT_A_DATABASE = 5, 11, 26
+
+#: A locked database is tried this often, with these pauses in between (seconds).
+ATTEMPTS = 3
+_PAUSES = (0.05, 0.2)
+
+#: Pages of write-ahead log before a checkpoint: 1 MB, where SQLite's own default would be 4.
+_CHECKPOINT_PAGES = 256
+
+#: Connections inherited through a fork: never used, and never closed, because that would drop the parent's locks.
+_inherited: list[Any] = []
+
+
+class _Lost(Exception):
+    """There is no usable database at the path: missing, empty, damaged."""
+
+
+class SqliteStore:
+    """One database file, and beside it the audit trail as text (see `audit_file`)."""
+
+    def __init__(self, path: str, *, backup: Backup | None = None, patience: float = 2.0) -> None:
+        self.path = os.path.abspath(path)
+        self.folder = os.path.dirname(self.path)
+        self._backup = backup
+        self._patience = patience
+        self._connection: sqlite3.Connection | None = None
+        self._inode = 0
+        self._process = 0
+        self._lock = _thread_lock()
+
+    # -- the unit of work ---------------------------------------------------------------------------
+
+    def transact(self) -> SqliteTransaction:
+        return SqliteTransaction(self)
+
+    def _begin(self) -> sqlite3.Connection:
+        """A connection that holds the write lock."""
+        started = time.monotonic()
+        for attempt in range(ATTEMPTS):
+            try:
+                connection = self._connect()
+                connection.execute("BEGIN IMMEDIATE")
+                return connection
+            except sqlite3.DatabaseError as error:
+                if _code(error) in (_CORRUPT, _NOT_A_DATABASE):
+                    self._recover(str(error))
+                elif _code(error) != _BUSY:
+                    raise StoreError(f"the state database cannot be used: {self.path}: {error}") from error
+            if attempt < len(_PAUSES):
+                time.sleep(_PAUSES[attempt])
+        waited = time.monotonic() - started
+        raise StoreError(
+            f"the state database is locked by another process: {self.path} ({ATTEMPTS} attempts in {waited:.1f} s)"
+        )
+
+    def _connect(self) -> sqlite3.Connection:
+        """The connection to the file that is at the path now; a lost or damaged one is rebuilt first."""
+        process = os.getpid()
+        if self._connection is not None:
+            if self._process != process:
+                _inherited.append(self._connection)
+                self._connection = None
+            elif self._inode == _inode(self.path):
+                return self._connection
+            else:  # replaced or removed under us: what we would write there, nobody would read
+                self._connection = None
+        for _ in range(ATTEMPTS):
+            try:
+                self._connection = self._open_existing()
+                break
+            except _Lost as lost:
+                self._recover(str(lost))
+        else:
+            raise StoreError(f"the state database cannot be rebuilt: {self.path}")
+        self._process = process
+        self._inode = _inode(self.path)
+        return self._connection
+
+    def _open_existing(self) -> sqlite3.Connection:
+        try:
+            size = os.stat(self.path).st_size
+        except FileNotFoundError:
+            raise _Lost("it was missing") from None
+        if size == 0:
+            raise _Lost("it was empty")
+        quoted = self.path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+        try:
+            connection = sqlite3.connect(
+                f"file:{quoted}?mode=rw",
+                uri=True,
+                timeout=self._patience,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=64,
+            )
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            connection.execute("PRAGMA synchronous=NORMAL")
+            connection.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")
+        except sqlite3.DatabaseError as error:
+            if _code(error) in (_CORRUPT, _NOT_A_DATABASE):
+                raise _Lost(str(error)) from error
+            raise
+        if version > LATEST:
+            raise StoreError(f"{self.path} was written by a newer Fusewire (format {version}, known {LATEST})")
+        if version < LATEST:
+            from fusewire.stores.recovery import migrate
+
+            if version == 0:
+                raise _Lost("it had no tables")
+            migrate(connection, version)
+        return connection
+
+    def _recover(self, problem: str) -> None:
+        """Quarantine what is there and build a new database from what can be read; one process does it."""
+        from fusewire.stores import recovery
+
+        self._connection = None
+        try:
+            ensure_state_folder(self.folder)
+            with FileLock(os.path.join(self.folder, "recovery.lock")):
+                try:
+                    probe = self._open_existing()
+                    broken = recovery.is_broken(probe)
+                    probe.close()
+                    if not broken:
+                        return  # another process has mended it
+                except _Lost:
+                    pass
+                recovery.rebuild_database(self.path, problem, self._backup)
+        except OSError as error:
+            raise StoreError(f"the state folder cannot be used: {self.folder}: {error.strerror}") from error
+
+    def _read(self, query: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
+        with self._lock:
+            if self._connection is None and not self._exists():
+                return []
+            try:
+                return self._connect().execute(query, parameters).fetchall()
+            except sqlite3.DatabaseError as error:
+                if _code(error) not in (_CORRUPT, _NOT_A_DATABASE):
+                    raise StoreError(f"the state database cannot be read: {self.path}: {error}") from error
+                self._recover(str(error))
+                return self._connect().execute(query, parameters).fetchall()
+
+    def _exists(self) -> bool:
+        """Whether there is, or ought to be, anything to read: looking must not create a database."""
+        if os.path.exists(self.path) or os.path.exists(os.path.join(self.folder, "audit.jsonl")):
+            return True
+        return self._backup is not None and self._backup.available()
+
+    # -- reading ------------------------------------------------------------------------------------
+
+    def circuits(self) -> list[CircuitRow]:
+        return [_circuit_row(row) for row in self._read("SELECT id, kind, phase, state FROM circuits ORDER BY id")]
+
+    def circuit(self, circuit: str) -> CircuitRow | None:
+        rows = self._read("SELECT id, kind, phase, state FROM circuits WHERE id = ?", (circuit,))
+        return _circuit_row(rows[0]) if rows else None
+
+    def log_of(self, circuit: str, since: float = 0.0) -> list[LogRow]:
+        return [LogRow(*row) for row in self._read(_LOG_OF, (circuit, since))]
+
+    def audit_of(self, circuit: str | None, since: float = 0.0) -> list[AuditRow]:
+        return [AuditRow(*row) for row in self._read(_AUDIT_OF, (circuit, circuit, since))]
+
+    def notices(self) -> list[str]:
+        return [text for (text,) in self._read("SELECT text FROM notices WHERE seen = 0 ORDER BY seq")]
+
+    def verify(self) -> list[str]:
+        found = [text for (text,) in self._read("PRAGMA quick_check") if text != "ok"]
+        return found + [f"{row.id}: its state cannot be read" for row in self.circuits() if row.state is None]
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is not None and self._process == os.getpid():
+                self._connection.close()
+            self._connection = None
+
+
+_LOG_OF = (
+    "SELECT circuit, at, kind, name, text, session, value, effect FROM log WHERE circuit = ? AND at >= ? ORDER BY seq"
+)
+_AUDIT_OF = (
+    "SELECT circuit, at, source, target, cause, reason, actor FROM audit"
+    " WHERE (? IS NULL OR circuit = ?) AND at >= ? ORDER BY seq"
+)
+
+
+class SqliteTransaction:
+    """Holds the write lock from `__enter__` on; commits at the end, or rolls everything back."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+        self._audit: list[tuple[AuditRow, dict[str, Any] | None]] = []
+
+    def __enter__(self) -> SqliteTransaction:
+        self._store._lock.acquire()
+        try:
+            self._connection = self._store._begin()
+        except BaseException:
+            self._store._lock.release()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is not None:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                if isinstance(error, sqlite3.DatabaseError):
+                    if _code(error) in (_CORRUPT, _NOT_A_DATABASE):
+                        self._store._recover(str(error))
+                    raise StoreError(f"the state database failed: {self._store.path}: {error}") from error
+                return
+            if self._audit:
+                from fusewire.stores.audit_file import append
+
+                append(self._store.folder, self._audit)
+            self._connection.execute("COMMIT")
+        except sqlite3.DatabaseError as failure:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise StoreError(f"the state database failed: {self._store.path}: {failure}") from failure
+        finally:
+            self._store._lock.release()
+
+    def load(self, circuit: str) -> dict[str, Any] | None:
+        row = self._connection.execute("SELECT state FROM circuits WHERE id = ?", (circuit,)).fetchone()
+        return None if row is None else loads(row[0])
+
+    def save(self, circuit: str, kind: str, phase: str, state: dict[str, Any], now: float) -> None:
+        text = dumps(state)
+        changed = self._connection.execute(
+            "UPDATE circuits SET phase = ?, state = ?, version = version + 1, updated = ? WHERE id = ?",
+            (phase, text, now, circuit),
+        )
+        if changed.rowcount == 0:
+            self._connection.execute(
+                "INSERT INTO circuits (id, kind, phase, state, version, updated) VALUES (?, ?, ?, ?, 1, ?)",
+                (circuit, kind, phase, text, now),
+            )
+            self._drop_idle_circuits()
+
+    def log(self, row: LogRow, *, kept: bool) -> None:
+        column, size, first = ("kept", KEPT_ROWS, 0) if kept else ("other", OTHER_ROWS, KEPT_ROWS)
+        counted = self._connection.execute(
+            f"UPDATE circuits SET {column} = {column} + 1 WHERE id = ? RETURNING {column}", (row.circuit,)
+        ).fetchone()
+        slot = first + ((counted[0] if counted else 0) % size)
+        written = self._connection.execute(
+            "INSERT OR REPLACE INTO log (circuit, slot, at, kind, name, text, session, value, effect)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                row.circuit,
+                slot,
+                row.at,
+                row.kind,
+                row.name,
+                _plain(row.text),
+                _plain(row.session),
+                row.value,
+                row.effect,
+            ),
+        )
+        self._trim("log", LOG_ROWS, written.lastrowid)
+
+    def audit(self, row: AuditRow, state: dict[str, Any] | None = None) -> None:
+        self._audit.append((row, state))
+        written = self._connection.execute(
+            "INSERT INTO audit (circuit, at, source, target, cause, reason, actor) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (row.circuit, row.at, row.source, row.target, row.cause, _plain(row.reason), _plain(row.actor)),
+        )
+        self._trim("audit", AUDIT_ROWS, written.lastrowid)
+
+    def remove(self, circuit: str) -> None:
+        self._connection.execute("DELETE FROM circuits WHERE id = ?", (circuit,))
+        self._connection.execute("DELETE FROM log WHERE circuit = ?", (circuit,))
+
+    def notice(self, text: str, now: float) -> None:
+        self._connection.execute("INSERT INTO notices (at, text, seen) VALUES (?, ?, 0)", (now, _plain(text)))
+        self._connection.execute("DELETE FROM notices WHERE seq <= (SELECT max(seq) FROM notices) - 100")
+
+    def acknowledge(self) -> int:
+        return self._connection.execute("UPDATE notices SET seen = 1 WHERE seen = 0").rowcount
+
+    def log_of(self, circuit: str, since: float = 0.0) -> list[LogRow]:
+        return [LogRow(*row) for row in self._connection.execute(_LOG_OF, (circuit, since))]
+
+    def audit_of(self, circuit: str | None, since: float = 0.0) -> list[AuditRow]:
+        return [AuditRow(*row) for row in self._connection.execute(_AUDIT_OF, (circuit, circuit, since))]
+
+    def _trim(self, table: str, limit: int, written: int | None) -> None:
+        if written is not None and written % TRIM_EVERY == 0:
+            self._connection.execute(
+                f"DELETE FROM {table} WHERE seq <= (SELECT seq FROM {table} ORDER BY seq DESC LIMIT 1 OFFSET {limit})"
+            )
+
+    def _drop_idle_circuits(self) -> None:
+        """Circuits of sessions long gone; never one of a constraint, never one that is not closed."""
+        (count,) = self._connection.execute("SELECT count(*) FROM circuits").fetchone()
+        if count <= CIRCUITS:
+            return
+        idle = self._connection.execute(
+            "SELECT id FROM circuits WHERE kind != 'constraint' AND phase = 'closed' ORDER BY updated LIMIT ?",
+            (count - CIRCUITS,),
+        ).fetchall()
+        for (circuit,) in idle:
+            self.remove(circuit)
+
+
+def _circuit_row(row: tuple[str, str, str, str]) -> CircuitRow:
+    try:
+        state = loads(row[3])
+    except (ValueError, TypeError):
+        state = None
+    return CircuitRow(row[0], row[1], row[2], state if isinstance(state, dict) else None)
+
+
+def _code(error: Any) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _inode(path: str) -> int:
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return 0
+
+
+def _plain(text: str | None) -> str | None:
+    """Text that SQLite takes: lone surrogates, which JSON may carry, are none."""
+    return None if text is None else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _thread_lock() -> Any:
+    from _thread import RLock
+
+    return RLock()

@@ -1,0 +1,52 @@
+"""For the tests of programs that use Fusewire: every breaker opened inside is in memory, on a clock moved by hand.
+
+with fusewire.testing() as clock:
+    ...                      # the program under test calls Breaker.open() as always
+    clock.advance("24h")
+with fusewire.testing(block=False):
+    ...                      # nothing is ever refused
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fusewire import breaker as breaker_module
+from fusewire.breaker import Breaker, default_rules
+from fusewire.durations import parse_duration
+from fusewire.events import Decision, Signal
+from fusewire.stores.memory import MemoryStore
+
+
+class Clock:
+    """Time that moves only when it is told to."""
+
+    def __init__(self, start: float = 1_767_225_600.0) -> None:
+        self.now = start
+
+    def __call__(self) -> float:
+        return self.now
+
+    def advance(self, duration: float | str) -> None:
+        self.now += parse_duration(duration) if isinstance(duration, str) else duration
+
+
+class _NeverBlocks(Breaker):
+    def _send(self, signal: Signal, actor: str = "") -> Decision:
+        decision = super()._send(signal, actor)
+        return decision if decision.allowed else decision.replace(verdict="allow")
+
+
+@contextmanager
+def testing(*, block: bool = True, clock: Clock | None = None) -> Iterator[Clock]:
+    """Within it, all breakers of this process share one fresh store in memory, whatever URL they name."""
+    clock = clock or Clock()
+    store, rules = MemoryStore(), default_rules()
+    kind = Breaker if block else _NeverBlocks
+    before = breaker_module._stand_in
+    breaker_module._stand_in = lambda: kind(store, rules, clock)
+    try:
+        yield clock
+    finally:
+        breaker_module._stand_in = before

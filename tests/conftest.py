@@ -1,0 +1,93 @@
+"""Fixtures that every test may use: a project in a fresh folder, a person's environment, the program itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fusewire.cli.common import AGENT_VARIABLES
+
+SOURCE = Path(__file__).parents[1] / "src" / "fusewire"
+
+
+@pytest.fixture(autouse=True)
+def _person_in_an_empty_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No agent's variables, no configuration of whoever runs the tests."""
+    for name in (*AGENT_VARIABLES, "CLAUDE_PROJECT_DIR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+
+
+@dataclass
+class Project:
+    """A folder with a git repository, and the real `fusewire` program run in it."""
+
+    root: Path
+
+    def constraint(self, name: str, front: str = "", body: str = "# A rule\n") -> Path:
+        """Write a constraint; `front` is the rest of its front matter."""
+        path = self.root / "docs" / "constraints" / f"{name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"---\nid: {name}\n{front}---\n{body}")
+        return path
+
+    def run(self, *arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "fusewire", *arguments],
+            cwd=self.root,
+            env={**os.environ, **(env or {})},
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=60,
+            check=False,
+        )
+
+    def json(self, *arguments: str) -> Any:
+        """The JSON that a command prints; it must print nothing else on standard output."""
+        return json.loads(self.run(*arguments, "--json").stdout)
+
+    def hook(
+        self, payload: object, *, env: dict[str, str] | None = None, raw: bytes | None = None
+    ) -> subprocess.CompletedProcess[bytes]:
+        """One hook process as an agent starts it: by absolute path, isolated, without site."""
+        return subprocess.run(
+            [sys.executable, "-I", "-S", str(SOURCE / "hook.py"), "claude"],
+            input=json.dumps(payload).encode() if raw is None else raw,
+            cwd=self.root,
+            env={**os.environ, "CLAUDE_PROJECT_DIR": str(self.root), **(env or {})},
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+
+    def bash(self, command: str, **fields: Any) -> dict[str, Any]:
+        """Claude Code's PreToolUse payload of a Bash call."""
+        return {
+            "session_id": "479528ae-91f4-4945-992c-9db9f0bba192",
+            "transcript_path": "/home/dev/.claude/projects/-home-dev-project/479528ae.jsonl",
+            "cwd": str(self.root),
+            "permission_mode": "bypassPermissions",
+            "hook_event_name": "PreToolUse",
+            "tool_name": "Bash",
+            "tool_input": {"command": command, "description": "List"},
+            "tool_use_id": "toolu_rig_main_0_0_250622",
+            **fields,
+        }
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    root = tmp_path / "project"
+    root.mkdir()
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    return Project(root)
