@@ -6,4 +6,4 @@ from conftest import Project
 def test_a_new_project_has_no_circuits_and_gets_no_state_folder(project: Project) -> None:
     """Looking must not leave anything behind."""
     assert project.json("status") == {"circuits": [], "warnings": []}
-    assert not (project.root / "docs").exists()
+    assert [path.name for path in project.root.iterdir()] == [".git"]

@@ -164,7 +164,8 @@ def load_rules(root: str) -> Rules:
         pass
     rules = _compile(root)
     rules.just_compiled = True
-    _save(root, path, (_FORMAT, made_from, rules.to_data()))
+    if os.path.isdir(os.path.join(root, STATE_FOLDER)) or has_constraints(root):
+        _save(root, path, (_FORMAT, made_from, rules.to_data()))
     return rules
 
 
