@@ -4,7 +4,7 @@
 VENV := .venv
 BIN  := $(VENV)/bin
 
-.PHONY: run test lint types bench clean
+.PHONY: run test lint types bench docs clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/ready
@@ -23,6 +23,9 @@ types: $(VENV)/ready-dev
 
 bench: $(VENV)/ready-bench
 	$(BIN)/python bench/run.py
+
+docs: $(VENV)/ready
+	$(BIN)/python docs/generate.py
 
 # The first Python on this machine that is new enough makes the environment.
 $(VENV)/bin/python:

@@ -66,8 +66,12 @@ class Breaker:
     # -- asking and telling -------------------------------------------------------------------------
 
     def check(self, circuit: str, *, session: str | None = None, lease: str | None = None) -> Decision:
-        """May an action go on? After a cooldown the first to ask gets the one probe."""
-        return self._send(Signal("ask", circuit, "action", session=session, lease=lease))
+        """May an action go on? After a cooldown the first to ask gets the one probe.
+
+        Where a circuit counts the questions themselves (a rate limit), an allowed one is counted.
+        """
+        name = self.rules.policy(circuit).asks()
+        return self._send(Signal("ask", circuit, name, session=session, lease=lease))
 
     def record(
         self,

@@ -136,6 +136,13 @@ class Policy:
         self.vigil = vigil
         self.next = next
 
+    def asks(self) -> str:
+        """The name of a question to this circuit: what it counts when asked, else just an action."""
+        for meter in self.meters:
+            if meter.family != "gauge" and (meter.limits or meter.trip_by == "ask"):
+                return meter.on
+        return "action"
+
     def to_data(self) -> tuple[Any, ...]:
         """A structure that `marshal` takes, so that the hook need not parse any policy."""
         return tuple(

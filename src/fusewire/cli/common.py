@@ -12,6 +12,7 @@ import click
 
 from fusewire.breaker import Breaker
 from fusewire.errors import AgentRefused, FusewireError
+from fusewire.events import PUBLIC_STATE
 from fusewire.rules import find_project
 
 #: What coding agents put into the environment of the commands that they run.
@@ -77,6 +78,11 @@ def warnings(breaker: Breaker) -> list[str]:
     from fusewire.constraints.statefile import foreign_change
 
     found = list(breaker.rules.warnings) + breaker.store.notices()
+    found += [
+        f"{row.id} is {PUBLIC_STATE[row.phase]}, but its constraint is gone; to end it: fusewire archive {row.id}"
+        for row in breaker.store.circuits()
+        if row.kind == "constraint" and row.phase != "closed" and row.id not in breaker.rules.constraints
+    ]
     changed = foreign_change(breaker.root) if breaker.root else None
     return found + ([changed] if changed else [])
 

@@ -16,8 +16,7 @@ PERSON_ONLY = frozenset(("reset", "config", "override", "archive", "import", "ac
 OWN_FILES = (
     ".fusewire/**",
     "fusewire.toml",
-    "docs/constraints/.circuit-state.json*",
-    "docs/constraints/.circuit-state-archive.json*",
+    "docs/constraints/**",
 )
 
 

@@ -1,0 +1,101 @@
+"""Writes the generated pages of docs/: every command and every setting. `make docs`; a test keeps them current."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from pathlib import Path
+
+import click
+
+from fusewire.cli.app import COMMANDS, fusewire
+from fusewire.policies.settings import KINDS, read_policy_file
+
+DOCS = Path(__file__).parent
+
+CLI_HEAD = """\
+# Commands
+
+Standard output is data, standard error is talk. `--json` on every command that prints; `--project DIR` names the
+project, before or behind the command (default: the git top level above the current folder, else the current folder).
+`NO_COLOR` is honoured. Nothing ever prompts when there is no terminal.
+
+| exit | meaning |
+|---|---|
+| 0 | done, or allowed |
+| 1 | an error: unknown id, bad input, broken store; one clear line on standard error |
+| 2 | wrong usage |
+| 3 | blocked: a circuit is open, or a person is needed |
+| 4 | a loop ended at its own cap without finishing |
+| 130 | interrupted |
+
+A circuit's id is a constraint's bare id (`git-safety-force-push`) or `kind/name[/key]`: `loop/no_progress`,
+`phase/GREEN`, `tool/tool_failure/Bash(pytest)`, `attempt/S-1/test_login`, `attempt/S-1`.
+"""
+
+SETTINGS_HEAD = """\
+# Configuration
+
+Later layers win: the defaults below < `$XDG_CONFIG_HOME/fusewire/config.toml` < the project's `fusewire.toml` (or
+`[tool.fusewire]` in `pyproject.toml`) < `circuit_breaker:` in a constraint's front matter. `fusewire config ID` shows
+what is in force and where it comes from.
+
+```toml
+[constraint]
+violation_threshold = 3
+
+[tool.tool_failure]
+threshold = 4
+```
+
+A value that cannot be used leaves the layer below in force and is named by every command until it is mended.
+"""
+
+
+def cli_page() -> str:
+    parts = [CLI_HEAD]
+    for name in COMMANDS:
+        command = fusewire.get_command(click.Context(fusewire), name)
+        assert command is not None
+        arguments = " ".join(
+            (p.metavar or f"[{p.name}]".upper()) for p in command.params if isinstance(p, click.Argument)
+        )
+        parts.append(
+            f"\n## `fusewire {name}{' ' + arguments if arguments else ''}`\n\n{inspect.cleandoc(command.help or '')}\n"
+        )
+        options = [p for p in command.params if isinstance(p, click.Option)]
+        if options:
+            parts.append("\n| option | meaning |\n|---|---|\n")
+        for option in options:
+            shown = ", ".join(option.opts)
+            value = "" if option.is_flag else " TEXT"
+            parts.append(f"| `{shown}{value}` | {option.help} |\n")
+    return "".join(parts)
+
+
+def settings_page() -> str:
+    parts = [SETTINGS_HEAD]
+    for kind in KINDS:
+        policy = read_policy_file(kind)
+        parts.append(f"\n## `[{kind}]`\n\n")
+        if policy.settings:
+            parts.append("| setting | default | allowed | meaning |\n|---|---|---|---|\n")
+        for setting in policy.settings.values():
+            default = str(setting.default).lower() if isinstance(setting.default, bool) else setting.default
+            parts.append(f"| `{setting.key}` | {default} | {setting.allowed} | {setting.help} |\n")
+        for key, value in policy.locked.items():
+            parts.append(f"- `{key}` is locked at {value}.\n")
+    return "".join(parts)
+
+
+PAGES = {"cli.md": cli_page, "configuration.md": settings_page}
+
+
+def main() -> None:
+    for name, page in PAGES.items():
+        (DOCS / name).write_text(page())
+        sys.stdout.write(f"docs/{name}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""The documentation is kept true by tests."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def generator():  # type: ignore[no-untyped-def]
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["cli.md", "configuration.md"])
+def test_the_generated_pages_are_current(name: str) -> None:
+    """Every --help and every setting stands in docs/; `make docs` writes them anew."""
+    assert (ROOT / "docs" / name).read_text() == generator().PAGES[name]()
+
+
+def test_the_readme_names_both_commands_right_after_its_first_sentences() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert lines[6].split()[:2] == ["make", "run"]
+    assert lines[7].split()[:2] == ["make", "test"]
+
+
+def test_links_in_the_readme_lead_somewhere() -> None:
+    text = (ROOT / "README.md").read_text()
+    links = [part.split(")")[0] for part in text.split("](")[1:]]
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_the_readme_example_is_python() -> None:
+    text = (ROOT / "README.md").read_text()
+    ast.parse(text.split("```python\n")[1].split("```")[0])
