@@ -100,10 +100,13 @@ def _render(engine: Engine) -> bytes:
     entries = {}
     now = engine.clock()
     for row in engine.store.circuits():
-        if row.kind != "constraint" or row.state is None:
+        if row.kind != "constraint":
             continue
         policy = _policy_or_default(engine.rules, row.id)
-        state = view(policy, State.from_data(row.state), now)
+        try:
+            state = view(policy, State.from_data(row.state), now)
+        except ValueError:
+            _, state = engine.view(row.id)  # mends it
         entries[row.id] = entry(policy, state, engine.store.log_of(row.id))
     return to_text(entries)
 
@@ -260,8 +263,12 @@ def rebuild(root: str, rules: Rules, now: float) -> tuple[list[Rebuilt], str, li
         return [], "", []
     entries, problems = read_entries(content.decode("utf-8", "replace"), STATE_FILE, rules, now)
     if not problems:  # otherwise the next write keeps this version aside
-        with FileLock(_lock_path(root)) as lock:
-            _remember(lock, [_digest(content)])
+        try:
+            # Never wait here: whoever holds it may be waiting for the rebuilt database.
+            with FileLock(_lock_path(root), wait=False) as lock:
+                _remember(lock, [_digest(content)])
+        except BlockingIOError:
+            pass
     rows: list[Rebuilt] = [(name, "constraint", state.to_data(), log) for name, (state, log) in entries.items()]
     return rows, STATE_FILE, [str(problem) for problem in problems]
 

@@ -71,6 +71,22 @@ def last_states(folder: str) -> dict[str, dict[str, Any]]:
     return states
 
 
+def rows(folder: str) -> list[AuditRow]:
+    """The trail as rows, oldest first; lines that are none are left out."""
+    from fusewire.durations import parse_time
+    from fusewire.stores.rows import AuditRow
+
+    found = []
+    for line in _lines(folder):
+        fields = [line.get(key) for key in ("circuit", "from", "to", "cause", "reason", "actor")]
+        try:
+            circuit, source, target, cause, reason, actor = (str(field or "") for field in fields)
+            found.append(AuditRow(circuit, parse_time(line["time"]), source, target, cause, reason, actor))
+        except (KeyError, ValueError, TypeError):
+            continue
+    return found
+
+
 def _lines(folder: str) -> list[dict[str, Any]]:
     try:
         with open(path_of(folder), encoding="utf-8", errors="replace") as file:

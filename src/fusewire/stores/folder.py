@@ -33,16 +33,26 @@ def replace_file(path: str, content: bytes, temporary: str | None = None) -> Non
 
 
 class FileLock:
-    """An exclusive lock between processes; the system lets go of it when its holder dies."""
+    """A lock between processes; the system lets go of it when its holder dies.
 
-    def __init__(self, path: str) -> None:
+    `shared` holders exclude only exclusive ones. Without `wait` a lock that is taken raises BlockingIOError.
+    """
+
+    def __init__(self, path: str, *, shared: bool = False, wait: bool = True) -> None:
         self.path = path
+        self.shared = shared
+        self.wait = wait
 
     def __enter__(self) -> FileLock:
         import fcntl
 
         self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        fcntl.flock(self.descriptor, fcntl.LOCK_EX)
+        mode = fcntl.LOCK_SH if self.shared else fcntl.LOCK_EX
+        try:
+            fcntl.flock(self.descriptor, mode if self.wait else mode | fcntl.LOCK_NB)
+        except BaseException:
+            os.close(self.descriptor)
+            raise
         return self
 
     def __exit__(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fusewire.quickjson import dumps, loads
 from fusewire.stores import audit_file
 from fusewire.stores.migrations import MIGRATIONS
-from fusewire.stores.rows import KEPT_ROWS
+from fusewire.stores.rows import AUDIT_ROWS, KEPT_ROWS
 
 if TYPE_CHECKING:
     from fusewire.stores import Backup
@@ -63,15 +63,17 @@ def rebuild_database(path: str, problem: str, backup: Backup | None) -> None:
     migrate(connection, 0)
     connection.execute("BEGIN")
     sources = []
-    if damaged and _copy_what_is_readable(path, connection):
+    old = _lock_damaged(path) if damaged else None
+    if old is not None and _copy_what_is_readable(old, connection):
         sources.append("what could be read of it")
     sources += _add_missing(connection, folder, backup)
+    _add_audit_trail(connection, folder)
     aside = f"{path}.corrupt-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.getpid()}"
     if expected or sources:
         found = f"rebuilt from {' and '.join(sources)}" if sources else "nothing was left, all circuits start empty"
+        what = f"the state database was damaged ({problem})" if damaged else f"there was no state database ({problem})"
         kept = f"; the old file is kept as {os.path.basename(aside)}" if damaged else ""
-        text = f"the state database {os.path.basename(path)} was lost ({problem}): {found}{kept}"
-        _notice(connection, text)
+        _notice(connection, f"{what}: {found}{kept}")
     connection.execute("COMMIT")
     connection.execute("PRAGMA journal_mode=WAL")
     connection.close()
@@ -82,6 +84,8 @@ def rebuild_database(path: str, problem: str, backup: Backup | None) -> None:
     if damaged:
         os.link(path, aside)
     os.replace(fresh, path)
+    if old is not None:
+        old.close()
 
 
 def _remove_leftovers(path: str) -> None:
@@ -92,14 +96,26 @@ def _remove_leftovers(path: str) -> None:
             os.unlink(os.path.join(folder, entry))
 
 
-def _copy_what_is_readable(damaged: str, connection: sqlite3.Connection) -> bool:
-    """Copy row by row until a page cannot be read; True if any circuit came over."""
+def _lock_damaged(path: str) -> sqlite3.Connection | None:
+    """The damaged file, open for reading, and for writing locked where that is still possible.
+
+    So that a process which has not noticed the damage cannot commit to a file that nobody will read again.
+    """
+    quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     try:
-        quoted = damaged.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-        source = sqlite3.connect(f"file:{quoted}?mode=ro", uri=True)
-        source.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        connection = sqlite3.connect(f"file:{quoted}?mode=rw", uri=True, isolation_level=None)
+        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
     except sqlite3.DatabaseError:
-        return False
+        return None
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.DatabaseError:
+        pass
+    return connection
+
+
+def _copy_what_is_readable(source: sqlite3.Connection, connection: sqlite3.Connection) -> bool:
+    """Copy row by row until a page cannot be read; True if any circuit came over."""
     for table, columns in _COPIED.items():
         marks = ", ".join("?" * (columns.count(",") + 1))
         try:
@@ -112,7 +128,6 @@ def _copy_what_is_readable(damaged: str, connection: sqlite3.Connection) -> bool
                     continue
         except sqlite3.DatabaseError:
             continue
-    source.close()
     (count,) = connection.execute("SELECT count(*) FROM circuits").fetchone()
     return bool(count)
 
@@ -154,6 +169,17 @@ def _add_missing(connection: sqlite3.Connection, folder: str, backup: Backup | N
             _insert(connection, circuit, kind, state, [])
             sources.add("the audit trail")
     return sorted(sources)
+
+
+def _add_audit_trail(connection: sqlite3.Connection, folder: str) -> None:
+    (count,) = connection.execute("SELECT count(*) FROM audit").fetchone()
+    if count:
+        return
+    for row in audit_file.rows(folder)[-AUDIT_ROWS:]:
+        connection.execute(
+            "INSERT INTO audit (circuit, at, source, target, cause, reason, actor) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (row.circuit, row.at, row.source, row.target, row.cause, row.reason, row.actor),
+        )
 
 
 def _notice(connection: sqlite3.Connection, text: str) -> None:

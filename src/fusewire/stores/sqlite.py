@@ -62,6 +62,7 @@ class SqliteStore:
     def __init__(self, path: str, *, backup: Backup | None = None, patience: float = 2.0) -> None:
         self.path = os.path.abspath(path)
         self.folder = os.path.dirname(self.path)
+        self._recovery_lock = os.path.join(self.folder, "recovery.lock")
         self._backup = backup
         self._patience = patience
         self._connection: sqlite3.Connection | None = None
@@ -81,7 +82,12 @@ class SqliteStore:
             try:
                 connection = self._connect()
                 connection.execute("BEGIN IMMEDIATE")
-                return connection
+                # Only now is it certain: a rebuild waits for this lock before it puts a new file in place.
+                if self._inode == _inode(self.path):
+                    return connection
+                connection.execute("ROLLBACK")
+                self._connection = None
+                continue
             except sqlite3.DatabaseError as error:
                 if _code(error) in (_CORRUPT, _NOT_A_DATABASE):
                     self._recover(str(error))
@@ -107,23 +113,28 @@ class SqliteStore:
                 self._connection = None
         for _ in range(ATTEMPTS):
             try:
-                self._connection = self._open_existing()
+                # A rebuild changes three files; nobody may open one of them in the middle of that.
+                with FileLock(self._recovery_lock, shared=True):
+                    self._connection = self._open_existing()
                 break
-            except _Lost as lost:
-                self._recover(str(lost))
+            except (_Lost, FileNotFoundError) as lost:
+                self._recover(str(lost) if isinstance(lost, _Lost) else "its folder was missing")
+            except OSError as error:
+                raise StoreError(f"the state folder cannot be used: {self.folder}: {error.strerror}") from error
         else:
             raise StoreError(f"the state database cannot be rebuilt: {self.path}")
         self._process = process
-        self._inode = _inode(self.path)
         return self._connection
 
     def _open_existing(self) -> sqlite3.Connection:
         try:
-            size = os.stat(self.path).st_size
+            facts = os.stat(self.path)
         except FileNotFoundError:
             raise _Lost("it was missing") from None
-        if size == 0:
+        if facts.st_size == 0:
             raise _Lost("it was empty")
+        # Before it is opened: should another file take its place in between, this one is found to be wrong.
+        self._inode = facts.st_ino
         quoted = self.path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
         try:
             connection = sqlite3.connect(
@@ -158,7 +169,7 @@ class SqliteStore:
         self._connection = None
         try:
             ensure_state_folder(self.folder)
-            with FileLock(os.path.join(self.folder, "recovery.lock")):
+            with FileLock(self._recovery_lock):
                 try:
                     probe = self._open_existing()
                     broken = recovery.is_broken(probe)
@@ -170,6 +181,8 @@ class SqliteStore:
                 recovery.rebuild_database(self.path, problem, self._backup)
         except OSError as error:
             raise StoreError(f"the state folder cannot be used: {self.folder}: {error.strerror}") from error
+        except sqlite3.DatabaseError as error:
+            raise StoreError(f"the state database cannot be rebuilt: {self.path}: {error}") from error
 
     def _read(self, query: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
         with self._lock:
