@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fusewire.cli.common import AGENT_VARIABLES
+from fusewire.person import AGENT_VARIABLES
 
 SOURCE = Path(__file__).parents[1] / "src" / "fusewire"
 

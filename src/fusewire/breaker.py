@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import time
 
+from fusewire.circuit import State
 from fusewire.engine import Engine
 from fusewire.errors import Blocked
-from fusewire.events import Signal
+from fusewire.events import Signal, fingerprint
 from fusewire.rules import STATE_FOLDER, Rules, find_project, load_rules
 from fusewire.stores import open_store
 
@@ -56,11 +57,12 @@ class Breaker:
         if _stand_in is not None:
             return _stand_in()
         if url is not None and project is None:
-            return cls(open_store(url, patience=patience), default_rules(), clock)
+            return cls(open_store(url, check=State.from_data, patience=patience), default_rules(), clock)
         root = os.path.abspath(project) if project is not None else find_project(os.getcwd())
         rules = load_rules(root)
         url = url or f"sqlite:{os.path.join(root, STATE_FOLDER, 'state.db')}"
-        store = open_store(url, backup=_MirrorBackup(root, rules, clock), patience=patience)
+        backup = _MirrorBackup(root, rules, clock)
+        store = open_store(url, backup=backup, check=State.from_data, patience=patience)
         return cls(store, rules, clock, root)
 
     # -- asking and telling -------------------------------------------------------------------------
@@ -83,14 +85,19 @@ class Breaker:
         signal: str | None = None,
     ) -> Decision:
         """A violation, a failure: something bad happened. `signal` names it where a circuit knows several."""
-        name = signal or self.rules.policy(circuit).meters[0].on
-        return self._send(Signal("bad", circuit, name, text=action, session=session, lease=lease))
+        policy = self.rules.policy(circuit)
+        name = signal or policy.meters[0].on
+        # Where only the same thing in a row counts, what happened says whether it is the same.
+        marked = any(meter.marked and meter.on == name for meter in policy.meters)
+        mark = fingerprint(name, action) if marked else None
+        return self._send(Signal("bad", circuit, name, text=action, session=session, lease=lease, fingerprint=mark))
 
     def record_success(
-        self, circuit: str, *, session: str | None = None, lease: str | None = None, signal: str = "success"
+        self, circuit: str, *, session: str | None = None, lease: str | None = None, signal: str | None = None
     ) -> Decision:
-        """An action that was asked for went well; settles a probe."""
-        return self._send(Signal("good", circuit, signal, session=session, lease=lease))
+        """An action that was asked for went well: settles a probe, breaks a row of failures."""
+        name = signal or self.rules.policy(circuit).settles_with()
+        return self._send(Signal("good", circuit, name, session=session, lease=lease))
 
     def guard(self, circuit: str, *, action: str = "", session: str | None = None) -> Guarded:
         """A context manager that asks before and settles after; an exception inside counts as bad."""
@@ -104,13 +111,21 @@ class Breaker:
 
     # -- acts of a person ---------------------------------------------------------------------------
 
-    def reset(self, circuit: str, reason: str = "", *, actor: str = "person") -> Decision:
+    def reset(self, circuit: str, reason: str = "") -> Decision:
         """End an open circuit as its policy allows; InvalidTransition if it is not open."""
-        return self._send(Signal("reset", circuit, "reset", text=reason), actor)
+        return self._act(Signal("reset", circuit, "reset", text=reason))
 
-    def override(self, circuit: str, reason: str, seconds: float, *, actor: str = "person") -> Decision:
+    def override(self, circuit: str, reason: str, seconds: float) -> Decision:
         """Let actions pass an open circuit for a while without closing it; 0 seconds ends that."""
-        return self._send(Signal("override", circuit, "override", text=reason, value=seconds), actor)
+        return self._act(Signal("override", circuit, "override", text=reason, value=seconds))
+
+    def _act(self, signal: Signal) -> Decision:
+        from fusewire.person import require_person
+        from fusewire.stores.memory import MemoryStore
+
+        # What is only in this process's memory disarms nothing.
+        in_memory = isinstance(self.store, MemoryStore)
+        return self._send(signal, "person" if in_memory else require_person(f"{signal.kind} of a circuit"))
 
     # -- looking ------------------------------------------------------------------------------------
 

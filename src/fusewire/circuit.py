@@ -45,7 +45,7 @@ from __future__ import annotations
 from fusewire import meters
 from fusewire.durations import number, show_duration
 from fusewire.errors import InvalidTransition
-from fusewire.events import PUBLIC_STATE
+from fusewire.events import PUBLIC_STATE, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,9 +66,6 @@ PHASES: dict[tuple[str, str], str] = {
     ("probe", "failed"): "open",
 }
 
-#: How long a text is kept in a state or a log row: evidence, not an archive.
-TEXT_LIMIT = 300
-
 
 class Policy:
     """Everything that makes one breaker differ from another. Compiled from TOML, see `policies`."""
@@ -84,6 +81,7 @@ class Policy:
         "meters",
         "name",
         "next",
+        "override",
         "quiet",
         "reset",
         "schedule",
@@ -108,6 +106,7 @@ class Policy:
         keeps: bool = False,
         alert_from: int = 0,
         vigil: int = 0,
+        override: bool = False,
         next: tuple[str, ...] = (),
     ) -> None:
         #: template of the circuit ids that this policy serves: `tool/tool_failure/{tool}`
@@ -134,7 +133,13 @@ class Policy:
         self.alert_from = alert_from
         #: for so many good signals after a recovery any bad one trips at once
         self.vigil = vigil
+        #: whether a person may let actions pass an open circuit for a while
+        self.override = override
         self.next = next
+
+    def settles_with(self) -> str:
+        """The name of a success: what breaks a row of failures here."""
+        return next((name for meter in self.meters for name in meter.resets_on), "success")
 
     def asks(self) -> str:
         """The name of a question to this circuit: what it counts when asked, else just an action."""
@@ -232,20 +237,22 @@ class State:
     @classmethod
     def from_data(cls, data: object) -> State:
         """The state behind stored data; ValueError if it is not one (it is then corrupt, not closed)."""
-        if not isinstance(data, dict) or not isinstance(data.get("since"), (int, float)):
+        if not isinstance(data, dict) or not meters.is_number(data.get("since")):
             raise ValueError("not a circuit's state")
         state = fresh(data["since"])
         for name, value in data.items():
             if name == "since":
                 continue
-            if name not in _INITIAL or not isinstance(value, _TYPES[name]):
-                raise ValueError(f"not a circuit's state: {name} = {value!r}")
+            if name not in _INITIAL or not _may_be(name, value):
+                raise ValueError(f"not a circuit's state: {name}")
             setattr(state, name, value)
         if state.phase not in PUBLIC_STATE or (state.phase == "open" and state.opened_at is None):
             raise ValueError(f"not a circuit's state: phase = {state.phase!r}")
-        if not all(isinstance(memory, list) for memory in state.meters.values()):
-            raise ValueError("not a circuit's state: meters")
         return state
+
+    def fits(self, policy: Policy) -> bool:
+        """Whether what is remembered can be what the policy's meters remember."""
+        return all(meters.fits(meter, self.meters.get(meter.name, [])) for meter in policy.meters)
 
 
 _INITIAL: dict[str, Any] = {
@@ -270,9 +277,17 @@ _INITIAL: dict[str, Any] = {
     "vigil": 0,
 }
 
-_TYPES: dict[str, Any] = {
-    name: (int, float) if initial is None else type(initial) for name, initial in _INITIAL.items()
-} | {"lease": str}
+
+def _may_be(name: str, value: object) -> bool:
+    """Whether a stored value can be that field's: right type, and for counts and times a sensible size."""
+    initial = _INITIAL[name]
+    if name == "lease" or isinstance(initial, str):
+        return isinstance(value, str)
+    if name == "meters":
+        return isinstance(value, dict) and all(isinstance(memory, list) for memory in value.values())
+    if initial is None:
+        return meters.is_number(value)
+    return isinstance(value, int) and meters.is_number(value) and value >= 0
 
 
 def fresh(now: float) -> State:
@@ -354,7 +369,7 @@ def advance(policy: Policy, state: State, now: float, outcome: Outcome) -> State
         state.probe_at = state.until
         state.lease = state.lease_until = None
     if state.phase == "probe" and policy.quiet is not None and state.probe_at is not None:
-        quiet_until = state.probe_at + policy.quiet
+        quiet_until = max(state.probe_at, state.last_counted or 0) + policy.quiet
         if now >= quiet_until:
             reason = f"no bad signal for {show_duration(policy.quiet)}"
             state = _close(policy, state, "quiet", quiet_until, reason, outcome)
@@ -389,16 +404,14 @@ def _ask(policy: Policy, state: State, signal: Signal, now: float, outcome: Outc
         return state
     if state.phase == "probe":
         return _ask_for_probe(policy, state, signal, now, outcome)
+    if _at_a_limit(policy, state, signal, now, outcome):
+        return state
     for meter in policy.meters:
         if not meter.asked(signal.name):
             continue
         memory = state.meters.get(meter.name, [])
-        if meters.reached(meter, memory, now, signal.turn):
+        if not meter.limits and meters.reached(meter, memory, now, signal.turn):
             _blame(outcome, meter, memory, now, signal)
-            if meter.limits:
-                outcome.verdict = "block"
-                outcome.retry_at = meters.free_at(meter, memory, now)
-                return state
             opened = _open(policy, state, "tripped", outcome.reason, signal, now, outcome)
             outcome.verdict, outcome.retry_at = "block", opened.until
             return opened
@@ -413,20 +426,43 @@ def _ask(policy: Policy, state: State, signal: Signal, now: float, outcome: Outc
     return state
 
 
+def _at_a_limit(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> bool:
+    """Whether a limit that this question is about is full; it refuses, but opens nothing."""
+    for meter in policy.meters:
+        memory = state.meters.get(meter.name, [])
+        if meter.limits and meter.asked(signal.name) and meters.reached(meter, memory, now, signal.turn):
+            _blame(outcome, meter, memory, now, signal)
+            outcome.verdict = "block"
+            outcome.retry_at = meters.free_at(meter, memory, now)
+            return True
+    return False
+
+
 def _ask_for_probe(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
-    taken = state.lease is not None and state.lease_until is not None and now < state.lease_until
+    taken = _is_leased(state, now)
     if taken and signal.lease != state.lease:
         outcome.verdict, outcome.retry_at = "block", state.lease_until
         outcome.reason = f"a probe is under way ({state.reason})"
         return state
     if not taken:
-        state = state.copy()
+        if _at_a_limit(policy, state, signal, now, outcome):
+            return state
+        state = _count(state, _listening(policy, signal), signal, now, outcome)
         state.probes += 1
         state.lease = signal.lease or f"probe-{state.probes}"
         state.lease_until = now + policy.lease
     outcome.lease = state.lease
     outcome.verdict, outcome.reason = "warn", f"this is the one probe after: {state.reason}"
     return state
+
+
+def _is_leased(state: State, now: float) -> bool:
+    """Whether a probe is under way; a lease that ran out is gone, and so is what its holder may still say."""
+    return state.lease is not None and state.lease_until is not None and now < state.lease_until
+
+
+def _holds(state: State, signal: Signal, now: float) -> bool:
+    return _is_leased(state, now) and signal.lease == state.lease
 
 
 def overridden(state: State, now: float) -> bool:
@@ -442,11 +478,12 @@ def _bad(policy: Policy, state: State, signal: Signal, now: float, outcome: Outc
         outcome.duplicate = True
         return state
     listening = _listening(policy, signal)
+    state = _clear(state, policy, signal)
     state = _count(state, listening, signal, now, outcome)
     if state.phase == "open" or overridden(state, now):
         return state
     if probing:
-        if signal.lease is not None and signal.lease != state.lease:
+        if signal.lease is not None and not _holds(state, signal, now):
             outcome.late = True
             return state
         if listening:
@@ -491,15 +528,15 @@ def _good(policy: Policy, state: State, signal: Signal, now: float, outcome: Out
     if listening:
         state = _count(state, listening, signal, now, outcome)
     if state.phase == "probe":
-        holder = signal.lease is not None and signal.lease == state.lease
-        if holder or (policy.settles == "anyone" and signal.lease is None and state.lease is not None):
+        anyone = policy.settles == "anyone" and signal.lease is None
+        if _holds(state, signal, now) or (anyone and _is_leased(state, now)):
             return _close(policy, state, "succeeded", now, "the probe succeeded", outcome)
         outcome.late = signal.lease is not None
         return state
     if state.phase == "open":
         outcome.late = signal.lease is not None
         return state
-    state = _clear(state, [meter.name for meter in policy.meters if signal.name in meter.resets_on])
+    state = _clear(state, policy, signal)
     if state.vigil:
         state = state.copy()
         state.vigil -= 1
@@ -515,6 +552,7 @@ def _good(policy: Policy, state: State, signal: Signal, now: float, outcome: Out
 
 def _note(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
     """A neutral fact: it is counted where a meter listens, and can trip, but settles no probe."""
+    state = _clear(state, policy, signal)
     listening = _listening(policy, signal)
     if not listening:
         return state
@@ -555,11 +593,13 @@ def _reset(policy: Policy, state: State, signal: Signal, now: float, outcome: Ou
 
 
 def _override(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
+    if not policy.override:
+        raise InvalidTransition(f"{policy.name} cannot be overridden: {'; '.join(policy.next)}")
     if state.phase not in ("open", "probe"):
         raise InvalidTransition(f"Invalid transition from {PUBLIC_STATE[state.phase]}: nothing to override")
     state = state.copy()
     state.override_until = now + signal.value if signal.value > 0 else None
-    state.override_reason = signal.text[:TEXT_LIMIT] if signal.value > 0 else ""
+    state.override_reason = signal.text if signal.value > 0 else ""
     return state
 
 
@@ -595,7 +635,7 @@ def _open(policy: Policy, state: State, cause: str, reason: str, signal: Signal,
     wait = cooldown(policy, state.in_a_row)
     state.until = None if wait is None else now + wait
     state.probe_at = state.lease = state.lease_until = None
-    state.reason, state.evidence = reason[:TEXT_LIMIT], signal.text[:TEXT_LIMIT]
+    state.reason, state.evidence = plain(reason), signal.text
     state.vigil = 0
     outcome.tripped = True
     outcome.retry_at = state.until
@@ -606,7 +646,9 @@ def _open(policy: Policy, state: State, cause: str, reason: str, signal: Signal,
 def _close(policy: Policy, state: State, cause: str, at: float, reason: str, outcome: Outcome) -> State:
     state = _move(state, cause, at, reason, outcome)
     if not policy.keeps:
-        state.meters = {}
+        # A limit is no reason to trip, so recovering from a trip does not empty it.
+        limits = [meter.name for meter in policy.meters if meter.limits]
+        state.meters = {name: memory for name, memory in state.meters.items() if name in limits}
         state.last_counted = None
     state.opened_at = state.until = state.probe_at = state.lease = state.lease_until = None
     state.override_until = None
@@ -647,7 +689,9 @@ def _count(state: State, listening: list[meters.Meter], signal: Signal, now: flo
     return state
 
 
-def _clear(state: State, names: list[str]) -> State:
+def _clear(state: State, policy: Policy, signal: Signal) -> State:
+    """Without the memories that this signal ends: a row is broken by what is not part of it."""
+    names = [meter.name for meter in policy.meters if signal.name in meter.resets_on]
     if not any(name in state.meters for name in names):
         return state
     state = state.copy()

@@ -28,10 +28,11 @@ def parse_duration(text: str) -> float:
 
 def show_duration(seconds: float) -> str:
     """The two largest units that matter: "23h 59m", "30d", "45s"."""
-    if seconds < 1:
-        return "0s" if seconds <= 0 else f"{number(round(seconds, 3))}s"
+    if seconds <= 0:
+        return "0s"
+    seconds = round(seconds, 3 if seconds < 1 else 1)
     if seconds < 60:
-        return f"{number(round(seconds, 1))}s"
+        return f"{number(seconds)}s"
     whole = int(seconds)
     parts: list[tuple[int, str]] = []
     for unit in ("d", "h", "m", "s"):
@@ -42,8 +43,11 @@ def show_duration(seconds: float) -> str:
 
 
 def number(value: float) -> str:
-    """5 and not 5.0; 0.67 and not 0.6666666."""
-    return str(int(value)) if value == int(value) else f"{value:.3g}"
+    """5 and not 5.0; 0.67 and not 0.6666666; never an exponent."""
+    if value == int(value):
+        return str(int(value))
+    digits = 2 if abs(value) >= 0.1 else 6
+    return f"{value:.{digits}f}".rstrip("0").rstrip(".")
 
 
 def show_time(moment: float | None) -> str | None:

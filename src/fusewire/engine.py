@@ -9,7 +9,7 @@ from __future__ import annotations
 from fusewire import circuit as circuits
 from fusewire import meters
 from fusewire.durations import number, show_duration
-from fusewire.errors import InvalidTransition
+from fusewire.errors import InvalidTransition, StoreRebuilt
 from fusewire.events import Decision, Signal, merge
 from fusewire.rules import rule_id
 from fusewire.stores.rows import AuditRow, LogRow
@@ -37,6 +37,12 @@ class Engine:
     def apply(self, signals: Iterable[Signal], actor: str = "") -> list[Decision]:
         """Send signals to their circuits in one transaction; one decision a signal, in the same order."""
         policies = [(signal, self.rules.policy(signal.circuit)) for signal in signals]
+        try:
+            return self._apply(policies, actor)
+        except StoreRebuilt:  # the damage showed only in the middle; nothing was written, and now it is mended
+            return self._apply(policies, actor)
+
+    def _apply(self, policies: list[tuple[Signal, Policy]], actor: str) -> list[Decision]:
         self.written = set()
         with self.store.transact() as transaction:
             now = self.clock()
@@ -55,7 +61,7 @@ class Engine:
         ]
 
     def _step(self, transaction: Transaction, policy: Policy, signal: Signal, now: float, actor: str) -> Decision:
-        before = self._load(transaction, policy, signal.circuit, now)
+        before = self.load(transaction, policy, signal.circuit, now)
         after, outcome = circuits.step(policy, before, signal, now)
         # A circuit that nothing has happened to needs no row.
         changed = after is not before and (before is not None or outcome.counted)
@@ -65,11 +71,12 @@ class Engine:
         self._write_down(transaction, signal, outcome, after, now, actor, changed)
         return decide(policy, signal, after, outcome, now)
 
-    def _load(self, transaction: Transaction, policy: Policy, circuit: str, now: float) -> State | None:
+    def load(self, transaction: Transaction, policy: Policy, circuit: str, now: float) -> State | None:
+        """The stored state of a circuit; one that cannot be read is folded anew from the circuit's log."""
         try:
             data = transaction.load(circuit)
-            return None if data is None else circuits.State.from_data(data)
-        except (ValueError, TypeError):
+            return None if data is None else read_state(policy, data)
+        except ValueError:
             state = refold(policy, circuit, transaction, now)
             transaction.notice(f"the state of {circuit} could not be read and was rebuilt from its log", now)
             transaction.save(circuit, policy.kind, state.phase, state.to_data(), now)
@@ -92,7 +99,7 @@ class Engine:
                 now,
                 signal.kind,
                 signal.name,
-                signal.text[: circuits.TEXT_LIMIT],
+                signal.text,
                 signal.session,
                 signal.value,
                 effect,
@@ -100,7 +107,8 @@ class Engine:
             transaction.log(row, kept=changed and effect != "duplicate")
         who = actor or signal.session or ""
         for move in outcome.transitions:
-            row_of_move = AuditRow(signal.circuit, move.at, move.source, move.target, move.cause, move.reason, who)
+            mover = "" if move.cause in ("cooled", "quiet") else who  # time is nobody
+            row_of_move = AuditRow(signal.circuit, move.at, move.source, move.target, move.cause, move.reason, mover)
             transaction.audit(row_of_move, after.to_data() if move is outcome.transitions[-1] else None)
         if signal.kind == "override":
             cause = "overridden" if signal.value > 0 else "override ended"
@@ -118,12 +126,20 @@ class Engine:
         now = self.clock()
         if row is not None:
             try:
-                return policy, circuits.view(policy, circuits.State.from_data(row.state), now)
+                return policy, circuits.view(policy, read_state(policy, row.state), now)
             except ValueError:
                 with self.store.transact() as transaction:
-                    state = self._load(transaction, policy, circuit, now)
+                    state = self.load(transaction, policy, circuit, now)
                 return policy, circuits.view(policy, state, now)
         return policy, circuits.view(policy, None, now)
+
+
+def read_state(policy: Policy, data: object) -> State:
+    """A state from stored data; ValueError if it cannot be one of this policy's."""
+    state = circuits.State.from_data(data)
+    if not state.fits(policy):
+        raise ValueError("not this circuit's state")
+    return state
 
 
 def _effect(signal: Signal, outcome: Outcome) -> str:
@@ -172,7 +188,7 @@ def decide(policy: Policy, signal: Signal, state: State, outcome: Outcome, now: 
         if outcome.tripped or near(policy, state, now):
             verdict = "warn"
     evidence = _evidence(state, outcome)
-    retry_after = None if outcome.retry_at is None else round(max(0.0, outcome.retry_at - now), 3)
+    retry_after = None if outcome.retry_at is None else seconds_until(outcome.retry_at, now)
     speaks = verdict != "allow" or outcome.tripped
     return Decision(
         verdict,
@@ -186,6 +202,11 @@ def decide(policy: Policy, signal: Signal, state: State, outcome: Outcome, now: 
         lease=outcome.lease,
         tripped=outcome.tripped,
     )
+
+
+def seconds_until(moment: float, now: float) -> float:
+    """In whole milliseconds, rounded up: whoever waits that long is not refused again."""
+    return -int(-max(0.0, moment - now) * 1000 // 1) / 1000
 
 
 def near(policy: Policy, state: State, now: float) -> bool:
@@ -231,7 +252,16 @@ def next_steps(policy: Policy, circuit: str) -> tuple[str, ...]:
     steps = policy.next
     if policy.reset in ("close", "probe"):
         does = "" if policy.reset == "close" else " (ends the cooldown, one probe decides)"
-        steps += (f'a person can run: fusewire reset {circuit} --reason "..."{does}',)
-    if policy.kind == "constraint":
-        steps += (f'a person can let it pass for a while: fusewire override {circuit} --for 1h --reason "..."',)
+        steps += (f'a person can run: fusewire reset {_word(circuit)} --reason "..."{does}',)
+    if policy.override:
+        steps += (f'a person can let it pass for a while: fusewire override {_word(circuit)} --for 1h --reason "..."',)
     return steps
+
+
+def _word(circuit: str) -> str:
+    """The id as a shell takes it."""
+    if all(char.isalnum() or char in "-_./:@%+=" for char in circuit):
+        return circuit
+    from shlex import quote
+
+    return quote(circuit)

@@ -15,12 +15,18 @@ class ConfigError(FusewireError):
     """A setting that cannot be used: which file, which key, which value, what is allowed."""
 
     def __init__(self, file: str, key: str, value: object, allowed: str) -> None:
-        super().__init__(f"{file}: {key} = {value!r} is refused: {allowed}")
+        shown = repr(value)
+        shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
+        super().__init__(f"{file}: {key} = {shown} is refused: {allowed}")
         self.file, self.key, self.value, self.allowed = file, key, value, allowed
 
 
 class StoreError(FusewireError):
     """The state could not be read or written."""
+
+
+class StoreRebuilt(StoreError):
+    """The storage was damaged, has been rebuilt in the middle of a transaction, and nothing of that was written."""
 
 
 class NotFound(FusewireError):

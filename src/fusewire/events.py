@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     SignalKind = Literal["good", "bad", "note", "ask", "deny", "reset", "override", "release"]
     Verdict = Literal["allow", "warn", "ask", "block"]
 
-__all__ = ["Decision", "Event", "Signal", "canonical_json", "fingerprint", "merge", "public_state"]
+__all__ = ["Decision", "Event", "Signal", "canonical_json", "fingerprint", "merge", "plain", "public_state"]
 
 #: What a phase is called in front of people and in the seeds' file formats.
 PUBLIC_STATE = {"closed": "CLOSED", "watch": "HALF_OPEN", "open": "OPEN", "probe": "HALF_OPEN"}
@@ -28,6 +28,22 @@ PUBLIC_VERDICT = {"allow": "ALLOWED", "warn": "WARN", "ask": "WARN", "block": "B
 
 def public_state(phase: str) -> str:
     return PUBLIC_STATE[phase]
+
+
+#: How much of a text is kept in a state or a log row: evidence, not an archive. In bytes, because disk is.
+TEXT_LIMIT = 300
+NAME_LIMIT = 200
+
+
+def plain(text: str, limit: int = TEXT_LIMIT) -> str:
+    """Text that can be stored: real characters only (JSON may carry lone surrogates), and not too much of it."""
+    if len(text) <= limit and text.isascii():
+        return text
+    return text.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore")
+
+
+def _name(text: str | None) -> str | None:
+    return None if text is None else plain(text, NAME_LIMIT)
 
 
 def fingerprint(*parts: str) -> str:
@@ -126,14 +142,14 @@ class Signal(Noun):
         lease: str | None = None,
     ) -> None:
         _set(self, "kind", kind)
-        _set(self, "circuit", circuit)
+        _set(self, "circuit", plain(circuit))
         _set(self, "name", name)
         _set(self, "value", value)
-        _set(self, "fingerprint", fingerprint)
-        _set(self, "text", text)
-        _set(self, "session", session)
+        _set(self, "fingerprint", _name(fingerprint))
+        _set(self, "text", plain(text))
+        _set(self, "session", _name(session))
         _set(self, "turn", turn)
-        _set(self, "lease", lease)
+        _set(self, "lease", _name(lease))
 
     kind: SignalKind
     circuit: str

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from fusewire.quickjson import loads
-from fusewire.rules import find_project, has_constraints, load_rules
+from fusewire.rules import find_project, has_constraints, load_rules, user_config_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 #: More than any agent sends; beyond it nothing is judged.
 _INPUT_LIMIT = 64 * 1024 * 1024
 
+#: Agents cut a text at 10,000 characters.
+_ANSWER_LIMIT = 9000
+
 #: Seconds that each of three attempts waits for a locked store: an agent is waiting.
 _PATIENCE = 0.5
 
@@ -38,18 +41,22 @@ def main(arguments: Sequence[str]) -> NoReturn:
     """Answer one hook call and end the process, without the cost of an orderly shutdown."""
     if len(arguments) != 1:
         _end("", "fusewire hook: name the agent, for example: fusewire hook claude", 2)
-    from fusewire.agents import AGENTS, agent_named
-
-    if arguments[0] not in AGENTS:
-        _end("", f"fusewire hook: no agent named {arguments[0]!r}; allowed: {', '.join(AGENTS)}", 2)
-    agent = agent_named(arguments[0])
     try:
-        _end(*answer(agent, _read_input(), os.environ))
-    except Exception as error:
-        if isinstance(error, (ImportError, MemoryError)):
-            _end("", f"fusewire: the hook is not installed properly, nothing is guarded: {error}", 1)
-        text = f"{type(error).__name__}: {error}".replace("\n", " ")
-        _end(*agent.deny(f"BLOCKED fusewire.failure: the breaker failed and cannot judge this call: {text}"))
+        from fusewire.agents import AGENTS, agent_named
+
+        if arguments[0] not in AGENTS:
+            _end("", f"fusewire hook: no agent named {arguments[0]!r}; allowed: {', '.join(AGENTS)}", 2)
+        agent = agent_named(arguments[0])
+        try:
+            _end(*answer(agent, _read_input(), os.environ))
+        except (ImportError, SyntaxError):
+            raise
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}".replace("\n", " ")
+            _end(*agent.deny(f"BLOCKED fusewire.failure: the breaker failed and cannot judge this call: {text}"))
+    except (ImportError, SyntaxError) as error:
+        text = str(error).replace("\n", " ")
+        _end("", f"fusewire: the hook is not installed properly, nothing is guarded: {text}", 1)
 
 
 def answer(agent: Agent, raw: bytes, environment: Any) -> Answer:
@@ -60,8 +67,8 @@ def answer(agent: Agent, raw: bytes, environment: Any) -> Answer:
         payload = loads(raw.decode("utf-8"))
         root = find_project(agent.started_in(payload, environment) or os.getcwd())
         event = agent.parse(payload, root)
-    except (ValueError, RecursionError) as error:
-        return agent.deny(f"BLOCKED fusewire.input: the hook's input is not JSON: {error or 'nested too deeply'}")
+    except ValueError as error:
+        return agent.deny(f"BLOCKED fusewire.input: the hook's input is not JSON: {error}")
     except Exception as error:
         from fusewire.agents import BadPayload
 
@@ -75,8 +82,10 @@ def judge(agent: Agent, event: Event, root: str) -> Answer:
     """Rules in the order of their weight: the agent must not disarm its breaker, then the constraints."""
     from fusewire.detectors.constraints import CHANGING_TOOLS, violated
     from fusewire.detectors.disarming import disarming
+    from fusewire.shell import simple_commands
 
-    act = disarming(event, CHANGING_TOOLS)
+    commands = simple_commands(event.command) if event.command else []
+    act = disarming(event, commands, CHANGING_TOOLS, user_config_path())
     if act:
         return agent.deny(f"BLOCKED fusewire.disarm: {act}.\nNext: go on without it, or ask the user to run it.")
     if not has_constraints(root):
@@ -84,7 +93,7 @@ def judge(agent: Agent, event: Event, root: str) -> Answer:
     rules = load_rules(root)
     if rules.just_compiled:
         _archive_retired(root)
-    names = violated(rules.matchers(), event)
+    names = violated(rules.matchers(), event, commands)
     return _enforce(agent, names, event, root, rules) if names else agent.allow()
 
 
@@ -107,13 +116,13 @@ def _enforce(agent: Agent, names: list[str], event: Event, root: str, rules: Rul
     decision = merge(decisions)
     now = time.time()
     if not decision.allowed:
-        return agent.deny("\n".join(message(one, now) for one in decisions if not one.allowed))
+        return agent.deny("\n".join(message(one, now) for one in decisions if not one.allowed)[:_ANSWER_LIMIT])
     told = []
     for one in decisions:
         constraint = rules.constraints[one.circuit]
         title = f"{constraint.title} ({constraint.file})" if constraint.title else constraint.file
         told.append(f"This call breaks a constraint of the project: {title}\n{message(one, now)}")
-    return agent.tell("\n".join(told))
+    return agent.tell("\n".join(told)[:_ANSWER_LIMIT])
 
 
 def _archive_retired(root: str) -> None:

@@ -32,7 +32,8 @@ def _fits(char: str, pattern: str, spot: int) -> int:
     if mark == "?":
         return 1
     if mark == "[":
-        end = pattern.find("]", spot + 2)
+        first = spot + 2 if pattern[spot + 1 : spot + 2] in ("!", "^") else spot + 1
+        end = pattern.find("]", first + 1)
         if end > 0:
             return end - spot + 1 if _in_set(char, pattern[spot + 1 : end]) else 0
     return 1 if mark == char else 0

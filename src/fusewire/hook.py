@@ -9,7 +9,7 @@ import sys
 sys.path.insert(0, __file__.rpartition("/fusewire/")[0])
 try:
     from fusewire.gate import main
-except ImportError as error:  # a broken installation is said, but it locks nobody out of their agent
+except (ImportError, SyntaxError) as error:  # a broken installation is said, but it locks nobody out of their agent
     sys.stderr.write(f"fusewire: the hook is not installed properly, nothing is guarded: {error}\n")
     sys.exit(1)
 main(sys.argv[1:])

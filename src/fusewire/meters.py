@@ -133,7 +133,8 @@ def count(meter: Meter, memory: Memory, value: float, mark: str | None, at: floa
     if family == "total":
         return [(memory[0] if memory else 0) + value]
     if family == "gauge":
-        return [(memory[0] if memory else 0) + value if meter.adds else value]
+        # An end whose beginning was not seen must not make room for one more.
+        return [max(0, (memory[0] if memory else 0) + value) if meter.adds else value]
     return [*memory, value][-meter.size :]
 
 
@@ -188,11 +189,28 @@ def free_at(meter: Meter, memory: Memory, now: float) -> float | None:
         return None
     times = inside(meter, memory, now)
     limit = int(meter.trip)
-    return times[-limit] + meter.span if len(times) >= limit > 0 else now
+    return sorted(times)[-limit] + meter.span if len(times) >= limit > 0 else now
+
+
+def fits(meter: Meter, memory: Any) -> bool:
+    """Whether a stored memory can be this meter's; one that cannot is damaged."""
+    if not isinstance(memory, list):
+        return False
+    if meter.family == "streak":
+        return not memory or (
+            len(memory) == 2 and is_number(memory[0]) and (memory[1] is None or isinstance(memory[1], str))
+        )
+    most = 1 if meter.family in ("total", "gauge") else max(int(meter.trip), WINDOW_KEEPS, meter.size, 1000)
+    return len(memory) <= most and all(is_number(item) for item in memory)
+
+
+def is_number(value: object) -> bool:
+    """A number that anything real could have counted or timed."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and -1e12 < value < 1e12
 
 
 def _decline(meter: Meter, values: Memory) -> float:
     falling = all(later < earlier for earlier, later in zip(values, values[1:], strict=False))
     if not falling or values[0] < meter.floor or values[0] <= 0:
         return 0
-    return float(1 - values[-1] / values[0])
+    return round(float(1 - values[-1] / values[0]), 9)  # so that 70 % is 70 %

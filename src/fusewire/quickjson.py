@@ -47,6 +47,10 @@ def _from_c() -> tuple[Callable[[str], Any], Callable[[object], str]]:
             value, end = scan(text, 0)
         except StopIteration as stop:
             raise ValueError(f"a value is expected at character {stop.value}") from None
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
+        except SystemError:  # the C scanner cannot name its error while `json` is not loaded
+            return _from_json()[0](text)
         if end != len(text):
             raise ValueError(f"extra data at character {end}")
         return value
@@ -63,7 +67,10 @@ def _from_json() -> tuple[Callable[[str], Any], Callable[[object], str]]:
     import json
 
     def loads(text: str) -> Any:
-        return json.loads(text, parse_constant=_refuse_constant)
+        try:
+            return json.loads(text, parse_constant=_refuse_constant)
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
 
     def dumps(value: object) -> str:
         return json.dumps(value, separators=(",", ":"), sort_keys=True, allow_nan=False)

@@ -10,16 +10,17 @@ import marshal
 import os
 import sys
 
-from fusewire.circuit import Policy
 from fusewire.errors import NotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from fusewire.circuit import Policy
     from fusewire.detectors.constraints import Matcher
 
-    Signature = tuple[tuple[str, int, int, int], ...]
+    Stamp = tuple[str, int, int, int, int]
+    Signature = tuple[Stamp, ...]
 
 #: Raised when the shape of the blob changes.
 _FORMAT = 1
@@ -71,6 +72,7 @@ class Rules:
         self.any_constraint = any_constraint
         #: the project's files were read for it, because something in them had changed
         self.just_compiled = False
+        self._built: dict[str, Policy] = {}
 
     def to_data(self) -> tuple[Any, ...]:
         constraints = {name: constraint.to_data() for name, constraint in self.constraints.items()}
@@ -80,17 +82,32 @@ class Rules:
         """The policy of a circuit; NotFound if there is no such circuit."""
         constraint = self.constraints.get(circuit)
         if constraint is not None and not constraint.retired:
-            return Policy.from_data(constraint.policy_data)
+            return self._build(circuit, constraint.policy_data)
         if "/" not in circuit:
             if constraint is not None:
                 raise NotFound(f"Constraint not found: {circuit} (retired in {constraint.file})")
             if not self.any_constraint or not circuit:
                 raise NotFound(f"Constraint not found: {circuit}")
-            return Policy.from_data(self.policies["{constraint}"])
+            return self._build("{constraint}", self.policies["{constraint}"])
         for template, data in self.policies.items():
             if key_of(template, circuit) is not None:
-                return Policy.from_data(data)
+                return self._build(template, data)
         raise NotFound(f"Circuit not found: {circuit}")
+
+    def constraint_policy(self, name: str) -> Policy:
+        """The policy of a constraint's circuit even if it is retired or its file is gone."""
+        constraint = self.constraints.get(name)
+        if constraint is None:
+            return self._build("{constraint}", self.policies["{constraint}"])
+        return self._build(name, constraint.policy_data)
+
+    def _build(self, key: str, data: tuple[Any, ...]) -> Policy:
+        policy = self._built.get(key)
+        if policy is None:
+            from fusewire.circuit import Policy
+
+            policy = self._built[key] = Policy.from_data(data)
+        return policy
 
     def matchers(self) -> tuple[tuple[str, tuple[Matcher, ...]], ...]:
         """What the active constraints forbid."""
@@ -125,6 +142,8 @@ def key_of(template: str, circuit: str) -> str | None:
 
 def rule_id(policy: Policy, circuit: str) -> str:
     """`loop.no_progress`, or `constraint:git-safety` where one policy serves many circuits."""
+    if policy.id == "{constraint}":
+        return f"{policy.name}:{circuit}"
     key = key_of(policy.id, circuit)
     return f"{policy.name}:{key}" if key else policy.name
 
@@ -155,21 +174,24 @@ def load_rules(root: str) -> Rules:
     """The project's rules: from the blob if nothing has changed since, compiled otherwise."""
     made_from = _signature(root)
     path = os.path.join(root, STATE_FOLDER, f"rules.{sys.implementation.cache_tag}.bin")
+    last: Rules | None = None
     try:
         with open(path, "rb") as file:
             form, signature, data = marshal.loads(file.read())
-        if form == _FORMAT and signature == made_from:
-            return Rules(*data)
+        if form == _FORMAT:
+            last = Rules(*data)
+            if signature == made_from:
+                return last
     except (OSError, ValueError, EOFError, TypeError):
         pass
-    rules = _compile(root)
+    rules = _compile(root, last)
     rules.just_compiled = True
     if os.path.isdir(os.path.join(root, STATE_FOLDER)) or has_constraints(root):
         _save(root, path, (_FORMAT, made_from, rules.to_data()))
     return rules
 
 
-def _compile(root: str) -> Rules:
+def _compile(root: str, last: Rules | None) -> Rules:
     try:
         from fusewire.policies.rulebook import read_rulebook
     except ImportError:
@@ -180,7 +202,7 @@ def _compile(root: str) -> Rules:
         from fusewire.policies.rulebook import read_rulebook
     from pathlib import Path
 
-    return read_rulebook(Path(root)).rules()
+    return read_rulebook(Path(root)).rules(last=last)
 
 
 def _save(root: str, path: str, blob: tuple[Any, ...]) -> None:
@@ -201,7 +223,7 @@ def _signature(root: str) -> Signature:
     return (_stat(__file__), *found)
 
 
-def _walk(folder: str, found: list[tuple[str, int, int, int]]) -> None:
+def _walk(folder: str, found: list[Stamp]) -> None:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError:
@@ -213,9 +235,9 @@ def _walk(folder: str, found: list[tuple[str, int, int, int]]) -> None:
             found.append(_stat(entry.path))
 
 
-def _stat(path: str) -> tuple[str, int, int, int]:
+def _stat(path: str) -> Stamp:
     try:
         facts = os.stat(path)
     except OSError:
-        return path, 0, 0, 0
-    return path, facts.st_mtime_ns, facts.st_size, facts.st_ino
+        return path, 0, 0, 0, 0
+    return path, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_size, facts.st_ino

@@ -9,12 +9,13 @@ with fusewire.testing(block=False):
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from fusewire import breaker as breaker_module
 from fusewire.breaker import Breaker, default_rules
 from fusewire.durations import parse_duration
+from fusewire.engine import Engine
 from fusewire.events import Decision, Signal
 from fusewire.stores.memory import MemoryStore
 
@@ -32,10 +33,10 @@ class Clock:
         self.now += parse_duration(duration) if isinstance(duration, str) else duration
 
 
-class _NeverBlocks(Breaker):
-    def _send(self, signal: Signal, actor: str = "") -> Decision:
-        decision = super()._send(signal, actor)
-        return decision if decision.allowed else decision.replace(verdict="allow")
+class _NeverBlocks(Engine):
+    def apply(self, signals: Iterable[Signal], actor: str = "") -> list[Decision]:
+        decisions = super().apply(signals, actor)
+        return [one if one.allowed else one.replace(verdict="allow") for one in decisions]
 
 
 @contextmanager
@@ -43,9 +44,15 @@ def testing(*, block: bool = True, clock: Clock | None = None) -> Iterator[Clock
     """Within it, all breakers of this process share one fresh store in memory, whatever URL they name."""
     clock = clock or Clock()
     store, rules = MemoryStore(), default_rules()
-    kind = Breaker if block else _NeverBlocks
+
+    def stand_in() -> Breaker:
+        breaker = Breaker(store, rules, clock)
+        if not block:
+            breaker.engine = _NeverBlocks(store, rules, clock)
+        return breaker
+
     before = breaker_module._stand_in
-    breaker_module._stand_in = lambda: kind(store, rules, clock)
+    breaker_module._stand_in = stand_in
     try:
         yield clock
     finally:

@@ -6,16 +6,18 @@ the tool run. A call that passes gets no `permissionDecision`, because "allow" w
 
 from __future__ import annotations
 
-import os
-
 from fusewire.agents import BadPayload
 from fusewire.events import Event
+from fusewire.paths import in_project
 from fusewire.quickjson import dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
+
+#: Without these fields a call of Claude Code's own tools cannot be judged; other tools may have any input.
+_JUDGED_BY = {"Bash": "command", "Edit": "file_path", "MultiEdit": "file_path", "Write": "file_path"}
 
 _PATH_FIELDS = ("file_path", "notebook_path", "path")
 
@@ -33,15 +35,20 @@ def parse(payload: Any, root: str) -> Event | None:
     tool_input = payload.get("tool_input")
     if not isinstance(tool_input, dict):
         raise BadPayload("tool_input must be an object")
+    tool = _text(payload, "tool_name")
+    needed = _JUDGED_BY.get(tool)
+    if needed is not None and not isinstance(tool_input.get(needed), str):
+        raise BadPayload(f"tool_input.{needed} must be a text")
     command = tool_input.get("command")
+    cwd = _optional(payload, "cwd") or root
     paths: list[str] = []
     for field in _PATH_FIELDS:
         value = tool_input.get(field)
         if isinstance(value, str) and value:
-            paths += _in_project(value, payload.get("cwd"), root)
+            paths += in_project(value, cwd, root)
     return Event(
         "before_tool",
-        tool=_text(payload, "tool_name"),
+        tool=tool,
         command=command if isinstance(command, str) else None,
         paths=tuple(paths),
         session=_optional(payload, "session_id"),
@@ -75,18 +82,3 @@ def _text(payload: dict[str, Any], field: str) -> str:
 def _optional(payload: dict[str, Any], field: str) -> str | None:
     value = payload.get(field)
     return value if isinstance(value, str) else None
-
-
-def _in_project(path: str, cwd: Any, root: str) -> list[str]:
-    """The path as the project names it, as written and with its links resolved: neither may be a way round."""
-    path = os.path.join(cwd if isinstance(cwd, str) else root, os.path.expanduser(path))
-    real_root = os.path.realpath(root)
-    names = []
-    for candidate, base in (
-        (os.path.normpath(path), os.path.normpath(root)),
-        (os.path.realpath(path), real_root),
-    ):
-        name = os.path.relpath(candidate, base) if candidate.startswith(base + os.sep) else candidate
-        if name not in names:
-            names.append(name)
-    return names

@@ -62,7 +62,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         result: Any = fusewire.main(arguments, prog_name="fusewire", standalone_mode=False)
         code = result if isinstance(result, int) else 0
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return code
     except click.exceptions.Abort:
         click.echo("Interrupted.", err=True)

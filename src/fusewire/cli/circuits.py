@@ -10,13 +10,13 @@ from fusewire.cli.common import (
     color,
     common_options,
     print_json,
-    require_person,
     warnings,
     with_breaker,
 )
 from fusewire.durations import number, show_duration, show_time
 from fusewire.errors import FusewireError
 from fusewire.events import PUBLIC_STATE
+from fusewire.person import require_person
 from fusewire.reports import layout
 from fusewire.reports.messages import message
 
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from fusewire.breaker import Breaker
     from fusewire.circuit import Policy
     from fusewire.events import Decision
+
+
+#: In days; further back than anything is kept.
+LONGEST_HISTORY = 36500
 
 
 @click.command("status")
@@ -86,7 +90,10 @@ def _say_allowed(breaker: Breaker, circuit: str, decision: Decision) -> None:
     if decision.reason:
         click.echo(decision.reason)
     if decision.lease:
-        click.echo("Now tell how it went: fusewire record ID --ok, or --action TEXT if it was a violation.")
+        click.echo(
+            f"Now tell how it went: fusewire record {circuit} --lease {decision.lease} --ok,"
+            " or --action TEXT instead of --ok if it went wrong."
+        )
 
 
 def _within(policy: Policy) -> str:
@@ -100,6 +107,7 @@ def _within(policy: Policy) -> str:
 @click.argument("circuit", metavar="ID")
 @click.option("--action", help="What was done; required unless --ok.")
 @click.option("--session", help="The session that did it.")
+@click.option("--lease", help="The probe that this is the result of, as `check` named it.")
 @click.option("--ok", is_flag=True, help="The checked action went well: settles a probe.")
 @click.option("--signal", help="Which of the circuit's signals, where it knows several.")
 @common_options
@@ -109,6 +117,7 @@ def record_command(
     circuit: str,
     action: str | None,
     session: str | None,
+    lease: str | None,
     ok: bool,
     signal: str | None,
     as_json: bool,
@@ -121,14 +130,16 @@ def record_command(
     if signal is not None:
         _require_signal(breaker, circuit, signal)
     if ok:
-        decision = breaker.record_success(circuit, session=session, signal=signal or "success")
+        decision = breaker.record_success(circuit, session=session, lease=lease, signal=signal)
     else:
-        decision = breaker.record(circuit, action or "", session=session, signal=signal)
+        decision = breaker.record(circuit, action or "", session=session, lease=lease, signal=signal)
     if as_json:
         print_json(decision.to_json())
         return 0
     if ok:
         click.echo(f"{circuit}: {decision.state}")
+        if decision.phase in ("open", "probe"):
+            click.echo("Nothing was settled: no probe is under way, or --lease does not name it.", err=True)
     else:
         _say_recorded(breaker, circuit, decision)
     return 0
@@ -180,9 +191,9 @@ def trip_banner(decision: Decision) -> str:
 @with_breaker
 def reset_command(breaker: Breaker, circuit: str, reason: str, as_json: bool) -> int:
     """Reset an open circuit, as its policy allows. For a person: refused inside an agent."""
-    actor = require_person("reset")
+    actor = require_person("`fusewire reset`")
     before = breaker.status(circuit)
-    decision = breaker.reset(circuit, reason, actor=actor)
+    decision = breaker.reset(circuit, reason)
     move = breaker.store.audit_of(circuit)[-1]
     audit = {
         "timestamp": show_time(move.at),
@@ -205,11 +216,13 @@ def reset_command(breaker: Breaker, circuit: str, reason: str, as_json: bool) ->
 
 @click.command("history")
 @click.argument("circuit", metavar="ID")
-@click.option("--days", type=click.FloatRange(min=0, min_open=True), default=30, help="How far back (default: 30).")
+@click.option("--days", type=float, default=30, help="How far back (default: 30).")
 @common_options
 @with_breaker
 def history_command(breaker: Breaker, circuit: str, days: float, as_json: bool) -> int:
     """Violations with their times and the boundary of the rolling window, and every change of state."""
+    if not 0 < days <= LONGEST_HISTORY:
+        raise click.UsageError(f"--days {days} is refused; allowed: above 0, up to {LONGEST_HISTORY}")
     rows = breaker.history(circuit, days=days)
     audit = breaker.audit(circuit, days=days)
     meter = breaker.rules.policy(circuit).meters[0]
@@ -228,7 +241,7 @@ def history_command(breaker: Breaker, circuit: str, days: float, as_json: bool) 
 @with_breaker
 def config_command(breaker: Breaker, circuit: str, as_json: bool) -> int:
     """The settings in force for a circuit, and where each of them comes from. Refused inside an agent."""
-    require_person("config")
+    require_person("`fusewire config`")
     settings = settings_of(breaker, circuit)
     if as_json:
         table = {key: {"value": value, "source": source} for key, value, source in settings}

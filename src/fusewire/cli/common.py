@@ -11,22 +11,9 @@ from typing import Any
 import click
 
 from fusewire.breaker import Breaker
-from fusewire.errors import AgentRefused, FusewireError
+from fusewire.errors import FusewireError
 from fusewire.events import PUBLIC_STATE
 from fusewire.rules import find_project
-
-#: What coding agents put into the environment of the commands that they run.
-AGENT_VARIABLES = (
-    "CLAUDECODE",
-    "CLAUDE_CODE_ENTRYPOINT",
-    "CLAUDE_CODE_SESSION_ID",
-    "CODEX_SANDBOX",
-    "CODEX_SANDBOX_NETWORK_DISABLED",
-    "CODEX_THREAD_ID",
-    "COPILOT_CLI",
-    "FUSEWIRE_AGENT",
-    "GEMINI_CLI",
-)
 
 Command = Callable[..., Any]
 
@@ -47,9 +34,10 @@ def with_breaker(command: Command) -> Command:
     @functools.wraps(command)
     def wrapped(project: str | None, **options: Any) -> Any:
         with open_breaker(project) as breaker:
-            result = command(breaker, **options)
-            show_warnings(breaker)
-            return result
+            try:
+                return command(breaker, **options)
+            finally:
+                show_warnings(breaker)
 
     return wrapped
 
@@ -99,18 +87,3 @@ def color() -> bool | None:
 
 def print_json(data: object) -> None:
     click.echo(json.dumps(data, indent=2, ensure_ascii=False))
-
-
-def require_person(act: str) -> str:
-    """Refuse from inside an agent; the name of the person otherwise."""
-    inside = next((name for name in AGENT_VARIABLES if os.environ.get(name)), None)
-    if inside:
-        raise AgentRefused(
-            f"`fusewire {act}` is for a person at a terminal, and this runs inside an agent ({inside} is set)"
-        )
-    import getpass
-
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "person"

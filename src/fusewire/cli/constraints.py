@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING
 import click
 
 from fusewire.cli.circuits import warn_of
-from fusewire.cli.common import color, common_options, print_json, require_person, with_breaker
+from fusewire.cli.common import color, common_options, print_json, with_breaker
 from fusewire.constraints.archive import ARCHIVE_FILE
 from fusewire.constraints.statefile import STATE_FILE
 from fusewire.detectors.constraints import violated
 from fusewire.durations import parse_duration, show_duration
 from fusewire.errors import FusewireError
 from fusewire.events import Event, merge
+from fusewire.paths import in_project
+from fusewire.person import require_person
 from fusewire.reports.messages import message
+from fusewire.shell import simple_commands
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker
@@ -45,14 +48,16 @@ def enforce_command(
 
     Exit 0: allowed (a violation is counted). Exit 3: blocked, because the circuit of a constraint is open.
     """
+    root = breaker.root or os.getcwd()
     event = Event(
         "before_tool",
         tool=tool,
         command=command_line,
-        paths=tuple(os.path.normpath(path) for path in paths),
+        paths=tuple(name for path in paths for name in in_project(path, root, root)),
         session=session,
     )
-    names = violated(breaker.rules.matchers(), event)
+    commands = simple_commands(command_line) if command_line else []
+    names = violated(breaker.rules.matchers(), event, commands)
     decisions = breaker.enforce(names, event) if names else []
     decision = merge(decisions)
     if as_json:
@@ -81,7 +86,7 @@ def override_command(
     breaker: Breaker, circuit: str, reason: str | None, duration: str, end: bool, as_json: bool
 ) -> int:
     """Emergency: let actions pass an open circuit for a limited time, without closing it. For a person."""
-    actor = require_person("override")
+    actor = require_person("`fusewire override`")
     if not end and not (reason and reason.strip()):
         raise click.UsageError("an override needs --reason TEXT")
     try:
@@ -90,7 +95,7 @@ def override_command(
         raise click.UsageError(f"--for {duration!r} is no duration; allowed: 30m, 2h, up to 24h") from None
     if not end and not 0 < seconds <= LONGEST_OVERRIDE:
         raise click.UsageError(f"--for {duration} is refused; allowed: above 0, up to 24h")
-    decision = breaker.override(circuit, reason or "ended early", seconds, actor=actor)
+    decision = breaker.override(circuit, reason or "ended early", seconds)
     if as_json:
         print_json({**decision.to_json(), "override_until": breaker.status(circuit).to_json()["override_until"]})
     elif end:
@@ -108,7 +113,7 @@ def archive_command(breaker: Breaker, circuit: str, as_json: bool) -> int:
     """Move a constraint's circuit into the archive. For a person; `status: retired` does it by itself."""
     from fusewire.constraints.lifecycle import archive
 
-    actor = require_person("archive")
+    actor = require_person("`fusewire archive`")
     if "/" in circuit:
         raise FusewireError(f"only constraints are archived, not {circuit}")
     entry = archive(breaker, circuit, actor=actor)
@@ -133,7 +138,7 @@ def import_command(breaker: Breaker, file: str | None, as_json: bool) -> int:
     """Take circuits over from a state file (default: the project's own, edited by hand). For a person."""
     from fusewire.constraints.lifecycle import import_states
 
-    actor = require_person("import")
+    actor = require_person("`fusewire import`")
     path = Path(file) if file else Path(breaker.root or ".") / STATE_FILE
     try:
         text = path.read_text("utf-8")

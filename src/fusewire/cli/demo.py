@@ -13,8 +13,9 @@ from pathlib import Path
 import click
 
 import fusewire
-from fusewire.cli.common import AGENT_VARIABLES, color
+from fusewire.cli.common import color
 from fusewire.errors import FusewireError
+from fusewire.person import AGENT_VARIABLES
 
 CONSTRAINT = """\
 ---

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from fusewire.agents import AGENTS
-from fusewire.cli.common import common_options, print_json, require_person, warnings, with_breaker
+from fusewire.cli.common import common_options, print_json, warnings, with_breaker
+from fusewire.person import require_person
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker
@@ -32,7 +33,7 @@ def hook_command(agent: str) -> None:
 def doctor_command(breaker: Breaker, acknowledge: bool, as_json: bool) -> int:
     """Is everything in order? Configuration, state database, notices, and how to register the hook."""
     if acknowledge:
-        actor = require_person("doctor --acknowledge")
+        actor = require_person("`fusewire doctor --acknowledge`")
         with breaker.store.transact() as transaction:
             count = transaction.acknowledge()
         click.echo(f"{count} notices acknowledged by {actor}", err=True)

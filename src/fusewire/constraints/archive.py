@@ -44,7 +44,7 @@ def trip_history(audit: list[AuditRow], state: State | None = None, now: float |
     """
     trips: list[dict[str, Any]] = []
     for row in audit:
-        if row.target == "open":
+        if row.target == "open" and row.source != "open":
             trips.append({"tripped": show_time(row.at), "reset": None, "method": None})
         elif trips and trips[-1]["reset"] is None and row.cause in ("cooled", "reset", "retried"):
             trips[-1]["reset"] = show_time(row.at)

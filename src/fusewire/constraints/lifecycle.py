@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from fusewire.circuit import Policy, State
 from fusewire.constraints.archive import add_to_archive, archive_entry
-from fusewire.constraints.statefile import read_entries
+from fusewire.constraints.statefile import read_entries, take_for_ours
 from fusewire.errors import ConfigError, NotFound
 from fusewire.events import PUBLIC_STATE
 from fusewire.stores.rows import AuditRow
@@ -20,14 +19,13 @@ def archive(breaker: Breaker, circuit: str, *, actor: str) -> dict[str, Any]:
     """Move a constraint's circuit into the archive; NotFound if it has none."""
     assert breaker.root is not None
     constraint = breaker.rules.constraints.get(circuit)
-    policy = Policy.from_data(constraint.policy_data if constraint else breaker.rules.policies["{constraint}"])
+    policy = breaker.rules.constraint_policy(circuit)
     with breaker.store.transact() as transaction:
-        data = transaction.load(circuit)
-        if data is None:
+        now = breaker.engine.clock()
+        state = breaker.engine.load(transaction, policy, circuit, now)
+        if state is None:
             known = f"nothing has happened to {circuit} yet" if constraint else f"Constraint not found: {circuit}"
             raise NotFound(known)
-        now = breaker.engine.clock()
-        state = State.from_data(data)
         audit = transaction.audit_of(circuit, state.since)
         entry = archive_entry(policy, state, transaction.log_of(circuit), audit, now)
         # The archive first: if we are interrupted, the circuit is still there and is archived again.
@@ -56,13 +54,16 @@ def import_states(breaker: Breaker, text: str, shown: str, *, actor: str) -> tup
     entries, problems = read_entries(text, shown, breaker.rules, now)
     with breaker.store.transact() as transaction:
         for name, (state, log) in entries.items():
-            before = transaction.load(name)
             transaction.remove(name)
             transaction.save(name, "constraint", state.phase, state.to_data(), now)
             for row in log:
                 transaction.log(row, kept=True)
-            source = (before or {}).get("phase", "closed")
-            transaction.audit(AuditRow(name, now, source, state.phase, "imported", shown, actor), state.to_data())
+            if state.opened_at is not None:
+                trip = AuditRow(name, state.opened_at, "closed", "open", "tripped", state.reason, f"import by {actor}")
+                transaction.audit(trip, state.to_data())
+            transaction.audit(AuditRow(name, now, state.phase, state.phase, "imported", shown, actor), state.to_data())
+    if breaker.root is not None:
+        take_for_ours(breaker.root, text)
     breaker.engine.written = set(entries)
     breaker._mirror()
     return {name: PUBLIC_STATE[state.phase] for name, (state, _) in entries.items()}, problems

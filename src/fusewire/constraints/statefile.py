@@ -11,12 +11,13 @@ import os
 
 from fusewire.circuit import State, cooldown, fresh, view
 from fusewire.durations import UNITS, parse_time, show_time
+from fusewire.engine import read_state
 from fusewire.errors import ConfigError
 from fusewire.events import PUBLIC_STATE, fingerprint
 from fusewire.meters import WINDOW_KEEPS
 from fusewire.rules import STATE_FOLDER
 from fusewire.stores.folder import FileLock, ensure_state_folder, replace_file
-from fusewire.stores.rows import LogRow
+from fusewire.stores.rows import KEPT_ROWS, LogRow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,19 +43,18 @@ def entry(policy: Policy, state: State, log: list[LogRow]) -> dict[str, Any]:
     """One circuit in the seed's schema, in the seed's order."""
     return {
         "state": PUBLIC_STATE[state.phase],
-        "violations": violations(log)[:_SHOWN],
+        "violations": violations(log, _SHOWN),
         "last_trip": show_time(state.last_trip),
         "last_reset": show_time(state.last_reset),
         "config": config(policy),
     }
 
 
-def violations(log: list[LogRow]) -> list[dict[str, Any]]:
+def violations(log: list[LogRow], most: int = KEPT_ROWS) -> list[dict[str, Any]]:
     """The counted violations, newest first."""
     return [
         {"timestamp": show_time(row.at), "action": row.text, "session": row.session}
-        for row in reversed(log)
-        if row.kind == "bad" and row.effect in ("counted", "late")
+        for row in [row for row in log if row.kind == "bad" and row.effect in ("counted", "late")][: -most - 1 : -1]
     ]
 
 
@@ -91,7 +91,7 @@ def write_mirror(root: str, engine: Engine) -> str | None:
         if old is not None and _digest(old) not in ours:
             warning = _keep_aside(path, old)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        _remember(lock, [*ours[-1:], _digest(content)])
+        _remember(lock, [_digest(old or b""), _digest(content)])
         replace_file(path, content, path + ".tmp")
         return warning
 
@@ -102,24 +102,18 @@ def _render(engine: Engine) -> bytes:
     for row in engine.store.circuits():
         if row.kind != "constraint":
             continue
-        policy = _policy_or_default(engine.rules, row.id)
+        policy = engine.rules.constraint_policy(row.id)
         try:
-            state = view(policy, State.from_data(row.state), now)
+            state = view(policy, read_state(policy, row.state), now)
         except ValueError:
-            _, state = engine.view(row.id)  # mends it
+            with engine.store.transact() as transaction:  # mends it
+                state = view(policy, engine.load(transaction, policy, row.id, now), now)
         entries[row.id] = entry(policy, state, engine.store.log_of(row.id))
     return to_text(entries)
 
 
 def to_text(entries: dict[str, Any]) -> bytes:
     return (json.dumps(entries, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "replace")
-
-
-def _policy_or_default(rules: Rules, circuit: str) -> Policy:
-    from fusewire.circuit import Policy
-
-    constraint = rules.constraints.get(circuit)
-    return Policy.from_data(constraint.policy_data if constraint else rules.policies["{constraint}"])
 
 
 def _digest(content: bytes) -> str:
@@ -137,8 +131,7 @@ def _ours(lock: FileLock) -> list[str]:
 
 def _remember(lock: FileLock, digests: list[str]) -> None:
     """Before the rename: if we die in between, both the old and the new content are known as ours."""
-    os.ftruncate(lock.descriptor, 0)
-    os.pwrite(lock.descriptor, "\n".join(digests).encode(), 0)
+    os.pwrite(lock.descriptor, "\n".join(digests).encode().ljust(256), 0)  # one write: all of it or nothing
 
 
 def _keep_aside(path: str, old: bytes) -> str:
@@ -191,7 +184,7 @@ def _entry_to_state(
     now: float,
     problems: list[ConfigError],
 ) -> tuple[State, list[LogRow]]:
-    policy = _policy_or_default(rules, name)
+    policy = rules.constraint_policy(name)
     log = _log_rows(name, data.get("violations"), shown, problems)
     last_trip = _time(data.get("last_trip"), f"{name}.last_trip", shown, problems)
     last_reset = _time(data.get("last_reset"), f"{name}.last_reset", shown, problems)
@@ -265,12 +258,18 @@ def rebuild(root: str, rules: Rules, now: float) -> tuple[list[Rebuilt], str, li
     if not problems:  # otherwise the next write keeps this version aside
         try:
             # Never wait here: whoever holds it may be waiting for the rebuilt database.
-            with FileLock(_lock_path(root), wait=False) as lock:
+            with FileLock(_lock_path(root), wait=0) as lock:
                 _remember(lock, [_digest(content)])
         except BlockingIOError:
             pass
     rows: list[Rebuilt] = [(name, "constraint", state.to_data(), log) for name, (state, log) in entries.items()]
     return rows, STATE_FILE, [str(problem) for problem in problems]
+
+
+def take_for_ours(root: str, text: str) -> None:
+    """A person has just imported this content: replacing it loses nothing."""
+    with FileLock(_lock_path(root)) as lock:
+        _remember(lock, [*_ours(lock)[-1:], fingerprint(text)])
 
 
 def foreign_change(root: str) -> str | None:

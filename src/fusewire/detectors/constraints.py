@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fusewire.globs import matches, path_matches
-from fusewire.shell import program, simple_commands
+from fusewire.wrappers import program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,18 +26,15 @@ CHANGING_TOOLS = (
 )
 
 
-def violated(matchers: tuple[tuple[str, tuple[Matcher, ...]], ...], event: Event) -> list[str]:
-    """The ids of the constraints whose patterns the event fits, in their order."""
-    commands = simple_commands(event.command) if event.command and _any_command(matchers) else []
+def violated(
+    matchers: tuple[tuple[str, tuple[Matcher, ...]], ...], event: Event, commands: list[list[str]]
+) -> list[str]:
+    """The ids of the constraints whose patterns the event fits, in their order; `commands` is what it would run."""
     return [
         constraint
         for constraint, alternatives in matchers
         if any(_fits(matcher, event, commands) for matcher in alternatives)
     ]
-
-
-def _any_command(matchers: tuple[tuple[str, tuple[Matcher, ...]], ...]) -> bool:
-    return any(matcher[1] for _, alternatives in matchers for matcher in alternatives)
 
 
 def _fits(matcher: Matcher, event: Event, commands: list[list[str]]) -> bool:

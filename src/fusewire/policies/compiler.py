@@ -41,6 +41,7 @@ def _policy(kind: str, table: Mapping[str, Any], shared: Mapping[str, Any], valu
         keeps=table.get("keeps", False),
         alert_from=table.get("alert_from", 0),
         vigil=table.get("vigil", 0),
+        override=table.get("override", False),
         next=tuple(table.get("next", ())),
     )
 

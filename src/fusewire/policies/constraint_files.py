@@ -33,6 +33,8 @@ class ConstraintFile:
     retired: bool
     overrides: Mapping[str, Any]
     matchers: tuple[Matcher, ...]
+    #: its front matter cannot be read: its patterns are unknown, not gone
+    broken: bool = False
 
 
 def read_constraints(root: Path) -> tuple[list[ConstraintFile], list[ConfigError]]:
@@ -58,19 +60,24 @@ def constraint_paths(root: Path) -> Iterator[Path]:
 
 
 def _read(path: Path, shown: str) -> tuple[ConstraintFile | None, list[ConfigError]]:
+    problems: list[ConfigError] = []
     try:
-        with path.open(encoding="utf-8") as file:
-            text = file.read(_FRONT_MATTER_LIMIT)
-    except (OSError, UnicodeDecodeError) as error:
-        return None, [ConfigError(shown, "file", path.name, f"it cannot be read ({error})")]
+        with path.open("rb") as file:
+            raw = file.read(_FRONT_MATTER_LIMIT)
+    except OSError as error:
+        problems.append(ConfigError(shown, "file", path.name, f"a file that can be read ({error.strerror})"))
+        return ConstraintFile(path.stem, shown, "", None, False, {}, (), broken=True), problems
+    text = raw.decode("utf-8", "replace")
     front, body = _split(text)
     if front is None:  # a README beside the constraints is none
         return None, []
-    problems: list[ConfigError] = []
+    if "\ufffd" in front and "\ufffd".encode() not in raw:
+        problems.append(ConfigError(shown, "file", path.name, "UTF-8 text; what is not was replaced"))
     matter = _parse(front, shown, problems)
     if matter is None:
         # The rule still exists, so its circuit goes on with the defaults.
-        return ConstraintFile(_id_line(front) or path.stem, shown, _title(body), None, False, {}, ()), problems
+        name = _id_line(front) or path.stem
+        return ConstraintFile(name, shown, _title(body), None, False, {}, (), broken=True), problems
     name = matter.get("id", path.stem)
     if not isinstance(name, str) or not _is_id(name):
         problems.append(ConfigError(shown, "id", name, "letters, digits, '-', '_' and '.'; using the file's name"))
@@ -110,16 +117,22 @@ def _split(text: str) -> tuple[str | None, str]:
 def _parse(front: str, shown: str, problems: list[ConfigError]) -> dict[Any, Any] | None:
     try:
         matter = yaml.safe_load(front)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except Exception as error:  # PyYAML lets KeyError, AttributeError and others through for bad tags
         where = getattr(error, "problem_mark", None)
         line = f"line {where.line + 2}: " if where else ""
         what = getattr(error, "problem", None) or str(error) or "not YAML"
-        problems.append(ConfigError(shown, "front matter", f"{line}{what}", "YAML; using the defaults"))
+        problems.append(
+            ConfigError(shown, "front matter", f"{line}{what}", "YAML; using the defaults, and its last good patterns")
+        )
         return None
     if matter is None:
         return {}
     if not isinstance(matter, dict):
-        problems.append(ConfigError(shown, "front matter", matter, "a table of keys; using the defaults"))
+        problems.append(
+            ConfigError(
+                shown, "front matter", matter, "a table of keys; using the defaults, and its last good patterns"
+            )
+        )
         return None
     return matter
 

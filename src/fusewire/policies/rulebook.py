@@ -28,7 +28,8 @@ class Rulebook:
     def values_for(self, kind: str, circuit: str) -> Values:
         return self.constraint_values.get(circuit) or self.values[kind]
 
-    def rules(self, *, any_constraint: bool = False) -> Rules:
+    def rules(self, *, any_constraint: bool = False, last: Rules | None = None) -> Rules:
+        """Compiled; a constraint whose front matter is broken keeps the patterns that `last` had for it."""
         policies = {
             policy.id: policy.to_data()
             for kind in KINDS
@@ -37,9 +38,10 @@ class Rulebook:
         constraints = {}
         for name, constraint in self.constraints.items():
             (policy,) = compile_policies(self.files["constraint"], self.constraint_values[name])
+            before = last.constraints.get(name) if last is not None and constraint.broken else None
             constraints[name] = Constraint(
                 policy.to_data(),
-                constraint.matchers,
+                before.matchers if before is not None else constraint.matchers,
                 constraint.file,
                 constraint.title,
                 constraint.severity or "",
@@ -85,7 +87,7 @@ def _read_toml(path: Path, shown: str, warnings: list[ConfigError]) -> dict[str,
         return tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         warnings.append(ConfigError(shown, "file", str(error), "TOML; nothing in it is used"))
         return None
 

@@ -7,7 +7,6 @@ A value that cannot be used leaves the layer below in force and becomes a warnin
 from __future__ import annotations
 
 import difflib
-import math
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -61,7 +60,7 @@ class Setting:
                 raise ValueError(value)
             return value
         amount = parse_duration(value) if self.type == "duration" and isinstance(value, str) else value
-        if isinstance(amount, bool) or not isinstance(amount, (int, float)) or not math.isfinite(amount):
+        if isinstance(amount, bool) or not isinstance(amount, (int, float)) or not -_LONGEST <= amount <= _LONGEST:
             raise ValueError(value)
         if self.type in ("count", "turns"):
             if not isinstance(amount, int) or not 1 <= amount <= _LARGEST:

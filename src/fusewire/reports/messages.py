@@ -10,10 +10,6 @@ if TYPE_CHECKING:
     from fusewire.events import Decision
 
 
-#: The agents' own limit for one text is 10,000 characters.
-_MESSAGE_LIMIT = 9000
-
-
 def message(decision: Decision, now: float) -> str:
     """A decision in words: verdict, rule, fact; then evidence, the next step, the time, who may lift it."""
     lines = [f"{PUBLIC_VERDICT[decision.verdict]} {decision.rule}: {decision.reason}."]
@@ -26,4 +22,4 @@ def message(decision: Decision, now: float) -> str:
         clock = (show_time(now + decision.retry_after) or "")[:16].replace("T", " ")
         lines.append(f"A probe is allowed at {clock} UTC (in {show_duration(decision.retry_after)}).")
     lines += [f"{step[:1].upper()}{step[1:]}" for step in by_person]
-    return "\n".join(lines)[:_MESSAGE_LIMIT]
+    return "\n".join(lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fusewire import circuit as circuits
 from fusewire.durations import show_time
+from fusewire.engine import seconds_until
 from fusewire.events import PUBLIC_STATE, Noun
 from fusewire.rules import rule_id
 
@@ -99,7 +100,7 @@ def status_of(circuit: str, policy: Policy, state: State, now: float) -> Status:
         level=closest[1] if closest else 0,
         threshold=closest[0].trip if closest else 0,
         opened_at=state.opened_at,
-        retry_after=None if wait_until is None else round(max(0.0, wait_until - now), 3),
+        retry_after=None if wait_until is None else seconds_until(wait_until, now),
         reason=state.reason,
         evidence=state.evidence,
         trips=state.trips,

@@ -11,6 +11,7 @@ from fusewire.errors import StoreError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
     from typing import Any, Protocol
 
@@ -76,13 +77,19 @@ if TYPE_CHECKING:
             """The circuits, a word on where they come from, and what could not be used."""
 
 
-def open_store(url: str, *, backup: Backup | None = None, patience: float = 2.0) -> Store:
-    """The store behind `sqlite:PATH` or `memory:`."""
+def open_store(
+    url: str,
+    *,
+    backup: Backup | None = None,
+    check: Callable[[object], object] | None = None,
+    patience: float = 2.0,
+) -> Store:
+    """The store behind `sqlite:PATH` or `memory:`. `check` raises ValueError for what is no circuit's state."""
     scheme, colon, rest = url.partition(":")
     if scheme == "sqlite" and colon and rest:
         from fusewire.stores.sqlite import SqliteStore
 
-        return SqliteStore(rest.removeprefix("//"), backup=backup, patience=patience)
+        return SqliteStore(rest.removeprefix("//"), backup=backup, check=check, patience=patience)
     if scheme == "memory" and colon:
         from fusewire.stores.memory import MemoryStore
 

@@ -14,12 +14,14 @@ from fusewire.stores.folder import replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from fusewire.stores.rows import AuditRow
 
 #: Beyond this size the file is written anew with what a rebuild needs and the newest lines.
 LIMIT = 256 * 1024
+_STEP = LIMIT // 2
 
 
 def path_of(folder: str) -> str:
@@ -36,7 +38,9 @@ def append(folder: str, rows: list[tuple[AuditRow, dict[str, Any] | None]]) -> N
         os.write(descriptor, lines)
     finally:
         os.close(descriptor)
-    if size + len(lines) > LIMIT:
+    # Once a step, not at every move: what cannot be shortened must not be written anew again and again.
+    grown = size + len(lines)
+    if grown > LIMIT and size // _STEP != grown // _STEP:
         _shorten(folder)
 
 
@@ -57,8 +61,8 @@ def _line(row: AuditRow, state: dict[str, Any] | None) -> dict[str, Any]:
     return line
 
 
-def last_states(folder: str) -> dict[str, dict[str, Any]]:
-    """The state of each circuit at its last move."""
+def last_states(folder: str, check: Callable[[object], object]) -> dict[str, dict[str, Any]]:
+    """The state of each circuit at its last move; `check` raises ValueError for what is none."""
     states: dict[str, dict[str, Any]] = {}
     for line in _lines(folder):
         circuit, state = line.get("circuit"), line.get("state")
@@ -66,7 +70,11 @@ def last_states(folder: str) -> dict[str, dict[str, Any]]:
             continue
         if line.get("to") == "removed":
             states.pop(circuit, None)
-        elif isinstance(state, dict):
+        elif state is not None:
+            try:
+                check(state)
+            except ValueError:
+                continue  # the word before still counts
             states[circuit] = state
     return states
 
@@ -110,5 +118,6 @@ def _shorten(folder: str) -> None:
     recent = lines[len(lines) // 2 :]
     spoken = {line.get("circuit") for line in recent}
     last = {line.get("circuit"): line for line in lines[: len(lines) // 2]}
-    open_still = [line for circuit, line in last.items() if circuit not in spoken and line.get("to") != "closed"]
+    ended = ("closed", "removed")
+    open_still = [line for circuit, line in last.items() if circuit not in spoken and line.get("to") not in ended]
     replace_file(path_of(folder), "".join(dumps(line) + "\n" for line in open_still + recent).encode())

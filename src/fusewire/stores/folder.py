@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from _thread import get_ident
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,15 +13,15 @@ if TYPE_CHECKING:
 
 def ensure_state_folder(folder: str) -> None:
     """Make the folder; its own `.gitignore` keeps it out of every commit without touching the user's."""
-    if os.path.isdir(folder):
-        return
     os.makedirs(folder, exist_ok=True)
-    replace_file(os.path.join(folder, ".gitignore"), b"*\n")
+    ignore = os.path.join(folder, ".gitignore")
+    if not os.path.exists(ignore):
+        replace_file(ignore, b"*\n")
 
 
 def replace_file(path: str, content: bytes, temporary: str | None = None) -> None:
     """Write beside and rename: a reader sees the old content or the new one, never a part."""
-    temporary = temporary or f"{path}.tmp-{os.getpid()}"
+    temporary = temporary or f"{path}.tmp-{os.getpid()}-{get_ident()}"
     try:
         with open(temporary, "wb") as file:
             file.write(content)
@@ -35,10 +37,11 @@ def replace_file(path: str, content: bytes, temporary: str | None = None) -> Non
 class FileLock:
     """A lock between processes; the system lets go of it when its holder dies.
 
-    `shared` holders exclude only exclusive ones. Without `wait` a lock that is taken raises BlockingIOError.
+    `shared` holders exclude only exclusive ones. After `wait` seconds BlockingIOError is raised: a holder that was
+    stopped must not hang every hook of the project.
     """
 
-    def __init__(self, path: str, *, shared: bool = False, wait: bool = True) -> None:
+    def __init__(self, path: str, *, shared: bool = False, wait: float = 5.0) -> None:
         self.path = path
         self.shared = shared
         self.wait = wait
@@ -47,13 +50,17 @@ class FileLock:
         import fcntl
 
         self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        mode = fcntl.LOCK_SH if self.shared else fcntl.LOCK_EX
-        try:
-            fcntl.flock(self.descriptor, mode if self.wait else mode | fcntl.LOCK_NB)
-        except BaseException:
-            os.close(self.descriptor)
-            raise
-        return self
+        mode = (fcntl.LOCK_SH if self.shared else fcntl.LOCK_EX) | fcntl.LOCK_NB
+        deadline = time.monotonic() + self.wait
+        while True:
+            try:
+                fcntl.flock(self.descriptor, mode)
+                return self
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    os.close(self.descriptor)
+                    raise BlockingIOError(11, "another process holds the lock", self.path) from None
+                time.sleep(0.002)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -2,34 +2,50 @@
 
 from __future__ import annotations
 
+import copy
 import threading
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from fusewire.events import plain
 from fusewire.quickjson import dumps, loads
 from fusewire.stores.rows import (
     AUDIT_ROWS,
     CIRCUITS,
     KEPT_ROWS,
     LOG_ROWS,
+    NOTICES,
     OTHER_ROWS,
-    TRIM_EVERY,
     AuditRow,
     CircuitRow,
     LogRow,
 )
 
 
+class _Circuit:
+    """One circuit: its state as JSON text, so that nobody can change it from outside, and its two rings."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.phase = ""
+        self.state = ""
+        self.kept: list[tuple[int, LogRow]] = []
+        self.other: list[tuple[int, LogRow]] = []
+
+    def __copy__(self) -> _Circuit:
+        twin = _Circuit(self.kind)
+        twin.phase, twin.state, twin.kept, twin.other = self.phase, self.state, list(self.kept), list(self.other)
+        return twin
+
+
 class MemoryStore:
-    """States are kept as JSON text, so that nobody can change one from outside and both stores keep the same."""
+    """Implements `Store`; the lock is held for a whole transaction."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._circuits: dict[str, tuple[str, str, str]] = {}
-        self._logs: dict[str, tuple[deque[tuple[int, LogRow]], deque[tuple[int, LogRow]]]] = {}
-        self._audit: deque[AuditRow] = deque(maxlen=AUDIT_ROWS)
+        self._circuits: dict[str, _Circuit] = {}
+        self._audit: list[AuditRow] = []
         self._notices: list[str] = []
         self._rows = 0
 
@@ -37,22 +53,28 @@ class MemoryStore:
     def transact(self) -> Iterator[MemoryTransaction]:
         with self._lock:
             transaction = MemoryTransaction(self)
-            yield transaction
-            transaction.commit()
+            try:
+                yield transaction
+            except BaseException:
+                transaction.roll_back()
+                raise
+            self._trim()
 
     def circuits(self) -> list[CircuitRow]:
         with self._lock:
             return [
-                CircuitRow(name, kind, phase, loads(state))
-                for name, (kind, phase, state) in sorted(self._circuits.items())
+                CircuitRow(name, circuit.kind, circuit.phase, loads(circuit.state))
+                for name, circuit in sorted(self._circuits.items())
+                if circuit.state
             ]
 
     def circuit(self, circuit: str) -> CircuitRow | None:
-        return next((row for row in self.circuits() if row.id == circuit), None)
+        return next((row for row in self.circuits() if row.id == plain(circuit)), None)
 
     def log_of(self, circuit: str, since: float = 0.0) -> list[LogRow]:
         with self._lock:
-            rows = sorted((pair for ring in self._logs.get(circuit, ()) for pair in ring), key=lambda pair: pair[0])
+            found = self._circuits.get(plain(circuit))
+            rows = sorted(found.kept + found.other, key=lambda pair: pair[0]) if found else []
             return [row for _, row in rows if row.at >= since]
 
     def audit_of(self, circuit: str | None, since: float = 0.0) -> list[AuditRow]:
@@ -69,40 +91,69 @@ class MemoryStore:
     def close(self) -> None:
         pass
 
+    def _trim(self) -> None:
+        del self._audit[:-AUDIT_ROWS]
+        del self._notices[:-NOTICES]
+        idle = [name for name, one in self._circuits.items() if one.kind != "constraint" and one.phase == "closed"]
+        for name in idle[: max(0, len(self._circuits) - CIRCUITS)]:
+            del self._circuits[name]
+        rows = sum(len(one.kept) + len(one.other) for one in self._circuits.values())
+        if rows > LOG_ROWS:
+            numbers = sorted(number for one in self._circuits.values() for number, _ in one.kept + one.other)
+            oldest = numbers[-LOG_ROWS]
+            for one in self._circuits.values():
+                one.kept = [pair for pair in one.kept if pair[0] >= oldest]
+                one.other = [pair for pair in one.other if pair[0] >= oldest]
+
 
 class MemoryTransaction:
-    """Gathers what is to be written and applies it on commit, so that an error leaves nothing behind."""
+    """Writes in place, and remembers what was there, so that an error leaves nothing behind."""
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
-        self._saved: dict[str, tuple[str, str, str] | None] = {}
-        self._log: list[tuple[LogRow, bool]] = []
-        self._audit: list[AuditRow] = []
-        self._notices: list[str] = []
-        self._acknowledged = False
+        self._before: dict[str, _Circuit | None] = {}
+        self._audit, self._notices = len(store._audit), list(store._notices)
+
+    def roll_back(self) -> None:
+        store = self._store
+        for name, circuit in self._before.items():
+            store._circuits.pop(name, None)
+            if circuit is not None:
+                store._circuits[name] = circuit
+        del store._audit[self._audit :]
+        store._notices = self._notices
 
     def load(self, circuit: str) -> dict[str, Any] | None:
-        stored = self._saved[circuit] if circuit in self._saved else self._store._circuits.get(circuit)
-        return None if stored is None else loads(stored[2])
+        found = self._store._circuits.get(plain(circuit))
+        return loads(found.state) if found and found.state else None
 
     def save(self, circuit: str, kind: str, phase: str, state: dict[str, Any], now: float) -> None:
-        self._saved[circuit] = (kind, phase, dumps(state))
+        text = dumps(state)
+        found = self._touch(plain(circuit), kind)
+        found.phase, found.state = phase, text
 
     def log(self, row: LogRow, *, kept: bool) -> None:
-        self._log.append((row, kept))
+        found = self._touch(row.circuit, "")
+        self._store._rows += 1
+        ring, size = (found.kept, KEPT_ROWS) if kept else (found.other, OTHER_ROWS)
+        ring.append((self._store._rows, row))
+        del ring[:-size]
 
     def audit(self, row: AuditRow, state: dict[str, Any] | None = None) -> None:
-        self._audit.append(row)
+        self._store._audit.append(row)
 
     def remove(self, circuit: str) -> None:
-        self._saved[circuit] = None
+        name = plain(circuit)
+        self._remember(name)
+        self._store._circuits.pop(name, None)
 
     def notice(self, text: str, now: float) -> None:
-        self._notices.append(text)
+        self._store._notices.append(plain(text, 1000))
 
     def acknowledge(self) -> int:
-        self._acknowledged = True
-        return len(self._store._notices)
+        count = len(self._store._notices)
+        self._store._notices = []
+        return count
 
     def log_of(self, circuit: str, since: float = 0.0) -> list[LogRow]:
         return self._store.log_of(circuit, since)
@@ -110,33 +161,14 @@ class MemoryTransaction:
     def audit_of(self, circuit: str | None, since: float = 0.0) -> list[AuditRow]:
         return self._store.audit_of(circuit, since)
 
-    def commit(self) -> None:
-        store = self._store
-        for circuit, stored in self._saved.items():
-            store._circuits.pop(circuit, None)  # the newest is last, so that the oldest can be dropped
-            if stored is None:
-                store._logs.pop(circuit, None)
-            else:
-                store._circuits[circuit] = stored
-        for row, kept in self._log:
-            rings = store._logs.setdefault(row.circuit, (deque(maxlen=KEPT_ROWS), deque(maxlen=OTHER_ROWS)))
-            store._rows += 1
-            rings[0 if kept else 1].append((store._rows, row))
-        store._audit.extend(self._audit)
-        store._notices = ([] if self._acknowledged else store._notices) + self._notices
-        self._trim()
+    def _touch(self, name: str, kind: str) -> _Circuit:
+        """The circuit, moved to the end: the one that was written longest ago is dropped first."""
+        self._remember(name)
+        found = self._store._circuits.pop(name, None) or _Circuit(kind)
+        self._store._circuits[name] = found
+        return found
 
-    def _trim(self) -> None:
-        store = self._store
-        if len(store._circuits) > CIRCUITS:
-            idle = [name for name, row in store._circuits.items() if row[0] != "constraint" and row[1] == "closed"]
-            for name in idle[: len(store._circuits) - CIRCUITS]:
-                del store._circuits[name]
-                store._logs.pop(name, None)
-        if store._rows % TRIM_EVERY == 0:
-            numbers = sorted(number for pair in store._logs.values() for ring in pair for number, _ in ring)
-            oldest = numbers[-LOG_ROWS] if len(numbers) > LOG_ROWS else 0
-            for rings in store._logs.values():
-                for ring in rings:
-                    while ring and ring[0][0] < oldest:
-                        ring.popleft()
+    def _remember(self, name: str) -> None:
+        if name not in self._before:
+            found = self._store._circuits.get(name)
+            self._before[name] = None if found is None else copy.copy(found)

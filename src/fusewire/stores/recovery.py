@@ -8,6 +8,7 @@ notice says so until a person acknowledges it.
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import time
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ from fusewire.stores.migrations import MIGRATIONS
 from fusewire.stores.rows import AUDIT_ROWS, KEPT_ROWS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fusewire.stores import Backup
     from fusewire.stores.rows import LogRow
 
@@ -52,7 +55,7 @@ def is_broken(connection: sqlite3.Connection) -> bool:
         return True
 
 
-def rebuild_database(path: str, problem: str, backup: Backup | None) -> None:
+def rebuild_database(path: str, problem: str, backup: Backup | None, check: Callable[[object], object]) -> None:
     """Put a new database in the place of a lost one. The caller holds the recovery lock."""
     folder = os.path.dirname(path)
     damaged = os.path.exists(path)
@@ -64,11 +67,11 @@ def rebuild_database(path: str, problem: str, backup: Backup | None) -> None:
     connection.execute("BEGIN")
     sources = []
     old = _lock_damaged(path) if damaged else None
-    if old is not None and _copy_what_is_readable(old, connection):
+    if old is not None and _copy_what_is_readable(old, connection, check):
         sources.append("what could be read of it")
-    sources += _add_missing(connection, folder, backup)
+    sources += _add_missing(connection, folder, backup, check)
     _add_audit_trail(connection, folder)
-    aside = f"{path}.corrupt-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.getpid()}"
+    aside = _free_name(f"{path}.corrupt-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
     if expected or sources:
         found = f"rebuilt from {' and '.join(sources)}" if sources else "nothing was left, all circuits start empty"
         what = f"the state database was damaged ({problem})" if damaged else f"there was no state database ({problem})"
@@ -82,10 +85,20 @@ def rebuild_database(path: str, problem: str, backup: Backup | None) -> None:
         if os.path.exists(path + suffix):
             os.rename(path + suffix, aside + suffix)
     if damaged:
-        os.link(path, aside)
+        try:
+            os.link(path, aside)
+        except OSError:  # a file system without links
+            shutil.copy2(path, aside)
     os.replace(fresh, path)
     if old is not None:
         old.close()
+
+
+def _free_name(name: str) -> str:
+    number = 1
+    while os.path.exists(f"{name}-{number}"):
+        number += 1
+    return f"{name}-{number}"
 
 
 def _remove_leftovers(path: str) -> None:
@@ -114,13 +127,15 @@ def _lock_damaged(path: str) -> sqlite3.Connection | None:
     return connection
 
 
-def _copy_what_is_readable(source: sqlite3.Connection, connection: sqlite3.Connection) -> bool:
+def _copy_what_is_readable(
+    source: sqlite3.Connection, connection: sqlite3.Connection, check: Callable[[object], object]
+) -> bool:
     """Copy row by row until a page cannot be read; True if any circuit came over."""
     for table, columns in _COPIED.items():
         marks = ", ".join("?" * (columns.count(",") + 1))
         try:
             for row in source.execute(f"SELECT {columns} FROM {table}"):
-                if table == "circuits" and not _is_state(row[3]):
+                if table == "circuits" and _state(row[3], check) is None:
                     continue
                 try:
                     connection.execute(f"INSERT OR IGNORE INTO {table} ({columns}) VALUES ({marks})", row)
@@ -132,43 +147,63 @@ def _copy_what_is_readable(source: sqlite3.Connection, connection: sqlite3.Conne
     return bool(count)
 
 
-def _is_state(text: Any) -> bool:
-    from fusewire.circuit import State
-
+def _state(text: Any, check: Callable[[object], object]) -> dict[str, Any] | None:
     try:
-        State.from_data(loads(text))
+        state = loads(text)
+        check(state)
     except (ValueError, TypeError):
-        return False
-    return True
+        return None
+    return state  # type: ignore[no-any-return]
 
 
-def _add_missing(connection: sqlite3.Connection, folder: str, backup: Backup | None) -> list[str]:
-    """Circuits that the old file did not give, from the mirrored state and from the audit trail.
+def _add_missing(
+    connection: sqlite3.Connection, folder: str, backup: Backup | None, check: Callable[[object], object]
+) -> list[str]:
+    """What the old file did not give, or knew only in an older form, from the audit trail and the backup.
 
-    The mirror knows more violations, but the audit trail is never behind on phases: where they differ, it is right.
+    The trail is never behind on phases, but does not hear of every count; the backup is the other way round.
     """
-    known = {name for (name,) in connection.execute("SELECT id FROM circuits")}
-    audited = {name: state for name, state in audit_file.last_states(folder).items() if _is_state(dumps(state))}
-    mirrored, word, problems = backup.read() if backup is not None else ([], "", [])
+    rows = connection.execute("SELECT id, kind, state FROM circuits").fetchall()
+    known = {name: (kind, _state(text, check) or {}) for name, kind, text in rows}
+    trail = audit_file.last_states(folder, check)
+    outside, word, problems = backup.read() if backup is not None else ([], "", [])
     for problem in problems[:10]:
         _notice(connection, f"while the state database was rebuilt: {problem}")
     sources = set()
-    for circuit, kind, state, log in mirrored:
+    for circuit, kind, state, log in outside:
         if circuit in known:
             continue
-        trail = audited.pop(circuit, state)
-        if trail.get("phase", "closed") != state.get("phase", "closed"):
-            state = trail
+        moved = trail.get(circuit)
+        if moved is not None:
             sources.add("the audit trail")
-        _insert(connection, circuit, kind, state, log)
-        known.add(circuit)
+            state = _counted_on(moved, state) if _phase(moved) == _phase(state) else moved
+        _put(connection, circuit, kind, state, log)
+        known[circuit] = (kind, state)
         sources.add(word)
-    for circuit, state in audited.items():
-        if circuit not in known:
-            kind = circuit.partition("/")[0] if "/" in circuit else "constraint"
-            _insert(connection, circuit, kind, state, [])
+    for circuit, moved in trail.items():
+        kind = known[circuit][0] if circuit in known else circuit.partition("/")[0] if "/" in circuit else "constraint"
+        row = known[circuit][1] if circuit in known else None
+        if row is None or (_phase(moved) != _phase(row) and _last_move(moved) > _last_move(row)):
+            _put(connection, circuit, kind, moved, [])
             sources.add("the audit trail")
     return sorted(sources)
+
+
+def _phase(state: dict[str, Any]) -> str:
+    return str(state.get("phase", "closed"))
+
+
+def _last_move(state: dict[str, Any]) -> float:
+    return max(float(state.get("last_trip") or 0), float(state.get("last_reset") or 0))
+
+
+def _counted_on(moved: dict[str, Any], counted: dict[str, Any]) -> dict[str, Any]:
+    """The state at the last move, with what was counted since."""
+    if (counted.get("last_counted") or 0) <= (moved.get("last_counted") or 0):
+        return moved
+    merged = {**moved, "meters": counted.get("meters", {}), "last_counted": counted["last_counted"]}
+    merged["total"] = max(moved.get("total", 0), counted.get("total", 0))
+    return merged
 
 
 def _add_audit_trail(connection: sqlite3.Connection, folder: str) -> None:
@@ -186,25 +221,28 @@ def _notice(connection: sqlite3.Connection, text: str) -> None:
     connection.execute("INSERT INTO notices (at, text, seen) VALUES (?, ?, 0)", (time.time(), text))
 
 
-def _insert(connection: sqlite3.Connection, circuit: str, kind: str, state: dict[str, Any], log: list[LogRow]) -> None:
-    log = log[-KEPT_ROWS:]
+def _put(connection: sqlite3.Connection, circuit: str, kind: str, state: dict[str, Any], log: list[LogRow]) -> None:
+    """A circuit's row, and its log unless the old file gave that."""
+    newest = "SELECT slot FROM log WHERE circuit = ? AND slot {} ? ORDER BY seq DESC LIMIT 1"
+    kept = connection.execute(newest.format("<"), (circuit, KEPT_ROWS)).fetchone()
+    other = connection.execute(newest.format(">="), (circuit, KEPT_ROWS)).fetchone()
+    rows = [] if kept else log[-KEPT_ROWS + 1 :]
     connection.execute(
-        "INSERT INTO circuits (id, kind, phase, state, version, kept, updated) VALUES (?, ?, ?, ?, 1, ?, ?)",
-        (circuit, kind, state.get("phase", "closed"), dumps(state), len(log), time.time()),
+        "INSERT OR REPLACE INTO circuits (id, kind, phase, state, version, kept, other, updated)"
+        " VALUES (?, ?, ?, ?, 1, ?, ?, ?)",
+        (
+            circuit,
+            kind,
+            _phase(state),
+            dumps(state),
+            kept[0] if kept else len(rows),
+            other[0] - KEPT_ROWS if other else 0,
+            time.time(),
+        ),
     )
-    for slot, row in enumerate(log, 1):
+    for slot, row in enumerate(rows, 1):
         connection.execute(
-            "INSERT OR REPLACE INTO log (circuit, slot, at, kind, name, text, session, value, effect)"
+            "INSERT INTO log (circuit, slot, at, kind, name, text, session, value, effect)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                circuit,
-                slot % KEPT_ROWS,
-                row.at,
-                row.kind,
-                row.name,
-                row.text,
-                row.session,
-                row.value,
-                row.effect,
-            ),
+            (circuit, slot, row.at, row.kind, row.name, row.text, row.session, row.value, row.effect),
         )

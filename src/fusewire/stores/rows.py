@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusewire.events import Noun
+from fusewire.events import NAME_LIMIT, Noun, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ OTHER_ROWS = 100
 LOG_ROWS = 5000
 AUDIT_ROWS = 1500
 CIRCUITS = 1000
+NOTICES = 100
 
 #: Every so many writes the limits above are enforced: often enough to hold, rarely enough to cost nothing.
 TRIM_EVERY = 128
@@ -56,12 +57,12 @@ class LogRow(Noun):
         value: float,
         effect: str,
     ) -> None:
-        _set(self, "circuit", circuit)
+        _set(self, "circuit", plain(circuit))
         _set(self, "at", at)
         _set(self, "kind", kind)
         _set(self, "name", name)
-        _set(self, "text", text)
-        _set(self, "session", session)
+        _set(self, "text", plain(text))
+        _set(self, "session", None if session is None else plain(session, NAME_LIMIT))
         _set(self, "value", value)
         #: counted, duplicate, refused, late, or nothing in particular
         _set(self, "effect", effect)
@@ -82,13 +83,13 @@ class AuditRow(Noun):
     __slots__ = ("actor", "at", "cause", "circuit", "reason", "source", "target")
 
     def __init__(self, circuit: str, at: float, source: str, target: str, cause: str, reason: str, actor: str) -> None:
-        _set(self, "circuit", circuit)
+        _set(self, "circuit", plain(circuit))
         _set(self, "at", at)
         _set(self, "source", source)
         _set(self, "target", target)
         _set(self, "cause", cause)
-        _set(self, "reason", reason)
-        _set(self, "actor", actor)
+        _set(self, "reason", plain(reason))
+        _set(self, "actor", plain(actor, NAME_LIMIT))
 
     circuit: str
     at: float

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.errors import StoreError
+from fusewire.errors import StoreError, StoreRebuilt
+from fusewire.events import plain
 from fusewire.quickjson import dumps, loads
 from fusewire.stores.folder import FileLock, ensure_state_folder
 from fusewire.stores.migrations import LATEST
@@ -19,6 +20,7 @@ from fusewire.stores.rows import (
     CIRCUITS,
     KEPT_ROWS,
     LOG_ROWS,
+    NOTICES,
     OTHER_ROWS,
     TRIM_EVERY,
     AuditRow,
@@ -29,6 +31,7 @@ from fusewire.stores.rows import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Callable
     from types import TracebackType
     from typing import Any
 
@@ -59,11 +62,19 @@ class _Lost(Exception):
 class SqliteStore:
     """One database file, and beside it the audit trail as text (see `audit_file`)."""
 
-    def __init__(self, path: str, *, backup: Backup | None = None, patience: float = 2.0) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        backup: Backup | None = None,
+        check: Callable[[object], object] | None = None,
+        patience: float = 2.0,
+    ) -> None:
         self.path = os.path.abspath(path)
         self.folder = os.path.dirname(self.path)
         self._recovery_lock = os.path.join(self.folder, "recovery.lock")
         self._backup = backup
+        self._check = check or _is_object
         self._patience = patience
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
@@ -116,6 +127,9 @@ class SqliteStore:
                 # A rebuild changes three files; nobody may open one of them in the middle of that.
                 with FileLock(self._recovery_lock, shared=True):
                     self._connection = self._open_existing()
+                break
+            except PermissionError:  # a folder that we may only read: nobody rebuilds through us
+                self._connection = self._open_existing()
                 break
             except (_Lost, FileNotFoundError) as lost:
                 self._recover(str(lost) if isinstance(lost, _Lost) else "its folder was missing")
@@ -178,7 +192,7 @@ class SqliteStore:
                         return  # another process has mended it
                 except _Lost:
                     pass
-                recovery.rebuild_database(self.path, problem, self._backup)
+                recovery.rebuild_database(self.path, problem, self._backup, self._check)
         except OSError as error:
             raise StoreError(f"the state folder cannot be used: {self.folder}: {error.strerror}") from error
         except sqlite3.DatabaseError as error:
@@ -208,7 +222,7 @@ class SqliteStore:
         return [_circuit_row(row) for row in self._read("SELECT id, kind, phase, state FROM circuits ORDER BY id")]
 
     def circuit(self, circuit: str) -> CircuitRow | None:
-        rows = self._read("SELECT id, kind, phase, state FROM circuits WHERE id = ?", (circuit,))
+        rows = self._read("SELECT id, kind, phase, state FROM circuits WHERE id = ?", (plain(circuit),))
         return _circuit_row(rows[0]) if rows else None
 
     def log_of(self, circuit: str, since: float = 0.0) -> list[LogRow]:
@@ -222,7 +236,12 @@ class SqliteStore:
 
     def verify(self) -> list[str]:
         found = [text for (text,) in self._read("PRAGMA quick_check") if text != "ok"]
-        return found + [f"{row.id}: its state cannot be read" for row in self.circuits() if row.state is None]
+        for row in self.circuits():
+            try:
+                self._check(row.state)
+            except ValueError:
+                found.append(f"{row.id}: its state cannot be read")
+        return found
 
     def close(self) -> None:
         with self._lock:
@@ -266,6 +285,9 @@ class SqliteTransaction:
                 if isinstance(error, sqlite3.DatabaseError):
                     if _code(error) in (_CORRUPT, _NOT_A_DATABASE):
                         self._store._recover(str(error))
+                        raise StoreRebuilt(
+                            f"the state database was damaged and is rebuilt: {self._store.path}"
+                        ) from error
                     raise StoreError(f"the state database failed: {self._store.path}: {error}") from error
                 return
             if self._audit:
@@ -273,18 +295,26 @@ class SqliteTransaction:
 
                 append(self._store.folder, self._audit)
             self._connection.execute("COMMIT")
-        except sqlite3.DatabaseError as failure:
+            if self._audit:
+                # Moves are rare; with them in the main file, losing the write-ahead log cannot undo a trip.
+                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        except (sqlite3.DatabaseError, OSError) as failure:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
-            raise StoreError(f"the state database failed: {self._store.path}: {failure}") from failure
+            raise StoreError(f"the state could not be written: {self._store.folder}: {failure}") from failure
         finally:
             self._store._lock.release()
 
     def load(self, circuit: str) -> dict[str, Any] | None:
-        row = self._connection.execute("SELECT state FROM circuits WHERE id = ?", (circuit,)).fetchone()
-        return None if row is None else loads(row[0])
+        row = self._connection.execute("SELECT state FROM circuits WHERE id = ?", (plain(circuit),)).fetchone()
+        if row is None:
+            return None
+        state = loads(row[0]) if isinstance(row[0], str) else None
+        _is_object(state)
+        return state
 
     def save(self, circuit: str, kind: str, phase: str, state: dict[str, Any], now: float) -> None:
+        circuit = plain(circuit)
         text = dumps(state)
         changed = self._connection.execute(
             "UPDATE circuits SET phase = ?, state = ?, version = version + 1, updated = ? WHERE id = ?",
@@ -295,7 +325,7 @@ class SqliteTransaction:
                 "INSERT INTO circuits (id, kind, phase, state, version, updated) VALUES (?, ?, ?, ?, 1, ?)",
                 (circuit, kind, phase, text, now),
             )
-            self._drop_idle_circuits()
+            self._drop_idle_circuits(circuit)
 
     def log(self, row: LogRow, *, kept: bool) -> None:
         column, size, first = ("kept", KEPT_ROWS, 0) if kept else ("other", OTHER_ROWS, KEPT_ROWS)
@@ -312,8 +342,8 @@ class SqliteTransaction:
                 row.at,
                 row.kind,
                 row.name,
-                _plain(row.text),
-                _plain(row.session),
+                row.text,
+                row.session,
                 row.value,
                 row.effect,
             ),
@@ -324,17 +354,17 @@ class SqliteTransaction:
         self._audit.append((row, state))
         written = self._connection.execute(
             "INSERT INTO audit (circuit, at, source, target, cause, reason, actor) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (row.circuit, row.at, row.source, row.target, row.cause, _plain(row.reason), _plain(row.actor)),
+            (row.circuit, row.at, row.source, row.target, row.cause, row.reason, row.actor),
         )
         self._trim("audit", AUDIT_ROWS, written.lastrowid)
 
     def remove(self, circuit: str) -> None:
-        self._connection.execute("DELETE FROM circuits WHERE id = ?", (circuit,))
-        self._connection.execute("DELETE FROM log WHERE circuit = ?", (circuit,))
+        self._connection.execute("DELETE FROM circuits WHERE id = ?", (plain(circuit),))
+        self._connection.execute("DELETE FROM log WHERE circuit = ?", (plain(circuit),))
 
     def notice(self, text: str, now: float) -> None:
-        self._connection.execute("INSERT INTO notices (at, text, seen) VALUES (?, ?, 0)", (now, _plain(text)))
-        self._connection.execute("DELETE FROM notices WHERE seq <= (SELECT max(seq) FROM notices) - 100")
+        self._connection.execute("INSERT INTO notices (at, text, seen) VALUES (?, ?, 0)", (now, plain(text, 1000)))
+        self._connection.execute(f"DELETE FROM notices WHERE seq <= (SELECT max(seq) FROM notices) - {NOTICES}")
 
     def acknowledge(self) -> int:
         return self._connection.execute("UPDATE notices SET seen = 1 WHERE seen = 0").rowcount
@@ -351,14 +381,15 @@ class SqliteTransaction:
                 f"DELETE FROM {table} WHERE seq <= (SELECT seq FROM {table} ORDER BY seq DESC LIMIT 1 OFFSET {limit})"
             )
 
-    def _drop_idle_circuits(self) -> None:
+    def _drop_idle_circuits(self, newest: str) -> None:
         """Circuits of sessions long gone; never one of a constraint, never one that is not closed."""
         (count,) = self._connection.execute("SELECT count(*) FROM circuits").fetchone()
         if count <= CIRCUITS:
             return
         idle = self._connection.execute(
-            "SELECT id FROM circuits WHERE kind != 'constraint' AND phase = 'closed' ORDER BY updated LIMIT ?",
-            (count - CIRCUITS,),
+            "SELECT id FROM circuits WHERE kind != 'constraint' AND phase = 'closed' AND id != ?"
+            " ORDER BY updated LIMIT ?",
+            (newest, count - CIRCUITS),
         ).fetchall()
         for (circuit,) in idle:
             self.remove(circuit)
@@ -383,9 +414,9 @@ def _inode(path: str) -> int:
         return 0
 
 
-def _plain(text: str | None) -> str | None:
-    """Text that SQLite takes: lone surrogates, which JSON may carry, are none."""
-    return None if text is None else text.encode("utf-8", "replace").decode("utf-8")
+def _is_object(state: object) -> None:
+    if not isinstance(state, dict):
+        raise ValueError("not a circuit's state")
 
 
 def _thread_lock() -> Any:

@@ -1,0 +1,149 @@
+"""Part 3: new processes, as multiples of the barest start of the same Python: `python3 -I -S -c pass`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+
+import fusewire
+from fusewire import Breaker
+from measuring import Contender, goal, interleave, milli, quantile, table, times
+
+_ROUNDS = 31
+
+_HOOK = os.path.join(os.path.dirname(fusewire.__file__), "hook.py")
+_GOAL, _GOAL_IN_THE_END = 2.0, 1.5
+
+_CONSTRAINT = """---
+id: {name}
+circuit_breaker: {{violation_threshold: {threshold}, dedup_seconds: 0}}
+match:
+  - command: {command}
+---
+# {name}
+"""
+
+
+def report(folder: str) -> str:
+    environment = _environment(folder)
+    bare = _project(folder, "bare", {})
+    guarded = _project(folder, "guarded", {"force-push": ("git push --force", 1000)})
+    tripped = _project(folder, "tripped", {"force-push": ("git push --force", 1)})
+    harmless, forbidden = "git status --short", "git push --force origin main"
+
+    def start(*arguments: str, cwd: str, command: str | None = None, code: int = 0) -> Callable[[], Callable[[], None]]:
+        stdin = os.devnull if command is None else _payload(cwd, command)
+        run = _runner((sys.executable, *arguments), cwd, stdin, environment, code)
+        return lambda: run
+
+    hook = ("-I", "-S", _HOOK, "claude")
+    base = Contender("python3 -I -S -c pass", start("-I", "-S", "-c", "pass", cwd=bare))
+    allowing = Contender("hook, 10 constraints, none fits", start(*hook, cwd=guarded, command=harmless))
+    nothing = Contender("hook, no constraints", start(*hook, cwd=bare, command=harmless))
+    processes = [
+        base,
+        Contender("python3 -c pass (with site)", start("-c", "pass", cwd=bare)),
+        nothing,
+        allowing,
+        Contender("hook, a violation is recorded", start(*hook, cwd=guarded, command=forbidden)),
+        Contender("hook, refused by an open circuit", start(*hook, cwd=tripped, command=forbidden, code=2)),
+        Contender("fusewire check ID", start("-m", "fusewire", "check", "force-push", cwd=guarded)),
+    ]
+    _trip(start(*hook, cwd=tripped, command=forbidden, code=0))
+    interleave(processes, rounds=_ROUNDS, calls=1, warm_up=1)
+    _expect(guarded, violations=2 * _ROUNDS, phase="closed")
+    _expect(tripped, violations=1, phase="open")
+    rows = [
+        (one.name, milli(one.median), milli(quantile(one.samples, 0.9)), times(one.median, base.median))
+        for one in processes
+    ]
+    ratio = allowing.median / base.median
+    return "\n".join(
+        [
+            "3. New processes, ms",
+            "",
+            table(("", "p50", "p90", "x bare Python"), rows),
+            "",
+            f"  {_ROUNDS} interleaved rounds, all with {sys.executable},",
+            "  bytecode compiled, and no PYTHON* variables in the environment.",
+            "",
+            goal(f"the allowing hook at most {_GOAL} x bare Python: {ratio:.2f}", ratio <= _GOAL),
+            goal(f"in the end at most {_GOAL_IN_THE_END}", ratio <= _GOAL_IN_THE_END),
+        ]
+    )
+
+
+def _trip(prepare: Callable[[], Callable[[], None]]) -> None:
+    """The first violation of a constraint with the threshold 1: it passes, and the circuit is open."""
+    prepare()()
+
+
+def _expect(root: str, *, violations: int, phase: str) -> None:
+    """That the processes did what they are said to have done."""
+    with Breaker.open(project=root) as breaker:
+        counted = [row for row in breaker.history("force-push") if row.effect == "counted"]
+        status = breaker.status("force-push")
+    if len(counted) < violations or status.phase != phase:
+        raise RuntimeError(f"{root}: {len(counted)} violations and {status.phase}, not {violations} and {phase}")
+
+
+def _project(folder: str, name: str, constraints: dict[str, tuple[str, int]]) -> str:
+    """A project with these constraints, filled up to ten if there are any."""
+    root = os.path.join(folder, name)
+    os.makedirs(os.path.join(root, ".git"))
+    if not constraints:
+        return root
+    os.makedirs(os.path.join(root, "docs", "constraints"))
+    others = {f"rule-{number}": (f"tool-{number} --dangerous", 5) for number in range(10 - len(constraints))}
+    for constraint, (command, threshold) in {**others, **constraints}.items():
+        with open(os.path.join(root, "docs", "constraints", f"{constraint}.md"), "w", encoding="utf-8") as file:
+            file.write(_CONSTRAINT.format(name=constraint, command=command, threshold=threshold))
+    return root
+
+
+def _payload(root: str, command: str) -> str:
+    """A file with what Claude Code sends before a command."""
+    path = os.path.join(root, f"payload-{len(command)}.json")
+    payload = {
+        "session_id": "78de178a-18fd-45e7-a6cf-6b8f7018e9ba",
+        "transcript_path": os.path.join(root, "transcript.jsonl"),
+        "cwd": root,
+        "permission_mode": "default",
+        "hook_event_name": "PreToolUse",
+        "tool_name": "Bash",
+        "tool_input": {"command": command, "description": "A step of the work"},
+        "tool_use_id": "toolu_01",
+    }
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(payload, file)
+    return path
+
+
+def _environment(folder: str) -> dict[str, str]:
+    """A person's, without this benchmark's Python settings, the agent's variables or a configuration."""
+    home = os.path.join(folder, "home")
+    os.makedirs(home)
+    return {"PATH": os.environ.get("PATH", os.defpath), "HOME": home, "LANG": "C.UTF-8"}
+
+
+def _runner(
+    arguments: tuple[str, ...], cwd: str, stdin: str, environment: dict[str, str], code: int
+) -> Callable[[], None]:
+    """Starts the process and waits for it; RuntimeError if it ends otherwise than expected."""
+
+    def run() -> None:
+        os.chdir(cwd)
+        files = [
+            (os.POSIX_SPAWN_OPEN, 0, stdin, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+        ]
+        process = os.posix_spawn(arguments[0], arguments, environment, file_actions=files)
+        ended = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        if ended != code:
+            raise RuntimeError(f"{' '.join(arguments)} in {cwd} ended with {ended}, not {code}")
+
+    run.__doc__ = " ".join(arguments)
+    return run

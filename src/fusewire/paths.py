@@ -1,0 +1,21 @@
+"""Paths as the project names them."""
+
+from __future__ import annotations
+
+import os
+
+
+def in_project(path: str, cwd: str, root: str) -> list[str]:
+    """The path relative to the project, as written and with its links resolved: neither may be a way round.
+
+    One outside the project stays absolute.
+    """
+    path = os.path.join(cwd, os.path.expanduser(path))
+    written = os.path.normpath(path), os.path.normpath(root)
+    resolved = os.path.realpath(path), os.path.realpath(root)
+    names = []
+    for candidate, base in (written, resolved):
+        name = os.path.relpath(candidate, base) if candidate.startswith(base.rstrip(os.sep) + os.sep) else candidate
+        if name not in names:
+            names.append(name)
+    return names

@@ -1,0 +1,33 @@
+"""Who is asking: acts that disarm a breaker are for a person, and an agent is not one."""
+
+from __future__ import annotations
+
+import os
+
+from fusewire.errors import AgentRefused
+
+#: What coding agents put into the environment of the commands that they run.
+AGENT_VARIABLES = (
+    "CLAUDECODE",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SESSION_ID",
+    "CODEX_SANDBOX",
+    "CODEX_SANDBOX_NETWORK_DISABLED",
+    "CODEX_THREAD_ID",
+    "COPILOT_CLI",
+    "FUSEWIRE_AGENT",
+    "GEMINI_CLI",
+)
+
+
+def require_person(act: str) -> str:
+    """Refuse from inside an agent; the name of the person otherwise."""
+    inside = next((name for name in AGENT_VARIABLES if os.environ.get(name)), None)
+    if inside:
+        raise AgentRefused(f"{act} is for a person at a terminal, and this runs inside an agent ({inside} is set)")
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "person"

@@ -1,0 +1,185 @@
+"""Programs that run other programs: `sudo git push` runs `git push`, `bash -c '...'` runs what stands in the quotes."""
+
+from __future__ import annotations
+
+SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "ash"))
+
+#: More wrappers around one command than anybody writes; those in between are then not listed one by one.
+_LISTED = 8
+
+#: Programs that run the command behind them, and their options that take a value of their own.
+_WRAPPERS: dict[str, frozenset[str]] = {
+    "sudo": frozenset(
+        (
+            "-u",
+            "-g",
+            "-h",
+            "-p",
+            "-C",
+            "-T",
+            "-r",
+            "-t",
+            "-U",
+            "-D",
+            "-R",
+            "--user",
+            "--group",
+            "--host",
+            "--prompt",
+            "--chdir",
+            "--role",
+            "--type",
+            "--other-user",
+        )
+    ),
+    "doas": frozenset(("-u", "-C")),
+    "env": frozenset(("-u", "-C", "--unset", "--chdir")),
+    "time": frozenset(("-f", "-o", "--format", "--output")),
+    "nice": frozenset(("-n", "--adjustment")),
+    "ionice": frozenset(("-c", "-n", "-p", "--class", "--classdata")),
+    "timeout": frozenset(("-s", "-k", "--signal", "--kill-after")),
+    "nohup": frozenset(),
+    "setsid": frozenset(),
+    "stdbuf": frozenset(("-i", "-o", "-e")),
+    "command": frozenset(),
+    "builtin": frozenset(),
+    "exec": frozenset(("-a",)),
+    "xargs": frozenset(("-I", "-n", "-P", "-L", "-d", "-E", "-a", "-s", "--max-args", "--max-procs", "--replace")),
+    "parallel": frozenset(("-j", "--jobs", "-I", "-n", "-N")),
+    "watch": frozenset(("-n", "--interval")),
+    "busybox": frozenset(),
+    "uvx": frozenset(("--with", "--from", "--python", "-p")),
+    "npx": frozenset(("-p", "--package")),
+}
+
+#: Programs that do so with a word in front (`uv run pytest`).
+_RUNNERS = frozenset(("uv", "poetry", "pdm", "pipenv", "rye", "hatch", "pixi", "pipx"))
+_RUNNER_VALUES = frozenset(("--with", "--from", "--python", "-p", "--extra", "--group", "--package", "--project", "-e"))
+
+#: Wrappers whose first operand is theirs (`timeout 10 git ...`).
+_TAKES_OPERAND = frozenset(("timeout",))
+
+#: Options of shells that take a value; `-c` takes none, its script is the first operand.
+_SHELL_VALUES = frozenset(("--rcfile", "--init-file"))
+
+_EXEC_OPTIONS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
+
+
+def program(words: list[str]) -> str:
+    """The name of the program that the words run, without its folder."""
+    return words[0].rsplit("/", 1)[-1] if words else ""
+
+
+def is_assignment(word: str) -> bool:
+    name, equals, _ = word.partition("=")
+    name = name.removesuffix("+").partition("[")[0]
+    return bool(equals and name) and name.replace("_", "a").isalnum() and name[0] not in "0123456789"
+
+
+def unwrapped(words: list[str]) -> list[list[str]]:
+    """The command as it stands, then what each wrapper runs; the innermost is last. `find -exec` counts too."""
+    if not words:
+        return []
+    stages = [words]
+    start = 0
+    while start < len(words):
+        behind = _behind_wrapper(words, start)
+        if behind is None or behind >= len(words):
+            break
+        start = behind
+        if len(stages) <= _LISTED:
+            stages.append(words[start:])
+    if start and len(stages) > _LISTED:
+        stages.append(words[start:])
+    if program(stages[-1]) == "find":
+        stages += _executed(stages[-1])
+    return stages
+
+
+def _behind_wrapper(words: list[str], start: int) -> int | None:
+    """Where the command begins that a wrapper at `start` runs; None if there is no wrapper."""
+    name = words[start].rsplit("/", 1)[-1]
+    at = start + 1
+    if name in _RUNNERS and words[at : at + 1] == ["run"]:
+        at += 1
+        valued = _RUNNER_VALUES
+    elif name in _WRAPPERS:
+        valued = _WRAPPERS[name]
+    else:
+        return None
+    operands_left = 1 if name in _TAKES_OPERAND else 0
+    while at < len(words):
+        word = words[at]
+        if word == "--":
+            return at + 1
+        if name == "command" and word in ("-v", "-V"):
+            return None
+        if name == "env" and word in ("-S", "--split-string"):
+            return None  # see `reads_script`
+        if word.startswith("-") and len(word) > 1:
+            at += 2 if word in valued else 1
+        elif name in ("env", "sudo") and is_assignment(word):
+            at += 1
+        elif operands_left:
+            operands_left -= 1
+            at += 1
+        else:
+            break
+    return at
+
+
+def _executed(words: list[str]) -> list[list[str]]:
+    """What `find ... -exec COMMAND ;` runs."""
+    found = []
+    at = 0
+    while at < len(words):
+        if words[at] in _EXEC_OPTIONS:
+            end = at + 1
+            while end < len(words) and words[end] not in (";", "+"):
+                end += 1
+            if end > at + 1:
+                found.append(words[at + 1 : end])
+            at = end
+        at += 1
+    return found
+
+
+def reads_script(words: list[str]) -> list[str]:
+    """Words of the command that are themselves command lines."""
+    name = program(words)
+    if name == "eval":
+        first = 0
+        while first < len(words) and words[first] == "eval":
+            first += 1
+        return [" ".join(words[first:])]
+    if name == "env":
+        at = next((at for at, word in enumerate(words) if word in ("-S", "--split-string")), len(words))
+        return words[at + 1 : at + 2]
+    if name in ("su", "runuser"):
+        at = next((at for at, word in enumerate(words) if word in ("-c", "--command")), len(words))
+        return words[at + 1 : at + 2]
+    if name in SHELLS:
+        return _shell_operand(words)
+    return []
+
+
+def _shell_operand(words: list[str]) -> list[str]:
+    """The script behind `-c` (also `-lc`, `-euo pipefail -c`); for a script file, nothing that could be read here."""
+    has_script = False
+    at = 1
+    while at < len(words):
+        word = words[at]
+        if word == "--":
+            at += 1
+            break
+        if word[:1] not in ("-", "+") or len(word) < 2:
+            break
+        if word.startswith("--"):
+            at += 2 if word in _SHELL_VALUES else 1
+            continue
+        if word == "-s":
+            return []
+        has_script = has_script or "c" in word[1:]
+        at += 2 if word[-1] in "oO" else 1
+    operand = words[at : at + 1]
+    return operand if has_script else [""] * len(operand)

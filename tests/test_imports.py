@@ -1,0 +1,234 @@
+"""Who imports whom: the pure modules stay pure, the directions hold, and the hook's process stays small."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import SOURCE, Project
+
+MODULES = {
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted(SOURCE.rglob("*.py"))
+}
+
+IMPURE = {"time", "os", "sqlite3", "_sqlite3", "random", "datetime", "pathlib", "subprocess", "socket", "threading"}
+
+#: Slow to import: the hook's process pays for each of them on every tool call.
+SLOW = {"json", "re", "typing", "dataclasses", "enum", "sqlite3", "click", "yaml", "tomllib", "pathlib", "logging"}
+
+#: module -> the modules of the package that it may import (also inside functions, but not merely for types)
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "quickjson": set(),
+    "durations": set(),
+    "globs": set(),
+    "shell": set(),
+    "events": {"quickjson"},
+    "meters": set(),
+    "circuit": {"meters", "durations", "errors", "events"},
+    "detectors": set(),
+    "detectors.constraints": {"globs", "shell"},
+    "detectors.disarming": {"globs", "shell"},
+    "engine": {"circuit", "meters", "durations", "errors", "events", "rules", "stores.rows"},
+    "agents": {"errors", "agents.claude"},
+    "agents.claude": {"agents", "events", "quickjson"},
+    "reports.messages": {"durations", "events"},
+}
+
+#: What the package below `fusewire.stores` may know: nouns and errors, never thresholds or phases.
+STORES_MAY_IMPORT = {"errors", "events", "quickjson", "durations", "stores"}
+
+
+def is_for_types(node: ast.If) -> bool:
+    names = [part for part in ast.walk(node.test) if isinstance(part, (ast.Name, ast.Attribute))]
+    return any("TYPE_CHECKING" in (getattr(part, "id", ""), getattr(part, "attr", "")) for part in names)
+
+
+def imported(path: Path) -> set[str]:
+    """Every module that a file may import at run time, lazily too; what is only for type checkers is left out."""
+    found: set[str] = set()
+
+    def visit(node: ast.AST) -> None:
+        if isinstance(node, ast.If) and is_for_types(node):
+            for branch in node.orelse:
+                visit(branch)
+            return
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports hide a direction"
+            module = node.module or ""
+            found.update(
+                f"{module}.{alias.name}" if f"{module}.{alias.name}".removeprefix("fusewire.") in MODULES else module
+                for alias in node.names
+            )
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    visit(ast.parse(path.read_text()))
+    return found - {"__future__"}
+
+
+def own(names: set[str]) -> set[str]:
+    return {name.removeprefix("fusewire.") for name in names if name.split(".")[0] == "fusewire"}
+
+
+def foreign(names: set[str]) -> set[str]:
+    return {name for name in names if name.split(".")[0] != "fusewire"}
+
+
+PURE = sorted(name for name in MODULES if name in ("events", "meters", "circuit") or name.split(".")[0] == "detectors")
+
+
+def test_the_reader_of_imports_sees_lazy_ones_and_not_those_for_types(tmp_path: Path) -> None:
+    """The test of the test: an import inside a function counts, one under TYPE_CHECKING does not, its else does."""
+    sample = tmp_path / "sample.py"
+    sample.write_text(
+        "import os\nif TYPE_CHECKING:\n    import json\nelse:\n    import re\n"
+        "def f():\n    from fusewire import meters\n    from fusewire.events import Event\n"
+    )
+    assert imported(sample) == {"os", "re", "fusewire.meters", "fusewire.events"}
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_a_pure_module_knows_no_clock_no_disk_and_no_chance(name: str) -> None:
+    """events, meters, circuit and detectors: time is an argument, everything else is in the event."""
+    outside = foreign(imported(MODULES[name]))
+    allowed = {"hashlib"} if name == "events" else set()
+    assert outside <= allowed, f"{name} imports {sorted(outside - allowed)}"
+    assert not outside & IMPURE
+
+
+def test_the_helpers_of_the_pure_modules_are_pure_too() -> None:
+    """What they import in turn reads no clock either; only the helpers for dates know `datetime`, lazily."""
+    for name in ("errors", "globs", "shell"):
+        assert foreign(imported(MODULES[name])) == set(), name
+    assert foreign(imported(MODULES["durations"])) == {"datetime"}
+    assert foreign(imported(MODULES["quickjson"])) == {"_json", "json"}
+    top_level = ast.parse(MODULES["durations"].read_text()).body
+    assert not any(isinstance(node, ast.Import) for node in top_level)
+
+
+@pytest.mark.parametrize("name", sorted(MAY_IMPORT))
+def test_a_module_imports_only_what_is_below_it(name: str) -> None:
+    """events <- meters <- circuit <- engine; detectors and agents know nouns only."""
+    inside = own(imported(MODULES[name]))
+    assert inside <= MAY_IMPORT[name], f"{name} imports {sorted(inside - MAY_IMPORT[name])}"
+
+
+def test_the_engine_knows_no_sql_no_json_and_no_words_for_people() -> None:
+    """It is given a store and a clock."""
+    outside = foreign(imported(MODULES["engine"]))
+    assert outside == set(), f"engine imports {sorted(outside)}"
+    assert not own(imported(MODULES["engine"])) & {"quickjson", "stores.sqlite", "stores.memory", "cli", "agents"}
+
+
+def test_stores_know_nothing_of_thresholds_and_phases() -> None:
+    """A store keeps rows; circuits, meters, policies and agents are above it."""
+    for name, path in MODULES.items():
+        if name.split(".")[0] == "stores":
+            inside = {module.split(".")[0] for module in own(imported(path))}
+            assert inside <= STORES_MAY_IMPORT, f"{name} imports {sorted(inside - STORES_MAY_IMPORT)}"
+
+
+def test_nothing_below_imports_the_command_line() -> None:
+    """click is for `cli/` alone, and only the program's entry imports `cli/`."""
+    for name, path in MODULES.items():
+        names = imported(path)
+        if name.split(".")[0] not in ("cli", "__main__"):
+            assert not {module for module in own(names) if module.split(".")[0] == "cli"}, name
+            assert "click" not in foreign(names), name
+
+
+def test_reports_write_no_state() -> None:
+    """They are made from what is stored: no store, no engine, no disk."""
+    for name, path in MODULES.items():
+        if name.split(".")[0] == "reports":
+            assert not foreign(imported(path)) & IMPURE, name
+            allowed = {"durations", "events", "circuit", "rules", "reports"}
+            assert {module.split(".")[0] for module in own(imported(path))} <= allowed, name
+
+
+# -- the hot path -----------------------------------------------------------------------------------------
+
+#: Everything that a call which touches no rule may import beyond what bare Python has. Adding to it costs every
+#: tool call of every agent: measure first (`make bench`).
+HOT_PATH = {
+    "__future__",
+    "_collections_abc",
+    "_json",
+    "_stat",
+    "genericpath",
+    "os",
+    "posixpath",
+    "stat",
+    "fusewire",
+    "fusewire.agents",
+    "fusewire.agents.claude",
+    "fusewire.circuit",
+    "fusewire.detectors",
+    "fusewire.detectors.constraints",
+    "fusewire.detectors.disarming",
+    "fusewire.durations",
+    "fusewire.errors",
+    "fusewire.events",
+    "fusewire.gate",
+    "fusewire.globs",
+    "fusewire.meters",
+    "fusewire.quickjson",
+    "fusewire.rules",
+    "fusewire.shell",
+}
+
+
+def modules_of(arguments: list[str], payload: object, root: Path) -> set[str]:
+    result = subprocess.run(
+        [sys.executable, "-I", "-S", "-X", "importtime", *arguments],
+        input=json.dumps(payload).encode(),
+        cwd=root,
+        env={**os.environ, "CLAUDE_PROJECT_DIR": str(root)},
+        capture_output=True,
+        check=False,
+    )
+    assert (result.returncode, result.stdout) == (0, b"")
+    lines = result.stderr.decode().splitlines()
+    assert all(line.startswith("import time:") for line in lines), result.stderr
+    return {line.split("|")[2].strip() for line in lines[1:]}
+
+
+@pytest.mark.parametrize("constraints", [0, 1, 20])
+@pytest.mark.parametrize("tool", ["Bash", "Edit"])
+def test_an_allowing_call_imports_only_what_is_on_the_list(project: Project, constraints: int, tool: str) -> None:
+    """Without constraints, and with constraints that do not match: the same few modules, none of the slow ones."""
+    for number in range(constraints):
+        project.constraint(f"rule-{number}", "match:\n  - command: git push --force\n  - path: secrets/**\n")
+    given = {"command": "pytest -q && git status"} if tool == "Bash" else {"file_path": f"{project.root}/src/app.py"}
+    payload = project.bash("", tool_name=tool, tool_input=given)
+    assert project.hook(payload).returncode == 0  # compiles the rules, once
+    bare = modules_of(["-c", "pass"], None, project.root)
+    hot = modules_of([str(SOURCE / "hook.py"), "claude"], payload, project.root)
+    assert not hot & SLOW
+    assert hot - bare <= HOT_PATH, f"new on the hot path: {sorted(hot - bare - HOT_PATH)}"
+    assert "fusewire.gate" in hot
+
+
+def test_the_list_has_nothing_that_is_no_longer_imported(project: Project) -> None:
+    """Whoever makes the hook lighter takes the module off the list, so that it cannot come back unseen."""
+    project.constraint("rule", "match: {command: git push --force}\n")
+    payload = project.bash("ls")
+    project.hook(payload)
+    assert modules_of([str(SOURCE / "hook.py"), "claude"], payload, project.root) >= HOT_PATH
+
+
+def test_importing_the_library_is_cheap() -> None:
+    """`import fusewire` alone loads none of its modules; a public name loads what it needs."""
+    script = "import sys, fusewire; print(sorted(m for m in sys.modules if m.startswith('fusewire')))"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "['fusewire']"

@@ -1,0 +1,457 @@
+"""What every store must hold. A new store proves itself with a five-line subclass at the end of this file."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fusewire.stores import open_store
+from fusewire.stores.rows import (
+    AUDIT_ROWS,
+    CIRCUITS,
+    KEPT_ROWS,
+    LOG_ROWS,
+    OTHER_ROWS,
+    TRIM_EVERY,
+    AuditRow,
+    CircuitRow,
+    LogRow,
+)
+
+if TYPE_CHECKING:
+    from fusewire.stores import Store, Transaction
+
+STATE = {"since": 100.0, "phase": "open", "opened_at": 100.0, "meters": {"violations": [100.0]}}
+
+
+def log_row(circuit: str, at: float, text: str = "an action", *, session: str | None = None) -> LogRow:
+    return LogRow(circuit, at, "bad", "violation", text, session, 1, "counted")
+
+
+def audit_row(circuit: str, at: float, reason: str = "because") -> AuditRow:
+    return AuditRow(circuit, at, "closed", "open", "tripped", reason, "somebody")
+
+
+def write_with_every_verb(transaction: Transaction) -> None:
+    transaction.save("kept", "constraint", "open", STATE, 2.0)
+    transaction.save("new", "constraint", "open", STATE, 2.0)
+    transaction.log(log_row("kept", 2.0), kept=True)
+    transaction.log(log_row("new", 2.0), kept=False)
+    transaction.audit(audit_row("new", 2.0), STATE)
+    transaction.acknowledge()
+    transaction.notice("never said", 2.0)
+    transaction.remove("kept")
+
+
+class StoreConformance:
+    """The contract of `Store` and `Transaction`; subclasses say how to open one."""
+
+    def open(self, folder: Path) -> Store:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Iterator[Store]:
+        store = self.open(tmp_path)
+        yield store
+        store.close()
+
+    # -- states -------------------------------------------------------------------------------------
+
+    def test_a_new_store_is_empty_and_healthy(self, store: Store) -> None:
+        """Nothing is known before anything was written, and reading is no error."""
+        assert store.circuits() == []
+        assert store.circuit("a") is None
+        assert store.log_of("a") == []
+        assert store.audit_of(None) == []
+        assert store.notices() == []
+        assert store.verify() == []
+
+    def test_what_was_saved_is_loaded(self, store: Store) -> None:
+        """A state comes back equal, inside a later transaction and outside of any, and the last one wins."""
+        with store.transact() as transaction:
+            assert transaction.load("a") is None
+            transaction.save("a", "constraint", "closed", {"since": 1.0}, 1.0)
+        with store.transact() as transaction:
+            assert transaction.load("a") == {"since": 1.0}
+            transaction.save("a", "constraint", "open", STATE, 100.0)
+        assert store.circuit("a") == CircuitRow("a", "constraint", "open", STATE)
+        assert store.circuits() == [CircuitRow("a", "constraint", "open", STATE)]
+
+    def test_a_saved_state_cannot_be_changed_from_outside(self, store: Store) -> None:
+        """Whoever saved a state or was given one may go on using it without touching what is stored."""
+        mine = {"since": 1.0, "meters": {"violations": [1.0]}}
+        with store.transact() as transaction:
+            transaction.save("a", "constraint", "closed", mine, 1.0)
+            mine["meters"]["violations"].append(2.0)  # type: ignore[index]
+            given = transaction.load("a")
+            assert given is not None
+            given["since"] = 9.0
+        assert store.circuits()[0].state == {"since": 1.0, "meters": {"violations": [1.0]}}
+
+    def test_circuits_come_in_the_order_of_their_ids(self, store: Store) -> None:
+        """A listing does not depend on what happened when."""
+        names = ["b", "a", "tool/x/é", "tool/x/z", "Z", "tool/x/𝄞", "tool/x/\uffee"]
+        with store.transact() as transaction:
+            for at, name in enumerate(names):
+                transaction.save(name, "constraint", "closed", {"since": 1.0}, at)
+        assert [row.id for row in store.circuits()] == sorted(names)
+
+    # -- all or nothing -----------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("failure", [RuntimeError, KeyboardInterrupt])
+    def test_an_exception_leaves_nothing_behind(self, store: Store, failure: type[BaseException]) -> None:
+        """Every verb is undone when the transaction ends in an exception, which comes through unchanged."""
+        with store.transact() as transaction:
+            transaction.save("kept", "constraint", "closed", {"since": 1.0}, 1.0)
+            transaction.log(log_row("kept", 1.0), kept=True)
+            transaction.notice("read me", 1.0)
+
+        def fail_in_the_middle() -> None:
+            with store.transact() as transaction:
+                write_with_every_verb(transaction)
+                raise failure("in the middle")
+
+        with pytest.raises(failure, match="in the middle"):
+            fail_in_the_middle()
+        assert store.circuits() == [CircuitRow("kept", "constraint", "closed", {"since": 1.0})]
+        assert [row.at for row in store.log_of("kept")] == [1.0]
+        assert store.log_of("new") == []
+        assert store.audit_of(None) == []
+        assert store.notices() == ["read me"]
+        with store.transact() as transaction:  # and the store still works
+            transaction.save("kept", "constraint", "closed", {"since": 3.0}, 3.0)
+        assert store.circuits()[0].state == {"since": 3.0}
+
+    def test_a_transaction_reads_what_it_has_written(self, store: Store) -> None:
+        """Inside a transaction the state, the log and the audit trail already hold its own writes."""
+        with store.transact() as transaction:
+            transaction.save("a", "constraint", "open", STATE, 1.0)
+            transaction.log(log_row("a", 1.0), kept=True)
+            transaction.audit(audit_row("a", 1.0), STATE)
+            assert transaction.load("a") == STATE
+            assert [row.at for row in transaction.log_of("a")] == [1.0]
+            assert [row.at for row in transaction.audit_of("a")] == [1.0]
+            transaction.remove("a")
+            assert transaction.load("a") is None
+            assert transaction.log_of("a") == []
+
+    def test_reading_while_a_transaction_is_open(self, store: Store) -> None:
+        """The thread that holds a transaction may look at the store; that neither hangs nor ends the transaction."""
+        with store.transact() as transaction:
+            transaction.save("a", "constraint", "closed", {"since": 1.0}, 1.0)
+        with store.transact() as transaction:
+            assert [row.id for row in store.circuits()] == ["a"]
+            assert store.circuit("a") is not None
+            assert store.log_of("a") == []
+            assert store.audit_of(None) == []
+            assert store.notices() == []
+            transaction.save("a", "constraint", "open", STATE, 2.0)
+        assert store.circuits()[0].state == STATE
+
+    def test_two_threads_never_hold_a_transaction_at_once(self, store: Store) -> None:
+        """Read, add one, write: with 4 threads and 50 rounds each the sum is 200."""
+        with store.transact() as transaction:
+            transaction.save("sum", "constraint", "closed", {"since": 0.0}, 0.0)
+
+        def add() -> None:
+            for _ in range(50):
+                with store.transact() as transaction:
+                    state = transaction.load("sum") or {}
+                    transaction.save("sum", "constraint", "closed", {"since": state["since"] + 1}, 0.0)
+
+        threads = [threading.Thread(target=add) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        assert store.circuits()[0].state == {"since": 200.0}
+
+    # -- the log ------------------------------------------------------------------------------------
+
+    def test_the_rings_keep_the_newest_rows(self, store: Store) -> None:
+        """A circuit keeps its last KEPT_ROWS rows that mattered and its last OTHER_ROWS that did not, in order."""
+        with store.transact() as transaction:
+            transaction.save("a", "constraint", "closed", {"since": 1.0}, 1.0)
+            for number in range(KEPT_ROWS + 30):
+                transaction.log(log_row("a", number, f"kept {number}"), kept=True)
+                if number % 3 == 0:
+                    transaction.log(log_row("a", number, f"other {number}"), kept=False)
+        rows = store.log_of("a")
+        kept = [row.text for row in rows if row.text.startswith("kept")]
+        other = [row.text for row in rows if row.text.startswith("other")]
+        assert kept == [f"kept {number}" for number in range(30, KEPT_ROWS + 30)]
+        newest = range(0, KEPT_ROWS + 30, 3)[-OTHER_ROWS:]
+        assert other == [f"other {number}" for number in newest]
+        assert [row.at for row in rows] == sorted(row.at for row in rows)
+
+    def test_refusals_do_not_push_out_violations(self, store: Store) -> None:
+        """Any number of rows that changed nothing leave the one violation where it is."""
+        with store.transact() as transaction:
+            transaction.save("a", "constraint", "closed", {"since": 1.0}, 1.0)
+            transaction.log(log_row("a", 1.0, "the violation"), kept=True)
+            for number in range(2 * OTHER_ROWS):
+                transaction.log(log_row("a", 2.0 + number, "refused"), kept=False)
+        rows = store.log_of("a")
+        assert rows[0].text == "the violation"
+        assert len(rows) == 1 + OTHER_ROWS
+
+    def test_rings_are_separate_by_circuit(self, store: Store) -> None:
+        """A noisy circuit does not touch the log of another."""
+        with store.transact() as transaction:
+            for name in ("quiet", "noisy"):
+                transaction.save(name, "constraint", "closed", {"since": 1.0}, 1.0)
+            transaction.log(log_row("quiet", 1.0), kept=True)
+            for number in range(KEPT_ROWS + 10):
+                transaction.log(log_row("noisy", number), kept=True)
+        assert len(store.log_of("quiet")) == 1
+        assert len(store.log_of("noisy")) == KEPT_ROWS
+
+    def test_a_log_may_be_read_from_a_moment_on(self, store: Store) -> None:
+        """`since` is included; what is older is left out."""
+        with store.transact() as transaction:
+            transaction.save("a", "constraint", "closed", {"since": 1.0}, 1.0)
+            for at in (1.0, 2.0, 3.0):
+                transaction.log(log_row("a", at), kept=True)
+        assert [row.at for row in store.log_of("a", 2.0)] == [2.0, 3.0]
+
+    def test_all_logs_together_are_bounded(self, store: Store) -> None:
+        """However many circuits there are, all their rows stay near LOG_ROWS, and the newest are the ones kept."""
+        circuits = LOG_ROWS // KEPT_ROWS + 4
+        with store.transact() as transaction:
+            for number in range(circuits):
+                transaction.save(f"c{number:02}", "constraint", "closed", {"since": 1.0}, 1.0)
+        for number in range(circuits):
+            for part in range(5):
+                with store.transact() as transaction:
+                    for row in range(KEPT_ROWS // 5):
+                        at = number * KEPT_ROWS + part * KEPT_ROWS // 5 + row
+                        transaction.log(log_row(f"c{number:02}", at), kept=True)
+        sizes = [len(store.log_of(f"c{number:02}")) for number in range(circuits)]
+        assert LOG_ROWS - TRIM_EVERY <= sum(sizes) <= LOG_ROWS + TRIM_EVERY
+        assert sizes[0] == 0
+        assert sizes[-1] == KEPT_ROWS
+
+    def test_a_row_of_the_log_comes_back_as_it_was(self, store: Store) -> None:
+        """Every field survives, also the empty ones and fractions."""
+        row = LogRow("a", 1234.5678, "ask", "action", "", None, 0.25, "refused")
+        with store.transact() as transaction:
+            transaction.save("a", "constraint", "closed", {"since": 1.0}, 1.0)
+            transaction.log(row, kept=False)
+        assert store.log_of("a") == [row]
+
+    # -- the audit trail ----------------------------------------------------------------------------
+
+    def test_the_audit_trail_is_in_the_order_of_writing(self, store: Store) -> None:
+        """Oldest first, of one circuit or of all, from a moment on; a clock set back does not reorder it."""
+        rows = [audit_row("a", 5.0), audit_row("b", 3.0), audit_row("a", 4.0), audit_row("b", 6.0)]
+        for row in rows:
+            with store.transact() as transaction:
+                transaction.audit(row, STATE)
+        assert store.audit_of(None) == rows
+        assert store.audit_of("a") == [rows[0], rows[2]]
+        assert store.audit_of(None, 5.0) == [rows[0], rows[3]]
+        assert store.audit_of("c") == []
+
+    def test_the_audit_trail_is_bounded(self, store: Store) -> None:
+        """It keeps about the newest AUDIT_ROWS rows."""
+        total = AUDIT_ROWS + 3 * TRIM_EVERY
+        with store.transact() as transaction:
+            for number in range(total):
+                transaction.audit(audit_row("a", number))
+        rows = store.audit_of("a")
+        assert AUDIT_ROWS <= len(rows) <= AUDIT_ROWS + TRIM_EVERY
+        assert [row.at for row in rows] == list(range(total - len(rows), total))
+
+    # -- removing and trimming ----------------------------------------------------------------------
+
+    def test_a_removed_circuit_is_forgotten_but_not_its_audit_trail(self, store: Store) -> None:
+        """State and log are gone, the trail stays, other circuits are not touched."""
+        with store.transact() as transaction:
+            for name in ("a", "b"):
+                transaction.save(name, "constraint", "open", STATE, 1.0)
+                transaction.log(log_row(name, 1.0), kept=True)
+                transaction.audit(audit_row(name, 1.0), STATE)
+        with store.transact() as transaction:
+            transaction.remove("a")
+            transaction.remove("never there")
+        assert [row.id for row in store.circuits()] == ["b"]
+        assert store.log_of("a") == []
+        assert len(store.log_of("b")) == 1
+        assert len(store.audit_of("a")) == 1
+
+    def test_a_circuit_may_be_replaced_in_one_transaction(self, store: Store) -> None:
+        """Removed and saved again: the new log is all there is, as an import expects it."""
+        with store.transact() as transaction:
+            transaction.save("a", "constraint", "open", STATE, 1.0)
+            transaction.log(log_row("a", 1.0, "old"), kept=True)
+        with store.transact() as transaction:
+            transaction.remove("a")
+            transaction.save("a", "constraint", "closed", {"since": 2.0}, 2.0)
+            transaction.log(log_row("a", 2.0, "new"), kept=True)
+        assert store.circuit("a") == CircuitRow("a", "constraint", "closed", {"since": 2.0})
+        assert [row.text for row in store.log_of("a")] == ["new"]
+
+    def test_a_log_row_written_before_the_removal_is_removed_too(self, store: Store) -> None:
+        """The order of the verbs inside a transaction is kept."""
+        with store.transact() as transaction:
+            transaction.save("a", "constraint", "open", STATE, 1.0)
+            transaction.log(log_row("a", 1.0), kept=True)
+            transaction.remove("a")
+        assert store.log_of("a") == []
+        assert store.circuit("a") is None
+
+    def test_idle_circuits_are_trimmed_but_never_constraints_nor_open_ones(self, store: Store) -> None:
+        """Of sessions long gone the oldest go, with their logs; a constraint and whatever is not closed stays."""
+        with store.transact() as transaction:
+            transaction.save("rule", "constraint", "closed", {"since": 0.0}, 0.0)
+            for phase in ("open", "probe", "watch"):
+                transaction.save(f"tool/{phase}", "tool", phase, {"since": 0.0}, 0.0)
+            transaction.save("tool/idle", "tool", "closed", {"since": 0.0}, 0.0)
+            transaction.log(log_row("tool/idle", 0.0), kept=True)
+        with store.transact() as transaction:
+            for number in range(CIRCUITS + 20):
+                transaction.save(f"tool/{number:05}", "tool", "closed", {"since": 1.0}, 1.0 + number)
+        names = {row.id for row in store.circuits()}
+        assert len(names) == CIRCUITS
+        assert {"rule", "tool/open", "tool/probe", "tool/watch"} <= names
+        assert "tool/idle" not in names
+        assert store.log_of("tool/idle") == []
+        assert {f"tool/{number:05}" for number in range(CIRCUITS + 20)[-900:]} <= names
+
+    def test_constraints_are_never_dropped_however_many_there_are(self, store: Store) -> None:
+        """More constraints than the limit of circuits: all of them stay."""
+        with store.transact() as transaction:
+            for number in range(CIRCUITS + 10):
+                transaction.save(f"rule-{number}", "constraint", "closed", {"since": 1.0}, 1.0)
+        assert len(store.circuits()) == CIRCUITS + 10
+
+    def test_the_circuit_just_written_is_not_the_one_that_is_dropped(self, store: Store) -> None:
+        """Also when the clock was set back, a new circuit is kept: otherwise it could never count to its limit."""
+        with store.transact() as transaction:
+            for number in range(CIRCUITS):
+                transaction.save(f"tool/{number:05}", "tool", "closed", {"since": 1.0}, 1_000_000.0 + number)
+        with store.transact() as transaction:
+            transaction.save("tool/new", "tool", "closed", {"since": 1.0}, 5.0)
+        assert store.circuit("tool/new") is not None
+        assert len(store.circuits()) == CIRCUITS
+
+    # -- notices ------------------------------------------------------------------------------------
+
+    def test_notices_are_shown_until_they_are_acknowledged(self, store: Store) -> None:
+        """In their order, again and again; acknowledging says how many, and later ones are shown again."""
+        with store.transact() as transaction:
+            transaction.notice("first", 1.0)
+        with store.transact() as transaction:
+            transaction.notice("second", 2.0)
+        assert store.notices() == ["first", "second"]
+        assert store.notices() == ["first", "second"]
+        with store.transact() as transaction:
+            assert transaction.acknowledge() == 2
+        assert store.notices() == []
+        with store.transact() as transaction:
+            assert transaction.acknowledge() == 0
+            transaction.notice("third", 3.0)
+        assert store.notices() == ["third"]
+
+    def test_notices_are_bounded_and_the_newest_stay(self, store: Store) -> None:
+        """A thousand warnings nobody reads do not fill the store."""
+        with store.transact() as transaction:
+            for number in range(1000):
+                transaction.notice(f"notice {number}", number)
+        notices = store.notices()
+        assert len(notices) <= 200
+        assert notices[-1] == "notice 999"
+
+    # -- text ---------------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "a\0b",
+            "emoji 🧯 and é and 漢字",
+            "line\nbreak\r\n\ttab\x1b[31m",
+            "x" * 10_240,
+            "'; DROP TABLE circuits; --",
+            "\ufeff\u202e\u2028",
+        ],
+        ids=["nul", "emoji", "control", "10KB", "quotes", "format"],
+    )
+    def test_any_text_comes_back_as_it_was(self, store: Store, text: str) -> None:
+        """In the log, the audit trail, notices, states and the names of circuits."""
+        name = f"tool/x/{text}"
+        state = {"since": 1.0, "reason": text}
+        with store.transact() as transaction:
+            transaction.save(name, "tool", "closed", state, 1.0)
+            transaction.log(log_row(name, 1.0, text, session=text), kept=True)
+            transaction.audit(audit_row(name, 1.0, text), state)
+            transaction.notice(text, 1.0)
+        assert store.circuit(name) == CircuitRow(name, "tool", "closed", state)
+        assert store.log_of(name) == [log_row(name, 1.0, text, session=text)]
+        assert store.audit_of(name) == [audit_row(name, 1.0, text)]
+        assert store.notices() == [text]
+
+    def test_lone_surrogates_in_texts_are_taken_and_read_back_as_real_text(self, store: Store) -> None:
+        """JSON may carry half a character; it is stored without an error, and what is read can be printed."""
+        text = "half \ud83d of it"
+        with store.transact() as transaction:
+            transaction.save("a", "constraint", "closed", {"since": 1.0, "evidence": text}, 1.0)
+            transaction.log(log_row("a", 1.0, text, session=text), kept=True)
+            transaction.audit(audit_row("a", 1.0, text), {"since": 1.0, "evidence": text})
+            transaction.notice(text, 1.0)
+        (row,) = store.log_of("a")
+        (move,) = store.audit_of("a")
+        (notice,) = store.notices()
+        for read in (row.text, row.session or "", move.reason, notice):
+            assert read.startswith("half ")
+            assert read.endswith(" of it")
+            read.encode("utf-8")
+        assert store.circuits()[0].state is not None
+
+    def test_lone_surrogates_in_names_are_taken(self, store: Store) -> None:
+        """The key of a circuit comes from outside too (a tool's name): the same name finds it again."""
+        name = "tool/tool_failure/\udcff"
+        with store.transact() as transaction:
+            transaction.save(name, "tool", "closed", {"since": 1.0}, 1.0)
+            transaction.log(log_row(name, 1.0), kept=True)
+            transaction.audit(audit_row(name, 1.0))
+            assert transaction.load(name) == {"since": 1.0}
+        assert store.circuit(name) is not None
+        assert len(store.log_of(name)) == 1
+        assert len(store.audit_of(name)) == 1
+
+    def test_a_state_that_is_no_json_is_refused_and_nothing_is_written(self, store: Store) -> None:
+        """NaN and objects would make a row that nobody can read again."""
+        for value in (float("nan"), object()):
+            with suppress(ValueError, TypeError), store.transact() as transaction:
+                transaction.save("a", "constraint", "closed", {"since": value}, 1.0)
+                raise AssertionError(f"{value!r} was taken")
+        assert store.circuits() == []
+
+    # -- closing ------------------------------------------------------------------------------------
+
+    def test_closing_twice_is_no_error(self, store: Store) -> None:
+        """And a closed store that is used again simply opens again."""
+        with store.transact() as transaction:
+            transaction.save("a", "constraint", "closed", {"since": 1.0}, 1.0)
+        store.close()
+        store.close()
+        assert [row.id for row in store.circuits()] == ["a"]
+
+
+class TestMemoryStore(StoreConformance):
+    """`memory:`"""
+
+    def open(self, folder: Path) -> Store:
+        return open_store("memory:")
+
+
+class TestSqliteStore(StoreConformance):
+    """`sqlite:PATH`"""
+
+    def open(self, folder: Path) -> Store:
+        return open_store(f"sqlite:{folder / '.fusewire' / 'state.db'}")
