@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from fusewire.circuit import Policy, State, cooldown, fresh, step, view
+from fusewire.engine import read_state
 from fusewire.errors import InvalidTransition
 from fusewire.events import Signal
 from fusewire.policies.rulebook import read_rulebook
@@ -258,7 +259,7 @@ def test_what_is_accepted_as_a_state_can_be_used(name: str, stored: dict[str, An
     """A damaged state is found out when it is read, so that it is rebuilt, and not by a crash in the next step."""
     policy = POLICIES[name]
     try:
-        state = State.from_data(stored)
+        state = read_state(policy, stored)
     except ValueError:
         return
     signal = Signal("bad", name, policy.meters[0].on) if data is None else data.draw(signals_for(policy))

@@ -166,10 +166,13 @@ def test_a_total_is_the_sum_of_everything(values: list[int]) -> None:
 
 @given(st.lists(st.integers(-5, 9), min_size=1, max_size=40))
 def test_a_gauge_is_set_or_moved(values: list[int]) -> None:
-    """Without `adds` the last value stands, with it the values move the level up and down."""
+    """Without `adds` the last value stands, with it the values move the level up and down, never below nothing."""
     setting, moving = Meter("m", "gauge", "x", 5), Meter("m", "gauge", "x", 5, adds=True)
     assert level(setting, fed(setting, *values), 0.0) == values[-1]
-    assert level(moving, fed(moving, *values), 0.0) == sum(values)
+    expected = 0
+    for value in values:
+        expected = max(0, expected + value)
+    assert level(moving, fed(moving, *values), 0.0) == expected
 
 
 # -- the last n values ----------------------------------------------------------------------------------

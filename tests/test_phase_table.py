@@ -24,7 +24,7 @@ METER = Meter("faults", "streak", "fault", 3, warn=2, resets_on=("success",), re
 
 
 def policy(**fields: object) -> Policy:
-    settings = {"schedule": "fixed", "cooldown": (60.0,), "lease": 30.0, **fields}
+    settings = {"schedule": "fixed", "cooldown": (60.0,), "lease": 30.0, "override": True, **fields}
     return Policy("p", "p", "tool", (METER,), **settings)  # type: ignore[arg-type]
 
 

@@ -448,12 +448,11 @@ def test_an_older_row_does_not_beat_the_audit_trail(project: Project) -> None:
 
 
 def test_a_deleted_write_ahead_log_does_not_close_the_circuit(project: Project) -> None:
-    """The file alone is a sound database of an earlier moment, but the audit trail knows of the trip since then."""
+    """A trip is in the main file as soon as it is told: without its log the database still knows of it."""
     trip_in_the_write_ahead_log(project)
     for suffix in ("-wal", "-shm"):
         Path(f"{database(project)}{suffix}").unlink()
     assert project.run("check", "rule").returncode == 3
-    assert len(project.json("status")["warnings"]) == 1
 
 
 # -- one row ------------------------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ import os
 import time
 
 from fusewire.circuit import State
-from fusewire.engine import Engine
-from fusewire.errors import Blocked
-from fusewire.events import Signal, fingerprint
+from fusewire.engine import Engine, read_state
+from fusewire.errors import Blocked, NotFound
+from fusewire.events import Signal, fingerprint, identifier
 from fusewire.rules import STATE_FOLDER, Rules, find_project, load_rules
 from fusewire.stores import open_store
 
@@ -142,14 +142,30 @@ class Breaker:
         names |= {name for name, constraint in self.rules.constraints.items() if not constraint.retired}
         return [self.status(name) for name in sorted(names) if self._is_known(name)]
 
+    def probe_of(self, circuit: str) -> str | None:
+        """The lease of the probe that is under way, if one is."""
+        return self.engine.view(circuit)[1].lease
+
     def history(self, circuit: str, *, days: float = 30) -> list[LogRow]:
         """What reached the circuit in the last days, oldest first."""
         self.rules.policy(circuit)
-        return self.store.log_of(circuit, self.engine.clock() - days * 86400)
+        return self.store.log_of(identifier(circuit), self.engine.clock() - days * 86400)
 
     def audit(self, circuit: str | None = None, *, days: float = 30) -> list[AuditRow]:
         """The moves of a circuit (or of all) and the acts of people, oldest first."""
         return self.store.audit_of(circuit, self.engine.clock() - days * 86400)
+
+    def verify(self) -> list[str]:
+        """What is wrong with the stored state; empty if nothing is."""
+        found = self.store.verify()
+        for row in self.store.circuits():
+            try:
+                read_state(self.rules.policy(row.id), row.state)
+            except NotFound:
+                continue
+            except ValueError:
+                found.append(f"{row.id}: its state cannot be read")
+        return sorted(set(found))
 
     # -- the rest -----------------------------------------------------------------------------------
 
@@ -165,8 +181,6 @@ class Breaker:
         self.close()
 
     def _is_known(self, circuit: str) -> bool:
-        from fusewire.errors import NotFound
-
         try:
             self.rules.policy(circuit)
         except NotFound:

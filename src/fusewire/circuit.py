@@ -45,7 +45,7 @@ from __future__ import annotations
 from fusewire import meters
 from fusewire.durations import number, show_duration
 from fusewire.errors import InvalidTransition
-from fusewire.events import PUBLIC_STATE, plain
+from fusewire.events import PUBLIC_STATE, TEXT_LIMIT, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -593,10 +593,10 @@ def _reset(policy: Policy, state: State, signal: Signal, now: float, outcome: Ou
 
 
 def _override(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
-    if not policy.override:
-        raise InvalidTransition(f"{policy.name} cannot be overridden: {'; '.join(policy.next)}")
     if state.phase not in ("open", "probe"):
         raise InvalidTransition(f"Invalid transition from {PUBLIC_STATE[state.phase]}: nothing to override")
+    if not policy.override:
+        raise InvalidTransition(f"{policy.name} cannot be overridden: {'; '.join(policy.next)}")
     state = state.copy()
     state.override_until = now + signal.value if signal.value > 0 else None
     state.override_reason = signal.text if signal.value > 0 else ""
@@ -635,7 +635,7 @@ def _open(policy: Policy, state: State, cause: str, reason: str, signal: Signal,
     wait = cooldown(policy, state.in_a_row)
     state.until = None if wait is None else now + wait
     state.probe_at = state.lease = state.lease_until = None
-    state.reason, state.evidence = plain(reason), signal.text
+    state.reason, state.evidence = plain(reason, TEXT_LIMIT), signal.text
     state.vigil = 0
     outcome.tripped = True
     outcome.retry_at = state.until

@@ -42,6 +42,11 @@ def show_duration(seconds: float) -> str:
     return " ".join(f"{amount}{unit}" for amount, unit in parts[:2] if amount)
 
 
+def seconds_until(moment: float, now: float) -> float:
+    """In whole milliseconds, rounded up: whoever waits that long is not refused again."""
+    return -int(-max(0.0, moment - now) * 1000 // 1) / 1000
+
+
 def number(value: float) -> str:
     """5 and not 5.0; 0.67 and not 0.6666666; never an exponent."""
     if value == int(value):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from fusewire import circuit as circuits
 from fusewire import meters
-from fusewire.durations import number, show_duration
+from fusewire.durations import number, seconds_until, show_duration
 from fusewire.errors import InvalidTransition, StoreRebuilt
-from fusewire.events import Decision, Signal, merge
+from fusewire.events import Decision, Signal, identifier, merge
 from fusewire.rules import rule_id
 from fusewire.stores.rows import AuditRow, LogRow
 
@@ -122,7 +122,7 @@ class Engine:
     def view(self, circuit: str) -> tuple[Policy, State]:
         """The circuit as it is now; nothing is written, a circuit that nothing happened to is closed."""
         policy = self.rules.policy(circuit)
-        row = self.store.circuit(circuit)
+        row = self.store.circuit(identifier(circuit))
         now = self.clock()
         if row is not None:
             try:
@@ -204,11 +204,6 @@ def decide(policy: Policy, signal: Signal, state: State, outcome: Outcome, now: 
     )
 
 
-def seconds_until(moment: float, now: float) -> float:
-    """In whole milliseconds, rounded up: whoever waits that long is not refused again."""
-    return -int(-max(0.0, moment - now) * 1000 // 1) / 1000
-
-
 def near(policy: Policy, state: State, now: float) -> bool:
     """Whether the next bad signal may trip: one step below the limit, or 80 % of it."""
     if state.phase not in ("closed", "watch"):
@@ -262,6 +257,4 @@ def _word(circuit: str) -> str:
     """The id as a shell takes it."""
     if all(char.isalnum() or char in "-_./:@%+=" for char in circuit):
         return circuit
-    from shlex import quote
-
-    return quote(circuit)
+    return "'" + circuit.replace("'", "'\"'\"'") + "'"

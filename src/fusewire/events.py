@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     SignalKind = Literal["good", "bad", "note", "ask", "deny", "reset", "override", "release"]
     Verdict = Literal["allow", "warn", "ask", "block"]
 
-__all__ = ["Decision", "Event", "Signal", "canonical_json", "fingerprint", "merge", "plain", "public_state"]
+__all__ = ["Decision", "Event", "Signal", "canonical_json", "fingerprint", "identifier", "merge", "plain"]
 
 #: What a phase is called in front of people and in the seeds' file formats.
 PUBLIC_STATE = {"closed": "CLOSED", "watch": "HALF_OPEN", "open": "OPEN", "probe": "HALF_OPEN"}
@@ -26,20 +26,24 @@ VERDICTS = ("allow", "warn", "ask", "block")
 PUBLIC_VERDICT = {"allow": "ALLOWED", "warn": "WARN", "ask": "WARN", "block": "BLOCKED"}
 
 
-def public_state(phase: str) -> str:
-    return PUBLIC_STATE[phase]
-
-
 #: How much of a text is kept in a state or a log row: evidence, not an archive. In bytes, because disk is.
 TEXT_LIMIT = 300
 NAME_LIMIT = 200
 
 
-def plain(text: str, limit: int = TEXT_LIMIT) -> str:
-    """Text that can be stored: real characters only (JSON may carry lone surrogates), and not too much of it."""
-    if len(text) <= limit and text.isascii():
+def plain(text: str, limit: int | None = None) -> str:
+    """Text that can be stored: real characters only (JSON may carry lone surrogates), and up to `limit` bytes."""
+    if text.isascii() and (limit is None or len(text) <= limit):
         return text
     return text.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore")
+
+
+def identifier(circuit: str) -> str:
+    """A circuit's id as it is stored: a very long one is cut, but two of them stay two."""
+    if len(circuit) <= NAME_LIMIT and circuit.isascii():
+        return circuit
+    cut = plain(circuit, NAME_LIMIT)
+    return cut if cut == plain(circuit) else f"{cut}~{fingerprint(circuit)[7:23]}"
 
 
 def _name(text: str | None) -> str | None:
@@ -142,11 +146,11 @@ class Signal(Noun):
         lease: str | None = None,
     ) -> None:
         _set(self, "kind", kind)
-        _set(self, "circuit", plain(circuit))
+        _set(self, "circuit", identifier(circuit))
         _set(self, "name", name)
         _set(self, "value", value)
         _set(self, "fingerprint", _name(fingerprint))
-        _set(self, "text", plain(text))
+        _set(self, "text", plain(text, TEXT_LIMIT))
         _set(self, "session", _name(session))
         _set(self, "turn", turn)
         _set(self, "lease", _name(lease))

@@ -130,6 +130,8 @@ def record_command(
     if signal is not None:
         _require_signal(breaker, circuit, signal)
     if ok:
+        # Whoever says it on the command line without naming the probe means the one that is under way.
+        lease = lease or breaker.probe_of(circuit)
         decision = breaker.record_success(circuit, session=session, lease=lease, signal=signal)
     else:
         decision = breaker.record(circuit, action or "", session=session, lease=lease, signal=signal)

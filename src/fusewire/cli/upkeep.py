@@ -37,7 +37,7 @@ def doctor_command(breaker: Breaker, acknowledge: bool, as_json: bool) -> int:
         with breaker.store.transact() as transaction:
             count = transaction.acknowledge()
         click.echo(f"{count} notices acknowledged by {actor}", err=True)
-    damage = breaker.store.verify()
+    damage = breaker.verify()
     findings = [*damage, *warnings(breaker)]
     if as_json:
         print_json(

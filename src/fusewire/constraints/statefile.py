@@ -13,7 +13,7 @@ from fusewire.circuit import State, cooldown, fresh, view
 from fusewire.durations import UNITS, parse_time, show_time
 from fusewire.engine import read_state
 from fusewire.errors import ConfigError
-from fusewire.events import PUBLIC_STATE, fingerprint
+from fusewire.events import NAME_LIMIT, PUBLIC_STATE, TEXT_LIMIT, fingerprint, plain
 from fusewire.meters import WINDOW_KEEPS
 from fusewire.rules import STATE_FOLDER
 from fusewire.stores.folder import FileLock, ensure_state_folder, replace_file
@@ -230,12 +230,14 @@ def _log_rows(name: str, items: Any, shown: str, problems: list[ConfigError]) ->
                     moment,
                     "bad",
                     "violation",
-                    str(item.get("action", "")),
-                    None if session is None else str(session),
+                    plain(str(item.get("action", "")), TEXT_LIMIT),
+                    None if session is None else plain(str(session), NAME_LIMIT),
                     1,
                     "counted",
                 )
             )
+    # Newest first in the file; times are in milliseconds, so some may be equal.
+    rows.reverse()
     return sorted(rows, key=lambda row: row.at)
 
 

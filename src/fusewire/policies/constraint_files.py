@@ -71,7 +71,7 @@ def _read(path: Path, shown: str) -> tuple[ConstraintFile | None, list[ConfigErr
     front, body = _split(text)
     if front is None:  # a README beside the constraints is none
         return None, []
-    if "\ufffd" in front and "\ufffd".encode() not in raw:
+    if "\ufffd" in text and "\ufffd".encode() not in raw:
         problems.append(ConfigError(shown, "file", path.name, "UTF-8 text; what is not was replaced"))
     matter = _parse(front, shown, problems)
     if matter is None:

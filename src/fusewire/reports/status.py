@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from fusewire import circuit as circuits
-from fusewire.durations import show_time
-from fusewire.engine import seconds_until
+from fusewire.durations import seconds_until, show_time
 from fusewire.events import PUBLIC_STATE, Noun
 from fusewire.rules import rule_id
 

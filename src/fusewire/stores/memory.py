@@ -79,7 +79,8 @@ class MemoryStore:
 
     def audit_of(self, circuit: str | None, since: float = 0.0) -> list[AuditRow]:
         with self._lock:
-            return [row for row in self._audit if circuit in (None, row.circuit) and row.at >= since]
+            name = None if circuit is None else plain(circuit)
+            return [row for row in self._audit if name in (None, row.circuit) and row.at >= since]
 
     def notices(self) -> list[str]:
         with self._lock:
@@ -148,7 +149,7 @@ class MemoryTransaction:
         self._store._circuits.pop(name, None)
 
     def notice(self, text: str, now: float) -> None:
-        self._store._notices.append(plain(text, 1000))
+        self._store._notices.append(plain(text))
 
     def acknowledge(self) -> int:
         count = len(self._store._notices)

@@ -172,6 +172,8 @@ def _add_missing(
     sources = set()
     for circuit, kind, state, log in outside:
         if circuit in known:
+            if not _has_log(connection, circuit):
+                _put(connection, circuit, kind, known[circuit][1], log)
             continue
         moved = trail.get(circuit)
         if moved is not None:
@@ -187,6 +189,10 @@ def _add_missing(
             _put(connection, circuit, kind, moved, [])
             sources.add("the audit trail")
     return sorted(sources)
+
+
+def _has_log(connection: sqlite3.Connection, circuit: str) -> bool:
+    return connection.execute("SELECT 1 FROM log WHERE circuit = ? LIMIT 1", (circuit,)).fetchone() is not None
 
 
 def _phase(state: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusewire.events import NAME_LIMIT, Noun, plain
+from fusewire.events import Noun, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class LogRow(Noun):
         _set(self, "kind", kind)
         _set(self, "name", name)
         _set(self, "text", plain(text))
-        _set(self, "session", None if session is None else plain(session, NAME_LIMIT))
+        _set(self, "session", None if session is None else plain(session))
         _set(self, "value", value)
         #: counted, duplicate, refused, late, or nothing in particular
         _set(self, "effect", effect)
@@ -89,7 +89,7 @@ class AuditRow(Noun):
         _set(self, "target", target)
         _set(self, "cause", cause)
         _set(self, "reason", plain(reason))
-        _set(self, "actor", plain(actor, NAME_LIMIT))
+        _set(self, "actor", plain(actor))
 
     circuit: str
     at: float

@@ -226,22 +226,17 @@ class SqliteStore:
         return _circuit_row(rows[0]) if rows else None
 
     def log_of(self, circuit: str, since: float = 0.0) -> list[LogRow]:
-        return [LogRow(*row) for row in self._read(_LOG_OF, (circuit, since))]
+        return [LogRow(*row) for row in self._read(_LOG_OF, (plain(circuit), since))]
 
     def audit_of(self, circuit: str | None, since: float = 0.0) -> list[AuditRow]:
-        return [AuditRow(*row) for row in self._read(_AUDIT_OF, (circuit, circuit, since))]
+        return [AuditRow(*row) for row in self._read(_AUDIT_OF, _audit_query(circuit, since))]
 
     def notices(self) -> list[str]:
         return [text for (text,) in self._read("SELECT text FROM notices WHERE seen = 0 ORDER BY seq")]
 
     def verify(self) -> list[str]:
         found = [text for (text,) in self._read("PRAGMA quick_check") if text != "ok"]
-        for row in self.circuits():
-            try:
-                self._check(row.state)
-            except ValueError:
-                found.append(f"{row.id}: its state cannot be read")
-        return found
+        return found + [f"{row.id}: its state cannot be read" for row in self.circuits() if row.state is None]
 
     def close(self) -> None:
         with self._lock:
@@ -363,17 +358,17 @@ class SqliteTransaction:
         self._connection.execute("DELETE FROM log WHERE circuit = ?", (plain(circuit),))
 
     def notice(self, text: str, now: float) -> None:
-        self._connection.execute("INSERT INTO notices (at, text, seen) VALUES (?, ?, 0)", (now, plain(text, 1000)))
+        self._connection.execute("INSERT INTO notices (at, text, seen) VALUES (?, ?, 0)", (now, plain(text)))
         self._connection.execute(f"DELETE FROM notices WHERE seq <= (SELECT max(seq) FROM notices) - {NOTICES}")
 
     def acknowledge(self) -> int:
         return self._connection.execute("UPDATE notices SET seen = 1 WHERE seen = 0").rowcount
 
     def log_of(self, circuit: str, since: float = 0.0) -> list[LogRow]:
-        return [LogRow(*row) for row in self._connection.execute(_LOG_OF, (circuit, since))]
+        return [LogRow(*row) for row in self._connection.execute(_LOG_OF, (plain(circuit), since))]
 
     def audit_of(self, circuit: str | None, since: float = 0.0) -> list[AuditRow]:
-        return [AuditRow(*row) for row in self._connection.execute(_AUDIT_OF, (circuit, circuit, since))]
+        return [AuditRow(*row) for row in self._connection.execute(_AUDIT_OF, _audit_query(circuit, since))]
 
     def _trim(self, table: str, limit: int, written: int | None) -> None:
         if written is not None and written % TRIM_EVERY == 0:
@@ -412,6 +407,11 @@ def _inode(path: str) -> int:
         return os.stat(path).st_ino
     except OSError:
         return 0
+
+
+def _audit_query(circuit: str | None, since: float) -> tuple[str | None, str | None, float]:
+    name = None if circuit is None else plain(circuit)
+    return name, name, since
 
 
 def _is_object(state: object) -> None:
