@@ -203,7 +203,7 @@ def test_a_state_comes_back_from_its_data(name: str, data: st.DataObject) -> Non
     state = state or fresh(START)
     twin = through_json(state)
     assert twin == state
-    assert all(getattr(twin, field) == getattr(state, field) for field in State.__slots__)
+    assert all(getattr(twin, field) == getattr(state, field) for field in State.__annotations__)
 
 
 JSON = st.recursive(
@@ -233,7 +233,7 @@ DAMAGED = st.fixed_dictionaries(
             st.sampled_from(["closed", "watch", "open", "probe", "A"]),
             st.dictionaries(st.sampled_from([m.name for p in POLICIES.values() for m in p.meters]), JSON, max_size=3),
         )
-        for name in State.__slots__
+        for name in State.__annotations__
         if name != "since"
     },
 )

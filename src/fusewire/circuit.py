@@ -164,56 +164,33 @@ class Policy:
 
 
 class State:
-    """All that a circuit remembers: bounded, whatever its history."""
+    """All that a circuit remembers: bounded, whatever its history. What is not set has the value given here."""
 
-    __slots__ = (
-        "evidence",
-        "in_a_row",
-        "last_counted",
-        "last_reset",
-        "last_trip",
-        "lease",
-        "lease_until",
-        "meters",
-        "opened_at",
-        "override_reason",
-        "override_until",
-        "phase",
-        "probe_at",
-        "probes",
-        "reason",
-        "since",
-        "total",
-        "trips",
-        "until",
-        "vigil",
-    )
-
-    phase: str
     since: float
-    meters: dict[str, list[Any]]
-    opened_at: float | None
-    until: float | None
-    probe_at: float | None
-    probes: int
-    lease: str | None
-    lease_until: float | None
-    in_a_row: int
-    trips: int
-    total: int
-    last_counted: float | None
-    last_trip: float | None
-    last_reset: float | None
-    override_until: float | None
-    override_reason: str
-    reason: str
-    evidence: str
-    vigil: int
+    phase: str = "closed"
+    #: never changed in place: a step that counts makes a new one
+    meters: dict[str, list[Any]] = {}
+    opened_at: float | None = None
+    until: float | None = None
+    probe_at: float | None = None
+    probes: int = 0
+    lease: str | None = None
+    lease_until: float | None = None
+    in_a_row: int = 0
+    trips: int = 0
+    total: int = 0
+    last_counted: float | None = None
+    last_trip: float | None = None
+    last_reset: float | None = None
+    override_until: float | None = None
+    override_reason: str = ""
+    reason: str = ""
+    evidence: str = ""
+    vigil: int = 0
 
     def copy(self) -> State:
         twin = State.__new__(State)
-        for name in State.__slots__:
-            setattr(twin, name, getattr(self, name))
+        twin.__dict__.update(self.__dict__)
         return twin
 
     def __eq__(self, other: object) -> bool:
@@ -226,77 +203,52 @@ class State:
 
     def to_data(self) -> dict[str, Any]:
         """JSON-able; what has its initial value is left out."""
-        data = {}
-        for name, initial in _INITIAL.items():
-            value = getattr(self, name)
-            if value != initial:
-                data[name] = value
-        data["since"] = self.since
-        return data
+        return {name: value for name, value in self.__dict__.items() if value != _INITIAL[name]}
 
     @classmethod
     def from_data(cls, data: object) -> State:
         """The state behind stored data; ValueError if it is not one (it is then corrupt, not closed)."""
-        if not isinstance(data, dict) or not meters.is_number(data.get("since")):
+        if type(data) is not dict or "since" not in data:
             raise ValueError("not a circuit's state")
-        state = fresh(data["since"])
         for name, value in data.items():
-            if name == "since":
-                continue
-            if name not in _INITIAL or not _may_be(name, value):
+            kinds = _KINDS.get(name)
+            if kinds is None or type(value) not in kinds:
                 raise ValueError(f"not a circuit's state: {name}")
-            setattr(state, name, value)
+            if (kinds is _TIME and not -1e12 < value < 1e12) or (kinds is _COUNT and not 0 <= value < 1e12):
+                raise ValueError(f"not a circuit's state: {name} = {value!r}")
+        state = State.__new__(State)
+        state.__dict__.update(data)
         if state.phase not in PUBLIC_STATE or (state.phase == "open" and state.opened_at is None):
             raise ValueError(f"not a circuit's state: phase = {state.phase!r}")
         return state
 
     def fits(self, policy: Policy) -> bool:
         """Whether what is remembered can be what the policy's meters remember."""
-        return all(meters.fits(meter, self.meters.get(meter.name, [])) for meter in policy.meters)
+        remembered = self.meters
+        return all(meters.fits(meter, remembered[meter.name]) for meter in policy.meters if meter.name in remembered)
 
 
-_INITIAL: dict[str, Any] = {
-    "phase": "closed",
-    "meters": {},
-    "opened_at": None,
-    "until": None,
-    "probe_at": None,
-    "probes": 0,
-    "lease": None,
-    "lease_until": None,
-    "in_a_row": 0,
-    "trips": 0,
-    "total": 0,
-    "last_counted": None,
-    "last_trip": None,
-    "last_reset": None,
-    "override_until": None,
-    "override_reason": "",
-    "reason": "",
-    "evidence": "",
-    "vigil": 0,
+_INITIAL: dict[str, Any] = {name: vars(State).get(name) for name in State.__annotations__}
+
+_TIME, _COUNT, _TEXT, _TABLE = (int, float), (int,), (str,), (dict,)
+
+#: What a stored field may be.
+_KINDS: dict[str, tuple[type, ...]] = {
+    name: _TEXT
+    if name == "lease" or type(initial) is str
+    else _TABLE
+    if name == "meters"
+    else _TIME
+    if initial is None
+    else _COUNT
+    for name, initial in _INITIAL.items()
 }
-
-
-def _may_be(name: str, value: object) -> bool:
-    """Whether a stored value can be that field's: right type, and for counts and times a sensible size."""
-    initial = _INITIAL[name]
-    if name == "lease" or isinstance(initial, str):
-        return isinstance(value, str)
-    if name == "meters":
-        return isinstance(value, dict) and all(isinstance(memory, list) for memory in value.values())
-    if initial is None:
-        return meters.is_number(value)
-    return isinstance(value, int) and meters.is_number(value) and value >= 0
 
 
 def fresh(now: float) -> State:
     """A circuit that nothing has happened to."""
     state = State.__new__(State)
     state.since = now
-    for name, initial in _INITIAL.items():
-        setattr(state, name, initial)
-    state.meters = {}
     return state
 
 
@@ -697,6 +649,13 @@ def _clear(state: State, policy: Policy, signal: Signal) -> State:
     state = state.copy()
     state.meters = {name: memory for name, memory in state.meters.items() if name not in names}
     return state
+
+
+def within(meter: meters.Meter) -> str:
+    """ " within 30d", or nothing where a meter has no window."""
+    if meter.family != "window":
+        return ""
+    return f" within {number(meter.span)} turns" if meter.turns else f" within {show_duration(meter.span)}"
 
 
 def _blame(outcome: Outcome, meter: meters.Meter, memory: list[Any], now: float, signal: Signal) -> None:

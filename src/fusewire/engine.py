@@ -65,10 +65,16 @@ class Engine:
         after, outcome = circuits.step(policy, before, signal, now)
         # A circuit that nothing has happened to needs no row.
         changed = after is not before and (before is not None or outcome.counted)
+        row = _log_row(signal, outcome, now, changed)
         if changed:
-            transaction.save(signal.circuit, policy.kind, after.phase, after.to_data(), now)
+            kept = row if row is not None and row.effect != "duplicate" else None
+            transaction.save(signal.circuit, policy.kind, after.phase, after.to_data(), now, log=kept)
             self.written.add(signal.circuit)
-        self._write_down(transaction, signal, outcome, after, now, actor, changed)
+            row = row if kept is None else None
+        if row is not None:
+            transaction.log(row, kept=False)
+        if outcome.transitions or signal.kind == "override":
+            _write_audit(transaction, signal, outcome, after, now, actor)
         return decide(policy, signal, after, outcome, now)
 
     def load(self, transaction: Transaction, policy: Policy, circuit: str, now: float) -> State | None:
@@ -81,41 +87,6 @@ class Engine:
             transaction.notice(f"the state of {circuit} could not be read and was rebuilt from its log", now)
             transaction.save(circuit, policy.kind, state.phase, state.to_data(), now)
             return state
-
-    def _write_down(
-        self,
-        transaction: Transaction,
-        signal: Signal,
-        outcome: Outcome,
-        after: State,
-        now: float,
-        actor: str,
-        changed: bool,
-    ) -> None:
-        effect = _effect(signal, outcome)
-        if signal.kind in ("bad", "reset", "override") or effect == "refused" or (changed and outcome.transitions):
-            row = LogRow(
-                signal.circuit,
-                now,
-                signal.kind,
-                signal.name,
-                signal.text,
-                signal.session,
-                signal.value,
-                effect,
-            )
-            transaction.log(row, kept=changed and effect != "duplicate")
-        who = actor or signal.session or ""
-        for move in outcome.transitions:
-            mover = "" if move.cause in ("cooled", "quiet") else who  # time is nobody
-            row_of_move = AuditRow(signal.circuit, move.at, move.source, move.target, move.cause, move.reason, mover)
-            transaction.audit(row_of_move, after.to_data() if move is outcome.transitions[-1] else None)
-        if signal.kind == "override":
-            cause = "overridden" if signal.value > 0 else "override ended"
-            reason = f"{signal.text} (for {show_duration(signal.value)})" if signal.value > 0 else signal.text
-            transaction.audit(
-                AuditRow(signal.circuit, now, after.phase, after.phase, cause, reason, who), after.to_data()
-            )
 
     # -- reading ------------------------------------------------------------------------------------
 
@@ -140,6 +111,29 @@ def read_state(policy: Policy, data: object) -> State:
     if not state.fits(policy):
         raise ValueError("not this circuit's state")
     return state
+
+
+def _log_row(signal: Signal, outcome: Outcome, now: float, changed: bool) -> LogRow | None:
+    """What the log keeps of a signal: bad ones, refusals, acts of people, and what moved the circuit."""
+    effect = _effect(signal, outcome)
+    worth = signal.kind in ("bad", "reset", "override") or effect == "refused" or (changed and outcome.transitions)
+    if not worth:
+        return None
+    return LogRow(signal.circuit, now, signal.kind, signal.name, signal.text, signal.session, signal.value, effect)
+
+
+def _write_audit(
+    transaction: Transaction, signal: Signal, outcome: Outcome, after: State, now: float, actor: str
+) -> None:
+    who = actor or signal.session or ""
+    for move in outcome.transitions:
+        mover = "" if move.cause in ("cooled", "quiet") else who  # time is nobody
+        row = AuditRow(signal.circuit, move.at, move.source, move.target, move.cause, move.reason, mover)
+        transaction.audit(row, after.to_data() if move is outcome.transitions[-1] else None)
+    if signal.kind == "override":
+        cause = "overridden" if signal.value > 0 else "override ended"
+        reason = f"{signal.text} (for {show_duration(signal.value)})" if signal.value > 0 else signal.text
+        transaction.audit(AuditRow(signal.circuit, now, after.phase, after.phase, cause, reason, who), after.to_data())
 
 
 def _effect(signal: Signal, outcome: Outcome) -> str:
@@ -222,10 +216,7 @@ def _recorded(policy: Policy, state: State, outcome: Outcome, now: float) -> str
     if closest is None:
         return "recorded"
     meter, height = closest
-    span = ""
-    if meter.family == "window":
-        span = f" within {number(meter.span)} turns" if meter.turns else f" within {show_duration(meter.span)}"
-    amount = f"{number(height)} of {number(meter.trip)}{span}"
+    amount = f"{number(height)} of {number(meter.trip)}{circuits.within(meter)}"
     if outcome.duplicate:
         return f"the same as the last one, not counted again ({amount})"
     return f"recorded ({amount})"

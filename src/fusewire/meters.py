@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 #: A window keeps at least this many times, so that raising a threshold later does not forget any.
 WINDOW_KEEPS = 16
 
+#: More than any setting allows a meter to keep.
+_LONGEST = 1000
+
+_NUMBERS = {int, float}
+
 FAMILIES = ("streak", "window", "total", "last_sum", "share", "trend", "gauge")
 
 
@@ -194,19 +199,15 @@ def free_at(meter: Meter, memory: Memory, now: float) -> float | None:
 
 def fits(meter: Meter, memory: Any) -> bool:
     """Whether a stored memory can be this meter's; one that cannot is damaged."""
-    if not isinstance(memory, list):
+    if type(memory) is not list:
         return False
     if meter.family == "streak":
-        return not memory or (
-            len(memory) == 2 and is_number(memory[0]) and (memory[1] is None or isinstance(memory[1], str))
-        )
-    most = 1 if meter.family in ("total", "gauge") else max(int(meter.trip), WINDOW_KEEPS, meter.size, 1000)
-    return len(memory) <= most and all(is_number(item) for item in memory)
-
-
-def is_number(value: object) -> bool:
-    """A number that anything real could have counted or timed."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and -1e12 < value < 1e12
+        return not memory or (len(memory) == 2 and type(memory[0]) is int and type(memory[1]) in (str, type(None)))
+    if not memory:
+        return True
+    most = 1 if meter.family in ("total", "gauge") else _LONGEST
+    numbers = len(memory) <= most and {*map(type, memory)} <= _NUMBERS
+    return numbers and min(memory) > -1e12 and max(memory) < 1e12
 
 
 def _decline(meter: Meter, values: Memory) -> float:

@@ -7,7 +7,7 @@ match on these words. (The guard on protected files needs more than words and wi
 
 from __future__ import annotations
 
-from fusewire.wrappers import SHELLS, is_assignment, program, reads_script, unwrapped
+from fusewire.wrappers import is_assignment, program, reads_input, scripts_of, unwrapped
 
 __all__ = ["program", "simple_commands"]
 
@@ -137,9 +137,9 @@ class _Reader:
     def _run_scripts(self, words: list[str], line: _Line) -> None:
         """Commands that the command reads as text: `bash -c`, `eval`, a here-string, an echo into a shell."""
         innermost = unwrapped(words)[-1]
-        for script in reads_script(innermost):
+        for script in scripts_of(innermost):
             line.found += _commands_in(script, self.depth + 1)
-        if program(innermost) in SHELLS and not reads_script(innermost):
+        if reads_input(innermost):
             line.shells = True
             if line.here_text is not None:
                 line.found += _commands_in(line.here_text, self.depth + 1)

@@ -115,7 +115,7 @@ def _behind_wrapper(words: list[str], start: int) -> int | None:
         if name == "command" and word in ("-v", "-V"):
             return None
         if name == "env" and word in ("-S", "--split-string"):
-            return None  # see `reads_script`
+            return None  # see `scripts_of`
         if word.startswith("-") and len(word) > 1:
             at += 2 if word in valued else 1
         elif name in ("env", "sudo") and is_assignment(word):
@@ -144,8 +144,8 @@ def _executed(words: list[str]) -> list[list[str]]:
     return found
 
 
-def reads_script(words: list[str]) -> list[str]:
-    """Words of the command that are themselves command lines."""
+def scripts_of(words: list[str]) -> list[str]:
+    """Words of the command that are themselves command lines: `bash -c`, `eval`, `su -c`, `env -S`."""
     name = program(words)
     if name == "eval":
         first = 0
@@ -153,18 +153,30 @@ def reads_script(words: list[str]) -> list[str]:
             first += 1
         return [" ".join(words[first:])]
     if name == "env":
-        at = next((at for at, word in enumerate(words) if word in ("-S", "--split-string")), len(words))
-        return words[at + 1 : at + 2]
+        return _value_of(words, ("-S", "--split-string"))
     if name in ("su", "runuser"):
-        at = next((at for at, word in enumerate(words) if word in ("-c", "--command")), len(words))
-        return words[at + 1 : at + 2]
+        return _value_of(words, ("-c", "--command"))
     if name in SHELLS:
-        return _shell_operand(words)
+        has_script, operands = _shell_operands(words)
+        return operands[:1] if has_script else []
     return []
 
 
-def _shell_operand(words: list[str]) -> list[str]:
-    """The script behind `-c` (also `-lc`, `-euo pipefail -c`); for a script file, nothing that could be read here."""
+def reads_input(words: list[str]) -> bool:
+    """Whether the command is a shell that reads its commands from standard input."""
+    if program(words) not in SHELLS:
+        return False
+    has_script, operands = _shell_operands(words)
+    return not has_script and (not operands or "-s" in words)
+
+
+def _value_of(words: list[str], options: tuple[str, ...]) -> list[str]:
+    at = next((at for at, word in enumerate(words) if word in options), len(words))
+    return words[at + 1 : at + 2]
+
+
+def _shell_operands(words: list[str]) -> tuple[bool, list[str]]:
+    """Whether a shell has `-c` (also as `-lc`, `-euo pipefail -c`), and its operands: script or file first."""
     has_script = False
     at = 1
     while at < len(words):
@@ -177,9 +189,6 @@ def _shell_operand(words: list[str]) -> list[str]:
         if word.startswith("--"):
             at += 2 if word in _SHELL_VALUES else 1
             continue
-        if word == "-s":
-            return []
         has_script = has_script or "c" in word[1:]
         at += 2 if word[-1] in "oO" else 1
-    operand = words[at : at + 1]
-    return operand if has_script else [""] * len(operand)
+    return has_script, words[at:]

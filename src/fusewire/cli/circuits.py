@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fusewire.circuit import within
 from fusewire.cli.common import (
     color,
     common_options,
@@ -22,7 +23,6 @@ from fusewire.reports.messages import message
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker
-    from fusewire.circuit import Policy
     from fusewire.events import Decision
 
 
@@ -86,7 +86,9 @@ def check_command(breaker: Breaker, circuit: str, session: str | None, as_json: 
 def _say_allowed(breaker: Breaker, circuit: str, decision: Decision) -> None:
     status = breaker.status(circuit)
     level = f"{number(status.level)} of {number(status.threshold)}"
-    click.secho(f"ALLOWED {circuit}: {decision.state}, {level}{_within(breaker.rules.policy(circuit))}", color=color())
+    click.secho(
+        f"ALLOWED {circuit}: {decision.state}, {level}{within(breaker.rules.policy(circuit).meters[0])}", color=color()
+    )
     if decision.reason:
         click.echo(decision.reason)
     if decision.lease:
@@ -94,13 +96,6 @@ def _say_allowed(breaker: Breaker, circuit: str, decision: Decision) -> None:
             f"Now tell how it went: fusewire record {circuit} --lease {decision.lease} --ok,"
             " or --action TEXT instead of --ok if it went wrong."
         )
-
-
-def _within(policy: Policy) -> str:
-    meter = policy.meters[0]
-    if meter.family != "window":
-        return ""
-    return f" within {number(meter.span)} turns" if meter.turns else f" within {show_duration(meter.span)}"
 
 
 @click.command("record")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from fusewire.circuit import within
 from fusewire.durations import number, show_duration, show_time
 
 if TYPE_CHECKING:
@@ -79,8 +80,7 @@ def detail(
     if status.override_until is not None:
         lines.append(f"  overridden until {show_time(status.override_until)}: {status.override_reason}")
     lines += ["", "Violations" if status.kind == "constraint" else "Level"]
-    meter = policy.meters[0]
-    span = "" if meter.family != "window" else f" within {_span(policy)}"
+    span = within(policy.meters[0])
     lines.append(
         f"  {number(status.level)} of {number(status.threshold)}{span}; {status.total} in all, {status.trips} trips"
     )
@@ -91,11 +91,6 @@ def detail(
     lines += ["", "Recent activity"]
     lines += [f"  {activity(row)}" for row in reversed(log[-5:])] or ["  none"]
     return "\n".join(lines)
-
-
-def _span(policy: Policy) -> str:
-    meter = policy.meters[0]
-    return f"{number(meter.span)} turns" if meter.turns else show_duration(meter.span)
 
 
 def columns(rows: Iterable[tuple[str, str, str]]) -> list[str]:

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
         def load(self, circuit: str) -> dict[str, Any] | None:
             """The stored state of a circuit; ValueError if what is stored is no JSON object."""
 
-        def save(self, circuit: str, kind: str, phase: str, state: dict[str, Any], now: float) -> None: ...
+        def save(
+            self, circuit: str, kind: str, phase: str, state: dict[str, Any], now: float, log: LogRow | None = None
+        ) -> None:
+            """Write a circuit's state, and a row of its log that is kept."""
 
         def log(self, row: LogRow, *, kept: bool) -> None:
             """Append to the circuit's log; rows that are not `kept` share a smaller ring of their own."""

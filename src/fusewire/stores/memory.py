@@ -128,10 +128,14 @@ class MemoryTransaction:
         found = self._store._circuits.get(plain(circuit))
         return loads(found.state) if found and found.state else None
 
-    def save(self, circuit: str, kind: str, phase: str, state: dict[str, Any], now: float) -> None:
+    def save(
+        self, circuit: str, kind: str, phase: str, state: dict[str, Any], now: float, log: LogRow | None = None
+    ) -> None:
         text = dumps(state)
         found = self._touch(plain(circuit), kind)
         found.phase, found.state = phase, text
+        if log is not None:
+            self.log(log, kept=True)
 
     def log(self, row: LogRow, *, kept: bool) -> None:
         found = self._touch(row.circuit, "")

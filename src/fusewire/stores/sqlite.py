@@ -91,7 +91,8 @@ class SqliteStore:
         started = time.monotonic()
         for attempt in range(ATTEMPTS):
             try:
-                connection = self._connect()
+                mine = self._connection if self._process == os.getpid() else None
+                connection = mine or self._connect()
                 connection.execute("BEGIN IMMEDIATE")
                 # Only now is it certain: a rebuild waits for this lock before it puts a new file in place.
                 if self._inode == _inode(self.path):
@@ -308,40 +309,38 @@ class SqliteTransaction:
         _is_object(state)
         return state
 
-    def save(self, circuit: str, kind: str, phase: str, state: dict[str, Any], now: float) -> None:
+    def save(
+        self, circuit: str, kind: str, phase: str, state: dict[str, Any], now: float, log: LogRow | None = None
+    ) -> None:
         circuit = plain(circuit)
         text = dumps(state)
-        changed = self._connection.execute(
-            "UPDATE circuits SET phase = ?, state = ?, version = version + 1, updated = ? WHERE id = ?",
-            (phase, text, now, circuit),
-        )
-        if changed.rowcount == 0:
+        kept = 0 if log is None else 1
+        row = self._connection.execute(
+            "UPDATE circuits SET phase = ?, state = ?, version = version + 1, updated = ?, kept = kept + ?"
+            " WHERE id = ? RETURNING kept",
+            (phase, text, now, kept, circuit),
+        ).fetchone()
+        if row is None:
             self._connection.execute(
-                "INSERT INTO circuits (id, kind, phase, state, version, updated) VALUES (?, ?, ?, ?, 1, ?)",
-                (circuit, kind, phase, text, now),
+                "INSERT INTO circuits (id, kind, phase, state, version, updated, kept) VALUES (?, ?, ?, ?, 1, ?, ?)",
+                (circuit, kind, phase, text, now, kept),
             )
             self._drop_idle_circuits(circuit)
+        if log is not None:
+            self._insert(log, (kept if row is None else row[0]) % KEPT_ROWS)
 
     def log(self, row: LogRow, *, kept: bool) -> None:
         column, size, first = ("kept", KEPT_ROWS, 0) if kept else ("other", OTHER_ROWS, KEPT_ROWS)
         counted = self._connection.execute(
             f"UPDATE circuits SET {column} = {column} + 1 WHERE id = ? RETURNING {column}", (row.circuit,)
         ).fetchone()
-        slot = first + ((counted[0] if counted else 0) % size)
+        self._insert(row, first + ((counted[0] if counted else 0) % size))
+
+    def _insert(self, row: LogRow, slot: int) -> None:
         written = self._connection.execute(
             "INSERT OR REPLACE INTO log (circuit, slot, at, kind, name, text, session, value, effect)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                row.circuit,
-                slot,
-                row.at,
-                row.kind,
-                row.name,
-                row.text,
-                row.session,
-                row.value,
-                row.effect,
-            ),
+            (row.circuit, slot, row.at, row.kind, row.name, row.text, row.session, row.value, row.effect),
         )
         self._trim("log", LOG_ROWS, written.lastrowid)
 
