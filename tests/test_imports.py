@@ -34,7 +34,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "shell": {"wrappers"},
     "events": {"quickjson"},
     "meters": set(),
-    "circuit": {"meters", "durations", "errors", "events"},
+    "state": {"meters", "events"},
+    "circuit": {"state", "meters", "durations", "errors", "events"},
     "detectors": set(),
     "detectors.constraints": {"globs", "wrappers"},
     "detectors.disarming": {"globs", "wrappers"},
@@ -86,7 +87,9 @@ def foreign(names: set[str]) -> set[str]:
     return {name for name in names if name.split(".")[0] != "fusewire"}
 
 
-PURE = sorted(name for name in MODULES if name in ("events", "meters", "circuit") or name.split(".")[0] == "detectors")
+PURE = sorted(
+    name for name in MODULES if name in ("events", "meters", "state", "circuit") or name.split(".")[0] == "detectors"
+)
 
 
 def test_the_reader_of_imports_sees_lazy_ones_and_not_those_for_types(tmp_path: Path) -> None:

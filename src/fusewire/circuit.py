@@ -46,6 +46,23 @@ from fusewire import meters
 from fusewire.durations import number, show_duration
 from fusewire.errors import InvalidTransition
 from fusewire.events import PUBLIC_STATE, TEXT_LIMIT, plain
+from fusewire.state import Policy, State, fresh
+
+__all__ = [
+    "PHASES",
+    "Outcome",
+    "Policy",
+    "State",
+    "Transition",
+    "advance",
+    "cooldown",
+    "fresh",
+    "nearest",
+    "overridden",
+    "step",
+    "view",
+    "within",
+]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,191 +82,6 @@ PHASES: dict[tuple[str, str], str] = {
     ("probe", "quiet"): "closed",
     ("probe", "failed"): "open",
 }
-
-
-class Policy:
-    """Everything that makes one breaker differ from another. Compiled from TOML, see `policies`."""
-
-    __slots__ = (
-        "alert_from",
-        "cooldown",
-        "dedup",
-        "id",
-        "keeps",
-        "kind",
-        "lease",
-        "meters",
-        "name",
-        "next",
-        "override",
-        "quiet",
-        "reset",
-        "schedule",
-        "settles",
-        "vigil",
-    )
-
-    def __init__(
-        self,
-        id: str,
-        name: str,
-        kind: str,
-        meters: tuple[meters.Meter, ...],
-        *,
-        schedule: str = "none",
-        cooldown: tuple[float, ...] = (),
-        lease: float = 600,
-        quiet: float | None = None,
-        settles: str = "holder",
-        dedup: float = 0,
-        reset: str = "close",
-        keeps: bool = False,
-        alert_from: int = 0,
-        vigil: int = 0,
-        override: bool = False,
-        next: tuple[str, ...] = (),
-    ) -> None:
-        #: template of the circuit ids that this policy serves: `tool/tool_failure/{tool}`
-        self.id = id
-        #: the rule id that people read: `tool.tool_failure`
-        self.name = name
-        self.kind = kind
-        self.meters = meters
-        #: `none`, `fixed`, `doubling` or `ladder`, by the number of trips in a row
-        self.schedule = schedule
-        self.cooldown = cooldown
-        #: after how many seconds a prober that has not come back loses its probe
-        self.lease = lease
-        #: a probe phase of this length without a bad signal counts as success
-        self.quiet = quiet
-        #: who may end a probe well: its `holder`, or `anyone` with a good signal
-        self.settles = settles
-        self.dedup = dedup
-        #: what a person's reset does: `close`, `probe` (ends the cooldown early) or `refuse`
-        self.reset = reset
-        #: whether counts outlive a successful probe
-        self.keeps = keeps
-        #: from this trip in a row on a person is alerted
-        self.alert_from = alert_from
-        #: for so many good signals after a recovery any bad one trips at once
-        self.vigil = vigil
-        #: whether a person may let actions pass an open circuit for a while
-        self.override = override
-        self.next = next
-
-    def settles_with(self) -> str:
-        """The name of a success: what breaks a row of failures here."""
-        return next((name for meter in self.meters for name in meter.resets_on), "success")
-
-    def asks(self) -> str:
-        """The name of a question to this circuit: what it counts when asked, else just an action."""
-        for meter in self.meters:
-            if meter.family != "gauge" and (meter.limits or meter.trip_by == "ask"):
-                return meter.on
-        return "action"
-
-    def to_data(self) -> tuple[Any, ...]:
-        """A structure that `marshal` takes, so that the hook need not parse any policy."""
-        return tuple(
-            tuple(meter.to_data() for meter in self.meters) if name == "meters" else getattr(self, name)
-            for name in Policy.__slots__
-        )
-
-    @classmethod
-    def from_data(cls, data: tuple[Any, ...]) -> Policy:
-        policy = cls.__new__(cls)
-        for name, value in zip(Policy.__slots__, data, strict=True):
-            setattr(policy, name, tuple(map(meters.Meter.from_data, value)) if name == "meters" else value)
-        return policy
-
-
-class State:
-    """All that a circuit remembers: bounded, whatever its history. What is not set has the value given here."""
-
-    since: float
-    phase: str = "closed"
-    #: never changed in place: a step that counts makes a new one
-    meters: dict[str, list[Any]] = {}
-    opened_at: float | None = None
-    until: float | None = None
-    probe_at: float | None = None
-    probes: int = 0
-    lease: str | None = None
-    lease_until: float | None = None
-    in_a_row: int = 0
-    trips: int = 0
-    total: int = 0
-    last_counted: float | None = None
-    last_trip: float | None = None
-    last_reset: float | None = None
-    override_until: float | None = None
-    override_reason: str = ""
-    reason: str = ""
-    evidence: str = ""
-    vigil: int = 0
-
-    def copy(self) -> State:
-        twin = State.__new__(State)
-        twin.__dict__.update(self.__dict__)
-        return twin
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, State) and self.to_data() == other.to_data()
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"State({self.to_data()!r})"
-
-    def to_data(self) -> dict[str, Any]:
-        """JSON-able; what has its initial value is left out."""
-        return {name: value for name, value in self.__dict__.items() if value != _INITIAL[name]}
-
-    @classmethod
-    def from_data(cls, data: object) -> State:
-        """The state behind stored data; ValueError if it is not one (it is then corrupt, not closed)."""
-        if type(data) is not dict or "since" not in data:
-            raise ValueError("not a circuit's state")
-        for name, value in data.items():
-            kinds = _KINDS.get(name)
-            if kinds is None or type(value) not in kinds:
-                raise ValueError(f"not a circuit's state: {name}")
-            if (kinds is _TIME and not -1e12 < value < 1e12) or (kinds is _COUNT and not 0 <= value < 1e12):
-                raise ValueError(f"not a circuit's state: {name} = {value!r}")
-        state = State.__new__(State)
-        state.__dict__.update(data)
-        if state.phase not in PUBLIC_STATE or (state.phase == "open" and state.opened_at is None):
-            raise ValueError(f"not a circuit's state: phase = {state.phase!r}")
-        return state
-
-    def fits(self, policy: Policy) -> bool:
-        """Whether what is remembered can be what the policy's meters remember."""
-        remembered = self.meters
-        return all(meters.fits(meter, remembered[meter.name]) for meter in policy.meters if meter.name in remembered)
-
-
-_INITIAL: dict[str, Any] = {name: vars(State).get(name) for name in State.__annotations__}
-
-_TIME, _COUNT, _TEXT, _TABLE = (int, float), (int,), (str,), (dict,)
-
-#: What a stored field may be.
-_KINDS: dict[str, tuple[type, ...]] = {
-    name: _TEXT
-    if name == "lease" or type(initial) is str
-    else _TABLE
-    if name == "meters"
-    else _TIME
-    if initial is None
-    else _COUNT
-    for name, initial in _INITIAL.items()
-}
-
-
-def fresh(now: float) -> State:
-    """A circuit that nothing has happened to."""
-    state = State.__new__(State)
-    state.since = now
-    return state
 
 
 class Transition:

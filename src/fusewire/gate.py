@@ -61,6 +61,8 @@ def main(arguments: Sequence[str]) -> NoReturn:
 
 def answer(agent: Agent, raw: bytes, environment: Any) -> Answer:
     """The answer to one hook call, in the agent's words."""
+    from fusewire.agents import BadPayload
+
     try:
         if len(raw) > _INPUT_LIMIT:
             raise ValueError(f"it is larger than {_INPUT_LIMIT} bytes")
@@ -69,11 +71,7 @@ def answer(agent: Agent, raw: bytes, environment: Any) -> Answer:
         event = agent.parse(payload, root)
     except ValueError as error:
         return agent.deny(f"BLOCKED fusewire.input: the hook's input is not JSON: {error}")
-    except Exception as error:
-        from fusewire.agents import BadPayload
-
-        if not isinstance(error, BadPayload):
-            raise
+    except BadPayload as error:
         return agent.deny(f"BLOCKED fusewire.input: the hook's input makes no sense: {error}")
     return agent.allow() if event is None else judge(agent, event, root)
 

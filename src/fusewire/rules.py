@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fusewire.circuit import Policy
     from fusewire.detectors.constraints import Matcher
+    from fusewire.state import Policy
 
     Stamp = tuple[str, int, int, int, int]
     Signature = tuple[Stamp, ...]
@@ -104,7 +104,7 @@ class Rules:
     def _build(self, key: str, data: tuple[Any, ...]) -> Policy:
         policy = self._built.get(key)
         if policy is None:
-            from fusewire.circuit import Policy
+            from fusewire.state import Policy
 
             policy = self._built[key] = Policy.from_data(data)
         return policy
