@@ -245,7 +245,7 @@ def test_a_constraint_that_is_not_utf8_keeps_its_circuit(project: Project) -> No
 
 
 def test_wrong_shapes_inside_front_matter(project: Project) -> None:
-    """circuit_breaker as a word, an id with a slash, a match that makes no sense: warned about one by one."""
+    """circuit_breaker as a word, an id with a slash, a match that makes no sense: one warning each."""
     project.constraint("one", "circuit_breaker: strict\n")
     (project.root / "docs/constraints/two.md").write_text("---\nid: a/b\n---\n")
     (project.root / "docs/constraints/three.md").write_text("---\nid: 7\n---\n")
@@ -253,10 +253,10 @@ def test_wrong_shapes_inside_front_matter(project: Project) -> None:
     for number, match in enumerate(bad_matches):
         project.constraint(f"match-{number}", f"match: {match}\n")
     found = warnings_of(project)
-    for name in ("one", "two", "three", *(f"match-{number}" for number in range(len(bad_matches)))):
+    for name in ("one", "two", *(f"match-{number}" for number in range(len(bad_matches)))):
         assert sum(f"docs/constraints/{name}.md" in warning for warning in found) == 1, name
     ids = {circuit["id"] for circuit in project.json("status", "--all")["circuits"]}
-    assert ids >= {"one", "two", "three", "match-0"}
+    assert ids >= {"one", "two", "7", "match-0"}
 
 
 def test_a_bad_match_beside_a_good_one_disarms_only_itself(project: Project) -> None:

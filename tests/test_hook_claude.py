@@ -27,7 +27,7 @@ FORBIDS = {
     "claude.PreToolUse.Bash.json": "{tool: Bash, command: ls}",
     "claude.PreToolUse.Bash.in_subagent.json": "{command: echo in-subagent}",
     "claude.PreToolUse.Read.json": "{tool: Read}",
-    "claude.PreToolUse.Write.json": "{path: note.txt}",
+    "claude.PreToolUse.Write.json": "{path: /home/dev/project/note.txt}",
     "claude.PreToolUse.Agent.json": "{tool: Agent}",
 }
 
@@ -84,7 +84,7 @@ def test_a_recorded_payload_both_ways(project: Project, path: Path) -> None:
     assert_silent(project.hook(payload))
     project.constraint("unrelated", "match: {tool: Bash, command: terraform destroy}\n")
     assert_silent(project.hook(payload))
-    # Recorded paths lie in /home/dev/project; a bare name in a pattern fits in any folder.
+    # Recorded paths lie in /home/dev/project, outside of this one: only an absolute pattern speaks of them.
     project.constraint(ID, f"{TRIPS_AT_ONCE}match: {FORBIDS[path.name]}\n")
     context = assert_told(project.hook(payload))
     assert f"docs/constraints/{ID}.md" in context

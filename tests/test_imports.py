@@ -31,7 +31,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "globs": set(),
     "wrappers": set(),
     "paths": set(),
-    "shell": {"wrappers"},
+    "words": set(),
+    "shell": {"words", "wrappers"},
     "events": {"quickjson"},
     "meters": set(),
     "state": {"meters", "events"},
@@ -188,6 +189,7 @@ HOT_PATH = {
     "fusewire.quickjson",
     "fusewire.rules",
     "fusewire.shell",
+    "fusewire.words",
     "fusewire.wrappers",
 }
 

@@ -663,3 +663,32 @@ def test_the_state_folder_is_made_in_one_way_only(tmp_path: Path) -> None:
     folder.ensure_state_folder(str(tmp_path / "f"))
     assert (tmp_path / "f" / ".gitignore").read_text() == "*\n!audit.jsonl\n"
     assert audit_file.path_of(str(tmp_path / "f")) == str(tmp_path / "f" / "audit.jsonl")
+
+
+def test_a_project_that_may_only_be_read_can_be_looked_at(project: Project) -> None:
+    """status, history and doctor work from a read-only folder, and the doctor says what does not."""
+    project.constraint("rule", "circuit_breaker: {violation_threshold: 1}\n")
+    assert project.run("record", "rule", "--action", "x").returncode == 0
+    everything = [project.root, *project.root.rglob("*")]
+    modes = {path: path.stat().st_mode for path in everything}
+    # Root may write anywhere unless it gives that up.
+    without = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
+    for path in everything:
+        path.chmod(modes[path] & ~0o222)
+    try:
+        for arguments, code, said in (
+            (["status"], 0, "OPEN (1)"),
+            (["history", "rule"], 0, "violation"),
+            (["doctor"], 1, "cannot be written"),
+        ):
+            result = subprocess.run(
+                [*without, sys.executable, "-m", "fusewire", *arguments],
+                cwd=project.root,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert (result.returncode, said in result.stdout, "Traceback" in result.stderr) == (code, True, False)
+    finally:
+        for path in everything:
+            path.chmod(modes[path])

@@ -138,9 +138,19 @@ class Breaker:
 
     def statuses(self) -> list[Status]:
         """Every active constraint and every other circuit that has a state."""
-        names = {row.id for row in self.store.circuits()}
-        names |= {name for name, constraint in self.rules.constraints.items() if not constraint.retired}
-        return [self.status(name) for name in sorted(names) if self._is_known(name)]
+        from fusewire.reports.status import status_of
+
+        statuses = []
+        stored = {row.id: row.kind for row in self.store.circuits()}
+        active = {name for name, constraint in self.rules.constraints.items() if not constraint.retired}
+        for name in sorted(active | set(stored)):
+            if name in active or self._is_known(name):
+                statuses.append(self.status(name))
+            elif stored[name] == "constraint":  # its file is gone, but what it did is not
+                policy = self.rules.constraint_policy(name)
+                state = self.engine.state_of(name, policy)
+                statuses.append(status_of(name, policy, state, self.engine.clock()))
+        return statuses
 
     def probe_of(self, circuit: str) -> str | None:
         """The lease of the probe that is under way, if one is."""

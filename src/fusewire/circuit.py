@@ -59,6 +59,7 @@ __all__ = [
     "fresh",
     "nearest",
     "overridden",
+    "probe_free_at",
     "step",
     "view",
     "within",
@@ -152,10 +153,10 @@ def advance(policy: Policy, state: State, now: float, outcome: Outcome) -> State
         state = _move(state, "cooled", state.until, "cooldown over", outcome)
         state.probe_at = state.until
         state.lease = state.lease_until = None
-    if state.phase == "probe" and policy.quiet is not None and state.probe_at is not None:
-        quiet_until = max(state.probe_at, state.last_counted or 0) + policy.quiet
-        if now >= quiet_until:
-            reason = f"no bad signal for {show_duration(policy.quiet)}"
+    if state.phase == "probe":
+        quiet_until = _quiet_until(policy, state)
+        if quiet_until is not None and now >= quiet_until:
+            reason = f"no bad signal for {show_duration(policy.quiet or 0)}"
             state = _close(policy, state, "quiet", quiet_until, reason, outcome)
     return state
 
@@ -225,8 +226,8 @@ def _at_a_limit(policy: Policy, state: State, signal: Signal, now: float, outcom
 def _ask_for_probe(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
     taken = _is_leased(state, now)
     if taken and signal.lease != state.lease:
-        outcome.verdict, outcome.retry_at = "block", state.lease_until
-        outcome.reason = f"a probe is under way ({state.reason})"
+        outcome.verdict, outcome.retry_at = "block", probe_free_at(policy, state)
+        outcome.reason = f"a probe is under way after: {state.reason}"
         return state
     if not taken:
         if _at_a_limit(policy, state, signal, now, outcome):
@@ -238,6 +239,18 @@ def _ask_for_probe(policy: Policy, state: State, signal: Signal, now: float, out
     outcome.lease = state.lease
     outcome.verdict, outcome.reason = "warn", f"this is the one probe after: {state.reason}"
     return state
+
+
+def probe_free_at(policy: Policy, state: State) -> float | None:
+    """When a probe that is under way stops standing in the way: its lease runs out, or it was quiet long enough."""
+    ends = [state.lease_until, _quiet_until(policy, state)]
+    return min((end for end in ends if end is not None), default=None)
+
+
+def _quiet_until(policy: Policy, state: State) -> float | None:
+    if policy.quiet is None or state.probe_at is None:
+        return None
+    return max(state.probe_at, state.last_counted or 0) + policy.quiet
 
 
 def _is_leased(state: State, now: float) -> bool:

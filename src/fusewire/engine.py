@@ -10,7 +10,7 @@ from fusewire import circuit as circuits
 from fusewire import meters
 from fusewire.durations import number, seconds_until, show_duration
 from fusewire.errors import InvalidTransition, StoreRebuilt
-from fusewire.events import Decision, Signal, identifier, merge
+from fusewire.events import Decision, Signal, identifier
 from fusewire.rules import rule_id
 from fusewire.stores.rows import AuditRow, LogRow
 
@@ -51,14 +51,12 @@ class Engine:
     def enforce(self, violated: list[str], action: str, session: str | None, call: str | None) -> list[Decision]:
         """An action that violates constraints: ask each of them, then record what was asked. One decision each."""
         signals = []
+        lease = call or "enforcer"  # so that a call which is refused cannot speak for somebody else's probe
         for constraint in violated:
-            signals.append(Signal("ask", constraint, "action", text=action, session=session, lease=call))
-            signals.append(Signal("bad", constraint, "violation", text=action, session=session, lease=call))
+            signals.append(Signal("ask", constraint, "action", text=action, session=session, lease=lease))
+            signals.append(Signal("bad", constraint, "violation", text=action, session=session, lease=lease))
         decisions = self.apply(signals)
-        return [
-            asked if not asked.allowed else merge([recorded, asked])
-            for asked, recorded in zip(decisions[::2], decisions[1::2], strict=True)
-        ]
+        return [_enforced(asked, recorded) for asked, recorded in zip(decisions[::2], decisions[1::2], strict=True)]
 
     def _step(self, transaction: Transaction, policy: Policy, signal: Signal, now: float, actor: str) -> Decision:
         before = self.load(transaction, policy, signal.circuit, now)
@@ -93,16 +91,30 @@ class Engine:
     def view(self, circuit: str) -> tuple[Policy, State]:
         """The circuit as it is now; nothing is written, a circuit that nothing happened to is closed."""
         policy = self.rules.policy(circuit)
+        return policy, self.state_of(circuit, policy)
+
+    def state_of(self, circuit: str, policy: Policy) -> State:
+        """The same for a circuit whose policy is known; one that cannot be read is mended."""
         row = self.store.circuit(identifier(circuit))
         now = self.clock()
-        if row is not None:
-            try:
-                return policy, circuits.view(policy, read_state(policy, row.state), now)
-            except ValueError:
-                with self.store.transact() as transaction:
-                    state = self.load(transaction, policy, circuit, now)
-                return policy, circuits.view(policy, state, now)
-        return policy, circuits.view(policy, None, now)
+        if row is None:
+            return circuits.view(policy, None, now)
+        try:
+            state: State | None = read_state(policy, row.state)
+        except ValueError:
+            with self.store.transact() as transaction:
+                state = self.load(transaction, policy, circuit, now)
+        return circuits.view(policy, state, now)
+
+
+def _enforced(asked: Decision, recorded: Decision) -> Decision:
+    """One answer from the question and the record: refused, or counted, or passed by an override."""
+    if not asked.allowed:
+        return asked
+    if asked.verdict == "warn" and not recorded.tripped:
+        passed: Decision = recorded.replace(verdict="warn", evidence=(*recorded.evidence, asked.reason))
+        return passed
+    return recorded
 
 
 def read_state(policy: Policy, data: object) -> State:
@@ -182,6 +194,8 @@ def decide(policy: Policy, signal: Signal, state: State, outcome: Outcome, now: 
         if outcome.tripped or near(policy, state, now):
             verdict = "warn"
     evidence = _evidence(state, outcome)
+    if signal.kind == "bad" and not outcome.tripped and verdict == "warn":
+        evidence = (*evidence, _left(policy, state, now))
     retry_after = None if outcome.retry_at is None else seconds_until(outcome.retry_at, now)
     speaks = verdict != "allow" or outcome.tripped
     return Decision(
@@ -191,7 +205,7 @@ def decide(policy: Policy, signal: Signal, state: State, outcome: Outcome, now: 
         reason=reason,
         evidence=evidence if speaks else (),
         retry_after=retry_after,
-        next=next_steps(policy, signal.circuit) if verdict == "block" or outcome.tripped else (),
+        next=next_steps(policy, signal.circuit, state.phase) if verdict == "block" or outcome.tripped else (),
         phase=state.phase,
         lease=outcome.lease,
         tripped=outcome.tripped,
@@ -218,7 +232,7 @@ def _recorded(policy: Policy, state: State, outcome: Outcome, now: float) -> str
     meter, height = closest
     amount = f"{number(height)} of {number(meter.trip)}{circuits.within(meter)}"
     if outcome.duplicate:
-        return f"the same as the last one, not counted again ({amount})"
+        return f"within {show_duration(policy.dedup)} of the last counted one, so not counted again ({amount})"
     return f"recorded ({amount})"
 
 
@@ -233,10 +247,16 @@ def _evidence(state: State, outcome: Outcome) -> tuple[str, ...]:
     return tuple(found)
 
 
-def next_steps(policy: Policy, circuit: str) -> tuple[str, ...]:
+def _left(policy: Policy, state: State, now: float) -> str:
+    closest = circuits.nearest(policy, state, now)
+    left = 1 if closest is None else max(1, closest[0].trip - closest[1])
+    return f"close to the limit: {number(left)} more opens the circuit"
+
+
+def next_steps(policy: Policy, circuit: str, phase: str) -> tuple[str, ...]:
     """What to do now, and who may lift it."""
     steps = policy.next
-    if policy.reset in ("close", "probe"):
+    if phase == "open" and policy.reset in ("close", "probe"):
         does = "" if policy.reset == "close" else " (ends the cooldown, one probe decides)"
         steps += (f'a person can run: fusewire reset {_word(circuit)} --reason "..."{does}',)
     if policy.override:

@@ -17,7 +17,7 @@ class ConfigError(FusewireError):
     def __init__(self, file: str, key: str, value: object, allowed: str) -> None:
         shown = repr(value)
         shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
-        super().__init__(f"{file}: {key} = {shown} is refused: {allowed}")
+        super().__init__(f"{file}: {key} = {shown} is refused; allowed: {allowed}")
         self.file, self.key, self.value, self.allowed = file, key, value, allowed
 
 

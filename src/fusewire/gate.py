@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from fusewire.quickjson import loads
-from fusewire.rules import find_project, has_constraints, load_rules, user_config_path
+from fusewire.rules import find_guarded, has_constraints, load_rules, user_config_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ _INPUT_LIMIT = 64 * 1024 * 1024
 #: Agents cut a text at 10,000 characters.
 _ANSWER_LIMIT = 9000
 
+#: Seconds until a call that could not be judged is denied.
+_DEADLINE = 10
+
 #: Seconds that each of three attempts waits for a locked store: an agent is waiting.
 _PATIENCE = 0.5
 
@@ -48,6 +51,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
             _end("", f"fusewire hook: no agent named {arguments[0]!r}; allowed: {', '.join(AGENTS)}", 2)
         agent = agent_named(arguments[0])
         try:
+            _set_deadline()
             _end(*answer(agent, _read_input(), os.environ))
         except (ImportError, SyntaxError):
             raise
@@ -59,6 +63,20 @@ def main(arguments: Sequence[str]) -> NoReturn:
         _end("", f"fusewire: the hook is not installed properly, nothing is guarded: {text}", 1)
 
 
+def _set_deadline() -> None:
+    """Whatever takes too long is denied: if the agent's own time-out came first, it would run the tool."""
+    try:
+        import _signal as signal  # type: ignore[import-not-found]  # the public module imports enum
+    except ImportError:
+        import signal
+
+    def too_late(number: int, frame: object) -> None:
+        raise TimeoutError(f"no answer within {_DEADLINE} seconds")
+
+    signal.signal(signal.SIGALRM, too_late)
+    signal.setitimer(signal.ITIMER_REAL, _DEADLINE)
+
+
 def answer(agent: Agent, raw: bytes, environment: Any) -> Answer:
     """The answer to one hook call, in the agent's words."""
     from fusewire.agents import BadPayload
@@ -66,8 +84,8 @@ def answer(agent: Agent, raw: bytes, environment: Any) -> Answer:
     try:
         if len(raw) > _INPUT_LIMIT:
             raise ValueError(f"it is larger than {_INPUT_LIMIT} bytes")
-        payload = loads(raw.decode("utf-8"))
-        root = find_project(agent.started_in(payload, environment) or os.getcwd())
+        payload = loads(raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8"))
+        root = find_guarded(agent.started_in(payload, environment) or os.getcwd())
         event = agent.parse(payload, root)
     except ValueError as error:
         return agent.deny(f"BLOCKED fusewire.input: the hook's input is not JSON: {error}")
@@ -78,12 +96,13 @@ def answer(agent: Agent, raw: bytes, environment: Any) -> Answer:
 
 def judge(agent: Agent, event: Event, root: str) -> Answer:
     """Rules in the order of their weight: the agent must not disarm its breaker, then the constraints."""
-    from fusewire.detectors.constraints import CHANGING_TOOLS, violated
+    from fusewire.detectors.constraints import changes_files, violated
     from fusewire.detectors.disarming import disarming
     from fusewire.shell import simple_commands
 
     commands = simple_commands(event.command) if event.command else []
-    act = disarming(event, commands, CHANGING_TOOLS, user_config_path())
+    changed = event.paths if changes_files(event.tool) else ()
+    act = disarming(event, commands, changed) or _own_file(changed, root)
     if act:
         return agent.deny(f"BLOCKED fusewire.disarm: {act}.\nNext: go on without it, or ask the user to run it.")
     if not has_constraints(root):
@@ -93,6 +112,35 @@ def judge(agent: Agent, event: Event, root: str) -> Answer:
         _archive_retired(root)
     names = violated(rules.matchers(), event, commands)
     return _enforce(agent, names, event, root, rules) if names else agent.allow()
+
+
+def _own_file(changed: tuple[str, ...], root: str) -> str:
+    """What only the disk knows of Fusewire's own files: behind links, the user's settings, where we are registered."""
+    for path in changed:
+        if "\0" in path:
+            continue
+        real = os.path.realpath(os.path.join(root, path))
+        package = os.path.dirname(os.path.realpath(__file__))
+        folders = [os.path.realpath(os.path.join(root, *names)) for names in (("docs", "constraints"), (".fusewire",))]
+        if not _is_below(package, os.path.realpath(root)):  # whoever works on Fusewire itself may change it
+            folders.append(package)
+        ours = any(_is_below(real, folder) for folder in folders) or real == os.path.realpath(user_config_path())
+        registration = "/.claude/" in real and os.path.basename(real).startswith("settings") and _mentions_us(real)
+        if ours or registration:
+            return f"{path} belongs to Fusewire and is for a person to change"
+    return ""
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(folder + os.sep)
+
+
+def _mentions_us(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return b"fusewire" in file.read(1 << 20)
+    except OSError:
+        return False
 
 
 def _enforce(agent: Agent, names: list[str], event: Event, root: str, rules: Rules) -> Answer:

@@ -59,12 +59,12 @@ def path_matches(path: str, pattern: str) -> bool:
 
     A pattern without a slash inside fits a name in any folder, as in `.gitignore`.
     """
+    if pattern.startswith("/") != path.startswith("/"):
+        return False  # a pattern of the project speaks of its own files, an absolute one of all others
     if "/" not in pattern.rstrip("/"):
         pattern = "**/" + pattern
     if pattern.endswith("/"):
         pattern += "**"
-    if pattern.startswith("/") and not path.startswith("/"):
-        return False
     return _parts_match(path.strip("/").split("/"), pattern.strip("/").split("/"))
 
 

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
     Memory = list[Any]
 
-#: A window keeps at least this many times, so that raising a threshold later does not forget any.
+#: A window keeps so many times more than its limit, so that raising a threshold later does not forget any.
 WINDOW_KEEPS = 16
 
 #: More than any setting allows a meter to keep.
-_LONGEST = 1000
+_LONGEST = 1000 + WINDOW_KEEPS
 
 _NUMBERS = {int, float}
 
@@ -133,14 +133,18 @@ def count(meter: Meter, memory: Memory, value: float, mark: str | None, at: floa
         return [memory[0] + 1 if same else 1, mark]
     if family == "window":
         when: float = (turn or 0) if meter.turns else at
-        keep = max(int(meter.trip), WINDOW_KEEPS)
-        return [*memory, when][-keep:]
+        return [*memory, when][-keeps(meter) :]
     if family == "total":
         return [(memory[0] if memory else 0) + value]
     if family == "gauge":
         # An end whose beginning was not seen must not make room for one more.
         return [max(0, (memory[0] if memory else 0) + value) if meter.adds else value]
     return [*memory, value][-meter.size :]
+
+
+def keeps(meter: Meter) -> int:
+    """How many times a window remembers."""
+    return int(meter.trip) + WINDOW_KEEPS
 
 
 def level(meter: Meter, memory: Memory, now: float, turn: int | None = None) -> float:

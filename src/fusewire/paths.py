@@ -11,10 +11,13 @@ def in_project(path: str, cwd: str, root: str) -> list[str]:
     One outside the project stays absolute.
     """
     path = os.path.join(cwd, os.path.expanduser(path))
-    written = os.path.normpath(path), os.path.normpath(root)
-    resolved = os.path.realpath(path), os.path.realpath(root)
-    names = []
-    for candidate, base in (written, resolved):
+    pairs = [(os.path.normpath(path), os.path.normpath(root))]
+    try:
+        pairs.append((os.path.realpath(path), os.path.realpath(root)))
+    except ValueError:
+        pass  # no file can have such a name
+    names: list[str] = []
+    for candidate, base in pairs:
         name = os.path.relpath(candidate, base) if candidate.startswith(base.rstrip(os.sep) + os.sep) else candidate
         if name not in names:
             names.append(name)

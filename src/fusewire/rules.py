@@ -160,6 +160,20 @@ def find_project(start: str) -> str:
         folder = parent
 
 
+def find_guarded(start: str) -> str:
+    """The project whose constraints hold for an agent that was started in a folder.
+
+    The nearest folder above that has any, not the nearest repository: an agent can make a `.git` in a subfolder.
+    """
+    folder = os.path.abspath(start)
+    while not os.path.isdir(os.path.join(folder, _CONSTRAINTS)):
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return find_project(start)
+        folder = parent
+    return folder
+
+
 def user_config_path() -> str:
     base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
     return os.path.join(base, "fusewire", "config.toml")

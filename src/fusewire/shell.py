@@ -1,62 +1,75 @@
 """The simple commands in a command line, as lists of words: what would be run, not what is merely said.
 
-`git commit -m "git push --force"` runs `git commit`; `cd x && sudo git push -f` runs `git push -f`. One pass over the
-characters, without `re`; nothing is executed or expanded, no input raises, and the time is linear in it. Constraints
-match on these words. (The guard on protected files needs more than words and will read redirections and effects.)
+`git commit -m "git push --force"` runs `git commit`; `cd x && sudo git push -f` runs `git push -f`. The characters are
+walked without `re`; nothing is executed, no input raises, and the work is bounded: a line that nests its text again
+and again is read flat in the end. Expanded is what stands in the line itself: literal variables, braces,
+`$(echo ...)`. Constraints match on these words. (The guard on protected files needs more than words: it will read
+redirections and effects.)
 """
 
 from __future__ import annotations
 
+from fusewire.words import NAME_CHARS, braces_expanded, escaped, matching_brace, parameter
 from fusewire.wrappers import is_assignment, program, reads_input, scripts_of, unwrapped
 
 __all__ = ["program", "simple_commands"]
 
-#: Deeper nesting than anybody writes. Beyond it quotes and brackets are read as separators, so that what is
-#: hidden there is still found.
+#: Deeper nesting than anybody writes. Beyond it, and beyond the budget, quotes and brackets are read as separators,
+#: so that what is hidden there is still found.
 _DEPTH = 12
 
-_SEPARATORS = " \t\r\n;&|()<>"
+#: How many times its own length a line may be read in all.
+_BUDGET = 6
 
-_KEYWORDS = frozenset(("if", "then", "elif", "else", "while", "until", "do", "!", "{", "coproc"))
+_SEPARATORS = " \t\n;&|()<>"
 
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v"}
+_KEYWORDS = frozenset(("if", "then", "elif", "else", "while", "until", "do", "!", "{", "coproc", "time"))
 
-#: Digits that may follow `\x`, `\u`, `\U` and a bare backslash in `$'...'`.
-_NUMBERED = {"x": (2, 16), "u": (4, 16), "U": (8, 16), "": (3, 8)}
+#: Commands in which a reserved word further on starts another command (`if [[ 1 ]] then git push`).
+_COMPOUND = frozenset(("if", "while", "until", "for", "select", "function", "coproc", "case", "[[", "{"))
 
-_HEX = "0123456789abcdefABCDEF"
+_DECLARATIONS = frozenset(("export", "declare", "local", "readonly", "typeset"))
 
 
 def simple_commands(line: str) -> list[list[str]]:
     """Every command that the line would run, outermost first; wrapped ones also without their wrapper."""
-    return _commands_in(line, 0)
+    return _Shared(len(line)).commands_in(line, 0)
 
 
-def _commands_in(text: str, depth: int) -> list[list[str]]:
-    if depth > _DEPTH:
-        return [words for part in _flattened(text).split("\n") if (words := part.split())]
-    return _Reader(text, depth).read("")
+class _Shared:
+    """What the readers of one line have in common: the work that is left, and the variables that are known."""
+
+    def __init__(self, size: int) -> None:
+        self.budget = _BUDGET * size + 10_000
+        self.variables: dict[str, str] = {}
+
+    def commands_in(self, text: str, depth: int) -> list[list[str]]:
+        self.budget -= len(text)
+        if depth > _DEPTH or self.budget < 0:
+            return _flat(text)
+        return _Reader(text, depth, self).read("")
 
 
-def _flattened(text: str) -> str:
+def _flat(text: str) -> list[list[str]]:
     for mark in "'\"`$(){};&|\\":
         text = text.replace(mark, "\n")
-    return text
+    return [words for part in text.split("\n") if (words := part.split())]
 
 
 class _Heredoc:
     """A here-document that was announced; its body starts at the next line."""
 
-    __slots__ = ("delimiter", "quoted", "strips_tabs")
+    __slots__ = ("delimiter", "pipeline", "quoted", "strips_tabs")
 
-    def __init__(self, delimiter: str, quoted: bool, strips_tabs: bool) -> None:
+    def __init__(self, delimiter: str, quoted: bool, strips_tabs: bool, pipeline: int) -> None:
         self.delimiter, self.quoted, self.strips_tabs = delimiter, quoted, strips_tabs
+        self.pipeline = pipeline
 
 
-class _Line:
-    """What is known of the commands of one list of commands while it is read."""
+class _List:
+    """What is known of one list of commands while it is read."""
 
-    __slots__ = ("found", "here_text", "heredocs", "nested", "piped", "shells", "words")
+    __slots__ = ("cases", "found", "here_text", "heredocs", "nested", "output", "piped", "pipeline", "shells", "words")
 
     def __init__(self) -> None:
         self.found: list[list[str]] = []
@@ -68,84 +81,141 @@ class _Line:
         self.here_text: str | None = None
         #: words of the command whose output the current one reads
         self.piped: list[str] = []
-        #: whether a shell of this line reads its commands from standard input
-        self.shells = False
+        #: the number of the current pipeline, and those in which a shell reads commands from its input
+        self.pipeline = 0
+        self.shells: set[int] = set()
+        #: how many `case` are open: their patterns end with a bracket that closes nothing
+        self.cases = 0
+        #: what a single `echo` or `cat <<EOF` would print
+        self.output: str | None = None
 
 
 class _Reader:
-    def __init__(self, text: str, depth: int) -> None:
+    def __init__(self, text: str, depth: int, shared: _Shared) -> None:
         self.text = text
         self.at = 0
         self.depth = depth
+        self.shared = shared
+        #: a `((` that was no arithmetic has been seen; do not look for its end again and again
+        self.arithmetic = True
+        self.splits = False
 
     def read(self, closer: str) -> list[list[str]]:
         """The commands up to the closing bracket (or the end)."""
+        return self.read_list(closer).found
+
+    def read_list(self, closer: str) -> _List:
         text, size = self.text, len(self.text)
-        line = _Line()
+        now = _List()
         while self.at < size:
             char = text[self.at]
-            if char in " \t\r":
+            if char in " \t":
                 self.at += 1
             elif char == "\n":
                 self.at += 1
-                self._end_command(line)
-                self._read_heredocs(line)
-                line.shells = False
+                self._end_command(now, "")
+                self._read_heredocs(now)
             elif text.startswith("\\\n", self.at):
                 self.at += 2
-            elif char == closer:
+            elif char in ";&|()<>" and self._in_test(now):
+                self.at += 1
+            elif char == closer and not now.cases and "case" not in now.words[:2]:
                 break
-            elif text.startswith("((", self.at) and not line.words:
+            elif text.startswith("((", self.at) and all(word in _KEYWORDS or word == "for" for word in now.words):
                 self.at += 2
-                self._arithmetic(line)
+                if not self._arithmetic(now):
+                    self._end_command(now, "")
             elif char in ";&|()":
                 if text.startswith("&>", self.at):
-                    self._redirection(line)
+                    self._redirection(now)
                 else:
-                    pipe = char == "|" and not text.startswith("||", self.at)
-                    self.at += 2 if text[self.at : self.at + 2] in ("||", "&&", "|&") else 1
-                    words = line.words
-                    self._end_command(line)
-                    line.piped = words if pipe else []
+                    operator = (
+                        text[self.at : self.at + 2] if text[self.at : self.at + 2] in ("||", "&&", "|&") else char
+                    )
+                    self.at += len(operator)
+                    self._end_command(now, operator)
             elif char == "#":
                 end = text.find("\n", self.at)
                 self.at = size if end < 0 else end
             elif char in "<>" or self._is_numbered_redirection():
-                self._redirection(line)
+                if now.words and now.words[-1][:1] == "{" and text[self.at - 1] == "}":
+                    now.words.pop()  # {fd}>file
+                self._redirection(now)
             else:
-                line.words.append(self._word(line))
-        self._end_command(line)
+                self._take_word(now)
+        self._end_command(now, "")
+        self._read_heredocs(now)
         self.at += 1
-        return line.found
+        return now
 
-    def _end_command(self, line: _Line) -> None:
-        words = line.words
+    def _in_test(self, now: _List) -> bool:
+        """Inside `[[ ... ]]`, where operators and brackets separate nothing."""
+        return "[[" in now.words[:4] and now.words[-1] != "]]" and "]]" not in now.words
+
+    def _take_word(self, now: _List) -> None:
+        self.splits = False
+        start = self.at
+        word = self._word(now)
+        if self.splits:
+            now.words += word.split()
+        elif "{" in (raw := self.text[start : self.at]) and "," in raw and "'" not in raw and '"' not in raw:
+            now.words += braces_expanded(word)
+        else:
+            now.words.append(word)
+
+    def _end_command(self, now: _List, operator: str) -> None:
+        words = [word.rstrip("\r") for word in now.words]
+        now.cases = max(0, now.cases + (words[:1] == ["case"]) - (words[:1] == ["esac"]))
+        candidates = self._candidates(words)
+        if words:
+            now.output = None
+        for candidate in candidates:
+            now.found += unwrapped(candidate)
+        now.found += now.nested
+        for candidate in candidates:
+            self._run_scripts(candidate, now)
+        if program(words) == "echo" and not now.found[:-1]:
+            now.output = " ".join(word for word in words[1:] if word not in ("-n", "-e"))
+        now.piped = words if operator in ("|", "|&") else []
+        if operator not in ("|", "|&"):
+            now.pipeline += 1
+        now.words, now.nested, now.here_text = [], [], None
+
+    def _candidates(self, words: list[str]) -> list[list[str]]:
+        """The command without what stands before it; in compound commands also what follows a reserved word."""
         first = 0
         while first < len(words) and (words[first] in _KEYWORDS or is_assignment(words[first])):
-            first += 1
+            first += 2 if words[first] == "time" and words[first + 1 : first + 2] == ["-p"] else 1
         if first < len(words) and words[first] == "function":
             first += 2  # its name
             first += words[first : first + 1] == ["{"]
-        words = words[first:]
-        for command in unwrapped(words):
-            line.found.append(command)
-        line.found += line.nested
-        if words:
-            self._run_scripts(words, line)
-        line.words, line.nested, line.here_text, line.piped = [], [], None, []
+        command = words[first:]
+        self._learn(words[:first] if not command else command[1:] if command[0] in _DECLARATIONS else [])
+        found = [command] if command else []
+        if (words and words[0] in _COMPOUND) or (command and command[0] in _COMPOUND):
+            starts = [at + 1 for at, word in enumerate(words) if at >= first and word in _KEYWORDS]
+            found += [words[start:] for start in starts[:8] if start < len(words)]
+        return found
 
-    def _run_scripts(self, words: list[str], line: _Line) -> None:
+    def _learn(self, assignments: list[str]) -> None:
+        for word in assignments:
+            if is_assignment(word):
+                name, _, value = word.partition("=")
+                self.shared.variables[name] = value
+
+    def _run_scripts(self, words: list[str], now: _List) -> None:
         """Commands that the command reads as text: `bash -c`, `eval`, a here-string, an echo into a shell."""
-        innermost = unwrapped(words)[-1]
-        for script in scripts_of(innermost):
-            line.found += _commands_in(script, self.depth + 1)
-        if reads_input(innermost):
-            line.shells = True
-            if line.here_text is not None:
-                line.found += _commands_in(line.here_text, self.depth + 1)
-            if program(line.piped) in ("echo", "printf"):
-                line.found += _commands_in("\n".join(line.piped[1:]), self.depth + 1)
-                line.found += _commands_in(" ".join(line.piped[1:]), self.depth + 1)
+        commands = unwrapped(words)
+        for command in (commands[0], *commands[-2:]):
+            for script in scripts_of(command):
+                now.found += self.shared.commands_in(script, self.depth + 1)
+        if any(reads_input(command) for command in commands):
+            now.shells.add(now.pipeline)
+            if now.here_text is not None:
+                now.found += self.shared.commands_in(now.here_text, self.depth + 1)
+            if program(now.piped) in ("echo", "printf"):
+                joint = " " if program(now.piped) == "echo" else "\n"
+                now.found += self.shared.commands_in(joint.join(now.piped[1:]), self.depth + 1)
 
     # -- redirections and here-documents --------------------------------------------------------------
 
@@ -157,14 +227,14 @@ class _Reader:
                 return False
         return self.at < end < len(self.text) and self.text[end] in "<>"
 
-    def _redirection(self, line: _Line) -> None:
+    def _redirection(self, now: _List) -> None:
         """The operator and its target; a here-document's body is read at the end of the line."""
         text = self.text
         while self.at < len(text) and text[self.at] in "0123456789&":
             self.at += 1
         if text.startswith(("<(", ">("), self.at):
             self.at += 2
-            line.nested += self._nested(")")
+            now.nested += self._nested().found
             return
         here_text = text.startswith("<<<", self.at)
         heredoc = text.startswith("<<", self.at) and not here_text
@@ -179,47 +249,52 @@ class _Reader:
             self.at += 1
         start = self.at
         if start < len(text) and text[start] not in "\n;|&()<>":
-            target = self._word(line)
+            target = self._word(now)
             if here_text:
-                line.here_text = target
+                now.here_text = target
             elif heredoc:
                 raw = text[start : self.at]
                 quoted = "'" in raw or '"' in raw or "\\" in raw
-                line.heredocs.append(_Heredoc(target, quoted, strips_tabs))
+                now.heredocs.append(_Heredoc(target, quoted, strips_tabs, now.pipeline))
 
-    def _read_heredocs(self, line: _Line) -> None:
-        """The bodies announced on the line that just ended: code if a shell of that line reads them."""
-        for heredoc in line.heredocs:
+    def _read_heredocs(self, now: _List) -> None:
+        """The bodies announced on the line that just ended: code if a shell of their pipeline reads them."""
+        for heredoc in now.heredocs:
             start = self.at
             body_end = len(self.text)
             while self.at < len(self.text):
                 end = self.text.find("\n", self.at)
                 end = len(self.text) if end < 0 else end
-                one = self.text[self.at : end].removesuffix("\r")
+                one = self.text[self.at : end]
                 body_end, self.at = self.at, end + 1
                 if (one.lstrip("\t") if heredoc.strips_tabs else one) == heredoc.delimiter:
                     break
                 body_end = len(self.text)
             body = self.text[start:body_end]
-            if line.shells:
-                line.found += _commands_in(body, self.depth + 1)
+            if heredoc.pipeline in now.shells:
+                now.found += self.shared.commands_in(body, self.depth + 1)
             elif not heredoc.quoted and ("$(" in body or "`" in body):
-                inner = _Line()
-                _Reader(body, self.depth + 1)._quoted([], inner, "")
-                line.found += inner.nested
-        line.heredocs = []
+                inner = _List()
+                self.shared.budget -= len(body)
+                if self.shared.budget > 0:
+                    _Reader(body, self.depth + 1, self.shared)._quoted([], inner, "")
+                now.found += inner.nested
+            now.output = body.rstrip("\n") if now.found == [["cat"]] else None
+        now.heredocs = []
 
     # -- words ----------------------------------------------------------------------------------------
 
-    def _word(self, line: _Line) -> str:
+    def _word(self, now: _List) -> str:
         """One word with its quotes taken off; the commands that it substitutes are put aside."""
         text, size = self.text, len(self.text)
         parts: list[str] = []
+        unknown = ""
         while self.at < size:
             char = text[self.at]
-            if char == "(" and parts and parts[-1] == "=" and is_assignment("".join(parts)):
+            if char == "(" and parts and parts[-1] == "=" and len(parts) < 200 and is_assignment("".join(parts)):
                 self.at += 1
-                self._array(line)
+                self._array(now)
+                parts.append("()")
                 continue
             if char in _SEPARATORS:
                 break
@@ -233,101 +308,128 @@ class _Reader:
                 parts.append(text[self.at + 1 : end])
                 self.at = end + 1
             elif text.startswith("$'", self.at):
-                self.at += 2
-                self._escaped(parts)
-            elif char == '"':
-                self.at += 1
-                self._quoted(parts, line, '"')
-            elif text.startswith("$(", self.at) or char == "`":
-                parts.append(self._substitution(line))
+                part, self.at = escaped(text, self.at + 2)
+                parts.append(part)
+            elif char == '"' or text.startswith('$"', self.at):
+                self.at += 1 if char == '"' else 2
+                self._quoted(parts, now, '"')
+            elif char in "$`":
+                value, raw = self._expansion(now)
+                if value is None:
+                    unknown = raw
+                else:
+                    parts.append(value)
+                    self.splits = self.splits or " " in value or "\n" in value
             else:
                 parts.append(char)
                 self.at += 1
-        return "".join(parts)
+        # What cannot be known is nothing inside a word, and stays as it is written where it is the whole word.
+        return "".join(parts) if parts else unknown
 
-    def _quoted(self, parts: list[str], line: _Line, closer: str) -> None:
+    def _quoted(self, parts: list[str], now: _List, closer: str) -> None:
         """Inside double quotes, or a here-document that is expanded like them."""
         text, size = self.text, len(self.text)
+        parts.append("")
         while self.at < size and text[self.at] != closer:
             char = text[self.at]
             if char == "\\":
-                escaped = text[self.at + 1 : self.at + 2]
-                parts.append(escaped if escaped in '"\\$`' else "" if escaped == "\n" else char + escaped)
+                following = text[self.at + 1 : self.at + 2]
+                parts.append(following if following in '"\\$`' else "" if following == "\n" else char + following)
                 self.at += 2
-            elif text.startswith("$(", self.at) or char == "`":
-                parts.append(self._substitution(line))
+            elif char in "$`":
+                value, raw = self._expansion(now)
+                parts.append(raw if value is None else value)
             else:
                 parts.append(char)
                 self.at += 1
         self.at += 1
 
-    def _escaped(self, parts: list[str]) -> None:
-        """Inside `$'...'`, where a character may be written as a number."""
-        text, size = self.text, len(self.text)
-        while self.at < size and text[self.at] != "'":
-            char = text[self.at]
-            self.at += 1
-            if char != "\\" or self.at >= size:
-                parts.append(char)
-                continue
-            kind = text[self.at]
-            named = kind if kind in _NUMBERED else "" if kind in "01234567" else None
-            if named is None:
-                parts.append(_ESCAPES.get(kind, kind))
-                self.at += 1
-                continue
-            self.at += len(named)
-            most, base = _NUMBERED[named]
-            end = self.at
-            while end < size and end - self.at < most and text[end] in (_HEX if base == 16 else "01234567"):
-                end += 1
-            code = int(text[self.at : end] or "0", base)
-            parts.append(chr(code) if code < 0x110000 else "")
-            self.at = end
-        self.at += 1
-
-    def _substitution(self, line: _Line) -> str:
-        start = self.at
-        if self.text[start] == "`":
+    def _expansion(self, now: _List) -> tuple[str | None, str]:
+        """What `$x`, `${x}`, `$(...)` or a backtick stands for, if that can be known, and how it is written."""
+        text, start = self.text, self.at
+        if text[start] == "`":
             end = start + 1
-            while end < len(self.text) and self.text[end] != "`":
-                end += 2 if self.text[end] == "\\" else 1
-            inner = self.text[start + 1 : end]
+            while end < len(text) and text[end] != "`":
+                end += 2 if text[end] == "\\" else 1
             self.at = end + 1
-            line.nested += _commands_in(inner.replace("\\`", "`"), self.depth + 1)
-        elif self.text.startswith("$((", start):
+            now.nested += self.shared.commands_in(text[start + 1 : end].replace("\\`", "`"), self.depth + 1)
+            return None, text[start : self.at]
+        if text.startswith("$((", start):
             self.at += 3
-            self._arithmetic(line)
-        else:
+            if self._arithmetic(now):
+                return None, text[start : self.at]
+            self.at = start + 2
+            now.nested += self._nested().found
+            return None, text[start : self.at]
+        if text.startswith("$(", start):
             self.at += 2
-            line.nested += self._nested(")")
-        return self.text[start : self.at]
+            inner = self._nested()
+            now.nested += inner.found
+            return inner.output, text[start : self.at]
+        if text.startswith("$[", start):
+            end = text.find("]", start)
+            self.at = len(text) if end < 0 else end + 1
+            return None, text[start : self.at]
+        if text.startswith("${", start):
+            end = matching_brace(text, start + 2)
+            self.at = end + 1
+            inside = text[start + 2 : end]
+            if "$(" in inside or "`" in inside:
+                reader = _List()
+                self.shared.budget -= len(inside)
+                if self.shared.budget > 0:
+                    _Reader(inside, self.depth + 1, self.shared)._quoted([], reader, "")
+                now.nested += reader.nested
+            return parameter(inside, self.shared.variables), text[start : self.at]
+        end = start + 1
+        while end < len(text) and text[end] in NAME_CHARS:
+            end += 1
+        self.at = max(end, start + 1)
+        name = text[start + 1 : end]
+        return self.shared.variables.get(name) if name else ("$" if end == start + 1 else None), text[start : self.at]
 
-    def _nested(self, closer: str) -> list[list[str]]:
+    def _nested(self) -> _List:
         if self.depth >= _DEPTH:
-            rest = self.text[self.at :]
+            rest = _List()
+            rest.found = self.shared.commands_in(self.text[self.at :], _DEPTH + 1)
             self.at = len(self.text)
-            return _commands_in(rest, _DEPTH + 1)
+            return rest
         self.depth += 1
-        found = self.read(closer)
+        found = self.read_list(")")
         self.depth -= 1
         return found
 
-    def _array(self, line: _Line) -> None:
+    def _array(self, now: _List) -> None:
         """`name=(...)`: words that are kept, not run; what they substitute is run."""
         while self.at < len(self.text) and self.text[self.at] != ")":
             if self.text[self.at] in _SEPARATORS:
                 self.at += 1
             else:
-                self._word(line)
+                self._word(now)
         self.at += 1
 
-    def _arithmetic(self, line: _Line) -> None:
-        """`((...))`: no commands but those that it substitutes."""
-        brackets = 2
-        while self.at < len(self.text) and brackets:
-            if self.text.startswith("$(", self.at) and not self.text.startswith("$((", self.at):
-                self._substitution(line)
+    def _arithmetic(self, now: _List) -> bool:
+        """Past `((...))`, where only substitutions run commands; False (and not moved) if it is two subshells."""
+        start, brackets = self.at, 2
+        text = self.text
+        while self.arithmetic and self.at < len(text):
+            char = text[self.at]
+            if text.startswith("$(", self.at) and not text.startswith("$((", self.at):
+                self._expansion(now)
                 continue
-            brackets += {"(": 1, ")": -1}.get(self.text[self.at], 0)
+            if char in "'\"":
+                end = text.find(char, self.at + 1)
+                self.at = len(text) if end < 0 else end
+            elif char == "(":
+                brackets += 1
+            elif char == ")":
+                brackets -= 1
+                if brackets == 1 and not text.startswith("))", self.at):
+                    break
+                if brackets == 0:
+                    self.at += 1
+                    return True
             self.at += 1
+        self.arithmetic = False
+        self.at = start
+        return False

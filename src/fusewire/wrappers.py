@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "ash"))
+SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "ash", "rbash"))
 
 #: More wrappers around one command than anybody writes; those in between are then not listed one by one.
 _LISTED = 8
@@ -39,6 +39,7 @@ _WRAPPERS: dict[str, frozenset[str]] = {
     "ionice": frozenset(("-c", "-n", "-p", "--class", "--classdata")),
     "timeout": frozenset(("-s", "-k", "--signal", "--kill-after")),
     "nohup": frozenset(),
+    "flock": frozenset(("-w", "--timeout", "-E")),
     "setsid": frozenset(),
     "stdbuf": frozenset(("-i", "-o", "-e")),
     "command": frozenset(),
@@ -48,6 +49,17 @@ _WRAPPERS: dict[str, frozenset[str]] = {
     "parallel": frozenset(("-j", "--jobs", "-I", "-n", "-N")),
     "watch": frozenset(("-n", "--interval")),
     "busybox": frozenset(),
+    "chroot": frozenset(),
+    "chrt": frozenset(),
+    "choom": frozenset(("-n",)),
+    "ltrace": frozenset(("-o", "-e")),
+    "prlimit": frozenset(),
+    "script": frozenset(),
+    "setpriv": frozenset(),
+    "sg": frozenset(),
+    "strace": frozenset(("-o", "-e", "-p")),
+    "taskset": frozenset(("-c",)),
+    "unshare": frozenset(),
     "uvx": frozenset(("--with", "--from", "--python", "-p")),
     "npx": frozenset(("-p", "--package")),
 }
@@ -57,12 +69,16 @@ _RUNNERS = frozenset(("uv", "poetry", "pdm", "pipenv", "rye", "hatch", "pixi", "
 _RUNNER_VALUES = frozenset(("--with", "--from", "--python", "-p", "--extra", "--group", "--package", "--project", "-e"))
 
 #: Wrappers whose first operand is theirs (`timeout 10 git ...`).
-_TAKES_OPERAND = frozenset(("timeout",))
+_TAKES_OPERAND = frozenset(("timeout", "flock", "taskset", "chroot", "sg"))
 
 #: Options of shells that take a value; `-c` takes none, its script is the first operand.
 _SHELL_VALUES = frozenset(("--rcfile", "--init-file"))
 
 _EXEC_OPTIONS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
+
+
+def is_wrapper(name: str) -> bool:
+    return name in _WRAPPERS or name in _RUNNERS
 
 
 def program(words: list[str]) -> str:
@@ -92,7 +108,8 @@ def unwrapped(words: list[str]) -> list[list[str]]:
     if start and len(stages) > _LISTED:
         stages.append(words[start:])
     if program(stages[-1]) == "find":
-        stages += _executed(stages[-1])
+        for command in _executed(stages[-1]):
+            stages += unwrapped(command)
     return stages
 
 
@@ -111,7 +128,7 @@ def _behind_wrapper(words: list[str], start: int) -> int | None:
     while at < len(words):
         word = words[at]
         if word == "--":
-            return at + 1
+            return at + 1 + operands_left
         if name == "command" and word in ("-v", "-V"):
             return None
         if name == "env" and word in ("-S", "--split-string"):
@@ -145,39 +162,50 @@ def _executed(words: list[str]) -> list[list[str]]:
 
 
 def scripts_of(words: list[str]) -> list[str]:
-    """Words of the command that are themselves command lines: `bash -c`, `eval`, `su -c`, `env -S`."""
+    """Words of the command that are themselves command lines: `bash -c`, `eval`, `su -c`, `env -S`, `trap`."""
     name = program(words)
     if name == "eval":
         first = 0
-        while first < len(words) and words[first] == "eval":
+        while first < len(words) and words[first] in ("eval", "--"):
             first += 1
         return [" ".join(words[first:])]
+    if name == "trap":
+        return words[1:2]
     if name == "env":
-        return _value_of(words, ("-S", "--split-string"))
-    if name in ("su", "runuser"):
-        return _value_of(words, ("-c", "--command"))
+        return _values_of(words, "S", "--split-string")
     if name in SHELLS:
-        has_script, operands = _shell_operands(words)
+        has_script, operands, _ = _shell_operands(words)
         return operands[:1] if has_script else []
+    if name in ("su", "runuser") or name in _WRAPPERS:
+        return _values_of(words, "c", "--command")
     return []
 
 
 def reads_input(words: list[str]) -> bool:
     """Whether the command is a shell that reads its commands from standard input."""
-    if program(words) not in SHELLS:
+    if program(words) not in SHELLS or "--version" in words or "--help" in words:
         return False
-    has_script, operands = _shell_operands(words)
-    return not has_script and (not operands or "-s" in words)
+    has_script, operands, runs = _shell_operands(words)
+    return runs and not has_script and (not operands or operands[0] in ("-", "/dev/stdin") or "-s" in words)
 
 
-def _value_of(words: list[str], options: tuple[str, ...]) -> list[str]:
-    at = next((at for at, word in enumerate(words) if word in options), len(words))
-    return words[at + 1 : at + 2]
+def _values_of(words: list[str], letter: str, option: str) -> list[str]:
+    """What follows `-c` (also as the last of `-qc`), `--command`, or stands behind `--command=` and `-S`."""
+    found = []
+    for at, word in enumerate(words[1:], 1):
+        if word == option or (word[:1] == "-" and word[1:2] != "-" and word[-1:] == letter):
+            found += words[at + 1 : at + 2]
+        elif word.startswith(f"{option}="):
+            found.append(word[len(option) + 1 :])
+        elif word.startswith(f"-{letter}") and " " in word:
+            found.append(word[2:])
+    return found
 
 
-def _shell_operands(words: list[str]) -> tuple[bool, list[str]]:
-    """Whether a shell has `-c` (also as `-lc`, `-euo pipefail -c`), and its operands: script or file first."""
+def _shell_operands(words: list[str]) -> tuple[bool, list[str], bool]:
+    """Whether a shell has `-c` (also as `-lc`, `-euo pipefail -c`), its operands, and whether it runs anything."""
     has_script = False
+    runs = True
     at = 1
     while at < len(words):
         word = words[at]
@@ -190,5 +218,6 @@ def _shell_operands(words: list[str]) -> tuple[bool, list[str]]:
             at += 2 if word in _SHELL_VALUES else 1
             continue
         has_script = has_script or "c" in word[1:]
-        at += 2 if word[-1] in "oO" else 1
-    return has_script, words[at:]
+        runs = runs and not (word[0] == "-" and "n" in word[1:])
+        at += 2 if word[0] in "-+" and "o" in word[1:].lower() else 1
+    return has_script and runs, words[at:], runs

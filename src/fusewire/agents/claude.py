@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 #: Without these fields a call of Claude Code's own tools cannot be judged; other tools may have any input.
 _JUDGED_BY = {"Bash": "command", "Edit": "file_path", "MultiEdit": "file_path", "Write": "file_path"}
 
-_PATH_FIELDS = ("file_path", "notebook_path", "path")
+_PATH_FIELDS = ("file_path", "notebook_path", "path", "relative_path")
+
+_COMMAND_FIELDS = ("command", "cmd", "script")
 
 
 def started_in(payload: Any, environment: Mapping[str, str]) -> str | None:
@@ -39,7 +41,9 @@ def parse(payload: Any, root: str) -> Event | None:
     needed = _JUDGED_BY.get(tool)
     if needed is not None and not isinstance(tool_input.get(needed), str):
         raise BadPayload(f"tool_input.{needed} must be a text")
-    command = tool_input.get("command")
+    if needed == "file_path" and "\0" in tool_input[needed]:
+        raise BadPayload("tool_input.file_path must be the path of a file")
+    command = _command(tool_input)
     cwd = _optional(payload, "cwd") or root
     paths: list[str] = []
     for field in _PATH_FIELDS:
@@ -49,7 +53,7 @@ def parse(payload: Any, root: str) -> Event | None:
     return Event(
         "before_tool",
         tool=tool,
-        command=command if isinstance(command, str) else None,
+        command=command,
         paths=tuple(paths),
         session=_optional(payload, "session_id"),
         call=_optional(payload, "tool_use_id"),
@@ -70,6 +74,18 @@ def tell(text: str) -> tuple[str, str, int]:
 def deny(text: str) -> tuple[str, str, int]:
     denial = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": text}
     return dumps({"hookSpecificOutput": denial}), text, 2
+
+
+def _command(tool_input: dict[str, Any]) -> str | None:
+    """The command line in a tool's input; MCP tools may give it as a list, or its arguments apart."""
+    for field in _COMMAND_FIELDS:
+        value = tool_input.get(field)
+        arguments = tool_input.get("args")
+        words: list[Any] = value if isinstance(value, list) else [value]
+        words = words + arguments if isinstance(arguments, list) else words
+        if value and all(isinstance(word, str) for word in words):
+            return " ".join(words)
+    return None
 
 
 def _text(payload: dict[str, Any], field: str) -> str:

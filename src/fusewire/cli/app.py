@@ -57,6 +57,11 @@ def fusewire(ctx: click.Context, project: str | None) -> None:
     ctx.obj = {"project": project}
 
 
+def _silence_stdout() -> None:
+    """Nobody can read it; do not complain again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code of docs/cli.md."""
     try:
@@ -81,8 +86,9 @@ def main(arguments: list[str] | None = None) -> int:
         click.echo(f"Error: {error}", err=True)
         return 1
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has gone; do not complain again at exit
+        _silence_stdout()
         return 1
     except OSError as error:
+        _silence_stdout()
         click.echo(f"Error: {error.filename or 'system'}: {error.strerror or error}", err=True)
         return 1

@@ -14,7 +14,7 @@ from fusewire.cli.common import (
     warnings,
     with_breaker,
 )
-from fusewire.durations import number, show_duration, show_time
+from fusewire.durations import number, show_time
 from fusewire.errors import FusewireError
 from fusewire.events import PUBLIC_STATE
 from fusewire.person import require_person
@@ -85,10 +85,8 @@ def check_command(breaker: Breaker, circuit: str, session: str | None, as_json: 
 
 def _say_allowed(breaker: Breaker, circuit: str, decision: Decision) -> None:
     status = breaker.status(circuit)
-    level = f"{number(status.level)} of {number(status.threshold)}"
-    click.secho(
-        f"ALLOWED {circuit}: {decision.state}, {level}{within(breaker.rules.policy(circuit).meters[0])}", color=color()
-    )
+    window = within(breaker.rules.policy(circuit).meters[0])
+    click.echo(f"ALLOWED {circuit}: {decision.state}, {number(status.level)} of {number(status.threshold)}{window}")
     if decision.reason:
         click.echo(decision.reason)
     if decision.lease:
@@ -150,35 +148,19 @@ def _require_signal(breaker: Breaker, circuit: str, signal: str) -> None:
 
 
 def _say_recorded(breaker: Breaker, circuit: str, decision: Decision) -> None:
-    click.echo(f"{circuit}: {decision.reason}; {decision.state}")
+    click.echo(f"{circuit}: {'recorded; ' * decision.tripped}{decision.reason}; {decision.state}")
     warn_of(breaker, decision)
 
 
 def warn_of(breaker: Breaker, decision: Decision) -> None:
     """What a person must notice about a recorded violation: a trip, or that one is near."""
     if decision.tripped:
-        banner = trip_banner(decision)
-        click.secho(banner, fg="red", bold=True, err=True, color=color())
-    elif decision.verdict == "warn" and decision.phase in ("closed", "watch"):
-        status = breaker.status(decision.circuit)
-        left = number(status.threshold - status.level)
-        click.secho(
-            f"Warning: close to the limit, {left} more opens the circuit.", fg="yellow", err=True, color=color()
-        )
-
-
-def trip_banner(decision: Decision) -> str:
-    """The prominent warning of a trip, with the ways to resolve it."""
-    lines = [
-        f"CIRCUIT OPEN: {decision.circuit}: {decision.reason}.",
-        "Matching actions are blocked from now on.",
-    ]
-    lines += [f"{fact[:1].upper()}{fact[1:]}" for fact in decision.evidence]
-    if decision.retry_after is not None:
-        lines.append(f"One probe is allowed in {show_duration(decision.retry_after)}.")
-    lines += ["To resolve it:", *(f"  - {step}" for step in decision.next)]
-    width = min(max(map(len, lines)), 100)
-    return "\n".join(["!" * width, *lines, "!" * width])
+        text = message(decision, breaker.engine.clock())
+        frame = "!" * min(max(map(len, text.splitlines())), 100)
+        click.secho(f"{frame}\n{text}\n{frame}", fg="red", bold=True, err=True, color=color())
+    elif decision.verdict == "warn":
+        for fact in decision.evidence:
+            click.secho(f"Warning: {fact}", fg="yellow", err=True, color=color())
 
 
 @click.command("reset")

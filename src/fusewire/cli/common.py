@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from fusewire.breaker import Breaker
-from fusewire.errors import FusewireError
+from fusewire.errors import FusewireError, StoreError
 from fusewire.events import PUBLIC_STATE
 from fusewire.rules import find_project
 
@@ -56,8 +56,13 @@ def open_breaker(project: str | None) -> Breaker:
     from fusewire.constraints.lifecycle import archive_retired
 
     breaker = Breaker.open(project=project_root(project))
-    for name in archive_retired(breaker):
-        click.echo(f"Archived the circuit of {name}: its constraint is retired.", err=True)
+    try:
+        for name in archive_retired(breaker):
+            click.echo(f"Archived the circuit of {name}: its constraint is retired.", err=True)
+    except (StoreError, OSError) as error:
+        click.secho(
+            f"Warning: a retired constraint could not be archived: {error}", fg="yellow", err=True, color=color()
+        )
     return breaker
 
 
@@ -76,8 +81,10 @@ def warnings(breaker: Breaker) -> list[str]:
 
 
 def show_warnings(breaker: Breaker) -> None:
+    notices = breaker.store.notices()
     for warning in warnings(breaker):
-        click.secho(f"Warning: {warning}", fg="yellow", err=True, color=color())
+        hint = " (seen it? fusewire doctor --acknowledge)" if warning in notices else ""
+        click.secho(f"Warning: {warning}{hint}", fg="yellow", err=True, color=color())
 
 
 def color() -> bool | None:

@@ -68,7 +68,8 @@ def enforce_command(
         if not one.allowed:
             click.secho(message(one, now), fg="red", color=color())
         else:
-            click.echo(f"ALLOWED {one.circuit}: this is a violation; {one.reason}; {one.state}")
+            word = "ALLOWED" if decision.allowed else "ALSO VIOLATED"
+            click.echo(f"{word} {one.circuit}: this is a violation; {one.reason}; {one.state}")
             warn_of(breaker, one)
     if not decisions:
         click.echo("ALLOWED: no constraint forbids it")

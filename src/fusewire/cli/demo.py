@@ -99,7 +99,7 @@ def _hook_call(folder: Path, command: str) -> None:
     if answer.returncode not in (0, 2):
         raise FusewireError(f"the hook ended with {answer.returncode}: {answer.stderr.decode().strip()}")
     denied = answer.returncode == 2
-    verdict = click.style("DENIED ", fg="red", bold=True) if denied else click.style("passes ", fg="green")
+    verdict = click.style("DENIED", fg="red", bold=True) if denied else click.style("passes", fg="green")
     click.echo(f"agent> {command}", color=color())
     click.echo(f"       {verdict}", color=color())
     said = answer.stderr.decode() if denied else _context(answer.stdout)

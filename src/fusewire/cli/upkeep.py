@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -9,6 +10,7 @@ import click
 from fusewire.agents import AGENTS
 from fusewire.cli.common import common_options, print_json, warnings, with_breaker
 from fusewire.person import require_person
+from fusewire.rules import STATE_FOLDER
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker
@@ -37,7 +39,7 @@ def doctor_command(breaker: Breaker, acknowledge: bool, as_json: bool) -> int:
         with breaker.store.transact() as transaction:
             count = transaction.acknowledge()
         click.echo(f"{count} notices acknowledged by {actor}", err=True)
-    damage = breaker.verify()
+    damage = breaker.verify() + _unwritable(breaker.root or ".")
     findings = [*damage, *warnings(breaker)]
     if as_json:
         print_json(
@@ -55,6 +57,14 @@ def doctor_command(breaker: Breaker, acknowledge: bool, as_json: bool) -> int:
         click.echo(f"hook (claude)  {hook_command_line()}")
         click.echo(f"{len(findings)} finding{'s' if len(findings) != 1 else ''}" if findings else "all in order")
     return 1 if findings else 0
+
+
+def _unwritable(root: str) -> list[str]:
+    folder = os.path.join(root, STATE_FOLDER)
+    place = folder if os.path.lexists(folder) else root
+    if os.path.isdir(place) and os.access(place, os.W_OK):
+        return []
+    return [f"{place} cannot be written: violations cannot be recorded, and the hook denies what is forbidden"]
 
 
 def hook_command_line() -> str:

@@ -8,7 +8,6 @@ import os
 from fusewire.circuit import State, view
 from fusewire.constraints.statefile import to_text, violations
 from fusewire.durations import UNITS, show_time
-from fusewire.errors import StoreError
 from fusewire.events import PUBLIC_STATE
 from fusewire.rules import STATE_FOLDER
 from fusewire.stores.folder import FileLock, ensure_state_folder, replace_file
@@ -45,6 +44,8 @@ def trip_history(audit: list[AuditRow], state: State | None = None, now: float |
     trips: list[dict[str, Any]] = []
     for row in audit:
         if row.target == "open" and row.source != "open":
+            if trips and trips[-1]["reset"] is None and trips[-1]["tripped"] == show_time(row.at):
+                continue  # the same trip, taken over from a file once more
             trips.append({"tripped": show_time(row.at), "reset": None, "method": None})
         elif trips and trips[-1]["reset"] is None and row.cause in ("cooled", "reset", "retried"):
             trips[-1]["reset"] = show_time(row.at)
@@ -54,12 +55,15 @@ def trip_history(audit: list[AuditRow], state: State | None = None, now: float |
     return trips[::-1]
 
 
-def add_to_archive(root: str, name: str, entry: dict[str, Any]) -> None:
-    """Put an entry into the file; one that is there already is continued, not replaced."""
+def add_to_archive(root: str, name: str, entry: dict[str, Any]) -> str | None:
+    """Put an entry into the file; one that is there already is continued, not replaced.
+
+    A file that cannot be read is set aside, and a warning says so.
+    """
     path = os.path.join(root, ARCHIVE_FILE)
     ensure_state_folder(os.path.join(root, STATE_FOLDER))
     with FileLock(os.path.join(root, STATE_FOLDER, "archive.lock")):
-        entries = _read(path)
+        entries, warning = _read(path)
         earlier = entries.get(name)
         # The same life again means that the last archiving was interrupted after this file was written.
         if isinstance(earlier, dict) and earlier.get("violations") != entry["violations"]:
@@ -67,19 +71,25 @@ def add_to_archive(root: str, name: str, entry: dict[str, Any]) -> None:
         entries[name] = entry
         os.makedirs(os.path.dirname(path), exist_ok=True)
         replace_file(path, to_text(entries), path + ".tmp")
+        return warning
 
 
-def _read(path: str) -> dict[str, Any]:
+def _read(path: str) -> tuple[dict[str, Any], str | None]:
     try:
         with open(path, encoding="utf-8") as file:
             entries = json.load(file)
+        if isinstance(entries, dict):
+            return entries, None
+        problem = "not an object of constraint ids"
     except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise StoreError(f"{ARCHIVE_FILE} cannot be read, mend or move it first: {error}") from error
-    if not isinstance(entries, dict):
-        raise StoreError(f"{ARCHIVE_FILE} is not an object of constraint ids, mend or move it first")
-    return entries
+        return {}, None
+    except (ValueError, RecursionError) as error:
+        problem = str(error)
+    number = 1
+    while os.path.exists(f"{path}.corrupt-{number}"):
+        number += 1
+    os.rename(path, f"{path}.corrupt-{number}")
+    return {}, f"{ARCHIVE_FILE} could not be read ({problem}) and is kept as {ARCHIVE_FILE}.corrupt-{number}"
 
 
 def _continued(earlier: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fusewire.circuit import view
 from fusewire.constraints.archive import add_to_archive, archive_entry
 from fusewire.constraints.statefile import read_entries, take_for_ours
 from fusewire.errors import ConfigError, NotFound
@@ -29,7 +30,9 @@ def archive(breaker: Breaker, circuit: str, *, actor: str) -> dict[str, Any]:
         audit = transaction.audit_of(circuit, state.since)
         entry = archive_entry(policy, state, transaction.log_of(circuit), audit, now)
         # The archive first: if we are interrupted, the circuit is still there and is archived again.
-        add_to_archive(breaker.root, circuit, entry)
+        warning = add_to_archive(breaker.root, circuit, entry)
+        if warning is not None:
+            transaction.notice(warning, now)
         transaction.audit(AuditRow(circuit, now, state.phase, "removed", "archived", "", actor))
         transaction.remove(circuit)
     breaker.engine.written = {circuit}
@@ -59,11 +62,12 @@ def import_states(breaker: Breaker, text: str, shown: str, *, actor: str) -> tup
             for row in log:
                 transaction.log(row, kept=True)
             if state.opened_at is not None:
-                trip = AuditRow(name, state.opened_at, "closed", "open", "tripped", state.reason, f"import by {actor}")
+                trip = AuditRow(name, state.opened_at, "closed", "open", "tripped", state.reason, actor)
                 transaction.audit(trip, state.to_data())
             transaction.audit(AuditRow(name, now, state.phase, state.phase, "imported", shown, actor), state.to_data())
-    if breaker.root is not None:
+    if breaker.root is not None and not problems:
         take_for_ours(breaker.root, text)
     breaker.engine.written = set(entries)
     breaker._mirror()
-    return {name: PUBLIC_STATE[state.phase] for name, (state, _) in entries.items()}, problems
+    states = {name: view(breaker.rules.constraint_policy(name), state, now) for name, (state, _) in entries.items()}
+    return {name: PUBLIC_STATE[state.phase] for name, state in states.items()}, problems

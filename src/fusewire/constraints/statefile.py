@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import os
 
-from fusewire.circuit import State, cooldown, fresh, view
+from fusewire.circuit import State, cooldown, fresh
 from fusewire.durations import UNITS, parse_time, show_time
-from fusewire.engine import read_state
 from fusewire.errors import ConfigError
 from fusewire.events import NAME_LIMIT, PUBLIC_STATE, TEXT_LIMIT, fingerprint, plain
-from fusewire.meters import WINDOW_KEEPS
+from fusewire.meters import keeps
 from fusewire.rules import STATE_FOLDER
 from fusewire.stores.folder import FileLock, ensure_state_folder, replace_file
 from fusewire.stores.rows import KEPT_ROWS, LogRow
@@ -98,17 +97,11 @@ def write_mirror(root: str, engine: Engine) -> str | None:
 
 def _render(engine: Engine) -> bytes:
     entries = {}
-    now = engine.clock()
     for row in engine.store.circuits():
         if row.kind != "constraint":
             continue
         policy = engine.rules.constraint_policy(row.id)
-        try:
-            state = view(policy, read_state(policy, row.state), now)
-        except ValueError:
-            with engine.store.transact() as transaction:  # mends it
-                state = view(policy, engine.load(transaction, policy, row.id, now), now)
-        entries[row.id] = entry(policy, state, engine.store.log_of(row.id))
+        entries[row.id] = entry(policy, engine.state_of(row.id, policy), engine.store.log_of(row.id))
     return to_text(entries)
 
 
@@ -166,8 +159,11 @@ def read_entries(
         return {}, [ConfigError(shown, "file", type(table).__name__, "an object of constraint ids")]
     found = {}
     for name, data in table.items():
-        phase = _PHASES.get(data.get("state", "CLOSED")) if isinstance(data, dict) else None
-        if not name or "/" in name or phase is None:
+        phase = _PHASES.get(str(data.get("state", "CLOSED"))) if isinstance(data, dict) else None
+        if not name or "/" in name:
+            problems.append(ConfigError(shown, "id", name, "a constraint's id, which has no slash"))
+            continue
+        if phase is None:
             allowed = f"an object with a state of {', '.join(sorted(set(_PHASES)))}"
             problems.append(ConfigError(shown, name, data, allowed))
             continue
@@ -192,17 +188,19 @@ def _entry_to_state(
     state = fresh(min([*times, *(t for t in (last_trip, last_reset) if t is not None), now]))
     meter = policy.meters[0]
     counted = [moment for moment in times if last_reset is None or moment > last_reset]
-    keep = max(int(meter.trip), WINDOW_KEEPS)
-    state.meters = {meter.name: counted[-keep:]} if counted else {}
+    state.meters = {meter.name: counted[-keeps(meter) :]} if counted else {}
     state.total = len(log)
     state.last_counted = counted[-1] if counted else None
     state.last_trip, state.last_reset = last_trip, last_reset
     state.trips = 1 if last_trip is not None else 0
     if phase != "closed":
         state.phase, state.in_a_row, state.trips = phase, 1, max(state.trips, 1)
+        wait = cooldown(policy, 1) or 0
         opened = last_trip if last_trip is not None else (times[-1] if times else now)
+        if phase == "probe":  # its cooldown is over, whatever the times say
+            opened = min(opened, now - wait)
         state.opened_at = state.last_trip = opened
-        state.until = opened + (cooldown(policy, 1) or 0)
+        state.until = opened + wait
         state.probe_at = state.until if phase == "probe" else None
         state.reason = f"{len(counted)} violations on file (limit {_plain(meter.trip)})"
         state.evidence = log[-1].text if log else ""
@@ -269,9 +267,11 @@ def rebuild(root: str, rules: Rules, now: float) -> tuple[list[Rebuilt], str, li
 
 
 def take_for_ours(root: str, text: str) -> None:
-    """A person has just imported this content: replacing it loses nothing."""
-    with FileLock(_lock_path(root)) as lock:
-        _remember(lock, [*_ours(lock)[-1:], fingerprint(text)])
+    """If this is what the file holds, a person has just imported it: replacing it loses nothing."""
+    content = _read_bytes(os.path.join(root, STATE_FILE))
+    if content is not None and content == text.encode():
+        with FileLock(_lock_path(root)) as lock:
+            _remember(lock, [_digest(content)])
 
 
 def foreign_change(root: str) -> str | None:

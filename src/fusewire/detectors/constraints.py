@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fusewire.globs import matches, path_matches
-from fusewire.wrappers import program
+from fusewire.wrappers import is_wrapper, program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,24 @@ CHANGING_TOOLS = (
 )
 
 
+_CHANGING_VERBS = (
+    "write",
+    "edit",
+    "create",
+    "replace",
+    "delete",
+    "move",
+    "rename",
+    "insert",
+    "patch",
+    "update",
+    "append",
+)
+
+#: How often a program's name is looked for among the words of one wrapper.
+_CANDIDATES = 16
+
+
 def violated(
     matchers: tuple[tuple[str, tuple[Matcher, ...]], ...], event: Event, commands: list[list[str]]
 ) -> list[str]:
@@ -42,22 +60,51 @@ def _fits(matcher: Matcher, event: Event, commands: list[list[str]]) -> bool:
     if tools:
         if not any(matches(event.tool, tool) for tool in tools):
             return False
-    elif path_patterns and event.tool not in CHANGING_TOOLS:
+    elif path_patterns and not changes_files(event.tool):
         return False
-    if command_patterns and not any(words_fit(words, pattern) for words in commands for pattern in command_patterns):
+    if command_patterns and not any(runs(words, pattern) for words in commands for pattern in command_patterns):
         return False
     return not path_patterns or any(path_matches(path, pattern) for path in event.paths for pattern in path_patterns)
+
+
+def changes_files(tool: str) -> bool:
+    """Whether a tool changes the files that it names; one that nobody knows is judged by its verb."""
+    if tool in CHANGING_TOOLS:
+        return True
+    name = tool.lower()
+    return name.startswith("mcp__") and any(verb in name for verb in _CHANGING_VERBS)
+
+
+def runs(words: list[str], pattern: tuple[str, ...]) -> bool:
+    """Whether the command is the pattern's, or a wrapper around it, whatever options that wrapper has."""
+    if words_fit(words, pattern):
+        return True
+    if not is_wrapper(program(words)):
+        return False
+    starts = [at for at, word in enumerate(words) if at and matches(word.rsplit("/", 1)[-1], pattern[0])]
+    return any(words_fit(words[at:], pattern) for at in starts[:_CANDIDATES])
 
 
 def words_fit(words: list[str], pattern: tuple[str, ...]) -> bool:
     """Whether the pattern's words stand in the command in this order, with anything in between.
 
-    The first one is the program. `git push --force` fits `git -C app push origin main --force`.
+    The first one is the program, and a second one that is no option is its subcommand, so that before it only
+    options may stand: `git push --force` fits `git -C app push origin main --force`, but not `git stash push --force`.
     """
     if not words or not (matches(program(words), pattern[0]) or matches(words[0], pattern[0])):
         return False
     wanted = 1
-    for word in words[1:]:
-        if wanted < len(pattern) and matches(word, pattern[wanted]):
+    for at, word in enumerate(words[1:], 1):
+        if wanted < len(pattern) and word_fits(word, pattern[wanted]):
             wanted += 1
+        elif wanted == 1 < len(pattern) and pattern[1][:1] != "-" and word[:1] != "-" and words[at - 1][:1] != "-":
+            return False
     return wanted == len(pattern)
+
+
+def word_fits(word: str, pattern: str) -> bool:
+    """Whether one word fits; `-f` also fits among other short options, as in `-fu`."""
+    if matches(word, pattern):
+        return True
+    short = len(pattern) == 2 and pattern[0] == "-" and pattern[1].isalpha()
+    return short and 2 < len(word) <= 4 and word[0] == "-" and word[1:].isalpha() and pattern[1] in word[1:]

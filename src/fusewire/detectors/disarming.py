@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fusewire.globs import path_matches
-from fusewire.wrappers import program
+from fusewire.wrappers import is_wrapper, program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,43 +12,55 @@ if TYPE_CHECKING:
 #: Commands of the program that change a circuit, its rules or its registration by hand.
 PERSON_ONLY = frozenset(("reset", "config", "override", "archive", "import", "uninstall"))
 
-#: Global options of the program that take a value.
+#: Options of the program, and of Python, that take a value.
 _VALUED = frozenset(("--project",))
+_PYTHON_VALUED = frozenset(("-X", "-W", "--check-hash-based-pycs"))
 
-#: Where Fusewire keeps its state and its rules; relative to the project.
-OWN_FILES = (
-    ".fusewire/**",
-    "fusewire.toml",
-    "docs/constraints/**",
-)
+#: Where Fusewire keeps its state and its rules; relative to the project, and to projects inside it.
+OWN_FOLDERS = ("**/.fusewire/**", "**/docs/constraints/**")
 
-#: What a one-liner in Python would have to call.
-_CALLS = ("reset(", "override(", "archive(", "import_states(", "acknowledge(")
+#: Code that imports Fusewire and names one of these could lift a circuit; what stays in memory cannot.
+_LIFTING = ("Breaker", "breaker", "cli", "constraints", "engine", "stores", "__main__", "gate")
 
 
-def disarming(event: Event, commands: list[list[str]], changing_tools: tuple[str, ...], user_config: str) -> str:
-    """What the event would disarm, in words; empty if it is harmless."""
+def disarming(event: Event, commands: list[list[str]], own_paths: tuple[str, ...]) -> str:
+    """What the event would disarm, in words; empty if it is harmless.
+
+    `own_paths` are the paths of the event that a changing tool names, if it is one.
+    """
     for words in commands:
         act = _own_command(words)
         if act:
             return f"`{act}` is for a person at a terminal"
-    if event.tool in changing_tools:
-        for path in event.paths:
-            if path == user_config or any(path_matches(path, pattern) for pattern in OWN_FILES):
-                return f"{path} belongs to Fusewire and is for a person to change"
+        if _is_python(words) and event.command and _lifts(event.command):
+            return "code that opens the project's breaker is for a person to run"
+    for path in own_paths:
+        if is_own_file(path):
+            return f"{path} belongs to Fusewire and is for a person to change"
     return ""
+
+
+def is_own_file(path: str) -> bool:
+    return path == "fusewire.toml" or any(path_matches(path, pattern) for pattern in OWN_FOLDERS)
+
+
+def _lifts(code: str) -> bool:
+    imports = "import fusewire" in code or "from fusewire" in code
+    return imports and "memory:" not in code and any(name in code for name in _LIFTING)
+
+
+def _is_python(words: list[str]) -> bool:
+    return program(words).startswith(("python", "pypy"))
 
 
 def _own_command(words: list[str]) -> str:
     """The person-only act of Fusewire that these words run, if any."""
-    name = program(words)
-    if name.startswith("python"):
-        code = next((word for word in words[1:] if "fusewire" in word and "(" in word), "")
-        if code:
-            return next((f"fusewire's {call}...)" for call in _CALLS if call in code), "")
-        words = _module_run(words)
-        name = program(words)
-    if name.removesuffix(".exe") != "fusewire":
+    if _is_python(words):
+        words = _python_target(words)
+    elif is_wrapper(program(words)):  # a runner, whatever its options
+        at = next((at for at, word in enumerate(words) if at and _is_fusewire(word)), len(words))
+        words = words[at:]
+    if not words or not _is_fusewire(words[0]) or {"--help", "-h", "--version"} & set(words):
         return ""
     at = 1
     while at < len(words) and words[at].startswith("-"):
@@ -59,12 +71,26 @@ def _own_command(words: list[str]) -> str:
     return "fusewire doctor --acknowledge" if command == "doctor" and "--acknowledge" in words else ""
 
 
-def _module_run(words: list[str]) -> list[str]:
-    """The module and its arguments behind `python -m`, also as `-Im fusewire` and `-mfusewire`."""
-    for at, word in enumerate(words[1:], 1):
-        if not word.startswith("-") or word.startswith("--"):
-            break
+def _is_fusewire(word: str) -> bool:
+    """The program by name or path, with a version, as a module, or as its file."""
+    if word.endswith("fusewire/__main__.py"):
+        return True
+    name = word.rsplit("/", 1)[-1].partition("@")[0].partition("=")[0].removesuffix(".exe")
+    return name == "fusewire" or name.startswith("fusewire.")
+
+
+def _python_target(words: list[str]) -> list[str]:
+    """The module or script that Python runs, with its arguments; also as `-Im fusewire` and `-mfusewire`."""
+    at = 1
+    while at < len(words) and words[at].startswith("-") and len(words[at]) > 1:
+        word = words[at]
+        if word in _PYTHON_VALUED:
+            at += 2
+            continue
         flags, m, module = word[1:].partition("m")
-        if m and flags.isalpha() | (not flags):
+        if m and not word.startswith("--") and (flags.isalpha() or not flags) and "c" not in flags:
             return [module, *words[at + 1 :]] if module else words[at + 1 :]
-    return []
+        if not word.startswith("--") and "c" in word[1:]:
+            return []
+        at += 1
+    return words[at:]

@@ -19,6 +19,9 @@ FOLDER = "docs/constraints"
 #: Front matter is a few lines; this much of a file is read for it.
 _FRONT_MATTER_LIMIT = 65536
 
+#: A draft is not enforced yet, a retired one no longer; violations of a draft can be recorded by hand.
+STATUSES = ("draft", "active", "retiring", "retired")
+
 _MATCH_KEYS = ("tool", "command", "path")
 
 
@@ -79,9 +82,13 @@ def _read(path: Path, shown: str) -> tuple[ConstraintFile | None, list[ConfigErr
         name = _id_line(front) or path.stem
         return ConstraintFile(name, shown, _title(body), None, False, {}, (), broken=True), problems
     name = matter.get("id", path.stem)
+    name = str(name) if isinstance(name, int) else name
     if not isinstance(name, str) or not _is_id(name):
         problems.append(ConfigError(shown, "id", name, "letters, digits, '-', '_' and '.'; using the file's name"))
         name = path.stem
+    if not _is_id(name):
+        problems.append(ConfigError(shown, "file", path.name, "a name that can be an id, or an id; it is left out"))
+        return None, problems
     overrides = matter.get("circuit_breaker", {})
     if overrides is None:
         overrides = {}
@@ -89,16 +96,22 @@ def _read(path: Path, shown: str) -> tuple[ConstraintFile | None, list[ConfigErr
         problems.append(ConfigError(shown, "circuit_breaker", overrides, "a table of settings; using the defaults"))
         overrides = {}
     severity = matter.get("severity")
-    status = str(matter.get("status", "active"))
+    if severity is not None and not isinstance(severity, str):
+        problems.append(ConfigError(shown, "severity", severity, "a word, such as CRITICAL"))
+        severity = None
+    status = str(matter.get("status", "active")).strip().lower()
+    if status not in STATUSES:
+        problems.append(ConfigError(shown, "status", status, f"{', '.join(STATUSES)}; taken as active"))
+    matchers = tuple(_matchers(matter.get("match"), shown, problems))
     return (
         ConstraintFile(
             name,
             shown,
             _title(body),
             None if severity is None else str(severity).upper(),
-            status.strip().lower() == "retired",
+            status == "retired",
             {str(key): value for key, value in overrides.items()},
-            tuple(_matchers(matter.get("match"), shown, problems)),
+            () if status == "draft" else matchers,
         ),
         problems,
     )

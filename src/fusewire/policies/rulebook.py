@@ -84,6 +84,8 @@ def _layers(root: Path, warnings: list[ConfigError]) -> list[tuple[str, Mapping[
 
 def _read_toml(path: Path, shown: str, warnings: list[ConfigError]) -> dict[str, Any] | None:
     try:
+        if path.exists() and not path.is_file():  # a pipe of that name would never end
+            raise ValueError("not a regular file")
         return tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return None

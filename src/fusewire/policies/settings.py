@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
-from fusewire.durations import UNITS, parse_duration, show_duration
+from fusewire.durations import UNITS, number, parse_duration, show_duration
 from fusewire.errors import ConfigError
 
 KINDS = ("constraint", "loop", "phase", "tool", "attempt")
@@ -21,6 +21,9 @@ KINDS = ("constraint", "loop", "phase", "tool", "attempt")
 #: Longer than anybody waits; keeps states and schedules finite.
 _LONGEST = 10 * 365 * UNITS["d"]
 _LARGEST = 1000
+
+#: Units that settings are written in.
+_SECONDS = {"days": UNITS["d"], "hours": UNITS["h"], "seconds": UNITS["s"]}
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Setting:
                 return f"a whole number from 1 to {_LARGEST}"
             case "duration":
                 shortest = f"of at least {show_duration(least)}" if least else "above 0"
-                return f'a duration {shortest}, such as "45m" or "2h"'
+                return f'a duration {shortest}, such as "45m" or "2h", up to 10 years'
             case "share":
                 return "a number above 0 and up to 1"
             case "flag":
@@ -51,7 +54,8 @@ class Setting:
             case "usd":
                 return "an amount of dollars above 0"
             case unit:
-                return f"a number of {unit}, {'0 or more' if self.least == 0 else 'above 0'}"
+                most = number(_LONGEST / _SECONDS[unit])
+                return f"a number of {unit}, {'0 or more' if self.least == 0 else 'above 0'}, up to {most}"
 
     def parse(self, value: Any) -> float | bool:
         """The value as the core wants it (seconds, counts); ValueError if it is not allowed."""
@@ -68,7 +72,7 @@ class Setting:
             return amount
         if self.type == "duration" and not isinstance(value, str):
             raise ValueError(value)
-        amount *= {"days": UNITS["d"], "hours": UNITS["h"]}.get(self.type, 1)
+        amount *= _SECONDS.get(self.type, 1)
         lowest = self.least if self.least is not None else 0
         if amount < lowest or (amount == 0 and self.least != 0) or amount > _LONGEST:
             raise ValueError(value)

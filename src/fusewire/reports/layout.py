@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.circuit import within
 from fusewire.durations import number, show_duration, show_time
+from fusewire.events import PUBLIC_STATE
 
 if TYPE_CHECKING:
     from fusewire.circuit import Policy
@@ -103,7 +104,7 @@ def columns(rows: Iterable[tuple[str, str, str]]) -> list[str]:
 def activity(row: LogRow) -> str:
     what = row.text or row.name
     notes = [part for part in (_WORDS.get(row.effect, ""), row.session and f"session {row.session}") if part]
-    kind = row.name if row.kind == "bad" else row.kind
+    kind = {"bad": row.name, "ask": "asked", "good": "went well"}.get(row.kind, row.kind)
     return f"{show_time(row.at)}  {kind:<9}  {what}" + (f"  ({', '.join(notes)})" if notes else "")
 
 
@@ -112,7 +113,7 @@ def history(circuit: str, rows: list[LogRow], audit: list[AuditRow], window_star
     if not rows and not audit:
         return f"{circuit}: nothing in the last {number(days)} days"
     lines = [f"{circuit}, last {number(days)} days, newest first"]
-    told = [(row.at, 1, activity(row)) for row in rows]
+    told = [(row.at, 1, activity(row)) for row in rows if row.kind not in ("reset", "override")]
     told += [(move.at, 2, f"{show_time(move.at)}  {_move(move)}") for move in audit]
     marked = window_start is None
     for at, _, text in sorted(told, key=lambda item: item[:2], reverse=True):
@@ -130,7 +131,8 @@ def _boundary(start: float, words: str) -> str:
 
 
 def _move(row: AuditRow) -> str:
-    moved = f"{row.source} -> {row.target}" if row.source != row.target else row.source
+    source, target = (PUBLIC_STATE.get(phase, phase) for phase in (row.source, row.target))
+    moved = f"{source} -> {target}" if source != target else source
     by = f", by {row.actor}" if row.actor else ""
     return f"{moved} ({row.cause}): {row.reason or 'no reason given'}{by}"
 

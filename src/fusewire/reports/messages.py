@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 def message(decision: Decision, now: float) -> str:
     """A decision in words: verdict, rule, fact; then evidence, the next step, the time, who may lift it."""
     lines = [f"{PUBLIC_VERDICT[decision.verdict]} {decision.rule}: {decision.reason}."]
+    if decision.tripped:
+        lines = [f"CIRCUIT OPEN {decision.rule}: {decision.reason}.", "Matching actions are blocked from now on."]
     lines += [f"{fact[:1].upper()}{fact[1:]}" for fact in decision.evidence]
     by_agent = [step for step in decision.next if not step.startswith("a person")]
     by_person = [step for step in decision.next if step.startswith("a person")]

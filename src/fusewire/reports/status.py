@@ -90,7 +90,7 @@ def status_of(circuit: str, policy: Policy, state: State, now: float) -> Status:
     closest = circuits.nearest(policy, state, now)
     wait_until = state.until if state.phase == "open" else None
     if state.phase == "probe" and state.lease_until is not None and now < state.lease_until:
-        wait_until = state.lease_until
+        wait_until = circuits.probe_free_at(policy, state)
     return Status(
         id=circuit,
         kind=policy.kind,

@@ -34,6 +34,11 @@ def replace_file(path: str, content: bytes, temporary: str | None = None) -> Non
         raise
 
 
+def uri_path(path: str) -> str:
+    """A path inside a SQLite URI."""
+    return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+
+
 class FileLock:
     """A lock between processes; the system lets go of it when its holder dies.
 
@@ -49,7 +54,10 @@ class FileLock:
     def __enter__(self) -> FileLock:
         import fcntl
 
-        self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError:  # where we may only read, a lock that is there can still be taken
+            self.descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         mode = (fcntl.LOCK_SH if self.shared else fcntl.LOCK_EX) | fcntl.LOCK_NB
         deadline = time.monotonic() + self.wait
         while True:

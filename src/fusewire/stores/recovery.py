@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.quickjson import dumps, loads
 from fusewire.stores import audit_file
+from fusewire.stores.folder import uri_path
 from fusewire.stores.migrations import MIGRATIONS
 from fusewire.stores.rows import AUDIT_ROWS, KEPT_ROWS
 
@@ -114,9 +115,8 @@ def _lock_damaged(path: str) -> sqlite3.Connection | None:
 
     So that a process which has not noticed the damage cannot commit to a file that nobody will read again.
     """
-    quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     try:
-        connection = sqlite3.connect(f"file:{quoted}?mode=rw", uri=True, isolation_level=None)
+        connection = sqlite3.connect(f"file:{uri_path(path)}?mode=rw", uri=True, isolation_level=None)
         connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
     except sqlite3.DatabaseError:
         return None

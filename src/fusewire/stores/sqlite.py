@@ -13,7 +13,7 @@ import time
 from fusewire.errors import StoreError, StoreRebuilt
 from fusewire.events import plain
 from fusewire.quickjson import dumps, loads
-from fusewire.stores.folder import FileLock, ensure_state_folder
+from fusewire.stores.folder import FileLock, ensure_state_folder, uri_path
 from fusewire.stores.migrations import LATEST
 from fusewire.stores.rows import (
     AUDIT_ROWS,
@@ -42,7 +42,7 @@ else:
     except ImportError:
         import sqlite3
 
-_BUSY, _CORRUPT, _NOT_A_DATABASE = 5, 11, 26
+_BUSY, _READ_ONLY, _CORRUPT, _CANNOT_OPEN, _NOT_A_DATABASE = 5, 8, 11, 14, 26
 
 #: A locked database is tried this often, with these pauses in between (seconds).
 ATTEMPTS = 3
@@ -150,10 +150,9 @@ class SqliteStore:
             raise _Lost("it was empty")
         # Before it is opened: should another file take its place in between, this one is found to be wrong.
         self._inode = facts.st_ino
-        quoted = self.path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
         try:
             connection = sqlite3.connect(
-                f"file:{quoted}?mode=rw",
+                f"file:{uri_path(self.path)}?mode=rw",
                 uri=True,
                 timeout=self._patience,
                 isolation_level=None,
@@ -206,10 +205,23 @@ class SqliteStore:
             try:
                 return self._connect().execute(query, parameters).fetchall()
             except sqlite3.DatabaseError as error:
+                if _code(error) in (_READ_ONLY, _CANNOT_OPEN):
+                    return self._read_as_it_lies(query, parameters)
                 if _code(error) not in (_CORRUPT, _NOT_A_DATABASE):
                     raise StoreError(f"the state database cannot be read: {self.path}: {error}") from error
                 self._recover(str(error))
                 return self._connect().execute(query, parameters).fetchall()
+
+    def _read_as_it_lies(self, query: str, parameters: tuple[Any, ...]) -> list[Any]:
+        """From a folder that we may not write, where SQLite cannot use its log; every trip is in the file itself."""
+        try:
+            connection = sqlite3.connect(f"file:{uri_path(self.path)}?mode=ro&immutable=1", uri=True)
+            try:
+                return connection.execute(query, parameters).fetchall()
+            finally:
+                connection.close()
+        except sqlite3.DatabaseError as error:
+            raise StoreError(f"the state database cannot be read: {self.path}: {error}") from error
 
     def _exists(self) -> bool:
         """Whether there is, or ought to be, anything to read: looking must not create a database."""

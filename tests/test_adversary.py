@@ -1,0 +1,248 @@
+"""What adversaries found, held for good: ways past the hook, and honest calls that it stopped."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Project
+from fusewire.breaker import Breaker
+from fusewire.detectors.constraints import runs
+from fusewire.detectors.disarming import disarming
+from fusewire.events import Event
+from fusewire.shell import simple_commands
+from fusewire.trial import Clock
+
+RULE = """circuit_breaker: {violation_threshold: 1, dedup_seconds: 0}
+match:
+  - command: [git push --force*, git push -f]
+  - path: "migrations/**"
+"""
+
+
+@pytest.fixture
+def tripped(project: Project) -> Project:
+    """A project whose one constraint is open."""
+    project.constraint("rule", RULE)
+    project.run("record", "rule", "--action", "x")
+    assert project.hook(project.bash("git push -f")).returncode == 2
+    return project
+
+
+def fits(line: str) -> bool:
+    """Whether the hook would take a command line for `git push -f`."""
+    return any(runs(words, ("git", "push", "-f")) for words in simple_commands(line))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sudo -Eu root git push -f",
+        "env - PATH=/bin git push -f",
+        "env -iu X git push -f",
+        "timeout -vk 5 10 git push -f",
+        "stdbuf --output L git push -f",
+        "xargs -0n 1 git push -f",
+        "exec -la x git push -f",
+        "taskset 1 git push -f",
+        "script -qc 'git push -f'",
+        "git push -fu",
+        "git push -uf origin main",
+        "git -C app push -f",
+        "git --no-pager -c a=b push -f",
+        "/usr/bin/git push -f",
+        "uv run --with x git push -f",
+    ],
+)
+def test_wrappers_and_options_hide_nothing(line: str) -> None:
+    """Whatever options a wrapper has, and wherever the short option stands."""
+    assert fits(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git stash push -f",
+        "git grep push -f pats.txt",
+        "git checkout push -f",
+        "git branch push -f",
+        "git help push -f",
+        "git push --follow-tags",
+        "git push origin force-branch",
+        "git push $x",
+        "sudo apt install git push -x",
+        "man git push",
+    ],
+)
+def test_what_only_looks_alike_is_harmless(line: str) -> None:
+    """The subcommand is the first operand; other words of the same spelling are not it."""
+    assert not fits(line)
+
+
+def test_a_line_that_nests_its_text_again_and_again_is_answered(tripped: Project) -> None:
+    """Bounded work: a hang would become a pass, because the agent's own time-out runs the tool."""
+    nested = "a" * 6000 + "=" + "()" * 6000
+    for _ in range(7):
+        nested = f"echo $({nested}) | bash"
+    assert tripped.hook(tripped.bash("git push -f\n" + nested)).returncode == 2
+    assert tripped.hook(tripped.bash("ls\n" + nested)).returncode == 0
+
+
+def test_a_new_repository_below_does_not_take_the_rules_away(tripped: Project) -> None:
+    """An agent that was started in a subfolder cannot make a project of its own there."""
+    sub = tripped.root / "sub"
+    (sub / ".git").mkdir(parents=True)
+    started = {"CLAUDE_PROJECT_DIR": str(sub)}
+    assert tripped.hook(tripped.bash("git push -f", cwd=str(sub)), env=started).returncode == 2
+
+
+DISARMING = [
+    "env -u CLAUDECODE python3 -m fusewire.__main__ reset rule",
+    "python3 -X dev -m fusewire reset rule",
+    "python /opt/bin/fusewire reset rule",
+    "python src/fusewire/__main__.py reset rule",
+    "uvx fusewire@latest reset rule",
+    "pipx run --spec . fusewire reset rule",
+    "fusewire --project . reset rule",
+    "fusewire doctor --acknowledge",
+    'python -c "from fusewire import Breaker; Breaker.open()._send(1)"',
+    "python - <<E\nimport fusewire\nfusewire.Breaker.open()\nE",
+]
+
+HARMLESS = [
+    "python3 tools/changelog.py --message 'fusewire: breaker.reset() now logs'",
+    "python3 -m pytest -k 'fusewire and reset()'",
+    "python -c \"print('fusewire is great'); cache.reset()\"",
+    "python -c \"import fusewire; b = fusewire.Breaker.open('memory:'); b.reset('x')\"",
+    "python -c 'from fusewire.shell import simple_commands'",
+    "fusewire reset --help",
+    "fusewire check config",
+    "fusewire record x --action reset",
+    "fusewire status",
+    "git commit -m 'fusewire reset'",
+    "echo fusewire reset",
+]
+
+
+@pytest.mark.parametrize("line", DISARMING)
+def test_disarming_is_seen_in_any_spelling(line: str) -> None:
+    """By module, by file, by runner, with options, as code."""
+    assert disarming(Event("before_tool", tool="Bash", command=line), simple_commands(line), ())
+
+
+@pytest.mark.parametrize("line", HARMLESS)
+def test_talking_about_fusewire_disarms_nothing(line: str) -> None:
+    """Messages, tests, help, a breaker in memory, the commands that an agent may use."""
+    assert disarming(Event("before_tool", tool="Bash", command=line), simple_commands(line), ()) == ""
+
+
+def write(project: Project, path: str | Path, tool: str = "Write", field: str = "file_path") -> int:
+    payload: dict[str, Any] = project.bash("", tool_name=tool, tool_input={field: str(path), "content": "x"})
+    return project.hook(payload).returncode
+
+
+def test_own_files_are_refused_behind_links_and_through_other_tools(tripped: Project) -> None:
+    """The constraints' folder by its real path, the registration of the hook, the user's settings, MCP tools."""
+    root = tripped.root
+    (root / "docs/constraints").rename(root / "policies")
+    (root / "docs/constraints").symlink_to(root / "policies")
+    assert write(tripped, root / "policies/rule.md") == 2
+    settings = root / ".claude/settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"permissions": {}}')
+    assert write(tripped, settings) == 0
+    settings.write_text('{"hooks": {"PreToolUse": [{"hooks": [{"command": "python3 fusewire/hook.py claude"}]}]}}')
+    assert write(tripped, settings) == 2
+    assert write(tripped, Path(os.environ["XDG_CONFIG_HOME"]) / "fusewire/config.toml") == 2
+    assert write(tripped, root / "docs/constraints/rule.md", "mcp__filesystem__write_file", "path") == 2
+    assert write(tripped, root / "docs/constraints/rule.md", "mcp__filesystem__read_file", "path") == 0
+    assert write(tripped, root / "migrations/1.sql", "mcp__filesystem__edit_file", "path") == 2
+
+
+def test_files_of_the_same_name_elsewhere_are_free(tripped: Project) -> None:
+    """A pattern of the project speaks of the project."""
+    assert write(tripped, tripped.root / "tests/data/fusewire.toml") == 0
+    assert write(tripped, "/migrations/x.sql") == 0
+    assert write(tripped, "/tmp/fusewire.toml") == 0
+
+
+def test_commands_of_other_tools_are_read_too(tripped: Project) -> None:
+    """An MCP shell may name its command otherwise, or give it as a list."""
+    for tool_input in (
+        {"cmd": "git push -f"},
+        {"command": ["git", "push", "-f"]},
+        {"command": "git", "args": ["push", "-f"]},
+    ):
+        payload = tripped.bash("", tool_name="mcp__shell__exec", tool_input=tool_input)
+        assert tripped.hook(payload).returncode == 2, tool_input
+
+
+def test_a_pipe_in_the_place_of_a_configuration_file_hangs_nothing(tripped: Project) -> None:
+    """It is no file, and is said so."""
+    os.mkfifo(tripped.root / "pyproject.toml")
+    assert tripped.hook(tripped.bash("git push -f")).returncode == 2
+    assert "not a regular file" in tripped.run("status").stderr
+
+
+def test_a_refused_call_does_not_speak_for_a_probe() -> None:
+    """While somebody's probe is under way, a call that is refused is recorded, and moves nothing."""
+    clock = Clock()
+    breaker = Breaker.open("memory:", clock=clock)
+    for _ in range(5):
+        clock.advance("1h")
+        breaker.record("rule", "x")
+    clock.advance("24h")
+    assert breaker.check("rule").lease is not None
+    event = Event("before_tool", tool="Bash", command="git push -f")
+    (decision,) = breaker.enforce(["rule"], event)
+    assert decision.verdict == "block"
+    assert "a probe is under way" in decision.reason
+    assert not any("fusewire reset" in step for step in decision.next), "what cannot be reset now is not offered"
+    assert (breaker.status("rule").state, breaker.status("rule").total) == ("HALF_OPEN", 6)
+
+
+def test_a_broken_import_loses_nothing(project: Project) -> None:
+    """The file stays known as somebody else's until its version is kept aside."""
+    project.constraint("rule", "circuit_breaker: {dedup_seconds: 0}\n")
+    project.run("record", "rule", "--action", "x")
+    state = project.root / "docs/constraints/.circuit-state.json"
+    state.write_text('{"rule": {')
+    assert project.run("import").returncode == 1
+    project.run("record", "rule", "--action", "y")
+    assert (state.parent / ".circuit-state.json.edited-1").read_text() == '{"rule": {'
+
+
+def test_a_failed_import_of_another_file_blames_nobody(project: Project, tmp_path: Path) -> None:
+    """Our own state file is still ours."""
+    project.constraint("rule")
+    project.run("record", "rule", "--action", "x")
+    other = tmp_path / "other.json"
+    other.write_text("[]")
+    for _ in range(3):
+        assert project.run("import", str(other)).returncode == 1
+    assert project.json("status")["warnings"] == []
+
+
+def test_a_broken_archive_stops_no_command(project: Project) -> None:
+    """It is set aside with a warning, and the retired circuit is archived."""
+    path = project.constraint("rule")
+    project.run("record", "rule", "--action", "x")
+    archive = project.root / "docs/constraints/.circuit-state-archive.json"
+    archive.write_text("broken")
+    path.write_text(path.read_text().replace("id: rule", "id: rule\nstatus: retired"))
+    result = project.run("status")
+    assert result.returncode == 0
+    assert "could not be read" in result.stderr
+    assert (archive.parent / f"{archive.name}.corrupt-1").read_text() == "broken"
+    assert '"total_violations": 1' in archive.read_text()
+
+
+def test_a_circuit_whose_constraint_is_gone_is_still_shown(tripped: Project) -> None:
+    """Removing the rule's file does not make its open circuit invisible."""
+    (tripped.root / "docs/constraints/rule.md").unlink()
+    shown = tripped.run("status", "--all")
+    assert "OPEN (1)" in shown.stdout
+    assert "its constraint is gone" in shown.stderr
