@@ -82,9 +82,8 @@ def detail(
         lines.append(f"  overridden until {show_time(status.override_until)}: {status.override_reason}")
     lines += ["", "Violations" if status.kind == "constraint" else "Level"]
     span = within(policy.meters[0])
-    lines.append(
-        f"  {number(status.level)} of {number(status.threshold)}{span}; {status.total} in all, {status.trips} trips"
-    )
+    trips = f"{status.trips} trip{'' if status.trips == 1 else 's'}"
+    lines.append(f"  {number(status.level)} of {number(status.threshold)}{span}; {status.total} in all, {trips}")
     lines.append(
         f"  last trip {show_time(status.last_trip) or 'never'}, last reset {show_time(status.last_reset) or 'never'}"
     )
