@@ -31,9 +31,9 @@ docs: $(VENV)/ready
 $(VENV)/bin/python:
 	@for p in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11 /usr/bin/python3; do \
 	  if command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
-	    exec $$p -m venv $(VENV); \
+	    $$p -m venv $(VENV) && exit 0; rm -rf $(VENV); \
 	  fi; \
-	done; echo "make: Python 3.11 or newer is needed, and none was found; name one with PYTHON=..." >&2; exit 1
+	done; echo "make: Python 3.11 or newer with venv is needed, and none was found; name one with PYTHON=..." >&2; exit 1
 
 $(VENV)/ready: $(VENV)/bin/python pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .

@@ -75,6 +75,11 @@ def test_wrappers_and_options_hide_nothing(line: str) -> None:
         "git push $x",
         "sudo apt install git push -x",
         "man git push",
+        "timeout 5 echo git push -f",
+        "sudo grep -rn git push -f x",
+        "command -v git push -f",
+        "git --no-pager stash push -f",
+        "git -P branch push -f",
     ],
 )
 def test_what_only_looks_alike_is_harmless(line: str) -> None:
@@ -246,3 +251,25 @@ def test_a_circuit_whose_constraint_is_gone_is_still_shown(tripped: Project) -> 
     shown = tripped.run("status", "--all")
     assert "OPEN (1)" in shown.stdout
     assert "its constraint is gone" in shown.stderr
+
+
+def test_a_call_that_cannot_be_judged_in_time_is_denied(tripped: Project) -> None:
+    """Whatever blocks the hook, its own deadline comes before the agent's, and nothing on the way swallows it."""
+    settings = tripped.root / ".claude/settings.json"
+    settings.parent.mkdir()
+    os.mkfifo(settings)
+    payload = tripped.bash("", tool_name="Edit", tool_input={"file_path": str(settings)})
+    answer = tripped.hook(payload)
+    assert answer.returncode == 2
+    assert b"no answer within" in answer.stderr
+
+
+def test_a_project_inside_a_repository_is_the_same_for_the_hook_and_for_people(project: Project) -> None:
+    """Where the constraints are is where the state is, whoever asks."""
+    app = project.root / "app"
+    (app / "docs/constraints").mkdir(parents=True)
+    (app / "docs/constraints/rule.md").write_text(f"---\nid: rule\n{RULE}---\n")
+    inside = Project(app)
+    assert inside.run("record", "rule", "--action", "x").returncode == 0
+    assert inside.hook(inside.bash("git push -f")).returncode == 2
+    assert (app / ".fusewire/state.db").exists()

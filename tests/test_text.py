@@ -432,6 +432,28 @@ RUNS = [
     "env -S'git push -f'",
     "eval -- git push -f",
     "echo 'git push -f' | sh",
+    # found by a second one
+    "grep '[[' f; git push -f",
+    'echo "[["; git push -f',
+    'echo "$(case x in x) echo 1;; esac)"; git push -f',
+    'f="$(case "$(uname)" in\nLinux) echo 1;;\nesac)"\ngit push -f',
+    'echo "$(echo case)"; git push -f',
+    'echo "$(if true; then case x in a) :;; x) git push -f;; esac; fi)"',
+    'echo "$( (true); git push -f)"',
+    'echo "$(f() { git push -f; }; f)"',
+    'echo "${x%%{*}"; git push -f',
+    "a=(\n # don't\n x\n)\ngit push -f",
+    "((true); true)\n((x=1<<2))\ngit push -f",
+    'git push -f"$x"',
+    '"git$x" push -f',
+    "x=$(cat <<A)\nx\nA\ngit push -f",
+    "if { true; } then git push -f; fi",
+    "time -- git push -f",
+    "trap -- 'git push -f' EXIT",
+    "git push `echo -f`",
+    "F=; git push ${F:--f}",
+    "a=(push -f); git ${a[@]}",
+    "x='git push'; x+=' -f'; $x",
 ]
 
 #: Command lines that merely mention it.
@@ -522,6 +544,11 @@ def test_no_text_breaks_the_reader(text: str) -> None:
     assert all(words and all(isinstance(word, str) for word in words) for words in simple_commands(text))
 
 
+def test_a_variable_that_doubles_itself_is_not_followed() -> None:
+    """Sixty short assignments would otherwise make a value of an exabyte."""
+    assert simple_commands("a=x;" + "a=$a$a;" * 60 + "git push -f")[-1] == PUSH
+
+
 @given(st.text(max_size=80))
 def test_no_unicode_breaks_the_reader(text: str) -> None:
     """Any characters at all."""
@@ -532,7 +559,9 @@ def test_no_unicode_breaks_the_reader(text: str) -> None:
 PIECES = [
     "a ", "a;", "'", '"', "`", "$(", "$(a) ", "(", ")", "\\", "\\\n", "#", "#a\n", "<", "<<", "<<a ", "<<a\n", "a<<x;",
     ">(", "<(a) ", "1 ", "1>", "11111", "&", "|", "a=1 ", "if ", "sudo ", "env ", "eval ", "sh -c ", "xargs ",
-    "timeout 1 ", "$'", "é", "\n", "{ ", "a\n", "\"$(", "`a` ", "'a' ", "<<<a ",
+    "timeout 1 ", "$'", "é",
+    "[[((", "[[ ((a))", "[[ a;", "a [[ ;", "bash <<<a;[[ ", "a=(", "find -exec ", "((", "${",
+    "\n", "{ ", "a\n", "\"$(", "`a` ", "'a' ", "<<<a ",
 ]  # fmt: skip
 
 

@@ -11,10 +11,11 @@ import os
 import time
 
 from fusewire.circuit import State
+from fusewire.durations import show_duration
 from fusewire.engine import Engine, read_state
-from fusewire.errors import Blocked, NotFound
+from fusewire.errors import Blocked, FusewireError, NotFound
 from fusewire.events import Signal, fingerprint, identifier
-from fusewire.rules import STATE_FOLDER, Rules, find_project, load_rules
+from fusewire.rules import CONSTRAINTS_FOLDER, STATE_FOLDER, Rules, find_project, load_rules
 from fusewire.stores import open_store
 
 TYPE_CHECKING = False
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from fusewire.reports.status import Status
     from fusewire.stores import Rebuilt, Store
     from fusewire.stores.rows import AuditRow, LogRow
+
+#: Seconds. An emergency lasts hours; whoever needs longer should mend the rule.
+LONGEST_OVERRIDE = 24 * 3600
 
 #: Set by `fusewire.testing()`: what to open instead of the real thing, in the users' own tests.
 _stand_in: Callable[[], Breaker] | None = None
@@ -46,6 +50,7 @@ class Breaker:
         url: str | None = None,
         *,
         project: str | os.PathLike[str] | None = None,
+        rules: Rules | None = None,
         clock: Callable[[], float] = time.time,
         patience: float = 2.0,
     ) -> Breaker:
@@ -59,7 +64,7 @@ class Breaker:
         if url is not None and project is None:
             return cls(open_store(url, check=State.from_data, patience=patience), default_rules(), clock)
         root = os.path.abspath(project) if project is not None else find_project(os.getcwd())
-        rules = load_rules(root)
+        rules = rules or load_rules(root)
         url = url or f"sqlite:{os.path.join(root, STATE_FOLDER, 'state.db')}"
         backup = _MirrorBackup(root, rules, clock)
         store = open_store(url, backup=backup, check=State.from_data, patience=patience)
@@ -105,8 +110,8 @@ class Breaker:
 
     def enforce(self, violated: list[str], event: Event) -> list[Decision]:
         """The enforcer's flow for an action that violates these constraints: check, record, trip."""
-        decisions = self.engine.enforce(violated, event.described(), event.session, event.call)
-        self._mirror()
+        decisions, written = self.engine.enforce(violated, event.described(), event.session, event.call)
+        self.mirror(written)
         return decisions
 
     # -- acts of a person ---------------------------------------------------------------------------
@@ -117,6 +122,8 @@ class Breaker:
 
     def override(self, circuit: str, reason: str, seconds: float) -> Decision:
         """Let actions pass an open circuit for a while without closing it; 0 seconds ends that."""
+        if not reason.strip() or not 0 <= seconds <= LONGEST_OVERRIDE:
+            raise FusewireError(f"an override needs a reason, and a time of up to {show_duration(LONGEST_OVERRIDE)}")
         return self._act(Signal("override", circuit, "override", text=reason, value=seconds))
 
     def _act(self, signal: Signal) -> Decision:
@@ -198,13 +205,13 @@ class Breaker:
         return True
 
     def _send(self, signal: Signal, actor: str = "") -> Decision:
-        (decision,) = self.engine.apply([signal], actor)
-        self._mirror()
+        (decision,), written = self.engine.apply([signal], actor)
+        self.mirror(written)
         return decision
 
-    def _mirror(self) -> None:
+    def mirror(self, written: set[str]) -> None:
         """After the commit: the constraints' state file follows the database."""
-        if self.root is None or not any("/" not in circuit for circuit in self.engine.written):
+        if self.root is None or not any("/" not in circuit for circuit in written):
             return
         from fusewire.constraints.statefile import write_mirror
 
@@ -256,7 +263,7 @@ class _MirrorBackup:
         self.root, self.rules, self.clock = root, rules, clock
 
     def available(self) -> bool:
-        return os.path.exists(os.path.join(self.root, "docs", "constraints", ".circuit-state.json"))
+        return os.path.exists(os.path.join(self.root, CONSTRAINTS_FOLDER, ".circuit-state.json"))
 
     def read(self) -> tuple[list[Rebuilt], str, list[str]]:
         from fusewire.constraints.statefile import rebuild

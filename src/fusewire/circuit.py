@@ -106,7 +106,6 @@ class Outcome:
         "duplicate",
         "late",
         "lease",
-        "limit",
         "meter",
         "reason",
         "retry_at",
@@ -130,9 +129,8 @@ class Outcome:
         self.tripped = False
         #: often enough in a row that a person should be told
         self.alert = False
-        #: the meter that decided, and its limit
+        #: the meter that decided
         self.meter: str | None = None
-        self.limit: float | None = None
         self.transitions: list[Transition] = []
 
 
@@ -166,11 +164,11 @@ def view(policy: Policy, state: State | None, now: float) -> State:
     return advance(policy, state if state is not None else fresh(now), now, Outcome())
 
 
-def nearest(policy: Policy, state: State, now: float, turn: int | None = None) -> tuple[meters.Meter, float] | None:
+def nearest(policy: Policy, state: State, now: float) -> tuple[meters.Meter, float] | None:
     """The meter that is closest to its limit, and its level."""
     best: tuple[float, meters.Meter, float] | None = None
     for meter in policy.meters:
-        height = meters.level(meter, state.meters.get(meter.name, []), now, turn)
+        height = meters.level(meter, state.meters.get(meter.name, []), now)
         closeness = -height if meter.trip_by == "below" else height / meter.trip if meter.trip else height
         if best is None or closeness > best[0]:
             best = (closeness, meter, height)
@@ -506,7 +504,7 @@ def within(meter: meters.Meter) -> str:
 def _blame(outcome: Outcome, meter: meters.Meter, memory: list[Any], now: float, signal: Signal) -> None:
     """Say which meter decided, with its number and its limit."""
     height = meters.level(meter, memory, now, signal.turn)
-    outcome.meter, outcome.limit = meter.name, meter.trip
+    outcome.meter = meter.name
     span = f"{number(meter.span)} turns" if meter.turns else show_duration(meter.span)
     outcome.reason = meter.reason.format(
         level=number(height),

@@ -13,6 +13,7 @@ from fusewire.errors import InvalidTransition, StoreRebuilt
 from fusewire.events import Decision, Signal, identifier
 from fusewire.rules import rule_id
 from fusewire.stores.rows import AuditRow, LogRow
+from fusewire.words import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,34 +32,38 @@ class Engine:
         self.store = store
         self.rules = rules
         self.clock = clock
-        #: the circuits that the last `apply` wrote
-        self.written: set[str] = set()
 
-    def apply(self, signals: Iterable[Signal], actor: str = "") -> list[Decision]:
-        """Send signals to their circuits in one transaction; one decision a signal, in the same order."""
+    def apply(self, signals: Iterable[Signal], actor: str = "") -> tuple[list[Decision], set[str]]:
+        """Send signals to their circuits in one transaction; one decision a signal, and the circuits written."""
         policies = [(signal, self.rules.policy(signal.circuit)) for signal in signals]
         try:
             return self._apply(policies, actor)
         except StoreRebuilt:  # the damage showed only in the middle; nothing was written, and now it is mended
             return self._apply(policies, actor)
 
-    def _apply(self, policies: list[tuple[Signal, Policy]], actor: str) -> list[Decision]:
-        self.written = set()
+    def _apply(self, policies: list[tuple[Signal, Policy]], actor: str) -> tuple[list[Decision], set[str]]:
+        written: set[str] = set()
         with self.store.transact() as transaction:
             now = self.clock()
-            return [self._step(transaction, policy, signal, now, actor) for signal, policy in policies]
+            decisions = [self._step(transaction, policy, signal, now, actor, written) for signal, policy in policies]
+        return decisions, written
 
-    def enforce(self, violated: list[str], action: str, session: str | None, call: str | None) -> list[Decision]:
+    def enforce(
+        self, violated: list[str], action: str, session: str | None, call: str | None
+    ) -> tuple[list[Decision], set[str]]:
         """An action that violates constraints: ask each of them, then record what was asked. One decision each."""
         signals = []
         lease = call or "enforcer"  # so that a call which is refused cannot speak for somebody else's probe
         for constraint in violated:
             signals.append(Signal("ask", constraint, "action", text=action, session=session, lease=lease))
             signals.append(Signal("bad", constraint, "violation", text=action, session=session, lease=lease))
-        decisions = self.apply(signals)
-        return [_enforced(asked, recorded) for asked, recorded in zip(decisions[::2], decisions[1::2], strict=True)]
+        decisions, written = self.apply(signals)
+        pairs = zip(decisions[::2], decisions[1::2], strict=True)
+        return [_enforced(asked, recorded) for asked, recorded in pairs], written
 
-    def _step(self, transaction: Transaction, policy: Policy, signal: Signal, now: float, actor: str) -> Decision:
+    def _step(
+        self, transaction: Transaction, policy: Policy, signal: Signal, now: float, actor: str, written: set[str]
+    ) -> Decision:
         before = self.load(transaction, policy, signal.circuit, now)
         after, outcome = circuits.step(policy, before, signal, now)
         # A circuit that nothing has happened to needs no row.
@@ -67,7 +72,7 @@ class Engine:
         if changed:
             kept = row if row is not None and row.effect != "duplicate" else None
             transaction.save(signal.circuit, policy.kind, after.phase, after.to_data(), now, log=kept)
-            self.written.add(signal.circuit)
+            written.add(signal.circuit)
             row = row if kept is None else None
         if row is not None:
             transaction.log(row, kept=False)
@@ -258,14 +263,7 @@ def next_steps(policy: Policy, circuit: str, phase: str) -> tuple[str, ...]:
     steps = policy.next
     if phase == "open" and policy.reset in ("close", "probe"):
         does = "" if policy.reset == "close" else " (ends the cooldown, one probe decides)"
-        steps += (f'a person can run: fusewire reset {_word(circuit)} --reason "..."{does}',)
+        steps += (f'a person can run: fusewire reset {quoted(circuit)} --reason "..."{does}',)
     if policy.override:
-        steps += (f'a person can let it pass for a while: fusewire override {_word(circuit)} --for 1h --reason "..."',)
+        steps += (f'a person can let it pass for a while: fusewire override {quoted(circuit)} --for 1h --reason "..."',)
     return steps
-
-
-def _word(circuit: str) -> str:
-    """The id as a shell takes it."""
-    if all(char.isalnum() or char in "-_./:@%+=" for char in circuit):
-        return circuit
-    return "'" + circuit.replace("'", "'\"'\"'") + "'"

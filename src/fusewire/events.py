@@ -6,8 +6,6 @@ call, and `dataclasses` alone would cost it more than all of its work.
 
 from __future__ import annotations
 
-from fusewire.quickjson import dumps as canonical_json
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal
@@ -15,7 +13,7 @@ if TYPE_CHECKING:
     SignalKind = Literal["good", "bad", "note", "ask", "deny", "reset", "override", "release"]
     Verdict = Literal["allow", "warn", "ask", "block"]
 
-__all__ = ["Decision", "Event", "Signal", "canonical_json", "fingerprint", "identifier", "merge", "plain"]
+__all__ = ["Decision", "Event", "Signal", "fingerprint", "identifier", "merge", "plain"]
 
 #: What a phase is called in front of people and in the seeds' file formats.
 PUBLIC_STATE = {"closed": "CLOSED", "watch": "HALF_OPEN", "open": "OPEN", "probe": "HALF_OPEN"}
@@ -147,7 +145,7 @@ class Signal(Noun):
     ) -> None:
         _set(self, "kind", kind)
         _set(self, "circuit", identifier(circuit))
-        _set(self, "name", name)
+        _set(self, "name", plain(name, NAME_LIMIT))
         _set(self, "value", value)
         _set(self, "fingerprint", _name(fingerprint))
         _set(self, "text", plain(text, TEXT_LIMIT))

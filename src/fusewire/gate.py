@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from fusewire.quickjson import loads
-from fusewire.rules import find_guarded, has_constraints, load_rules, user_config_path
+from fusewire.rules import CONSTRAINTS_FOLDER, STATE_FOLDER, find_guarded, has_constraints, load_rules, user_config_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,12 +55,16 @@ def main(arguments: Sequence[str]) -> NoReturn:
             _end(*answer(agent, _read_input(), os.environ))
         except (ImportError, SyntaxError):
             raise
-        except Exception as error:
+        except (Exception, _TooLate) as error:
             text = f"{type(error).__name__}: {error}".replace("\n", " ")
             _end(*agent.deny(f"BLOCKED fusewire.failure: the breaker failed and cannot judge this call: {text}"))
     except (ImportError, SyntaxError) as error:
         text = str(error).replace("\n", " ")
         _end("", f"fusewire: the hook is not installed properly, nothing is guarded: {text}", 1)
+
+
+class _TooLate(BaseException):
+    """No ordinary error, so that nobody on the way takes it for one and goes on."""
 
 
 def _set_deadline() -> None:
@@ -71,10 +75,10 @@ def _set_deadline() -> None:
         import signal
 
     def too_late(number: int, frame: object) -> None:
-        raise TimeoutError(f"no answer within {_DEADLINE} seconds")
+        raise _TooLate(f"no answer within {_DEADLINE} seconds")
 
     signal.signal(signal.SIGALRM, too_late)
-    signal.setitimer(signal.ITIMER_REAL, _DEADLINE)
+    signal.setitimer(signal.ITIMER_REAL, _DEADLINE, 1)
 
 
 def answer(agent: Agent, raw: bytes, environment: Any) -> Answer:
@@ -121,7 +125,7 @@ def _own_file(changed: tuple[str, ...], root: str) -> str:
             continue
         real = os.path.realpath(os.path.join(root, path))
         package = os.path.dirname(os.path.realpath(__file__))
-        folders = [os.path.realpath(os.path.join(root, *names)) for names in (("docs", "constraints"), (".fusewire",))]
+        folders = [os.path.realpath(os.path.join(root, *names)) for names in ((CONSTRAINTS_FOLDER,), (STATE_FOLDER,))]
         if not _is_below(package, os.path.realpath(root)):  # whoever works on Fusewire itself may change it
             folders.append(package)
         ours = any(_is_below(real, folder) for folder in folders) or real == os.path.realpath(user_config_path())
@@ -145,22 +149,21 @@ def _mentions_us(path: str) -> bool:
 
 def _enforce(agent: Agent, names: list[str], event: Event, root: str, rules: Rules) -> Answer:
     """A constraint forbids this: its circuit decides whether it is refused or passes and is counted."""
-    import time
-
     from fusewire.breaker import Breaker
     from fusewire.errors import StoreError
     from fusewire.events import merge
     from fusewire.reports.messages import message
 
     try:
-        decisions = Breaker.open(project=root, patience=_PATIENCE).enforce(names, event)
+        breaker = Breaker.open(project=root, rules=rules, patience=_PATIENCE)
+        decisions = breaker.enforce(names, event)
     except StoreError as error:
         return agent.deny(
             f"BLOCKED constraint:{names[0]}: this is forbidden, and the state of its circuit cannot be used"
             f" ({error}).\nNext: do it in a way that keeps to the constraint. A person can run: fusewire doctor"
         )
     decision = merge(decisions)
-    now = time.time()
+    now = breaker.engine.clock()
     if not decision.allowed:
         return agent.deny("\n".join(message(one, now) for one in decisions if not one.allowed)[:_ANSWER_LIMIT])
     told = []
@@ -179,7 +182,7 @@ def _archive_retired(root: str) -> None:
 
     try:
         archive_retired(Breaker.open(project=root, patience=_PATIENCE))
-    except FusewireError:
+    except (FusewireError, OSError):
         pass  # no reason to refuse a call; the next command of a person will say it
 
 

@@ -30,7 +30,6 @@ class _ScannerOptions:
     parse_float = float
     parse_int = int
     parse_constant = staticmethod(_refuse_constant)
-    memo: dict[str, str] = {}
 
 
 def _from_c() -> tuple[Callable[[str], Any], Callable[[object], str]]:

@@ -27,7 +27,10 @@ _FORMAT = 1
 
 STATE_FOLDER = ".fusewire"
 
-_CONSTRAINTS = os.path.join("docs", "constraints")
+CONSTRAINTS_FOLDER = os.path.join("docs", "constraints")
+
+#: What a blob depends on in Fusewire itself, beside the policies.
+_SHAPES = ("rules.py", "state.py", "meters.py")
 
 
 class Constraint:
@@ -149,11 +152,13 @@ def rule_id(policy: Policy, circuit: str) -> str:
 
 
 def find_project(start: str) -> str:
-    """The git top level above a folder, else the folder itself."""
+    """The git top level above a folder, else the folder itself; on the way up, the first that has constraints."""
     folder = here = os.path.abspath(start)
+    guarded = None
     while True:
+        guarded = guarded or (folder if has_constraints(folder) else None)
         if os.path.lexists(os.path.join(folder, ".git")):
-            return folder
+            return guarded or folder
         parent = os.path.dirname(folder)
         if parent == folder:
             return here
@@ -166,7 +171,7 @@ def find_guarded(start: str) -> str:
     The nearest folder above that has any, not the nearest repository: an agent can make a `.git` in a subfolder.
     """
     folder = os.path.abspath(start)
-    while not os.path.isdir(os.path.join(folder, _CONSTRAINTS)):
+    while not has_constraints(folder):
         parent = os.path.dirname(folder)
         if parent == folder:
             return find_project(start)
@@ -181,7 +186,7 @@ def user_config_path() -> str:
 
 def has_constraints(root: str) -> bool:
     """Whether there is anything that the hook could enforce; one look, no parsing."""
-    return os.path.isdir(os.path.join(root, _CONSTRAINTS))
+    return os.path.isdir(os.path.join(root, CONSTRAINTS_FOLDER))
 
 
 def load_rules(root: str) -> Rules:
@@ -233,8 +238,11 @@ def _save(root: str, path: str, blob: tuple[Any, ...]) -> None:
 def _signature(root: str) -> Signature:
     sources = [user_config_path(), os.path.join(root, "fusewire.toml"), os.path.join(root, "pyproject.toml")]
     found = [_stat(path) for path in sources]
-    _walk(os.path.join(root, _CONSTRAINTS), found)
-    return (_stat(__file__), *found)
+    _walk(os.path.join(root, CONSTRAINTS_FOLDER), found)
+    package = os.path.dirname(__file__)
+    shapes = [os.path.join(package, name) for name in _SHAPES]
+    shapes += sorted(entry.path for entry in os.scandir(os.path.join(package, "policies")))
+    return (*map(_stat, shapes), *found)
 
 
 def _walk(folder: str, found: list[Stamp]) -> None:

@@ -25,8 +25,11 @@ _SEPARATORS = " \t\n;&|()<>"
 
 _KEYWORDS = frozenset(("if", "then", "elif", "else", "while", "until", "do", "!", "{", "coproc", "time"))
 
-#: Commands in which a reserved word further on starts another command (`if [[ 1 ]] then git push`).
-_COMPOUND = frozenset(("if", "while", "until", "for", "select", "function", "coproc", "case", "[[", "{"))
+#: What ends a compound command; a reserved word behind it starts another command (`if [[ 1 ]] then git push`).
+_CLOSERS = frozenset(("}", "fi", "done", "esac", "]]"))
+
+#: A variable that is longer than this is not followed.
+_VALUE_LIMIT = 4096
 
 _DECLARATIONS = frozenset(("export", "declare", "local", "readonly", "typeset"))
 
@@ -69,7 +72,21 @@ class _Heredoc:
 class _List:
     """What is known of one list of commands while it is read."""
 
-    __slots__ = ("cases", "found", "here_text", "heredocs", "nested", "output", "piped", "pipeline", "shells", "words")
+    __slots__ = (
+        "at_start",
+        "brackets",
+        "cases",
+        "found",
+        "here_text",
+        "heredocs",
+        "nested",
+        "output",
+        "piped",
+        "pipeline",
+        "shells",
+        "testing",
+        "words",
+    )
 
     def __init__(self) -> None:
         self.found: list[list[str]] = []
@@ -84,8 +101,12 @@ class _List:
         #: the number of the current pipeline, and those in which a shell reads commands from its input
         self.pipeline = 0
         self.shells: set[int] = set()
-        #: how many `case` are open: their patterns end with a bracket that closes nothing
+        #: whether the next word is where a command begins, and a reserved word is one
+        self.at_start = True
+        #: how many `(` are open, how many `case` (whose patterns end with a `)`), and whether this is in `[[ ... ]]`
+        self.brackets = 0
         self.cases = 0
+        self.testing = False
         #: what a single `echo` or `cat <<EOF` would print
         self.output: str | None = None
 
@@ -96,9 +117,9 @@ class _Reader:
         self.at = 0
         self.depth = depth
         self.shared = shared
-        #: a `((` that was no arithmetic has been seen; do not look for its end again and again
-        self.arithmetic = True
+        #: whether the word that was just read is split at its blanks, and whether an array is being read
         self.splits = False
+        self.in_array = False
 
     def read(self, closer: str) -> list[list[str]]:
         """The commands up to the closing bracket (or the end)."""
@@ -117,13 +138,15 @@ class _Reader:
                 self._read_heredocs(now)
             elif text.startswith("\\\n", self.at):
                 self.at += 2
-            elif char in ";&|()<>" and self._in_test(now):
+            elif char in ";&|()<>" and now.testing:
                 self.at += 1
-            elif char == closer and not now.cases and "case" not in now.words[:2]:
+            elif char == closer and not now.cases and not now.brackets:
                 break
-            elif text.startswith("((", self.at) and all(word in _KEYWORDS or word == "for" for word in now.words):
+            elif text.startswith("((", self.at) and (now.at_start or now.words == ["for"]):
                 self.at += 2
                 if not self._arithmetic(now):
+                    self.at -= 1
+                    now.brackets += 1
                     self._end_command(now, "")
             elif char in ";&|()":
                 if text.startswith("&>", self.at):
@@ -133,6 +156,7 @@ class _Reader:
                         text[self.at : self.at + 2] if text[self.at : self.at + 2] in ("||", "&&", "|&") else char
                     )
                     self.at += len(operator)
+                    now.brackets = max(0, now.brackets + (char == "(") - (char == ")" and now.brackets > 0))
                     self._end_command(now, operator)
             elif char == "#":
                 end = text.find("\n", self.at)
@@ -144,28 +168,38 @@ class _Reader:
             else:
                 self._take_word(now)
         self._end_command(now, "")
-        self._read_heredocs(now)
         self.at += 1
         return now
-
-    def _in_test(self, now: _List) -> bool:
-        """Inside `[[ ... ]]`, where operators and brackets separate nothing."""
-        return "[[" in now.words[:4] and now.words[-1] != "]]" and "]]" not in now.words
 
     def _take_word(self, now: _List) -> None:
         self.splits = False
         start = self.at
         word = self._word(now)
+        raw = self.text[start : self.at]
+        if raw == word:
+            self._notice_reserved(word, now)
+        else:
+            now.at_start = now.at_start and is_assignment(word)
         if self.splits:
             now.words += word.split()
-        elif "{" in (raw := self.text[start : self.at]) and "," in raw and "'" not in raw and '"' not in raw:
+        elif "{" in raw and "," in raw and "'" not in raw and '"' not in raw:
             now.words += braces_expanded(word)
         else:
             now.words.append(word)
 
+    def _notice_reserved(self, word: str, now: _List) -> None:
+        """A reserved word is one only where a command begins, and only without quotes."""
+        if now.at_start:
+            now.cases = max(0, now.cases + (word == "case") - (word == "esac"))
+            now.testing = word == "[["
+            now.at_start = word in _KEYWORDS or word in _CLOSERS or is_assignment(word)
+        elif word == "]]":
+            now.testing = False
+            now.at_start = True
+
     def _end_command(self, now: _List, operator: str) -> None:
         words = [word.rstrip("\r") for word in now.words]
-        now.cases = max(0, now.cases + (words[:1] == ["case"]) - (words[:1] == ["esac"]))
+        now.at_start, now.testing = True, False
         candidates = self._candidates(words)
         if words:
             now.output = None
@@ -182,26 +216,38 @@ class _Reader:
         now.words, now.nested, now.here_text = [], [], None
 
     def _candidates(self, words: list[str]) -> list[list[str]]:
-        """The command without what stands before it; in compound commands also what follows a reserved word."""
+        """The command without what stands before it, and what a reserved word behind a compound command starts."""
         first = 0
-        while first < len(words) and (words[first] in _KEYWORDS or is_assignment(words[first])):
-            first += 2 if words[first] == "time" and words[first + 1 : first + 2] == ["-p"] else 1
+        while first < len(words) and (
+            words[first] in _KEYWORDS or words[first] in _CLOSERS or is_assignment(words[first])
+        ):
+            timed = words[first] == "time" and words[first + 1 : first + 2] in (["-p"], ["--"])
+            first += 2 if timed else 1
         if first < len(words) and words[first] == "function":
             first += 2  # its name
             first += words[first : first + 1] == ["{"]
         command = words[first:]
         self._learn(words[:first] if not command else command[1:] if command[0] in _DECLARATIONS else [])
         found = [command] if command else []
-        if (words and words[0] in _COMPOUND) or (command and command[0] in _COMPOUND):
-            starts = [at + 1 for at, word in enumerate(words) if at >= first and word in _KEYWORDS]
-            found += [words[start:] for start in starts[:8] if start < len(words)]
+        for at in range(first + 1, len(words) - 1):
+            behind = words[at - 1] in _CLOSERS or (words[0] == "for" and at == 2)
+            if behind and words[at] in _KEYWORDS:
+                found.append(words[at + 1 :])
+                break
         return found
 
     def _learn(self, assignments: list[str]) -> None:
         for word in assignments:
             if is_assignment(word):
                 name, _, value = word.partition("=")
-                self.shared.variables[name] = value
+                if name.endswith("+"):
+                    name = name[:-1]
+                    value = self.shared.variables.get(name, "") + value
+                self.shared.budget -= len(value)
+                if len(value) <= _VALUE_LIMIT:
+                    self.shared.variables[name] = value
+                else:
+                    self.shared.variables.pop(name, None)
 
     def _run_scripts(self, words: list[str], now: _List) -> None:
         """Commands that the command reads as text: `bash -c`, `eval`, a here-string, an echo into a shell."""
@@ -234,7 +280,7 @@ class _Reader:
             self.at += 1
         if text.startswith(("<(", ">("), self.at):
             self.at += 2
-            now.nested += self._nested().found
+            now.nested += self._nested(now).found
             return
         here_text = text.startswith("<<<", self.at)
         heredoc = text.startswith("<<", self.at) and not here_text
@@ -291,10 +337,11 @@ class _Reader:
         unknown = ""
         while self.at < size:
             char = text[self.at]
-            if char == "(" and parts and parts[-1] == "=" and len(parts) < 200 and is_assignment("".join(parts)):
+            if char == "(" and not self.in_array and parts[-1:] == ["="] and len(parts) < 200:
+                if not is_assignment("".join(parts)):
+                    break
                 self.at += 1
-                self._array(now)
-                parts.append("()")
+                parts.append(self._array(now))
                 continue
             if char in _SEPARATORS:
                 break
@@ -312,7 +359,7 @@ class _Reader:
                 parts.append(part)
             elif char == '"' or text.startswith('$"', self.at):
                 self.at += 1 if char == '"' else 2
-                self._quoted(parts, now, '"')
+                unknown = self._quoted(parts, now, '"') or unknown
             elif char in "$`":
                 value, raw = self._expansion(now)
                 if value is None:
@@ -324,12 +371,12 @@ class _Reader:
                 parts.append(char)
                 self.at += 1
         # What cannot be known is nothing inside a word, and stays as it is written where it is the whole word.
-        return "".join(parts) if parts else unknown
+        return "".join(parts) or unknown
 
-    def _quoted(self, parts: list[str], now: _List, closer: str) -> None:
-        """Inside double quotes, or a here-document that is expanded like them."""
+    def _quoted(self, parts: list[str], now: _List, closer: str) -> str:
+        """Inside double quotes, or a here-document that is expanded like them; what of it cannot be known."""
         text, size = self.text, len(self.text)
-        parts.append("")
+        unknown = ""
         while self.at < size and text[self.at] != closer:
             char = text[self.at]
             if char == "\\":
@@ -338,11 +385,15 @@ class _Reader:
                 self.at += 2
             elif char in "$`":
                 value, raw = self._expansion(now)
-                parts.append(raw if value is None else value)
+                if value is None:
+                    unknown = unknown or raw
+                else:
+                    parts.append(value)
             else:
                 parts.append(char)
                 self.at += 1
         self.at += 1
+        return unknown
 
     def _expansion(self, now: _List) -> tuple[str | None, str]:
         """What `$x`, `${x}`, `$(...)` or a backtick stands for, if that can be known, and how it is written."""
@@ -352,18 +403,24 @@ class _Reader:
             while end < len(text) and text[end] != "`":
                 end += 2 if text[end] == "\\" else 1
             self.at = end + 1
-            now.nested += self.shared.commands_in(text[start + 1 : end].replace("\\`", "`"), self.depth + 1)
-            return None, text[start : self.at]
+            inner_text = text[start + 1 : end].replace("\\`", "`")
+            self.shared.budget -= len(inner_text)
+            if self.depth >= _DEPTH or self.shared.budget < 0:
+                now.nested += _flat(inner_text)
+                return None, text[start : self.at]
+            inner = _Reader(inner_text, self.depth + 1, self.shared).read_list("")
+            now.nested += inner.found
+            return inner.output, text[start : self.at]
         if text.startswith("$((", start):
             self.at += 3
             if self._arithmetic(now):
                 return None, text[start : self.at]
             self.at = start + 2
-            now.nested += self._nested().found
+            now.nested += self._nested(now).found
             return None, text[start : self.at]
         if text.startswith("$(", start):
             self.at += 2
-            inner = self._nested()
+            inner = self._nested(now)
             now.nested += inner.found
             return inner.output, text[start : self.at]
         if text.startswith("$[", start):
@@ -388,7 +445,7 @@ class _Reader:
         name = text[start + 1 : end]
         return self.shared.variables.get(name) if name else ("$" if end == start + 1 else None), text[start : self.at]
 
-    def _nested(self) -> _List:
+    def _nested(self, outer: _List) -> _List:
         if self.depth >= _DEPTH:
             rest = _List()
             rest.found = self.shared.commands_in(self.text[self.at :], _DEPTH + 1)
@@ -397,22 +454,32 @@ class _Reader:
         self.depth += 1
         found = self.read_list(")")
         self.depth -= 1
+        for heredoc in found.heredocs:  # announced on a line that is not at its end yet
+            heredoc.pipeline = -1
+        outer.heredocs += found.heredocs
         return found
 
-    def _array(self, now: _List) -> None:
-        """`name=(...)`: words that are kept, not run; what they substitute is run."""
+    def _array(self, now: _List) -> str:
+        """`name=(...)`: words that are kept, not run; what they substitute is run. The words, joined."""
+        words = []
+        self.in_array = True
         while self.at < len(self.text) and self.text[self.at] != ")":
-            if self.text[self.at] in _SEPARATORS:
+            if self.text[self.at] == "#":
+                end = self.text.find("\n", self.at)
+                self.at = len(self.text) if end < 0 else end
+            elif self.text[self.at] in _SEPARATORS:
                 self.at += 1
             else:
-                self._word(now)
+                words.append(self._word(now))
+        self.in_array = False
         self.at += 1
+        return " ".join(words)
 
     def _arithmetic(self, now: _List) -> bool:
         """Past `((...))`, where only substitutions run commands; False (and not moved) if it is two subshells."""
         start, brackets = self.at, 2
         text = self.text
-        while self.arithmetic and self.at < len(text):
+        while self.shared.budget > 0 and self.at < len(text):
             char = text[self.at]
             if text.startswith("$(", self.at) and not text.startswith("$((", self.at):
                 self._expansion(now)
@@ -430,6 +497,6 @@ class _Reader:
                     self.at += 1
                     return True
             self.at += 1
-        self.arithmetic = False
+        self.shared.budget -= self.at - start
         self.at = start
         return False

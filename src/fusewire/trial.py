@@ -34,9 +34,9 @@ class Clock:
 
 
 class _NeverBlocks(Engine):
-    def apply(self, signals: Iterable[Signal], actor: str = "") -> list[Decision]:
-        decisions = super().apply(signals, actor)
-        return [one if one.allowed else one.replace(verdict="allow") for one in decisions]
+    def apply(self, signals: Iterable[Signal], actor: str = "") -> tuple[list[Decision], set[str]]:
+        decisions, written = super().apply(signals, actor)
+        return [one if one.allowed else one.replace(verdict="allow") for one in decisions], written
 
 
 @contextmanager

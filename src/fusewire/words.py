@@ -15,6 +15,13 @@ _DIGITS = {8: "01234567", 16: "0123456789abcdefABCDEF"}
 _ALTERNATIVES = 64
 
 
+def quoted(word: str) -> str:
+    """One word as a shell takes it."""
+    if word and all(char in NAME_CHARS or char in "-./:@%+=" for char in word):
+        return word
+    return "'" + word.replace("'", "'\"'\"'") + "'"
+
+
 def escaped(text: str, at: int) -> tuple[str, int]:
     """The content of `$'...'` from `at` on, where a character may be written as a number, and where it ends."""
     parts: list[str] = []
@@ -55,7 +62,7 @@ def matching_brace(text: str, at: int) -> int:
             quote = "" if char == quote else quote
         elif char in "'\"":
             quote = char
-        elif char == "{":
+        elif char == "{" and text[at - 1] == "$":
             depth += 1
         elif char == "}":
             depth -= 1
@@ -71,12 +78,13 @@ def parameter(inside: str, variables: dict[str, str]) -> str | None:
     while end < len(inside) and inside[end] in NAME_CHARS:
         end += 1
     name, rest = inside[:end], inside[end:]
-    if name in variables:
-        return variables[name]
-    for operator in (":-", ":=", "-", "="):
+    known = variables.get(name)
+    if known and (not rest or rest in ("[@]", "[*]") or rest[:1] in ":-="):
+        return known
+    for operator in (":-", ":=", "-", "=", ":+", "+"):
         if name and rest.startswith(operator):
             return rest[len(operator) :].strip("\"'")
-    return None
+    return known if not rest else None
 
 
 def braces_expanded(word: str) -> list[str]:

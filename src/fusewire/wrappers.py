@@ -77,6 +77,25 @@ _SHELL_VALUES = frozenset(("--rcfile", "--init-file"))
 _EXEC_OPTIONS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 
 
+#: Programs that take a command's words as mere text; behind a wrapper they are what is run.
+_TAKES_TEXT = frozenset(
+    ("echo", "printf", "grep", "egrep", "fgrep", "rg", "cat", "ls", "man", "which", "type", "test", "true", "sleep")
+)
+
+
+def hidden_starts(words: list[str]) -> range:
+    """Where the command of a wrapper may begin that has options we do not know: near where it seems to begin."""
+    start = 0
+    while start < len(words):
+        behind = _behind_wrapper(words, start)
+        if behind is None or behind >= len(words):
+            break
+        start = behind
+    if not start or words[start].rsplit("/", 1)[-1] in _TAKES_TEXT:
+        return range(0)
+    return range(start, min(start + 3, len(words)))
+
+
 def is_wrapper(name: str) -> bool:
     return name in _WRAPPERS or name in _RUNNERS
 
@@ -92,7 +111,7 @@ def is_assignment(word: str) -> bool:
     return bool(equals and name) and name.replace("_", "a").isalnum() and name[0] not in "0123456789"
 
 
-def unwrapped(words: list[str]) -> list[list[str]]:
+def unwrapped(words: list[str], depth: int = 0) -> list[list[str]]:
     """The command as it stands, then what each wrapper runs; the innermost is last. `find -exec` counts too."""
     if not words:
         return []
@@ -107,9 +126,9 @@ def unwrapped(words: list[str]) -> list[list[str]]:
             stages.append(words[start:])
     if start and len(stages) > _LISTED:
         stages.append(words[start:])
-    if program(stages[-1]) == "find":
-        for command in _executed(stages[-1]):
-            stages += unwrapped(command)
+    if program(stages[-1]) == "find" and depth < _LISTED:
+        for command in _executed(stages[-1])[:_LISTED]:
+            stages += unwrapped(command, depth + 1)
     return stages
 
 
@@ -170,7 +189,7 @@ def scripts_of(words: list[str]) -> list[str]:
             first += 1
         return [" ".join(words[first:])]
     if name == "trap":
-        return words[1:2]
+        return words[2:3] if words[1:2] == ["--"] else words[1:2]
     if name == "env":
         return _values_of(words, "S", "--split-string")
     if name in SHELLS:

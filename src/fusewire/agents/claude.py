@@ -10,6 +10,7 @@ from fusewire.agents import BadPayload
 from fusewire.events import Event
 from fusewire.paths import in_project
 from fusewire.quickjson import dumps
+from fusewire.words import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,10 +82,9 @@ def _command(tool_input: dict[str, Any]) -> str | None:
     for field in _COMMAND_FIELDS:
         value = tool_input.get(field)
         arguments = tool_input.get("args")
-        words: list[Any] = value if isinstance(value, list) else [value]
-        words = words + arguments if isinstance(arguments, list) else words
-        if value and all(isinstance(word, str) for word in words):
-            return " ".join(words)
+        apart = [*(value if isinstance(value, list) else []), *(arguments if isinstance(arguments, list) else [])]
+        if value and isinstance(value, (str, list)) and all(isinstance(word, str) for word in apart):
+            return " ".join([*([value] if isinstance(value, str) else []), *map(quoted, apart)])
     return None
 
 

@@ -20,6 +20,7 @@ from fusewire.events import PUBLIC_STATE
 from fusewire.person import require_person
 from fusewire.reports import layout
 from fusewire.reports.messages import message
+from fusewire.words import quoted
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker
@@ -91,7 +92,7 @@ def _say_allowed(breaker: Breaker, circuit: str, decision: Decision) -> None:
         click.echo(decision.reason)
     if decision.lease:
         click.echo(
-            f"Now tell how it went: fusewire record {circuit} --lease {decision.lease} --ok,"
+            f"Now tell how it went: fusewire record {quoted(circuit)} --lease {quoted(decision.lease)} --ok,"
             " or --action TEXT instead of --ok if it went wrong."
         )
 

@@ -14,6 +14,7 @@ from fusewire.breaker import Breaker
 from fusewire.errors import FusewireError, StoreError
 from fusewire.events import PUBLIC_STATE
 from fusewire.rules import find_project
+from fusewire.words import quoted
 
 Command = Callable[..., Any]
 
@@ -72,7 +73,7 @@ def warnings(breaker: Breaker) -> list[str]:
 
     found = list(breaker.rules.warnings) + breaker.store.notices()
     found += [
-        f"{row.id} is {PUBLIC_STATE[row.phase]}, but its constraint is gone; to end it: fusewire archive {row.id}"
+        f"{row.id} is {PUBLIC_STATE[row.phase]}, but its constraint is gone; end it: fusewire archive {quoted(row.id)}"
         for row in breaker.store.circuits()
         if row.kind == "constraint" and row.phase != "closed" and row.id not in breaker.rules.constraints
     ]

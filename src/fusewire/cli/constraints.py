@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from fusewire.breaker import LONGEST_OVERRIDE
 from fusewire.cli.circuits import warn_of
 from fusewire.cli.common import color, common_options, print_json, with_breaker
 from fusewire.constraints.archive import ARCHIVE_FILE
@@ -24,9 +24,6 @@ from fusewire.shell import simple_commands
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker
-
-#: An emergency lasts hours; whoever needs longer should mend the rule.
-LONGEST_OVERRIDE = 24 * 3600
 
 
 @click.command("enforce")
@@ -63,7 +60,7 @@ def enforce_command(
     if as_json:
         print_json({**decision.to_json(), "violations": [one.to_json() for one in decisions]})
         return 0 if decision.allowed else 3
-    now = time.time()
+    now = breaker.engine.clock()
     for one in decisions:
         if not one.allowed:
             click.secho(message(one, now), fg="red", color=color())

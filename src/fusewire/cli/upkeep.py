@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command("hook")
-@click.argument("agent", type=click.Choice(AGENTS))
+@click.argument("agent", metavar="AGENT", type=click.Choice(AGENTS))
 def hook_command(agent: str) -> None:
     """What an agent calls on every tool call: its JSON on standard input, the answer in its protocol.
 

@@ -9,7 +9,7 @@ from fusewire.circuit import State, view
 from fusewire.constraints.statefile import to_text, violations
 from fusewire.durations import UNITS, show_time
 from fusewire.events import PUBLIC_STATE
-from fusewire.rules import STATE_FOLDER
+from fusewire.rules import CONSTRAINTS_FOLDER, STATE_FOLDER
 from fusewire.stores.folder import FileLock, ensure_state_folder, replace_file
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fusewire.circuit import Policy
     from fusewire.stores.rows import AuditRow, LogRow
 
-ARCHIVE_FILE = os.path.join("docs", "constraints", ".circuit-state-archive.json")
+ARCHIVE_FILE = os.path.join(CONSTRAINTS_FOLDER, ".circuit-state-archive.json")
 
 
 def archive_entry(policy: Policy, state: State, log: list[LogRow], audit: list[AuditRow], now: float) -> dict[str, Any]:

@@ -35,8 +35,7 @@ def archive(breaker: Breaker, circuit: str, *, actor: str) -> dict[str, Any]:
             transaction.notice(warning, now)
         transaction.audit(AuditRow(circuit, now, state.phase, "removed", "archived", "", actor))
         transaction.remove(circuit)
-    breaker.engine.written = {circuit}
-    breaker._mirror()
+    breaker.mirror({circuit})
     return entry
 
 
@@ -67,7 +66,6 @@ def import_states(breaker: Breaker, text: str, shown: str, *, actor: str) -> tup
             transaction.audit(AuditRow(name, now, state.phase, state.phase, "imported", shown, actor), state.to_data())
     if breaker.root is not None and not problems:
         take_for_ours(breaker.root, text)
-    breaker.engine.written = set(entries)
-    breaker._mirror()
+    breaker.mirror(set(entries))
     states = {name: view(breaker.rules.constraint_policy(name), state, now) for name, (state, _) in entries.items()}
     return {name: PUBLIC_STATE[state.phase] for name, state in states.items()}, problems

@@ -14,7 +14,7 @@ from fusewire.durations import UNITS, parse_time, show_time
 from fusewire.errors import ConfigError
 from fusewire.events import NAME_LIMIT, PUBLIC_STATE, TEXT_LIMIT, fingerprint, plain
 from fusewire.meters import keeps
-from fusewire.rules import STATE_FOLDER
+from fusewire.rules import CONSTRAINTS_FOLDER, STATE_FOLDER
 from fusewire.stores.folder import FileLock, ensure_state_folder, replace_file
 from fusewire.stores.rows import KEPT_ROWS, LogRow
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fusewire.rules import Rules
     from fusewire.stores import Rebuilt
 
-STATE_FILE = os.path.join("docs", "constraints", ".circuit-state.json")
+STATE_FILE = os.path.join(CONSTRAINTS_FOLDER, ".circuit-state.json")
 
 #: Violations of one constraint in the file; what counts is in the circuit's state, and the log holds more.
 _SHOWN = 100

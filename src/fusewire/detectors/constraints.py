@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fusewire.globs import matches, path_matches
-from fusewire.wrappers import is_wrapper, program
+from fusewire.wrappers import hidden_starts, is_wrapper, program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,8 +40,10 @@ _CHANGING_VERBS = (
     "append",
 )
 
-#: How often a program's name is looked for among the words of one wrapper.
-_CANDIDATES = 16
+#: Options with a value that may stand before a subcommand; of a program that is not here, any option may have one.
+_VALUED_OPTIONS = {
+    "git": frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env")),
+}
 
 
 def violated(
@@ -79,10 +81,7 @@ def runs(words: list[str], pattern: tuple[str, ...]) -> bool:
     """Whether the command is the pattern's, or a wrapper around it, whatever options that wrapper has."""
     if words_fit(words, pattern):
         return True
-    if not is_wrapper(program(words)):
-        return False
-    starts = [at for at, word in enumerate(words) if at and matches(word.rsplit("/", 1)[-1], pattern[0])]
-    return any(words_fit(words[at:], pattern) for at in starts[:_CANDIDATES])
+    return is_wrapper(program(words)) and any(words_fit(words[at:], pattern) for at in hidden_starts(words))
 
 
 def words_fit(words: list[str], pattern: tuple[str, ...]) -> bool:
@@ -97,9 +96,17 @@ def words_fit(words: list[str], pattern: tuple[str, ...]) -> bool:
     for at, word in enumerate(words[1:], 1):
         if wanted < len(pattern) and word_fits(word, pattern[wanted]):
             wanted += 1
-        elif wanted == 1 < len(pattern) and pattern[1][:1] != "-" and word[:1] != "-" and words[at - 1][:1] != "-":
-            return False
+        elif wanted == 1 and _is_subcommand(program(words), words, at) and pattern[1:2] and pattern[1][0] != "-":
+            return False  # another one
     return wanted == len(pattern)
+
+
+def _is_subcommand(name: str, words: list[str], at: int) -> bool:
+    """Whether the word is no option, and not the value of the one before it."""
+    before = words[at - 1]
+    valued = _VALUED_OPTIONS.get(name)
+    is_value = before in valued if valued is not None else before[:1] == "-"
+    return words[at][:1] != "-" and not is_value
 
 
 def word_fits(word: str, pattern: str) -> bool:

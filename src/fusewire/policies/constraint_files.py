@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from fusewire.errors import ConfigError
+from fusewire.events import NAME_LIMIT
+from fusewire.rules import CONSTRAINTS_FOLDER
 
 if TYPE_CHECKING:
     from fusewire.detectors.constraints import Matcher
-
-FOLDER = "docs/constraints"
 
 #: Front matter is a few lines; this much of a file is read for it.
 _FRONT_MATTER_LIMIT = 65536
@@ -58,7 +58,7 @@ def read_constraints(root: Path) -> tuple[list[ConstraintFile], list[ConfigError
 
 
 def constraint_paths(root: Path) -> Iterator[Path]:
-    folder = root / FOLDER
+    folder = root / CONSTRAINTS_FOLDER
     return (path for path in sorted(folder.rglob("*.md")) if path.is_file())
 
 
@@ -84,7 +84,9 @@ def _read(path: Path, shown: str) -> tuple[ConstraintFile | None, list[ConfigErr
     name = matter.get("id", path.stem)
     name = str(name) if isinstance(name, int) else name
     if not isinstance(name, str) or not _is_id(name):
-        problems.append(ConfigError(shown, "id", name, "letters, digits, '-', '_' and '.'; using the file's name"))
+        problems.append(
+            ConfigError(shown, "id", name, "up to 200 letters, digits, '-', '_' and '.'; using the file's name")
+        )
         name = path.stem
     if not _is_id(name):
         problems.append(ConfigError(shown, "file", path.name, "a name that can be an id, or an id; it is left out"))
@@ -160,7 +162,8 @@ def _id_line(front: str) -> str | None:
 
 
 def _is_id(name: str) -> bool:
-    return bool(name) and all(char.isalnum() or char in "-_." for char in name) and name.strip(".") != ""
+    letters = all(char.isalnum() or char in "-_." for char in name)
+    return letters and name.strip(".") != "" and len(name.encode()) <= NAME_LIMIT
 
 
 def _title(body: str) -> str:

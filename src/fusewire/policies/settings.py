@@ -30,7 +30,6 @@ _SECONDS = {"days": UNITS["d"], "hours": UNITS["h"], "seconds": UNITS["s"]}
 class Setting:
     """One thing that may be configured."""
 
-    kind: str
     key: str
     default: Any
     type: str
@@ -110,8 +109,12 @@ class PolicyFile:
     def keys_of(self, circuit_id: str) -> list[str]:
         """The settings that one circuit of this file refers to."""
         used = next(table for table in self.table["circuit"] if table["id"] == circuit_id)
-        text = repr(used) + repr(self.table.get("defaults", {}))
+        text = repr({**self.table.get("defaults", {}), **used, "cooldown": self._cooldown(used)})
         return [key for key in self.settings if f"'${key}'" in text]
+
+    def _cooldown(self, circuit: Mapping[str, Any]) -> dict[str, Any]:
+        own = circuit.get("cooldown", {})
+        return dict(own) if own.get("schedule") else {**self.table.get("defaults", {}).get("cooldown", {}), **own}
 
     def defaults(self) -> Values:
         values = Values()
@@ -127,7 +130,6 @@ def read_policy_file(kind: str) -> PolicyFile:
     for key, data in table.get("settings", {}).items():
         least = data.get("least")
         settings[key] = Setting(
-            kind,
             key,
             data["default"],
             data["is"],

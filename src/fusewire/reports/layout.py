@@ -154,8 +154,10 @@ def history_json(rows: list[LogRow], audit: list[AuditRow], window_start: float 
         "transitions": [
             {
                 "timestamp": show_time(move.at),
-                "from": move.source,
-                "to": move.target,
+                "from": PUBLIC_STATE.get(move.source, move.source),
+                "to": PUBLIC_STATE.get(move.target, move.target),
+                "from_phase": move.source,
+                "to_phase": move.target,
                 "cause": move.cause,
                 "reason": move.reason,
                 "actor": move.actor or None,

@@ -22,6 +22,7 @@ def message(decision: Decision, now: float) -> str:
         lines.append(f"Next: {'; '.join(by_agent)}.")
     if decision.retry_after is not None and decision.next:
         clock = (show_time(now + decision.retry_after) or "")[:16].replace("T", " ")
-        lines.append(f"A probe is allowed at {clock} UTC (in {show_duration(decision.retry_after)}).")
+        what = "A probe is allowed" if decision.phase in ("open", "probe") else "There is room again"
+        lines.append(f"{what} at {clock} UTC (in {show_duration(decision.retry_after)}).")
     lines += [f"{step[:1].upper()}{step[1:]}" for step in by_person]
     return "\n".join(lines)

@@ -1,8 +1,8 @@
 """The audit trail as text, `audit.jsonl` beside the database: for people, and to rebuild from.
 
 Each line is one move of a circuit with its whole state, appended under the database's write lock just before the
-commit. If the database is lost, the last line of every circuit says what it was; a line whose commit never
-came (the process was killed in between) can only make a circuit look open, never closed.
+commit. If the database is lost, the last line of every circuit says what it was. (A process that is killed between a
+line and its commit leaves a move on file that never was; it matters only if the database is lost too.)
 """
 
 from __future__ import annotations

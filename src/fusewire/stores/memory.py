@@ -69,7 +69,11 @@ class MemoryStore:
             ]
 
     def circuit(self, circuit: str) -> CircuitRow | None:
-        return next((row for row in self.circuits() if row.id == plain(circuit)), None)
+        with self._lock:
+            found = self._circuits.get(plain(circuit))
+            if found is None or not found.state:
+                return None
+            return CircuitRow(plain(circuit), found.kind, found.phase, loads(found.state))
 
     def log_of(self, circuit: str, since: float = 0.0) -> list[LogRow]:
         with self._lock:

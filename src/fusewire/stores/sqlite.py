@@ -89,6 +89,7 @@ class SqliteStore:
     def _begin(self) -> sqlite3.Connection:
         """A connection that holds the write lock."""
         started = time.monotonic()
+        problem = ""
         for attempt in range(ATTEMPTS):
             try:
                 mine = self._connection if self._process == os.getpid() else None
@@ -98,9 +99,11 @@ class SqliteStore:
                 if self._inode == _inode(self.path):
                     return connection
                 connection.execute("ROLLBACK")
-                self._connection = None
+                self._drop()
+                problem = "is replaced again and again"
                 continue
             except sqlite3.DatabaseError as error:
+                problem = "is locked by another process" if _code(error) == _BUSY else f"cannot be used ({error})"
                 if _code(error) in (_CORRUPT, _NOT_A_DATABASE):
                     self._recover(str(error))
                 elif _code(error) != _BUSY:
@@ -108,21 +111,15 @@ class SqliteStore:
             if attempt < len(_PAUSES):
                 time.sleep(_PAUSES[attempt])
         waited = time.monotonic() - started
-        raise StoreError(
-            f"the state database is locked by another process: {self.path} ({ATTEMPTS} attempts in {waited:.1f} s)"
-        )
+        raise StoreError(f"the state database {problem}: {self.path} ({ATTEMPTS} attempts in {waited:.1f} s)")
 
     def _connect(self) -> sqlite3.Connection:
         """The connection to the file that is at the path now; a lost or damaged one is rebuilt first."""
         process = os.getpid()
         if self._connection is not None:
-            if self._process != process:
-                _inherited.append(self._connection)
-                self._connection = None
-            elif self._inode == _inode(self.path):
+            if self._process == process and self._inode == _inode(self.path):
                 return self._connection
-            else:  # replaced or removed under us: what we would write there, nobody would read
-                self._connection = None
+            self._drop()  # another process's, or the file was replaced: what we wrote there, nobody would read
         for _ in range(ATTEMPTS):
             try:
                 # A rebuild changes three files; nobody may open one of them in the middle of that.
@@ -180,7 +177,7 @@ class SqliteStore:
         """Quarantine what is there and build a new database from what can be read; one process does it."""
         from fusewire.stores import recovery
 
-        self._connection = None
+        self._drop()
         try:
             ensure_state_folder(self.folder)
             with FileLock(self._recovery_lock):
@@ -253,9 +250,15 @@ class SqliteStore:
 
     def close(self) -> None:
         with self._lock:
-            if self._connection is not None and self._process == os.getpid():
+            self._drop()
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            if self._process == os.getpid():
                 self._connection.close()
-            self._connection = None
+            else:
+                _inherited.append(self._connection)
+        self._connection = None
 
 
 _LOG_OF = (
