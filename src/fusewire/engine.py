@@ -198,17 +198,18 @@ def decide(policy: Policy, signal: Signal, state: State, outcome: Outcome, now: 
         reason = _recorded(policy, state, outcome, now)
         if outcome.tripped or near(policy, state, now):
             verdict = "warn"
-    evidence = _evidence(state, outcome)
-    if signal.kind == "bad" and not outcome.tripped and verdict == "warn":
-        evidence = (*evidence, _left(policy, state, now))
+    evidence: tuple[str, ...] = ()
+    if verdict != "allow" or outcome.tripped:
+        evidence = _evidence(state, outcome)
+        if signal.kind == "bad" and not outcome.tripped:
+            evidence = (*evidence, _left(policy, state, now))
     retry_after = None if outcome.retry_at is None else seconds_until(outcome.retry_at, now)
-    speaks = verdict != "allow" or outcome.tripped
     return Decision(
         verdict,
         circuit=signal.circuit,
         rule=rule_id(policy, signal.circuit),
         reason=reason,
-        evidence=evidence if speaks else (),
+        evidence=evidence,
         retry_after=retry_after,
         next=next_steps(policy, signal.circuit, state.phase) if verdict == "block" or outcome.tripped else (),
         phase=state.phase,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Memory = list[Any]
 
 #: A window keeps so many times more than its limit, so that raising a threshold later does not forget any.
-WINDOW_KEEPS = 16
+WINDOW_KEEPS = 8
 
 #: More than any setting allows a meter to keep.
 _LONGEST = 1000 + WINDOW_KEEPS
