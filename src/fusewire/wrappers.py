@@ -85,12 +85,7 @@ _TAKES_TEXT = frozenset(
 
 def hidden_starts(words: list[str]) -> range:
     """Where the command of a wrapper may begin that has options we do not know: near where it seems to begin."""
-    start = 0
-    while start < len(words):
-        behind = _behind_wrapper(words, start)
-        if behind is None or behind >= len(words):
-            break
-        start = behind
+    start = _starts(words)[-1]
     if not start or words[start].rsplit("/", 1)[-1] in _TAKES_TEXT:
         return range(0)
     return range(start, min(start + 3, len(words)))
@@ -115,21 +110,24 @@ def unwrapped(words: list[str], depth: int = 0) -> list[list[str]]:
     """The command as it stands, then what each wrapper runs; the innermost is last. `find -exec` counts too."""
     if not words:
         return []
-    stages = [words]
-    start = 0
-    while start < len(words):
-        behind = _behind_wrapper(words, start)
-        if behind is None or behind >= len(words):
-            break
-        start = behind
-        if len(stages) <= _LISTED:
-            stages.append(words[start:])
-    if start and len(stages) > _LISTED:
-        stages.append(words[start:])
+    starts = _starts(words)
+    stages = [words[start:] for start in starts[:_LISTED]]
+    if len(starts) > _LISTED:
+        stages.append(words[starts[-1] :])
     if program(stages[-1]) == "find" and depth < _LISTED:
         for command in _executed(stages[-1])[:_LISTED]:
             stages += unwrapped(command, depth + 1)
     return stages
+
+
+def _starts(words: list[str]) -> list[int]:
+    """Where the command begins, and where what each of its wrappers runs."""
+    starts = [0]
+    while True:
+        behind = _behind_wrapper(words, starts[-1])
+        if behind is None or behind >= len(words):
+            return starts
+        starts.append(behind)
 
 
 def _behind_wrapper(words: list[str], start: int) -> int | None:
