@@ -15,7 +15,7 @@ from fusewire.durations import show_duration
 from fusewire.engine import Engine, read_state
 from fusewire.errors import Blocked, FusewireError, NotFound
 from fusewire.events import Signal, fingerprint, identifier
-from fusewire.rules import CONSTRAINTS_FOLDER, STATE_FOLDER, Rules, find_project, load_rules
+from fusewire.rules import STATE_FILE, STATE_FOLDER, Rules, find_project, load_rules
 from fusewire.stores import open_store
 
 TYPE_CHECKING = False
@@ -263,7 +263,7 @@ class _MirrorBackup:
         self.root, self.rules, self.clock = root, rules, clock
 
     def available(self) -> bool:
-        return os.path.exists(os.path.join(self.root, CONSTRAINTS_FOLDER, ".circuit-state.json"))
+        return os.path.exists(os.path.join(self.root, STATE_FILE))
 
     def read(self) -> tuple[list[Rebuilt], str, list[str]]:
         from fusewire.constraints.statefile import rebuild

@@ -120,15 +120,18 @@ def judge(agent: Agent, event: Event, root: str) -> Answer:
 
 def _own_file(changed: tuple[str, ...], root: str) -> str:
     """What only the disk knows of Fusewire's own files: behind links, the user's settings, where we are registered."""
+    if not changed:
+        return ""
+    folders = [os.path.realpath(os.path.join(root, name)) for name in (CONSTRAINTS_FOLDER, STATE_FOLDER)]
+    package = os.path.dirname(os.path.realpath(__file__))
+    if not _is_below(package, os.path.realpath(root)):  # whoever works on Fusewire itself may change it
+        folders.append(package)
+    settings = os.path.realpath(user_config_path())
     for path in changed:
         if "\0" in path:
             continue
         real = os.path.realpath(os.path.join(root, path))
-        package = os.path.dirname(os.path.realpath(__file__))
-        folders = [os.path.realpath(os.path.join(root, *names)) for names in ((CONSTRAINTS_FOLDER,), (STATE_FOLDER,))]
-        if not _is_below(package, os.path.realpath(root)):  # whoever works on Fusewire itself may change it
-            folders.append(package)
-        ours = any(_is_below(real, folder) for folder in folders) or real == os.path.realpath(user_config_path())
+        ours = real == settings or any(_is_below(real, folder) for folder in folders)
         registration = "/.claude/" in real and os.path.basename(real).startswith("settings") and _mentions_us(real)
         if ours or registration:
             return f"{path} belongs to Fusewire and is for a person to change"

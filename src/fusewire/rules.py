@@ -29,6 +29,9 @@ STATE_FOLDER = ".fusewire"
 
 CONSTRAINTS_FOLDER = os.path.join("docs", "constraints")
 
+#: The constraints' circuits in the seed's format, a mirror of the database.
+STATE_FILE = os.path.join(CONSTRAINTS_FOLDER, ".circuit-state.json")
+
 #: What a blob depends on in Fusewire itself, beside the policies.
 _SHAPES = ("rules.py", "state.py", "meters.py")
 

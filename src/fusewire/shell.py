@@ -47,10 +47,25 @@ class _Shared:
         self.variables: dict[str, str] = {}
 
     def commands_in(self, text: str, depth: int) -> list[list[str]]:
+        return self.read(text, depth).found
+
+    def read(self, text: str, depth: int) -> _List:
+        """A text as commands; flat if it is nested too deeply or too much was read already."""
         self.budget -= len(text)
-        if depth > _DEPTH or self.budget < 0:
-            return _flat(text)
-        return _Reader(text, depth, self).read("")
+        if depth <= _DEPTH and self.budget >= 0:
+            return _Reader(text, depth, self).read_list("")
+        flat = _List()
+        flat.found = _flat(text)
+        return flat
+
+    def substituted_in(self, text: str, depth: int) -> list[list[str]]:
+        """The commands that a text runs when it is only expanded, as in a here-document or in `${...}`."""
+        inner = _List()
+        if "$(" in text or "`" in text:
+            self.budget -= len(text)
+            if self.budget > 0:
+                _Reader(text, depth, self)._quoted([], inner, "")
+        return inner.nested
 
 
 def _flat(text: str) -> list[list[str]]:
@@ -121,11 +136,8 @@ class _Reader:
         self.splits = False
         self.in_array = False
 
-    def read(self, closer: str) -> list[list[str]]:
-        """The commands up to the closing bracket (or the end)."""
-        return self.read_list(closer).found
-
     def read_list(self, closer: str) -> _List:
+        """The commands up to the closing bracket (or the end)."""
         text, size = self.text, len(self.text)
         now = _List()
         while self.at < size:
@@ -152,9 +164,8 @@ class _Reader:
                 if text.startswith("&>", self.at):
                     self._redirection(now)
                 else:
-                    operator = (
-                        text[self.at : self.at + 2] if text[self.at : self.at + 2] in ("||", "&&", "|&") else char
-                    )
+                    pair = text[self.at : self.at + 2]
+                    operator = pair if pair in ("||", "&&", "|&") else char
                     self.at += len(operator)
                     now.brackets = max(0, now.brackets + (char == "(") - (char == ")" and now.brackets > 0))
                     self._end_command(now, operator)
@@ -200,15 +211,15 @@ class _Reader:
     def _end_command(self, now: _List, operator: str) -> None:
         words = [word.rstrip("\r") for word in now.words]
         now.at_start, now.testing = True, False
-        candidates = self._candidates(words)
+        candidates = [unwrapped(candidate) for candidate in self._candidates(words)]
         if words:
             now.output = None
-        for candidate in candidates:
-            now.found += unwrapped(candidate)
+        for stages in candidates:
+            now.found += stages
         now.found += now.nested
-        for candidate in candidates:
-            self._run_scripts(candidate, now)
-        if program(words) == "echo" and not now.found[:-1]:
+        for stages in candidates:
+            self._run_scripts(stages, now)
+        if program(words) == "echo" and len(now.found) <= 1:
             now.output = " ".join(word for word in words[1:] if word not in ("-n", "-e"))
         now.piped = words if operator in ("|", "|&") else []
         if operator not in ("|", "|&"):
@@ -249,13 +260,13 @@ class _Reader:
                 else:
                     self.shared.variables.pop(name, None)
 
-    def _run_scripts(self, words: list[str], now: _List) -> None:
-        """Commands that the command reads as text: `bash -c`, `eval`, a here-string, an echo into a shell."""
-        commands = unwrapped(words)
-        for command in (commands[0], *commands[-2:]):
-            for script in scripts_of(command):
+    def _run_scripts(self, stages: list[list[str]], now: _List) -> None:
+        """Commands that a command reads as text: `bash -c`, `eval`, a here-string, an echo into a shell."""
+        last = len(stages) - 1
+        for at in sorted({0, max(0, last - 1), last}):
+            for script in scripts_of(stages[at]):
                 now.found += self.shared.commands_in(script, self.depth + 1)
-        if any(reads_input(command) for command in commands):
+        if any(reads_input(command) for command in stages):
             now.shells.add(now.pipeline)
             if now.here_text is not None:
                 now.found += self.shared.commands_in(now.here_text, self.depth + 1)
@@ -319,12 +330,8 @@ class _Reader:
             body = self.text[start:body_end]
             if heredoc.pipeline in now.shells:
                 now.found += self.shared.commands_in(body, self.depth + 1)
-            elif not heredoc.quoted and ("$(" in body or "`" in body):
-                inner = _List()
-                self.shared.budget -= len(body)
-                if self.shared.budget > 0:
-                    _Reader(body, self.depth + 1, self.shared)._quoted([], inner, "")
-                now.found += inner.nested
+            elif not heredoc.quoted:
+                now.found += self.shared.substituted_in(body, self.depth + 1)
             now.output = body.rstrip("\n") if now.found == [["cat"]] else None
         now.heredocs = []
 
@@ -403,12 +410,7 @@ class _Reader:
             while end < len(text) and text[end] != "`":
                 end += 2 if text[end] == "\\" else 1
             self.at = end + 1
-            inner_text = text[start + 1 : end].replace("\\`", "`")
-            self.shared.budget -= len(inner_text)
-            if self.depth >= _DEPTH or self.shared.budget < 0:
-                now.nested += _flat(inner_text)
-                return None, text[start : self.at]
-            inner = _Reader(inner_text, self.depth + 1, self.shared).read_list("")
+            inner = self.shared.read(text[start + 1 : end].replace("\\`", "`"), self.depth + 1)
             now.nested += inner.found
             return inner.output, text[start : self.at]
         if text.startswith("$((", start):
@@ -431,24 +433,18 @@ class _Reader:
             end = matching_brace(text, start + 2)
             self.at = end + 1
             inside = text[start + 2 : end]
-            if "$(" in inside or "`" in inside:
-                reader = _List()
-                self.shared.budget -= len(inside)
-                if self.shared.budget > 0:
-                    _Reader(inside, self.depth + 1, self.shared)._quoted([], reader, "")
-                now.nested += reader.nested
+            now.nested += self.shared.substituted_in(inside, self.depth + 1)
             return parameter(inside, self.shared.variables), text[start : self.at]
         end = start + 1
         while end < len(text) and text[end] in NAME_CHARS:
             end += 1
-        self.at = max(end, start + 1)
+        self.at = end
         name = text[start + 1 : end]
-        return self.shared.variables.get(name) if name else ("$" if end == start + 1 else None), text[start : self.at]
+        return self.shared.variables.get(name) if name else "$", text[start:end]
 
     def _nested(self, outer: _List) -> _List:
         if self.depth >= _DEPTH:
-            rest = _List()
-            rest.found = self.shared.commands_in(self.text[self.at :], _DEPTH + 1)
+            rest = self.shared.read(self.text[self.at :], _DEPTH + 1)
             self.at = len(self.text)
             return rest
         self.depth += 1

@@ -236,5 +236,5 @@ def _shell_operands(words: list[str]) -> tuple[bool, list[str], bool]:
             continue
         has_script = has_script or "c" in word[1:]
         runs = runs and not (word[0] == "-" and "n" in word[1:])
-        at += 2 if word[0] in "-+" and "o" in word[1:].lower() else 1
+        at += 2 if "o" in word[1:].lower() else 1
     return has_script and runs, words[at:], runs

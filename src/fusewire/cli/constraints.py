@@ -12,7 +12,6 @@ from fusewire.breaker import LONGEST_OVERRIDE
 from fusewire.cli.circuits import warn_of
 from fusewire.cli.common import color, common_options, print_json, with_breaker
 from fusewire.constraints.archive import ARCHIVE_FILE
-from fusewire.constraints.statefile import STATE_FILE
 from fusewire.detectors.constraints import violated
 from fusewire.durations import parse_duration, show_duration
 from fusewire.errors import FusewireError
@@ -20,6 +19,7 @@ from fusewire.events import Event, merge
 from fusewire.paths import in_project
 from fusewire.person import require_person
 from fusewire.reports.messages import message
+from fusewire.rules import STATE_FILE
 from fusewire.shell import simple_commands
 
 if TYPE_CHECKING:

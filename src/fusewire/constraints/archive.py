@@ -10,7 +10,7 @@ from fusewire.constraints.statefile import to_text, violations
 from fusewire.durations import UNITS, show_time
 from fusewire.events import PUBLIC_STATE
 from fusewire.rules import CONSTRAINTS_FOLDER, STATE_FOLDER
-from fusewire.stores.folder import FileLock, ensure_state_folder, replace_file
+from fusewire.stores.folder import FileLock, ensure_state_folder, free_name, replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,11 +85,10 @@ def _read(path: str) -> tuple[dict[str, Any], str | None]:
         return {}, None
     except (ValueError, RecursionError) as error:
         problem = str(error)
-    number = 1
-    while os.path.exists(f"{path}.corrupt-{number}"):
-        number += 1
-    os.rename(path, f"{path}.corrupt-{number}")
-    return {}, f"{ARCHIVE_FILE} could not be read ({problem}) and is kept as {ARCHIVE_FILE}.corrupt-{number}"
+    aside = free_name(f"{path}.corrupt")
+    os.rename(path, aside)
+    kept = os.path.join(CONSTRAINTS_FOLDER, os.path.basename(aside))
+    return {}, f"{ARCHIVE_FILE} could not be read ({problem}) and is kept as {kept}"
 
 
 def _continued(earlier: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:

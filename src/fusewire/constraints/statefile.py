@@ -14,8 +14,8 @@ from fusewire.durations import UNITS, parse_time, show_time
 from fusewire.errors import ConfigError
 from fusewire.events import NAME_LIMIT, PUBLIC_STATE, TEXT_LIMIT, fingerprint, plain
 from fusewire.meters import keeps
-from fusewire.rules import CONSTRAINTS_FOLDER, STATE_FOLDER
-from fusewire.stores.folder import FileLock, ensure_state_folder, replace_file
+from fusewire.rules import CONSTRAINTS_FOLDER, STATE_FILE, STATE_FOLDER
+from fusewire.stores.folder import FileLock, ensure_state_folder, free_name, replace_file
 from fusewire.stores.rows import KEPT_ROWS, LogRow
 
 TYPE_CHECKING = False
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from fusewire.engine import Engine
     from fusewire.rules import Rules
     from fusewire.stores import Rebuilt
-
-STATE_FILE = os.path.join(CONSTRAINTS_FOLDER, ".circuit-state.json")
 
 #: Violations of one constraint in the file; what counts is in the circuit's state, and the log holds more.
 _SHOWN = 100
@@ -128,11 +126,10 @@ def _remember(lock: FileLock, digests: list[str]) -> None:
 
 
 def _keep_aside(path: str, old: bytes) -> str:
-    number = 1
-    while os.path.exists(f"{path}.edited-{number}"):
-        number += 1
-    replace_file(f"{path}.edited-{number}", old)
-    return f"{STATE_FILE} was changed by somebody else; that version is kept as {STATE_FILE}.edited-{number}"
+    aside = free_name(f"{path}.edited")
+    replace_file(aside, old)
+    kept = os.path.join(CONSTRAINTS_FOLDER, os.path.basename(aside))
+    return f"{STATE_FILE} was changed by somebody else; that version is kept as {kept}"
 
 
 def _read_bytes(path: str) -> bytes | None:

@@ -34,6 +34,14 @@ def replace_file(path: str, content: bytes, temporary: str | None = None) -> Non
         raise
 
 
+def free_name(prefix: str) -> str:
+    """The first of prefix-1, prefix-2, ... that no file has: what is set aside replaces nothing."""
+    number = 1
+    while os.path.exists(f"{prefix}-{number}"):
+        number += 1
+    return f"{prefix}-{number}"
+
+
 def uri_path(path: str) -> str:
     """A path inside a SQLite URI."""
     return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.quickjson import dumps, loads
 from fusewire.stores import audit_file
-from fusewire.stores.folder import uri_path
+from fusewire.stores.folder import free_name, uri_path
 from fusewire.stores.migrations import MIGRATIONS
 from fusewire.stores.rows import AUDIT_ROWS, KEPT_ROWS
 
@@ -72,7 +72,7 @@ def rebuild_database(path: str, problem: str, backup: Backup | None, check: Call
         sources.append("what could be read of it")
     sources += _add_missing(connection, folder, backup, check)
     _add_audit_trail(connection, folder)
-    aside = _free_name(f"{path}.corrupt-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
+    aside = free_name(f"{path}.corrupt-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
     if expected or sources:
         found = f"rebuilt from {' and '.join(sources)}" if sources else "nothing was left, all circuits start empty"
         what = f"the state database was damaged ({problem})" if damaged else f"there was no state database ({problem})"
@@ -93,13 +93,6 @@ def rebuild_database(path: str, problem: str, backup: Backup | None, check: Call
     os.replace(fresh, path)
     if old is not None:
         old.close()
-
-
-def _free_name(name: str) -> str:
-    number = 1
-    while os.path.exists(f"{name}-{number}"):
-        number += 1
-    return f"{name}-{number}"
 
 
 def _remove_leftovers(path: str) -> None:

@@ -222,7 +222,9 @@ class SqliteStore:
 
     def _exists(self) -> bool:
         """Whether there is, or ought to be, anything to read: looking must not create a database."""
-        if os.path.exists(self.path) or os.path.exists(os.path.join(self.folder, "audit.jsonl")):
+        from fusewire.stores import audit_file
+
+        if os.path.exists(self.path) or os.path.exists(audit_file.path_of(self.folder)):
             return True
         return self._backup is not None and self._backup.available()
 
