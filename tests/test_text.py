@@ -299,7 +299,15 @@ RUNS = [
     "if a; then b; else git push -f; fi",
     "for x in 1 2; do git push -f; done",
     "while git push -f; do :; done",
-    "case x in a) git push -f;; esac",
+    "case $x in a) git push -f;; esac",
+    '[ "$1" = main ] && git push -f',
+    'if [ -z "$x" ]; then git push -f; fi',
+    "for f in -f -u; do git push $f; done",
+    "bash -c 'git push $0' -f",
+    "p() { git push $1; }; p -f",
+    "echo 'git push -f' | cat | bash",
+    "echo -f | xargs git push",
+    "x=push; if a; then x=pull; fi; git $x -f",
     "f() { git push -f; }; f",
     "function f { git push -f; }; f",
     "A=1 git push -f",
@@ -522,7 +530,7 @@ def test_what_a_line_merely_says_is_not_found(line: str) -> None:
     [
         ("cd x && sudo git push -f", [["cd", "x"], ["sudo", "git", "push", "-f"], ["git", "push", "-f"]]),
         ("a | b; c", [["a"], ["b"], ["c"]]),
-        ("echo $(date) x", [["echo", "$(date)", "x"], ["date"]]),
+        ("echo $(date) x", [["date"], ["echo", "$(date)", "x"]]),
         ("A=1 make -j4 > log 2>&1", [["make", "-j4"]]),
         ("A=1", []),
         ("rm -rf 'a b' c\\ d", [["rm", "-rf", "a b", "c d"]]),
@@ -533,7 +541,7 @@ def test_what_a_line_merely_says_is_not_found(line: str) -> None:
     ],
 )
 def test_a_line_becomes_exactly_these_commands(line: str, commands: list[list[str]]) -> None:
-    """Outermost first, words without quotes, nothing expanded."""
+    """In the order in which they would run, words without quotes, nothing unknown expanded."""
     assert simple_commands(line) == commands
 
 

@@ -86,7 +86,7 @@ _set = object.__setattr__
 class Event(Noun):
     """What an agent did or is about to do, in no agent's own words."""
 
-    __slots__ = ("agent", "call", "command", "kind", "paths", "session", "subagent", "tool")
+    __slots__ = ("agent", "call", "change", "command", "cwd", "hook", "kind", "paths", "session", "subagent", "tool")
 
     def __init__(
         self,
@@ -99,6 +99,9 @@ class Event(Noun):
         call: str | None = None,
         agent: str | None = None,
         subagent: str | None = None,
+        hook: str = "",
+        cwd: str | None = None,
+        change: str = "update",
     ) -> None:
         _set(self, "kind", kind)
         _set(self, "tool", tool)
@@ -108,8 +111,15 @@ class Event(Noun):
         _set(self, "call", call)
         _set(self, "agent", agent)
         _set(self, "subagent", subagent)
+        #: the agent's own name for the moment, where its commands run, and what a changing tool does to its files
+        _set(self, "hook", hook)
+        _set(self, "cwd", cwd)
+        _set(self, "change", change)
 
     kind: str
+    hook: str
+    cwd: str | None
+    change: str
     tool: str
     command: str | None
     paths: tuple[str, ...]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from fusewire.quickjson import loads
-from fusewire.rules import CONSTRAINTS_FOLDER, STATE_FOLDER, find_guarded, has_constraints, load_rules, user_config_path
+from fusewire.rules import find_guarded, has_constraints, load_rules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from fusewire.agents import Agent
     from fusewire.events import Event
+    from fusewire.guard.protected import Protected
     from fusewire.rules import Rules
 
     Answer = tuple[str, str, int]
@@ -99,55 +100,103 @@ def answer(agent: Agent, raw: bytes, environment: Any) -> Answer:
 
 
 def judge(agent: Agent, event: Event, root: str) -> Answer:
-    """Rules in the order of their weight: the agent must not disarm its breaker, then the constraints."""
+    """Rules in the order of their weight: the agent must not disarm its breaker, then the guard, the constraints."""
+    from fusewire.guard.policy import protected_of
+
+    rules = load_rules(root, keeps=True)
+    protected = protected_of(root, rules)
+    if event.kind != "before_tool":
+        return _afterwards(agent, event, root, protected)
     from fusewire.detectors.constraints import changes_files, violated
     from fusewire.detectors.disarming import disarming
-    from fusewire.shell import simple_commands
+    from fusewire.shell.commands import simple_commands
 
     commands = simple_commands(event.command) if event.command else []
     changed = event.paths if changes_files(event.tool) else ()
-    act = disarming(event, commands, changed) or _own_file(changed, root)
+    act = disarming(event, commands, changed)
     if act:
         return agent.deny(f"BLOCKED fusewire.disarm: {act}.\nNext: go on without it, or ask the user to run it.")
+    halted, refusal = _guarded(event, changed, root, protected)
+    if halted:
+        return agent.halt(halted, event.hook)
+    if refusal:
+        return agent.deny(refusal[:_ANSWER_LIMIT])
     if not has_constraints(root):
         return agent.allow()
-    rules = load_rules(root)
     if rules.just_compiled:
         _archive_retired(root)
     names = violated(rules.matchers(), event, commands)
     return _enforce(agent, names, event, root, rules) if names else agent.allow()
 
 
-def _own_file(changed: tuple[str, ...], root: str) -> str:
-    """What only the disk knows of Fusewire's own files: behind links, the user's settings, where we are registered."""
-    if not changed:
-        return ""
-    folders = [os.path.realpath(os.path.join(root, name)) for name in (CONSTRAINTS_FOLDER, STATE_FOLDER)]
-    package = os.path.dirname(os.path.realpath(__file__))
-    if not _is_below(package, os.path.realpath(root)):  # whoever works on Fusewire itself may change it
-        folders.append(package)
-    settings = os.path.realpath(user_config_path())
-    for path in changed:
-        if "\0" in path:
-            continue
-        real = os.path.realpath(os.path.join(root, path))
-        ours = real == settings or any(_is_below(real, folder) for folder in folders)
-        registration = "/.claude/" in real and os.path.basename(real).startswith("settings") and _mentions_us(real)
-        if ours or registration:
-            return f"{path} belongs to Fusewire and is for a person to change"
-    return ""
+def _guarded(event: Event, changed: tuple[str, ...], root: str, protected: Protected) -> tuple[str, str]:
+    """Why the session is halted, or why the guard refuses this call."""
+    from fusewire.guard.check import check_tool, read_command, verdict_of
+
+    opaque = False
+    if event.command:
+        reading = read_command(event.command, cwd=event.cwd or root, protected=protected)
+        verdict = verdict_of(reading)
+        if not verdict.allowed:
+            return "", verdict.message()
+        opaque = not reading.walk.pristine
+    if changed:
+        verdict = check_tool(event.tool, changed, root=root, protected=protected, change=event.change)
+        if not verdict.allowed:
+            return "", verdict.message()
+    return (_begin(event, root, protected) if opaque or changed else ""), ""
 
 
-def _is_below(path: str, folder: str) -> bool:
-    return path.startswith(folder + os.sep)
+def _begin(event: Event, root: str, protected: Protected) -> str:
+    """A call that may change files: what they are before it is recorded, so that they can be compared after it."""
+    import time
 
+    from fusewire.guard.watch import Watch
 
-def _mentions_us(path: str) -> bool:
+    watch = Watch(root, protected)
     try:
-        with open(path, "rb") as file:
-            return b"fusewire" in file.read(1 << 20)
+        halted = watch.halted(event.session)
+        if not halted:
+            watch.begin(event.session, time.time())
+            watch.between(time.time())
+        return halted
     except OSError:
-        return False
+        return ""  # the guard itself has said yes; only its backstop is out of order, and `doctor` says so
+
+
+def _afterwards(agent: Agent, event: Event, root: str, protected: Protected) -> Answer:
+    """What was done is compared with what was there; a person who speaks lifts a halt."""
+    import time
+
+    from fusewire.detectors.constraints import changes_files
+    from fusewire.guard.watch import Watch
+
+    watch = Watch(root, protected)
+    try:
+        if event.kind == "prompt":
+            watch.lift()
+            return agent.allow()
+        if changes_files(event.tool):
+            watch.permitted(event.paths, time.time())
+        answer, text = watch.after(event.described() or event.tool, time.time())
+    except OSError as error:
+        return agent.tell(f"fusewire: the protected files cannot be compared: {error}", event.hook)
+    if answer == "halt":
+        _notice(root, text)
+        return agent.halt(text[:_ANSWER_LIMIT], event.hook)
+    return agent.tell(text[:_ANSWER_LIMIT], event.hook) if answer else agent.allow()
+
+
+def _notice(root: str, text: str) -> None:
+    """A person sees it in `status` and `doctor` until it is acknowledged."""
+    from fusewire.breaker import Breaker
+    from fusewire.errors import FusewireError
+
+    try:
+        with Breaker.open(project=root, patience=_PATIENCE) as breaker, breaker.store.transact() as transaction:
+            transaction.notice(text.partition("\n")[0], breaker.engine.clock())
+    except (FusewireError, OSError):
+        pass  # the agent is halted all the same
 
 
 def _enforce(agent: Agent, names: list[str], event: Event, root: str, rules: Rules) -> Answer:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Signature = tuple[Stamp, ...]
 
 #: Raised when the shape of the blob changes.
-_FORMAT = 1
+_FORMAT = 2
 
 STATE_FOLDER = ".fusewire"
 
@@ -70,10 +70,13 @@ class Rules:
         constraints: dict[str, tuple[Any, ...]],
         warnings: tuple[str, ...],
         any_constraint: bool,
+        guard: tuple[Any, ...] = ((), (), (), (".",), ()),
     ) -> None:
         self.policies = policies
         self.constraints = {name: Constraint(*data) for name, data in constraints.items()}
         self.warnings = warnings
+        #: what is protected: documents, configuration, what is ignored, roots, grants
+        self.guard = guard
         #: without a project to look in, every bare id is a constraint of its own
         self.any_constraint = any_constraint
         #: the project's files were read for it, because something in them had changed
@@ -82,7 +85,7 @@ class Rules:
 
     def to_data(self) -> tuple[Any, ...]:
         constraints = {name: constraint.to_data() for name, constraint in self.constraints.items()}
-        return self.policies, constraints, self.warnings, self.any_constraint
+        return self.policies, constraints, self.warnings, self.any_constraint, self.guard
 
     def policy(self, circuit: str) -> Policy:
         """The policy of a circuit; NotFound if there is no such circuit."""
@@ -192,8 +195,11 @@ def has_constraints(root: str) -> bool:
     return os.path.isdir(os.path.join(root, CONSTRAINTS_FOLDER))
 
 
-def load_rules(root: str) -> Rules:
-    """The project's rules: from the blob if nothing has changed since, compiled otherwise."""
+def load_rules(root: str, *, keeps: bool = False) -> Rules:
+    """The project's rules: from the blob if nothing has changed since, compiled otherwise.
+
+    The blob is kept where Fusewire has been at work already; `keeps` makes the folder for it.
+    """
     made_from = _signature(root)
     path = os.path.join(root, STATE_FOLDER, f"rules.{sys.implementation.cache_tag}.bin")
     last: Rules | None = None
@@ -208,7 +214,7 @@ def load_rules(root: str) -> Rules:
         pass
     rules = _compile(root, last)
     rules.just_compiled = True
-    if os.path.isdir(os.path.join(root, STATE_FOLDER)) or has_constraints(root):
+    if keeps or os.path.isdir(os.path.join(root, STATE_FOLDER)) or has_constraints(root):
         _save(root, path, (_FORMAT, made_from, rules.to_data()))
     return rules
 

@@ -162,6 +162,18 @@ def _behind_wrapper(words: list[str], start: int) -> int | None:
     return at
 
 
+def wrapped_by(words: list[str]) -> tuple[list[str], list[str], str | None]:
+    """What a wrapper runs, the variables that it sets, and the folder that it moves to first."""
+    start = _behind_wrapper(words, 0)
+    if start is None or start >= len(words):
+        return [], [], None
+    before = words[1:start]
+    folder = next((before[at + 1] for at, word in enumerate(before[:-1]) if word in ("-C", "--chdir", "-D")), None)
+    folder = next((word.partition("=")[2] for word in before if word.startswith("--chdir=")), folder)
+    moves = program(words) in ("env", "sudo")
+    return words[start:], [word for word in before if is_assignment(word)], folder if moves else None
+
+
 def _executed(words: list[str]) -> list[list[str]]:
     """What `find ... -exec COMMAND ;` runs."""
     found = []
@@ -191,7 +203,7 @@ def scripts_of(words: list[str]) -> list[str]:
     if name == "env":
         return _values_of(words, "S", "--split-string")
     if name in SHELLS:
-        has_script, operands, _ = _shell_operands(words)
+        has_script, operands, _ = shell_operands(words)
         return operands[:1] if has_script else []
     if name in ("su", "runuser") or name in _WRAPPERS:
         return _values_of(words, "c", "--command")
@@ -202,7 +214,7 @@ def reads_input(words: list[str]) -> bool:
     """Whether the command is a shell that reads its commands from standard input."""
     if program(words) not in SHELLS or "--version" in words or "--help" in words:
         return False
-    has_script, operands, runs = _shell_operands(words)
+    has_script, operands, runs = shell_operands(words)
     return runs and not has_script and (not operands or operands[0] in ("-", "/dev/stdin") or "-s" in words)
 
 
@@ -219,7 +231,7 @@ def _values_of(words: list[str], letter: str, option: str) -> list[str]:
     return found
 
 
-def _shell_operands(words: list[str]) -> tuple[bool, list[str], bool]:
+def shell_operands(words: list[str]) -> tuple[bool, list[str], bool]:
     """Whether a shell has `-c` (also as `-lc`, `-euo pipefail -c`), its operands, and whether it runs anything."""
     has_script = False
     runs = True

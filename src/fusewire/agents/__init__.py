@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
         def allow(self) -> tuple[str, str, int]: ...
 
-        def tell(self, text: str) -> tuple[str, str, int]:
+        def tell(self, text: str, hook: str = ...) -> tuple[str, str, int]:
             """Let the call pass and tell the agent something."""
+
+        def halt(self, text: str, hook: str = ...) -> tuple[str, str, int]:
+            """Stop the agent, not only this call."""
 
         def deny(self, text: str) -> tuple[str, str, int]: ...
 

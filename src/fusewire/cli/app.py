@@ -24,6 +24,7 @@ COMMANDS = {
     "override": "constraints",
     "archive": "constraints",
     "import": "constraints",
+    "guard": "guard",
     "hook": "upkeep",
     "doctor": "upkeep",
     "demo": "demo",

@@ -68,6 +68,8 @@ def _own_command(words: list[str]) -> str:
     command = words[at] if at < len(words) else ""
     if command in PERSON_ONLY:
         return f"fusewire {command}"
+    if command == "guard" and words[at + 1 : at + 2] in (["snapshot"], ["restore"]):
+        return f"fusewire guard {words[at + 1]}"
     return "fusewire doctor --acknowledge" if command == "doctor" and "--acknowledge" in words else ""
 
 

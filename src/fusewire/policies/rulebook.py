@@ -11,7 +11,7 @@ from typing import Any
 from fusewire.errors import ConfigError
 from fusewire.policies.compiler import compile_policies
 from fusewire.policies.constraint_files import ConstraintFile, read_constraints
-from fusewire.policies.settings import KINDS, PolicyFile, Values, overlay, read_policy_file
+from fusewire.policies.settings import KINDS, TABLES, PolicyFile, Values, overlay, read_policy_file
 from fusewire.rules import Constraint, Rules, user_config_path
 
 
@@ -47,12 +47,23 @@ class Rulebook:
                 constraint.severity or "",
                 constraint.retired,
             ).to_data()
-        return Rules(policies, constraints, tuple(map(str, self.warnings)), any_constraint)
+        return Rules(policies, constraints, tuple(map(str, self.warnings)), any_constraint, self._guard())
+
+    def _guard(self) -> tuple[Any, ...]:
+        """Documents, configuration, what is ignored, roots, grants."""
+        lists = self.values["guard"].parsed
+        return (
+            (*lists["documents"], *lists["also_documents"]),
+            (*lists["configuration"], *lists["also_configuration"]),
+            lists["ignore"],
+            lists["roots"],
+            lists["allow"],
+        )
 
 
 def read_rulebook(root: Path | None) -> Rulebook:
     """Defaults < the user's file < the project's file < each constraint's front matter."""
-    files = {kind: read_policy_file(kind) for kind in KINDS}
+    files = {kind: read_policy_file(kind) for kind in TABLES}
     book = Rulebook(files, {kind: policy_file.defaults() for kind, policy_file in files.items()})
     if root is None:
         return book
@@ -100,7 +111,7 @@ def _apply(book: Rulebook, source: str, layer: Any) -> None:
         return
     for kind, table in layer.items():
         if kind not in book.files:
-            book.warnings.append(ConfigError(source, kind, table, f"no such table; allowed: {', '.join(KINDS)}"))
+            book.warnings.append(ConfigError(source, kind, table, f"no such table; allowed: {', '.join(TABLES)}"))
         elif not isinstance(table, dict):
             book.warnings.append(ConfigError(source, kind, table, f"a table [{kind}] of settings"))
         else:

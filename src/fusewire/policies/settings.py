@@ -18,6 +18,12 @@ from fusewire.errors import ConfigError
 
 KINDS = ("constraint", "loop", "phase", "tool", "attempt")
 
+#: Tables that may be configured: the kinds of circuits, and the guard, which has none.
+TABLES = (*KINDS, "guard")
+
+#: Longer lists than anybody writes.
+_LONGEST_LIST = 500
+
 #: Longer than anybody waits; keeps states and schedules finite.
 _LONGEST = 10 * 365 * UNITS["d"]
 _LARGEST = 1000
@@ -52,12 +58,18 @@ class Setting:
                 return "true or false"
             case "usd":
                 return "an amount of dollars above 0"
+            case "paths":
+                return "a list of paths or globs, relative to a root of the project, or starting with / or ~"
+            case "grants":
+                return 'a list of texts "TOOL: PATTERN", such as "mcp__notes__*: memory/"'
             case unit:
                 most = number(_LONGEST / _SECONDS[unit])
                 return f"a number of {unit}, {'0 or more' if self.least == 0 else 'above 0'}, up to {most}"
 
-    def parse(self, value: Any) -> float | bool:
-        """The value as the core wants it (seconds, counts); ValueError if it is not allowed."""
+    def parse(self, value: Any) -> Any:
+        """The value as the core wants it (seconds, counts, tuples); ValueError if it is not allowed."""
+        if self.type in ("paths", "grants"):
+            return _texts(value, self.type == "grants")
         if self.type == "flag":
             if not isinstance(value, bool):
                 raise ValueError(value)
@@ -80,11 +92,25 @@ class Setting:
         return amount
 
 
+def _texts(value: Any, grants: bool) -> tuple[Any, ...]:
+    """A list of texts without empty ones; as grants, each told apart into its tool and its pattern."""
+    if not isinstance(value, list) or len(value) > _LONGEST_LIST:
+        raise ValueError(value)
+    if not all(isinstance(text, str) and text.strip("/. ") + text.strip("/ ") and "\0" not in text for text in value):
+        raise ValueError(value)
+    if not grants:
+        return tuple(value)
+    pairs = [text.partition(": ") for text in value]
+    if not all(tool.strip() and pattern.strip() for tool, _, pattern in pairs):
+        raise ValueError(value)
+    return tuple((tool.strip(), pattern.strip()) for tool, _, pattern in pairs)
+
+
 @dataclass
 class Values:
     """The settings in force, each with the place that it came from."""
 
-    parsed: dict[str, float | bool] = field(default_factory=dict)
+    parsed: dict[str, Any] = field(default_factory=dict)
     written: dict[str, Any] = field(default_factory=dict)
     source: dict[str, str] = field(default_factory=dict)
 

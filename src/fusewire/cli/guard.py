@@ -1,0 +1,241 @@
+"""`fusewire guard`: ask about a command, see how it is read, and keep copies of the protected files."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+import click
+
+from fusewire.cli.common import color, common_options, print_json, project_root
+from fusewire.errors import FusewireError
+from fusewire.guard.check import Verdict, check_command, check_tool, read_command
+from fusewire.guard.integrity import Integrity
+from fusewire.guard.policy import protected_of
+from fusewire.guard.protected import Protected
+from fusewire.guard.watch import Watch
+from fusewire.person import require_person
+from fusewire.rules import find_project
+from fusewire.shell.values import UNKNOWN, deactivated
+from fusewire.words import quoted
+
+
+@click.group("guard")
+def guard_command() -> None:
+    """Protected files: what a command would do to them, and copies to restore them from."""
+
+
+@guard_command.command("check")
+@click.option("--command", "command_line", metavar="TEXT", help="A shell command line.")
+@click.option("--cwd", type=click.Path(file_okay=False), help="The folder that it would run in (default: this one).")
+@click.option("--tool", help="A structured tool, such as Edit; needs --path.")
+@click.option("--path", "paths", multiple=True, help="A file that the tool would change (repeat for several).")
+@click.option("--batch", is_flag=True, help='Read JSON lines {"cmd", "cwd"} and print one verdict a line.')
+@common_options
+def check_command_line(
+    project: str | None,
+    command_line: str | None,
+    cwd: str | None,
+    tool: str | None,
+    paths: tuple[str, ...],
+    batch: bool,
+    as_json: bool,
+) -> int:
+    """May a command or a tool call go on? ALLOWED (exit 0) or BLOCKED (exit 3), with what it would change."""
+    if (command_line is not None) + (tool is not None) + batch != 1:
+        raise click.UsageError("give one of --command TEXT, --tool NAME with --path, or --batch")
+    if (tool is None) == bool(paths):
+        raise click.UsageError("--tool and --path belong together")
+    if batch:
+        return _check_batch(project)
+    folder = _folder(cwd)
+    root = _root(project, folder)
+    protected = protected_of(root)
+    if tool is not None:
+        full = tuple(os.path.join(folder, path) for path in paths)
+        verdict = check_tool(tool, full, root=root, protected=protected)
+    else:
+        verdict = check_command(command_line or "", cwd=folder, root=root, protected=protected)
+    if as_json:
+        print_json(verdict.to_json())
+    else:
+        _say(verdict)
+    return 0 if verdict.allowed else 3
+
+
+def _say(verdict: Verdict) -> None:
+    if not verdict.allowed:
+        click.secho(verdict.message(), fg="red", color=color())
+        return
+    click.echo("ALLOWED: no protected file would change")
+    if verdict.affected:
+        click.echo(f"It would change {len(verdict.affected)}: {', '.join(verdict.affected[:10])}")
+
+
+def _check_batch(project: str | None) -> int:
+    """One verdict for every line, in their order; a line that makes no sense is BLOCKED and said."""
+    wrong = 0
+    known: dict[str, Protected] = {}
+    for number, line in enumerate(sys.stdin, 1):
+        if not line.strip():
+            continue
+        try:
+            verdict = _check_line(line, project, known)
+        except (ValueError, FusewireError) as error:
+            wrong += 1
+            click.echo(f"Error: line {number}: {error}", err=True)
+            verdict = Verdict("BLOCKED", "guard.input", f"line {number}: {error}")
+        click.echo(json.dumps(verdict.to_json()))
+    return 1 if wrong else 0
+
+
+def _check_line(line: str, project: str | None, known: dict[str, Protected]) -> Verdict:
+    data: Any = json.loads(line)
+    if not isinstance(data, dict) or not isinstance(data.get("cmd"), str):
+        raise ValueError('an object with a text "cmd" is expected')
+    if not isinstance(data.get("cwd", ""), str | None):
+        raise ValueError('"cwd" must be a text')
+    folder = _folder(data.get("cwd"))
+    root = _root(project, folder)
+    protected = known.get(root)
+    if protected is None:
+        protected = known[root] = protected_of(root)
+    protected.forget()
+    return check_command(data["cmd"], cwd=folder, root=root, protected=protected)
+
+
+def _folder(cwd: str | None) -> str:
+    folder = os.path.abspath(cwd or os.getcwd())
+    if not os.path.isdir(folder):
+        raise FusewireError(f"no such folder: {cwd}")
+    return folder
+
+
+def _root(project: str | None, folder: str) -> str:
+    given = project or (click.get_current_context().find_root().obj or {}).get("project")
+    return project_root(project) if given else find_project(folder)
+
+
+@guard_command.command("explain")
+@click.option("--command", "command_line", metavar="TEXT", required=True, help="A shell command line.")
+@click.option("--cwd", type=click.Path(file_okay=False), help="The folder that it would run in (default: this one).")
+@common_options
+def explain_command(project: str | None, command_line: str, cwd: str | None, as_json: bool) -> int:
+    """How a command line is read: the commands that it runs, and what each does to files."""
+    folder = _folder(cwd)
+    root = _root(project, folder)
+    protected = protected_of(root)
+    reading = read_command(command_line, cwd=folder, protected=protected)
+    verdict = check_command(command_line, cwd=folder, root=root, protected=protected)
+    commands = [
+        {"words": [_shown(word) for word in words], "cwd": _shown(where)} for words, where in reading.effects.commands
+    ]
+    effects = [
+        {
+            "effect": effect.kind,
+            "path": _shown(protected.shown(effect.path)),
+            "recursive": effect.recursive,
+            "rule": effect.rule,
+            "protected": bool(reading._hit(effect)) and effect.kind != "read",
+        }
+        for effect in reading.effects.found
+    ]
+    if as_json:
+        print_json({"commands": commands, "effects": effects, **verdict.to_json()})
+    else:
+        click.echo("Commands")
+        for one in commands:
+            words = " ".join(quoted(word) for word in one["words"])
+            click.echo(f"  {words}    (in {one['cwd']})")
+        click.echo("Effects" if effects else "Effects\n  none")
+        for effect in effects:
+            mark = "  PROTECTED" if effect["protected"] else ""
+            below = " and all below" if effect["recursive"] else ""
+            click.echo(f"  {effect['effect']:<7} {effect['path']}{below}  [{effect['rule']}]{mark}")
+        for text in reading.effects.unreadable:
+            click.echo(f"  unreadable: {text[:80]}")
+        click.echo("Verdict")
+        click.echo(f"  {verdict.decision} {verdict.rule}".rstrip())
+    return 0 if verdict.allowed else 3
+
+
+def _shown(text: str) -> str:
+    return deactivated(text).replace(UNKNOWN, "…")
+
+
+@guard_command.command("snapshot")
+@common_options
+def snapshot_command(project: str | None, as_json: bool) -> int:
+    """Record every protected file as it is now. For a person: what is wrong now would become what is right."""
+    require_person("`fusewire guard snapshot`")
+    integrity = _integrity(project)
+    taken = _locked(lambda: integrity.snapshot(time.time()))
+    Watch(integrity.root, protected_of(integrity.root)).lift()
+    if as_json:
+        skipped = [{"path": path, "reason": reason} for path, reason in taken.skipped]
+        print_json({"files": taken.files, "bytes": taken.bytes, "changed": taken.changed, "skipped": skipped})
+        return 0
+    click.echo(f"{taken.files} protected files recorded ({taken.bytes} bytes), {len(taken.changed)} of them new or changed")
+    for path, reason in taken.skipped:
+        click.echo(f"not kept: {path}: {reason}", err=True)
+    return 0
+
+
+@guard_command.command("verify")
+@common_options
+def verify_command(project: str | None, as_json: bool) -> int:
+    """Are the protected files what they were at the last snapshot? Exit 0 if so, 3 if one is not."""
+    integrity = _integrity(project)
+    if not integrity.exists():
+        if integrity.problem:
+            raise FusewireError(integrity.problem)
+        raise FusewireError("there is no snapshot yet; take one with: fusewire guard snapshot")
+    findings = integrity.verify()
+    bad = [finding for finding in findings if finding.kind != "new"]
+    if as_json:
+        print_json({"intact": not bad, "findings": [{"kind": one.kind, "path": one.path} for one in findings]})
+    else:
+        for finding in findings:
+            click.secho(f"{finding.kind:<8} {finding.path}", fg="red" if finding.kind != "new" else None, color=color())
+        click.echo("every protected file is as it was" if not bad else "bring them back with: fusewire guard restore")
+    return 3 if bad else 0
+
+
+@guard_command.command("restore")
+@click.argument("paths", metavar="[PATH]...", nargs=-1)
+@common_options
+def restore_command(project: str | None, paths: tuple[str, ...], as_json: bool) -> int:
+    """Bring protected files back as they were at the last snapshot; what they replace is kept. For a person."""
+    require_person("`fusewire guard restore`")
+    integrity = _integrity(project)
+    if not integrity.exists():
+        raise FusewireError(integrity.problem or "there is no snapshot to restore from")
+    chosen = [os.path.abspath(path) for path in paths] or None
+    restored = _locked(lambda: integrity.restore(time.time(), chosen))
+    if as_json:
+        print_json({"restored": [{"path": o.path, "kept": o.kept, "problem": o.problem} for o in restored]})
+    else:
+        for one in restored:
+            if one.problem:
+                click.secho(f"{one.path}: {one.problem}", fg="red", err=True, color=color())
+            else:
+                click.echo(f"{one.path}: restored" + (f" (what was there is kept in {one.kept})" if one.kept else ""))
+        if not restored:
+            click.echo("nothing to restore: every protected file is as it was")
+    return 1 if any(one.problem for one in restored) else 0
+
+
+def _locked(act: Any) -> Any:
+    try:
+        return act()
+    except BlockingIOError as error:
+        raise FusewireError("another process is writing the snapshot; try again") from error
+
+
+def _integrity(project: str | None) -> Integrity:
+    root = project_root(project)
+    protected = protected_of(root)
+    return Integrity(protected.root, protected.files)

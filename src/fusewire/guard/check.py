@@ -1,0 +1,302 @@
+"""The guard's answer: may this command or this tool call go on, which protected paths would it change, and what else
+could be done instead."""
+
+from __future__ import annotations
+
+import os
+
+from fusewire.guard.disk import Disk
+from fusewire.guard.effects import DELETE, EXECUTE, LINK, MODE, MOVE, READ, WRITE, Effects
+from fusewire.guard.protected import CONFIGURATION, DOCUMENT, Protected
+from fusewire.shell.builtins import normal
+from fusewire.shell.values import UNKNOWN, deactivated
+from fusewire.shell.walk import TooMuch, Walk
+from fusewire.words import quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from fusewire.guard.effects import Effect
+
+#: Files that a verdict lists.
+_LISTED = 1000
+
+#: Protected paths that a message names.
+_NAMED = 5
+
+_VERBS = {
+    DELETE: "delete",
+    MOVE: "move away",
+    WRITE: "change",
+    LINK: "replace by a link",
+    MODE: "change the mode of",
+}
+
+#: Words that a text which cannot be read must not have, if it is to pass.
+_CHANGING = frozenset(
+    (
+        "rm mv cp dd ln tee sed perl python python3 node ruby git find xargs truncate shred unlink rmdir chmod chown"
+        " install rsync tar unzip patch ed vim ex touch sponge curl wget awk eval sh bash"
+    ).split()
+)
+
+
+class Verdict:
+    """What the guard says, in the words of docs/json.md."""
+
+    __slots__ = ("affected", "decision", "evidence", "kind", "next", "reason", "rule")
+
+    def __init__(
+        self,
+        decision: str,
+        rule: str = "",
+        reason: str = "",
+        evidence: tuple[str, ...] = (),
+        affected: tuple[str, ...] = (),
+        next: tuple[str, ...] = (),
+    ) -> None:
+        self.decision = decision
+        self.rule = rule
+        self.reason = reason
+        self.evidence = evidence
+        self.affected = affected
+        self.next = next
+
+    @property
+    def allowed(self) -> bool:
+        return self.decision != "BLOCKED"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "decision": self.decision,
+            "state": "CLOSED",
+            "phase": "closed",
+            "rule": self.rule or None,
+            "reason": self.reason,
+            "evidence": list(self.evidence),
+            "retry_after": None,
+            "next": list(self.next),
+            "affected": list(self.affected),
+        }
+
+    def message(self) -> str:
+        """For the agent: what, why, and what else could be done."""
+        lines = [f"{self.decision} {self.rule}: {self.reason}.", *self.evidence]
+        if self.next:
+            lines.append(f"Next: {'; '.join(self.next)}.")
+        return "\n".join(lines)
+
+
+class Hit:
+    """One effect on one protected path."""
+
+    __slots__ = ("effect", "kind", "path")
+
+    def __init__(self, effect: Effect, path: str, kind: str) -> None:
+        self.effect = effect
+        self.path = path
+        self.kind = kind
+
+
+class Reading:
+    """A command line, read: what it runs, what that does, and what of it hits something protected."""
+
+    def __init__(self, command: str, cwd: str, protected: Protected, environment: Mapping[str, str]) -> None:
+        self.command = command
+        self.protected = protected
+        self.disk = Disk()
+        self.effects = Effects(self.disk)
+        self.walk = Walk(
+            self.effects,
+            environment=environment,
+            globs=self.disk.glob,
+            reads=self.disk.read,
+            is_folder=self.disk.is_folder,
+            exists=self.disk.exists,
+            resolves=self.disk.real,
+        )
+        try:
+            self.walk.line(command, cwd)
+        except (TooMuch, RecursionError):
+            self.effects.unreadable.append(command)
+
+    def hits(self) -> list[Hit]:
+        found: list[Hit] = []
+        seen: set[tuple[str, str, bool]] = set()
+        for effect in self.effects.found:
+            key = (effect.path, effect.kind, effect.follows)
+            if effect.kind in (READ, EXECUTE) or key in seen:
+                continue
+            seen.add(key)
+            for path in self._hit(effect):
+                found.append(Hit(effect, path, self.protected.kind_of(path) or CONFIGURATION))
+            if len(found) > _LISTED:
+                break
+        return found
+
+    def _hit(self, effect: Effect) -> list[str]:
+        """The protected paths that one effect changes."""
+        protected, disk = self.protected, self.disk
+        destroys = effect.kind in (DELETE, MOVE)
+        if UNKNOWN in effect.path:
+            if effect.unsure:
+                return []
+            path = disk.real(normal(effect.path))
+            place = protected.may_be(path, destroys=destroys, recursive=effect.recursive)
+            return [place] if place else []
+        real = disk.real(effect.path, last=effect.follows)
+        written = normal(effect.path)
+        for path in dict.fromkeys((real, written)):
+            if protected.kind_of(path) is not None:
+                return [] if destroys and self._is_nothing(path) else [path]
+        if effect.recursive:
+            return protected.below(real)
+        if effect.kind in (WRITE, MODE):
+            same = protected.same_file(real)
+            return [same] if same else []
+        return []
+
+    def _is_nothing(self, path: str) -> bool:
+        """A file that is not there cannot be removed; a protected place that was named is held to be meant."""
+        return path not in self.protected.places and not os.path.lexists(path) and path not in self.walk.files
+
+    def affected(self) -> list[str]:
+        """Every file that the command would change, protected or not."""
+        found: dict[str, None] = {}
+        for effect in self.effects.found:
+            if effect.kind in (READ, EXECUTE):
+                continue
+            real = self.disk.real(normal(effect.path), last=effect.follows)
+            paths = self.disk.tree(real) if effect.recursive and UNKNOWN not in real else [real]
+            for path in paths:
+                found[deactivated(self.protected.shown(path)).replace(UNKNOWN, "*")] = None
+                if len(found) >= _LISTED:
+                    return list(found)
+        return list(found)
+
+
+def read_command(command: str, *, cwd: str, protected: Protected, environment: Mapping[str, str] | None = None) -> Reading:
+    return Reading(command, cwd, protected, os.environ if environment is None else environment)
+
+
+def check_command(
+    command: str,
+    *,
+    cwd: str,
+    root: str,
+    protected: Protected | None = None,
+    environment: Mapping[str, str] | None = None,
+    lists: bool = True,
+) -> Verdict:
+    """May a shell command run? `lists` asks for every file that it would change."""
+    if protected is None:
+        from fusewire.guard.policy import protected_of
+
+        protected = protected_of(root)
+    return verdict_of(read_command(command, cwd=cwd, protected=protected, environment=environment), lists=lists)
+
+
+def verdict_of(reading: Reading, *, lists: bool = False) -> Verdict:
+    """What is to be said of a command that was read."""
+    hits = reading.hits()
+    affected = tuple(reading.affected()) if lists else ()
+    if hits:
+        return _blocked(hits, reading.protected, affected)
+    if any(_could_write(text) for text in reading.effects.unreadable):
+        return Verdict(
+            "BLOCKED",
+            "guard.unreadable",
+            "the command is too long or nested too deeply to be judged, and it could change files",
+            next=("run it in smaller parts",),
+        )
+    return Verdict("ALLOWED", affected=affected)
+
+
+def _could_write(text: str) -> bool:
+    for mark in "'\"`$(){};&|\\<":
+        text = text.replace(mark, " ")
+    return ">" in text or any(word.rsplit("/", 1)[-1] in _CHANGING for word in text.split())
+
+
+def _blocked(hits: list[Hit], protected: Protected, affected: tuple[str, ...]) -> Verdict:
+    first = hits[0]
+    names = list(dict.fromkeys(protected.shown(hit.path) for hit in hits))
+    shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    verb = _VERBS.get(first.effect.kind, "change")
+    unknown = UNKNOWN in first.effect.path
+    may = "may" if unknown else "would"
+    many = "are" if len(names) > 1 else "is"
+    reason = f"it {may} {verb} {shown}, which {many} protected"
+    if unknown:
+        reason += " (what it works on cannot be known before it runs)"
+    evidence = []
+    for hit in hits[:_NAMED]:
+        words = " ".join(quoted(deactivated(word).replace(UNKNOWN, "…")) for word in hit.effect.command)
+        target = protected.shown(hit.path)
+        evidence.append(f"{hit.effect.kind} {target}: {words[:200]}")
+    return Verdict(
+        "BLOCKED",
+        first.effect.rule,
+        reason,
+        tuple(dict.fromkeys(evidence)),
+        tuple(dict.fromkeys([*names, *affected]))[:_LISTED],
+        _next(hits, names),
+    )
+
+
+def _next(hits: list[Hit], names: list[str]) -> tuple[str, ...]:
+    """The safer way, in the words of the command that was refused."""
+    rule = hits[0].effect.rule
+    tops = list(dict.fromkeys(name.split("/")[0] for name in names if name[:1] != "/"))
+    advice: list[str] = []
+    if rule == "guard.git.clean":
+        words = [word for word in hits[0].effect.command if word not in ("git", "clean")]
+        flags = " ".join(word for word in words if word[:1] == "-") or "-fd"
+        advice.append(f"git clean {flags} " + " ".join(f"-e {quoted(name)}" for name in tops))
+    elif rule in ("guard.git.checkout", "guard.git.restore", "guard.git.reset"):
+        advice.append("git restore --source=HEAD -- src/ (name the files that you mean)")
+    elif rule == "guard.git.stash":
+        advice.append("git stash push -- src/ (name the files that you mean)")
+    elif rule in ("guard.rm", "guard.find", "guard.mv"):
+        advice.append("name exactly the files that you mean, without " + ", ".join(tops[:_NAMED] or names[:1]))
+    if all(hit.kind == DOCUMENT for hit in hits) and hits[0].effect.kind == WRITE:
+        advice.append("update it with your edit tool, not with a shell command")
+    else:
+        advice.append("go on without it, or ask the user to do it")
+    return tuple(advice)
+
+
+# -- structured tools -----------------------------------------------------------------------------------------------
+
+
+def check_tool(
+    tool: str, paths: tuple[str, ...], *, root: str, protected: Protected, change: str = "update"
+) -> Verdict:
+    """May a structured tool change these paths? `change` is update, empty or delete."""
+    for path in paths:
+        if "\0" in path:
+            continue
+        full = os.path.join(root, path)
+        kinds = {protected.kind_of(os.path.realpath(full)), protected.kind_of(normal(full))} - {None}
+        same = protected.same_file(full)
+        if same is not None:
+            kinds.add(protected.kind_of(same))
+        if not kinds and change == "delete" and protected.below(os.path.realpath(full)):
+            kinds = {CONFIGURATION}
+        if not kinds:
+            continue
+        name = protected.shown(os.path.realpath(full))
+        if change == "update" and (kinds == {DOCUMENT} or protected.grants(tool, name)):
+            continue
+        verb = {"empty": "empty", "delete": "delete"}.get(change, "change")
+        who = "no tool may do that" if kinds == {DOCUMENT} else "only a person may change it"
+        return Verdict(
+            "BLOCKED",
+            f"guard.{verb}",
+            f"{tool} would {verb} {name}, which is protected: {who}",
+            affected=(name,),
+            next=("update its content instead",) if kinds == {DOCUMENT} else ("go on without it, or ask the user to do it",),
+        )
+    return Verdict("ALLOWED")

@@ -1,0 +1,218 @@
+"""The disk as a command line sees it: links resolved, also those that the line itself makes; globs; small files."""
+
+from __future__ import annotations
+
+import os
+
+from fusewire.globs import matches
+from fusewire.shell.builtins import normal
+from fusewire.shell.values import EXTENDED, QUERY, SET, STAR, UNKNOWN, cleaned, deactivated, has_glob
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fusewire.shell.world import World
+
+#: Files that are read to see what a command would make of them.
+_READ_LIMIT = 256 * 1024
+
+#: Entries that one glob or one folder is followed into.
+MOST = 20_000
+
+
+class Disk:
+    def __init__(self) -> None:
+        #: links that the line has made: path -> what it points to
+        self.links: dict[str, str] = {}
+        #: names that the line has made: folder -> names
+        self._made: dict[str, set[str]] = {}
+
+    def made(self, path: str) -> None:
+        folder, _, name = path.rpartition("/")
+        self._made.setdefault(folder or "/", set()).add(name)
+
+    def real(self, path: str, *, last: bool = True) -> str:
+        """The path with its links resolved; the last part only if `last`. What is unknown is left as it is."""
+        if UNKNOWN in path:
+            head, mark, tail = path.partition(UNKNOWN)
+            folder, slash, name = head.rpartition("/")
+            if not slash:
+                return path
+            return os.path.join(self.real(folder or "/"), name) + mark + tail
+        if path.startswith(("/dev/fd/", "/dev/std", "/dev/null", "/dev/tty")):
+            return path
+        if not last:
+            stripped = path.rstrip("/")
+            folder, _, name = stripped.rpartition("/")
+            if name in ("", ".", ".."):
+                return self.real(path)
+            return os.path.join(self.real(folder or "/"), name)
+        for _ in range(8):
+            try:
+                path = os.path.realpath(path)
+            except (OSError, ValueError):
+                return normal(path)
+            target = self._linked(path) if self.links else None
+            if target is None:
+                return path
+            path = target
+        return path
+
+    def _linked(self, path: str) -> str | None:
+        place = path
+        while len(place) > 1:
+            if place in self.links:
+                return self.links[place] + path[len(place) :]
+            place = place.rpartition("/")[0]
+        return None
+
+    def exists(self, path: str) -> bool:
+        try:
+            return os.path.lexists(path)
+        except ValueError:
+            return False
+
+    def is_folder(self, path: str) -> bool:
+        if UNKNOWN in path:
+            return False
+        try:
+            return os.path.isdir(self.real(path) if self.links else path)
+        except ValueError:
+            return False
+
+    def is_empty(self, path: str) -> bool:
+        try:
+            return next(os.scandir(path), None) is None
+        except OSError:
+            return False
+
+    def read(self, path: str) -> str | None:
+        """The text of a small file; None if it has none that can be read."""
+        try:
+            path = self.real(path)
+            facts = os.stat(path)
+            import stat
+
+            if not stat.S_ISREG(facts.st_mode) or facts.st_size > _READ_LIMIT:
+                return None
+            with open(path, "rb") as file:
+                return cleaned(file.read(_READ_LIMIT).decode("utf-8", "surrogateescape"))
+        except (OSError, ValueError):
+            return None
+
+    def tree(self, path: str) -> Iterator[str]:
+        """All files below a folder, or the file itself; links are not followed."""
+        if os.path.islink(path) or not os.path.isdir(path):
+            if os.path.lexists(path):
+                yield path
+            return
+        folders, count = [path], 0
+        while folders and count < MOST:
+            folder = folders.pop()
+            try:
+                entries = list(os.scandir(folder))
+            except OSError:
+                continue
+            for entry in entries:
+                count += 1
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                else:
+                    yield entry.path
+
+    def listing(self, folder: str) -> list[str]:
+        made = self._made.get(normal(folder), ()) if self._made else ()
+        try:
+            return sorted({*os.listdir(self.real(folder) if self.links else folder), *made})
+        except (OSError, ValueError):
+            return sorted(made)
+
+    # -- globs ------------------------------------------------------------------------------------------
+
+    def glob(self, field: str, world: World) -> list[str]:
+        """What a pattern stands for here: names as they would be given to the command; itself if nothing fits."""
+        absolute = field[:1] == "/"
+        if UNKNOWN in field or UNKNOWN in world.cwd:
+            unknown = field.replace(STAR, UNKNOWN).replace(QUERY, UNKNOWN).replace(SET, UNKNOWN)
+            return [unknown]
+        found = [("/" if absolute else "", "/" if absolute else world.cwd)]
+        parts = field.split("/")
+        for at, part in enumerate(parts):
+            if not part:
+                if at and at == len(parts) - 1:
+                    found = [(shown + "/", path) for shown, path in found if self.is_folder(path)]
+                continue
+            last = at == len(parts) - 1
+            if not has_glob(part):
+                name = deactivated(part)
+                found = [(_join(shown, name), f"{path}/{name}") for shown, path in found]
+                if at or absolute or last:
+                    found = [(shown, path) for shown, path in found if not last or os.path.lexists(path) or name in (".", "..")]
+                continue
+            found = self._matching(part, found, world, last)
+            if not found:
+                break
+        if found:
+            return [shown for shown, _ in found[:MOST]]
+        return [] if "nullglob" in world.options else [deactivated(field)]
+
+    def _matching(self, part: str, found: list[tuple[str, str]], world: World, last: bool) -> list[tuple[str, str]]:
+        if part == STAR + STAR and "globstar" in world.options:
+            return self._everything(found)
+        pattern = _plain(part)
+        folds = "nocaseglob" in world.options
+        pattern = pattern.lower() if folds else pattern
+        hidden = pattern[:1] == "." or "dotglob" in world.options
+        result = []
+        for shown, path in found:
+            names = self.listing(path)
+            names = [".", "..", *names] if pattern[:1] == "." and "dotglob" not in world.options else names
+            for name in names:
+                if (hidden or name[:1] != ".") and _fits(name.lower() if folds else name, pattern):
+                    inner = f"{path}/{name}"
+                    if last or self.is_folder(inner):
+                        result.append((_join(shown, name), inner))
+                if len(result) >= MOST:
+                    return result
+        return result
+
+    def _everything(self, found: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        result = list(found)
+        for shown, path in result:
+            if len(result) >= MOST:
+                break
+            for name in self.listing(path):
+                if name[:1] != "." and os.path.isdir(f"{path}/{name}"):
+                    result.append((_join(shown, name), f"{path}/{name}"))
+        return [(shown, path) for shown, path in result if shown]
+
+
+def _join(shown: str, name: str) -> str:
+    return f"{shown}/{name}" if shown and shown != "/" else shown + name
+
+
+def _plain(part: str) -> str:
+    """A pattern for `matches`: its active marks as they are, the others meaning themselves."""
+    text = ""
+    for char in part:
+        if char in "*?[":
+            text += f"[{char}]"
+        else:
+            text += {STAR: "*", QUERY: "?", SET: "["}.get(char, char)
+    return text
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """Whether a name fits, also where the pattern has `!(a|b)` in it (which `extglob` allows)."""
+    before, found, rest = pattern.partition(EXTENDED)
+    if not found:
+        return matches(name, pattern)
+    inside, _, behind = rest[1:].partition(")")
+    if EXTENDED in behind or "(" in inside:
+        return True  # more than anybody writes
+    mark, before = before[-1:], before[:-1]
+    fits = any(matches(name, before + choice + behind) for choice in inside.split("|"))
+    if mark == "!":
+        return matches(name, f"{before}*{behind}") and not fits
+    return fits or mark in "*?+"

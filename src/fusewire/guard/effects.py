@@ -1,0 +1,362 @@
+"""From commands to their effects on paths.
+
+One `Call` is one program with its words in the world in which it would run. What a program does with its operands is
+told by a function of `guard.programs`; a program that nobody knows has no effects that could be told, and the
+integrity check stands behind it.
+"""
+
+from __future__ import annotations
+
+from fusewire.guard.disk import Disk
+from fusewire.shell.builtins import BUILTINS, normal
+from fusewire.shell.outputs import is_text_program, printed
+from fusewire.shell.values import UNKNOWN
+from fusewire.shell.walk import Walk
+from fusewire.wrappers import is_wrapper, reads_input, scripts_of, shell_operands, wrapped_by
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fusewire.shell.world import World
+
+    Program = Callable[["Call"], None]
+
+READ, WRITE, DELETE, MOVE, LINK, MODE, EXECUTE = "read", "write", "delete", "move", "link", "mode", "execute"
+
+#: Programs that only look; whatever else nobody knows may have changed any file.
+_READERS = frozenset(
+    (
+        "diff cmp wc file stat du df tree less more nl cut paste comm join column od hexdump strings md5sum sha1sum"
+        " sha256sum cksum jq date uname whoami id env printenv ps top hostname nproc free uptime type hash history"
+    ).split()
+)
+
+#: A longer script on the disk is not read; the integrity check stands behind it.
+_SCRIPT_LIMIT = 20_000
+
+#: Wrappers inside each other that are looked through.
+_DEPTH = 40
+
+
+class Effect:
+    """What a command does to a path: absolute, as it is written, links not resolved."""
+
+    __slots__ = ("command", "follows", "kind", "path", "recursive", "rule", "unsure")
+
+    def __init__(
+        self, kind: str, path: str, rule: str, command: list[str], recursive: bool, follows: bool, unsure: bool
+    ) -> None:
+        self.kind = kind
+        self.path = path
+        self.rule = rule
+        self.command = command
+        #: everything below is affected too
+        self.recursive = recursive
+        #: a link at the end is followed
+        self.follows = follows
+        #: found in a script that was read without knowing what it is given: only what is certain counts
+        self.unsure = unsure
+
+
+class Options:
+    """A command's words, told apart: `-rf` as r and f, `-t DIR`, `--target=DIR`, operands."""
+
+    __slots__ = ("flags", "operands", "values")
+
+    def __init__(self, words: list[str], valued: str = "", long_valued: tuple[str, ...] = (), *, permutes: bool = True) -> None:
+        self.flags: set[str] = set()
+        self.values: dict[str, str] = {}
+        self.operands: list[str] = []
+        at = 0
+        while at < len(words):
+            word = words[at]
+            at += 1
+            if word == "--":
+                self.operands += words[at:]
+                break
+            if word[:2] == "--":
+                name, equals, value = word[2:].partition("=")
+                self.flags.add(name)
+                if equals:
+                    self.values[name] = value
+                elif name in long_valued and at < len(words):
+                    self.values[name] = words[at]
+                    at += 1
+            elif word[:1] == "-" and len(word) > 1:
+                at = self._short(word, words, at, valued)
+            else:
+                self.operands.append(word)
+                if not permutes:
+                    self.operands += words[at:]
+                    break
+
+    def _short(self, word: str, words: list[str], at: int, valued: str) -> int:
+        for number, letter in enumerate(word[1:], 1):
+            self.flags.add(letter)
+            if letter in valued:
+                rest = word[number + 1 :]
+                if not rest and at < len(words):
+                    rest = words[at]
+                    at += 1
+                self.values[letter] = rest
+                break
+        return at
+
+    def has(self, *names: str) -> bool:
+        """Whether one of these options is given; long ones may be cut short, as GNU programs take them."""
+        return any(
+            name in self.flags or (len(name) > 1 and any(len(flag) > 2 and name.startswith(flag) for flag in self.flags))
+            for name in names
+        )
+
+    def value(self, *names: str) -> str | None:
+        return next((self.values[name] for name in names if name in self.values), None)
+
+
+class Call:
+    """One program with its words, and what it can be asked and told."""
+
+    __slots__ = ("args", "effects", "name", "rule", "walk", "words", "world")
+
+    def __init__(self, words: list[str], world: World, walk: Walk, effects: Effects) -> None:
+        self.words = words
+        self.name = words[0].rsplit("/", 1)[-1]
+        self.args = words[1:]
+        self.world = world
+        self.walk = walk
+        self.effects = effects
+        self.rule = f"guard.{self.name}"
+
+    @property
+    def disk(self) -> Disk:
+        return self.effects.disk
+
+    def path(self, text: str) -> str:
+        """A path as this command understands it."""
+        return self.walk.path(text, self.world)
+
+    def effect(self, kind: str, text: str, *, recursive: bool = False, follows: bool | None = None, rule: str = "") -> None:
+        if text:
+            followed = kind not in (DELETE, MOVE, LINK) if follows is None else follows
+            self.effects.add(kind, self.path(text), rule or self.rule, self.words, recursive, followed)
+
+    def write(self, text: str, *, rule: str = "") -> None:
+        self.effect(WRITE, text, rule=rule)
+
+    def delete(self, text: str, *, recursive: bool = False, rule: str = "") -> None:
+        self.effect(DELETE, text, recursive=recursive, rule=rule)
+
+    def print(self, text: str) -> None:
+        self.world.out += text
+
+    def run(self, words: list[str], *, cwd: str | None = None, stdin: str | None = None) -> None:
+        """Another program that this one starts."""
+        if not words:
+            return
+        inner = self.world.copy()
+        inner.out = ""
+        if cwd is not None:
+            inner.cwd = self.path(cwd)
+        if stdin is not None:
+            inner.stdin = stdin
+        self.effects.command(words, inner, self.walk)
+        self.world.out += inner.out
+
+    def script(self, text: str, positionals: list[str] | None = None, *, cwd: str | None = None) -> None:
+        """A text that this program gives to a shell."""
+        world = self.world
+        if cwd is not None:
+            world = world.copy()
+            world.cwd = self.path(cwd)
+        if UNKNOWN not in text.strip()[:1]:
+            self.walk.script(text, world, positionals or ["sh"])
+
+
+class Effects:
+    """The runner of a walk that wants to know what happens to files."""
+
+    def __init__(self, disk: Disk) -> None:
+        self.disk = disk
+        self.found: list[Effect] = []
+        #: commands in the order in which they would run, for `guard explain`
+        self.commands: list[tuple[list[str], str]] = []
+        #: texts that could not be read
+        self.unreadable: list[str] = []
+        self._doubts = 0
+        self._depth = 0
+
+    def add(self, kind: str, path: str, rule: str, command: list[str], recursive: bool, follows: bool) -> None:
+        if kind in (WRITE, LINK) and UNKNOWN not in path:
+            self.disk.made(normal(path))
+        self.found.append(Effect(kind, path, rule, command, recursive, follows, self._doubts > 0))
+
+    def unsure(self) -> _Doubt:
+        """While it lasts, only what is certain counts."""
+        return _Doubt(self)
+
+    # -- the runner's part ------------------------------------------------------------------------------
+
+    def redirect(self, operator: str, path: str, world: World, walk: Walk) -> bool:
+        if path.startswith(("/dev/fd/", "/dev/null", "/dev/std", "/dev/tty", "/dev/tcp", "/dev/udp")):
+            return True
+        full = walk.path(path, world)
+        if operator == "<":
+            self.add(READ, full, "guard.redirect", [operator, path], False, True)
+            return not walk.pristine or UNKNOWN in full or full in walk.files or self.disk.exists(full)
+        if self.disk.is_folder(full):
+            return False
+        if operator == ">" and "noclobber" in world.options and self.disk.exists(full):
+            return False
+        walk.pristine = False
+        self.add(WRITE, full, "guard.redirect", [operator, path], False, True)
+        return True
+
+    def sourced(self, text: str, world: World, walk: Walk) -> list[World]:
+        if len(text) > _SCRIPT_LIMIT:
+            return [world]
+        with self.unsure():
+            return walk.text(text, world)
+
+    def unread(self, text: str, world: World, walk: Walk) -> None:
+        self.unreadable.append(text)
+
+    def command(self, words: list[str], world: World, walk: Walk) -> None:
+        if self._depth >= _DEPTH:
+            self.unreadable.append(" ".join(words))
+            return
+        self._depth += 1
+        self.commands.append((words, world.cwd))
+        before = len(self.found)
+        call = Call(words, world, walk, self)
+        program = _program(call.name)
+        if program is not None:
+            program(call)
+        elif not self._shell(call) and not self._wrapper(call):
+            self._other(call)
+        if any(effect.kind != READ for effect in self.found[before:]):
+            walk.pristine = False
+        self._depth -= 1
+
+    def _shell(self, call: Call) -> bool:
+        """`bash -c TEXT`, `sh FILE`, `sh < text`."""
+        for script in scripts_of(call.words) if call.name not in ("eval", "trap", "env") else ():
+            has_script, operands, _ = shell_operands(call.words)
+            call.script(script, operands[1:] if has_script and len(operands) > 1 else ["bash"])
+            return True
+        if reads_input(call.words):
+            if call.world.stdin is not None and UNKNOWN not in call.world.stdin[:1]:
+                _, operands, _ = shell_operands(call.words)
+                call.script(call.world.stdin, ["bash", *(operands if "-s" in call.words else [])])
+            return True
+        from fusewire.wrappers import SHELLS
+
+        if call.name not in SHELLS:
+            return False
+        _, operands, runs = shell_operands(call.words)
+        if operands and runs:
+            self.script_file(call, operands[0], operands)
+        return True
+
+    def script_file(self, call: Call, path: str, positionals: list[str]) -> None:
+        """A file that a shell runs: what the line itself has written into it, or what is on the disk."""
+        full = call.path(path)
+        text = call.walk.files.get(normal(full))
+        if text is not None:
+            if UNKNOWN not in text[:1]:
+                call.script(text, positionals)
+            return
+        text = self.disk.read(full)
+        if text is None or len(text) > _SCRIPT_LIMIT:
+            return
+        first = text.partition("\n")[0]
+        if call.name == path and first[:2] == "#!" and "sh" not in first.rsplit("/", 1)[-1]:
+            return
+        with self.unsure():
+            call.script(text, positionals)
+
+    def _wrapper(self, call: Call) -> bool:
+        """`sudo`, `env`, `timeout` and their kind: what they run is what counts."""
+        if not is_wrapper(call.name):
+            return False
+        for script in scripts_of(call.words):
+            call.script(script)
+            return True
+        inner, assignments, folder = wrapped_by(call.words)
+        if inner:
+            world = call.world
+            for assignment in assignments:
+                name, _, value = assignment.partition("=")
+                world.variables[name] = value
+            call.run(inner, cwd=folder)
+        return True
+
+    def _other(self, call: Call) -> None:
+        words, world = call.words, call.world
+        if "/" in words[0]:  # a script by its path
+            path = call.path(words[0])
+            real = self.disk.real(path)
+            program = real.rsplit("/", 1)[-1]
+            if program != call.name and _program(program) is not None:  # rm under another name
+                call.run([program, *call.args])
+                return
+            if normal(path) in call.walk.files or self.disk.exists(path):
+                text = call.walk.files.get(normal(path))
+                if text is None:
+                    head = self.disk.read(path) or ""
+                    text = head if head[:2] == "#!" else ""
+                first = text.partition("\n")[0]
+                if text and ("sh" in first.rsplit("/", 1)[-1] or first[:2] != "#!"):
+                    self.script_file(call, words[0], words)
+                elif first[:2] == "#!":
+                    call.run([*first[2:].split(), *words])
+                return
+        if call.name in BUILTINS and not is_text_program(call.name):
+            return
+        if is_text_program(call.name):
+            self.text_program(call)
+            return
+        made = next((path for path in call.walk.files if path.endswith(f"/{call.name}")), None)
+        if made is not None:  # found through PATH
+            self.script_file(call, made, words)
+            return
+        for at, word in enumerate(call.args):
+            name, equals, value = word.partition("=")
+            if name in ("--output", "--out", "--outfile", "--output-file", "--out-file", "--outputFile", "-out"):
+                call.write(value if equals else "".join(call.args[at + 1 : at + 2]), rule="guard.output")
+        call.walk.pristine = call.walk.pristine and call.name in _READERS
+        world.out += UNKNOWN
+
+    def text_program(self, call: Call) -> None:
+        """`cat`, `sort` and their kind print what is in their files, or what they read."""
+        stdin = call.world.stdin
+        if call.name in ("cat", "tac", "head", "tail", "sort", "uniq", "rev", "base64"):
+            names = Options(call.args, "ncktwoS").operands
+            texts = [call.walk.read_file(call.path(name)) if name != "-" else stdin for name in names]
+            for name in names:
+                call.effect(READ, name)
+            if call.walk.pristine and any(n != "-" and not self.disk.exists(call.path(n)) for n in names):
+                call.world.status = False
+            if names:
+                stdin = "".join(UNKNOWN if text is None else text for text in texts)
+                words = [call.name, *(word for word in call.args if word not in names)]
+                call.print(printed(words, stdin) or "")
+                return
+        call.print(printed(call.words, stdin) or "")
+
+
+class _Doubt:
+    def __init__(self, effects: Effects) -> None:
+        self.effects = effects
+
+    def __enter__(self) -> None:
+        self.effects._doubts += 1
+
+    def __exit__(self, *error: object) -> None:
+        self.effects._doubts -= 1
+
+
+def _program(name: str) -> Program | None:
+    from fusewire.guard.programs import program_named
+
+    return program_named(name)

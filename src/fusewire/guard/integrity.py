@@ -1,0 +1,626 @@
+"""The backstop behind the guard: what protected files were, whether they still are, and their way back.
+
+`.fusewire/guard/manifest.json` says of every protected file what it was at the last snapshot and which content that is;
+the contents, also those of the last few versions, are in the vault beside it. Looking costs one `lstat` per file:
+only what moved is read. Writers hold the lock; a manifest is replaced as a whole, so that a killed one leaves the old.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+
+from fusewire.events import Noun
+from fusewire.guard import vault as limits
+from fusewire.guard.vault import Vault, Way, look, move_aside, settled, signature, unlink
+from fusewire.quickjson import dumps, loads
+from fusewire.stores.folder import FileLock, ensure_state_folder, free_name, replace_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    Manifest = dict[str, Any]
+    Entry = list[Any]
+
+__all__ = ["Finding", "Integrity", "Restored", "Snapshot", "Version"]
+
+#: Versions of one file, with the one that the manifest has; and superseded ones of all files together.
+VERSIONS = 5
+HISTORY_ROWS = 10_000
+
+#: The first snapshot of a large project takes seconds, and whoever comes second waits for it.
+_WAIT = 10.0
+
+#: An entry of the manifest begins with the signature, of which MODE and SIZE are the first; then follow:
+_MODE, _SIZE, _MTIME, _DIGEST, _KEPT, _WHEN = 0, 1, 2, 5, 6, 7
+_ENTRY = [int, int, int, int, int, str, int, float]
+_ROW = [float, str, int, str, int]
+
+_set = object.__setattr__
+
+
+class Finding(Noun):
+    """A protected file that is not what it was: missing, emptied, changed, mode, type, or new."""
+
+    __slots__ = ("kind", "path")
+
+    def __init__(self, kind: str, path: str) -> None:
+        _set(self, "kind", kind)
+        _set(self, "path", path)
+
+    kind: str
+    path: str
+
+
+class Snapshot(Noun):
+    """What was recorded: how much, what is not as it was recorded before, and (path, reason) of what was not kept."""
+
+    __slots__ = ("bytes", "changed", "files", "skipped")
+
+    def __init__(self, files: int, bytes: int, changed: list[str], skipped: list[tuple[str, str]]) -> None:
+        _set(self, "files", files)
+        _set(self, "bytes", bytes)
+        _set(self, "changed", changed)
+        _set(self, "skipped", skipped)
+
+    files: int
+    bytes: int
+    changed: list[str]
+    skipped: list[tuple[str, str]]
+
+
+class Restored(Noun):
+    """A file that was brought back; where what it replaced is now; or the problem because of which it was not."""
+
+    __slots__ = ("kept", "path", "problem")
+
+    def __init__(self, path: str, kept: str | None = None, problem: str | None = None) -> None:
+        _set(self, "path", path)
+        _set(self, "kept", kept)
+        _set(self, "problem", problem)
+
+    path: str
+    kept: str | None
+    problem: str | None
+
+
+class Version(Noun):
+    """A content that a file had and that can be had again; `how` it came here: snapshot or replaced."""
+
+    __slots__ = ("digest", "how", "size", "when")
+
+    def __init__(self, when: float, digest: str, size: int, how: str) -> None:
+        _set(self, "when", when)
+        _set(self, "digest", digest)
+        _set(self, "size", size)
+        _set(self, "how", how)
+
+    when: float
+    digest: str
+    size: int
+    how: str
+
+
+class Integrity:
+    """Snapshots of one project's protected files; `list_files` gives the absolute paths of those that exist now."""
+
+    def __init__(self, root: str, list_files: Callable[[], Iterable[str]]) -> None:
+        self.root = os.path.abspath(root)
+        self.list_files = list_files
+        #: What was wrong with the manifest when it was last read.
+        self.problem: str | None = None
+        self.folder = os.path.join(self.root, ".fusewire", "guard")
+        self._manifest_path = os.path.join(self.folder, "manifest.json")
+        self._prefix = self.root.rstrip("/") + "/"
+        #: The manifest as it was last read, and the signature that its file had.
+        self._loaded: tuple[list[int], Manifest | None] = ([], None)
+
+    def exists(self) -> bool:
+        return self._load() is not None
+
+    @property
+    def session(self) -> str | None:
+        """The session of the last snapshot."""
+        manifest = self._load()
+        return None if manifest is None else manifest["session"]
+
+    def blob(self, digest: str) -> str:
+        """Where a version's content is; of a link it is the target."""
+        return self._vault().path(digest)
+
+    def versions(self, path: str) -> list[Version]:
+        """The contents of a file that can be had again, newest first."""
+        manifest = self._load()
+        if manifest is None:
+            return []
+        name, vault = self._name(path), self._vault()
+        rows = list(manifest["history"].get(name, ()))
+        if name in manifest["files"]:
+            rows.append(_row_of(manifest["files"][name]))
+        found = [Version(*row[:4]) for row in rows if vault.has(row[1], row[2])]
+        return sorted(found, key=lambda version: version.when, reverse=True)
+
+    # -- verify -------------------------------------------------------------------------------------------
+
+    def verify(self) -> list[Finding]:
+        """What is not as it was recorded; nothing if nothing was recorded."""
+        manifest = self._load()
+        if manifest is None:
+            return []
+        way = Way(self.root, manifest["folders"])
+        try:
+            kinds = self._compare(manifest, way)
+            for name in self._listed():
+                if name not in manifest["files"] and _recordable(_stat(name, way.root)):
+                    kinds[name] = "new"
+        finally:
+            way.close()
+        return [Finding(kind, name) for name, kind in sorted(kinds.items())]
+
+    def _compare(self, manifest: Manifest, way: Way) -> dict[str, str]:
+        """The recorded files that are not what they were, with the kind of each."""
+        kinds: dict[str, str] = {}
+        moved: dict[str, os.stat_result] = {}
+        for name, entry in manifest["files"].items():
+            found = _stat(name, way.root)
+            if found is None:
+                kinds[name] = "missing"
+            elif signature(found) != entry[:5]:
+                moved[name] = found
+        if moved:
+            kinds |= self._judge_all(manifest["files"], moved, way.root)
+        if elsewhere := tuple(f"{folder}/" for folder in way.leads_elsewhere()):
+            kinds |= {name: "type" for name in manifest["files"] if name.startswith(elsewhere)}
+        return kinds
+
+    def _judge_all(self, files: dict[str, Entry], moved: dict[str, os.stat_result], root: int) -> dict[str, str]:
+        """Judge what moved; the digests are remembered beside the manifest, so that no verify reads them again."""
+        memory = os.path.join(self.folder, "seen.json")
+        known = _read_memory(memory)
+        seen: dict[str, list[Any]] = {}
+        kinds = {}
+        for name, found in moved.items():
+            kind = _judge(name, files[name], found, root, known, seen)
+            if kind is not None:
+                kinds[name] = kind
+        if seen != known:
+            try:
+                replace_file(memory, dumps(seen).encode())
+            except OSError:
+                pass  # it costs the next one a little time, no more
+        return kinds
+
+    # -- snapshot -----------------------------------------------------------------------------------------
+
+    def snapshot(self, now: float, *, session: str | None = None, only: Iterable[str] | None = None) -> Snapshot:
+        """Record all protected files, or only the named ones and what was recorded below them."""
+        with self._writing():
+            manifest = self._load(locked=True)
+            first = manifest is None
+            manifest = manifest or {"format": 1, "session": None, "files": {}, "folders": {}, "history": {}}
+            old: dict[str, Entry] = manifest["files"]
+            names = self._listed() if only is None else self._named(only, old)
+            files = {} if only is None else {name: entry for name, entry in old.items() if name not in names}
+            way, vault = Way(self.root, manifest["folders"]), self._vault()
+            try:
+                skipped = _record(names, old, files, now, way.root, vault)
+                folders = _folders_of(files, way.root)
+            finally:
+                way.close()
+            changed = sorted(name for name in old.keys() | files.keys() if _differs(old.get(name), files.get(name)))
+            for name in changed:
+                _supersede(manifest["history"], name, old.get(name), files.get(name))
+            session = session if only is None or session is not None else manifest["session"]
+            if first or (files, folders, session) != (old, manifest["folders"], manifest["session"]):
+                manifest |= {"files": files, "folders": folders, "session": session}
+                self._save(manifest, vault, sweep=bool(changed))
+            size = sum(entry[_SIZE] for entry in files.values())
+            return Snapshot(len(files), size, changed, skipped)
+
+    # -- restore ------------------------------------------------------------------------------------------
+
+    def restore(self, now: float, paths: Iterable[str] | None = None) -> list[Restored]:
+        """Bring back what is missing, emptied, changed or of another mode or type; what is replaced is kept first."""
+        wanted = None if paths is None else [self._name(path) for path in paths]
+        if self._load() is None:
+            return [Restored(name, None, "no snapshot was taken") for name in wanted or ()]
+        with self._writing():
+            manifest = self._load(locked=True)
+            if manifest is None:
+                return []
+            way, vault = Way(self.root, manifest["folders"]), self._vault()
+            try:
+                kinds = self._compare(manifest, way)
+                names = sorted(name for name in kinds if wanted is None or _is_below(name, wanted))
+                results = [Restored(name, None, self._unknown(manifest, name)) for name in wanted or ()]
+                results = [result for result in results if result.problem]
+                results += self._bring_back(manifest, [(name, kinds[name]) for name in names], now, way, vault)
+            finally:
+                way.close()
+            return sorted(results, key=lambda result: result.path)
+
+    def _bring_back(
+        self, manifest: Manifest, todo: list[tuple[str, str]], now: float, way: Way, vault: Vault
+    ) -> list[Restored]:
+        if not todo:
+            return []
+        results: list[Restored] = []
+        ready: list[_Plan] = []
+        _pin_all(manifest["files"], vault)
+        for name, kind in todo:
+            plan = _Plan(name, kind, manifest["files"][name])
+            try:
+                plan.keep_what_is_there(manifest["history"], now, way, vault)
+                ready.append(plan)
+            except OSError as error:
+                results.append(Restored(name, None, _said(error)))
+        # Saved before the first file is replaced: whoever is killed from here on has lost nothing.
+        self._save(manifest, vault, sweep=False)
+        for plan in ready:
+            try:
+                kept = plan.put_back(way, vault)
+                results.append(Restored(plan.name, kept and self._name(kept)))
+            except OSError as error:
+                results.append(Restored(plan.name, None, _said(error)))
+        way.finish()
+        self._save(manifest, vault, sweep=True)
+        return results
+
+    def _unknown(self, manifest: Manifest, name: str) -> str | None:
+        """What is said about a path that the snapshot does not know; None if it knows it."""
+        if any(_is_below(recorded, [name]) for recorded in manifest["files"]):
+            return None
+        versions = self.versions(name)
+        if not versions:
+            return "the snapshot has no such file"
+        newest = self._name(self.blob(versions[0].digest))
+        return f"the snapshot no longer has this file; {len(versions)} versions of it are kept, the newest is {newest}"
+
+    # -- the manifest -------------------------------------------------------------------------------------
+
+    def _writing(self) -> FileLock:
+        ensure_state_folder(os.path.join(self.root, ".fusewire"))
+        os.makedirs(os.path.join(self.folder, "blobs"), exist_ok=True)
+        return FileLock(os.path.join(self.folder, "lock"), wait=_WAIT)
+
+    def _vault(self) -> Vault:
+        return Vault(os.path.join(self.folder, "blobs"))
+
+    def _load(self, *, locked: bool = False) -> Manifest | None:
+        """The manifest; None if there is none, or none that can be read: then it is set aside.
+
+        A writer gets one of its own, and an error if it would write over what it may not read.
+        """
+        try:
+            now, found = time.time_ns(), os.stat(self._manifest_path)
+            if not locked and self._loaded[0] == signature(found):
+                return self._loaded[1]
+            manifest = _checked(loads(_read_text(self._manifest_path)))
+            if not locked:
+                self._loaded = settled(found, now), manifest
+            return manifest
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (ValueError, IsADirectoryError) as error:
+            return self._set_aside(str(error), locked)
+        except OSError as error:
+            if locked:
+                raise
+            self.problem = f"the guard's manifest cannot be read ({_said(error)})"
+            return None
+
+    def _set_aside(self, reason: str, locked: bool) -> Manifest | None:
+        if locked:
+            aside = free_name(f"{self._manifest_path}.corrupt")
+            os.rename(self._manifest_path, aside)
+            self.problem = f"the guard's manifest was damaged ({reason}); it is kept as {os.path.basename(aside)}"
+            return None
+        try:
+            with self._writing():
+                return self._load(locked=True)  # by now somebody may have written a new one
+        except OSError as error:
+            self.problem = f"the guard's manifest is damaged ({reason}) and cannot be set aside ({_said(error)})"
+            return None
+
+    def _save(self, manifest: Manifest, vault: Vault, *, sweep: bool) -> None:
+        """Write the manifest; the vault has what it needs pinned. Only then may go what it does not need."""
+        _trim(manifest["history"], vault)
+        replace_file(self._manifest_path, dumps(manifest).encode())
+        if sweep:
+            names = os.listdir(self.folder)
+            for name in names:
+                if ".tmp-" in name:  # of a writer that was killed; we hold the lock
+                    unlink(os.path.join(self.folder, name))
+            # What a damaged manifest spoke of may be all that is left of a file: it goes only when the room is needed.
+            damaged = any(name.startswith("manifest.json.corrupt-") for name in names)
+            vault.sweep(vault.pinned, limits.TOTAL_LIMIT - vault.used if damaged else 0)
+
+    # -- names --------------------------------------------------------------------------------------------
+
+    def _name(self, path: str) -> str:
+        """A path as the manifest has it: relative inside the project, absolute outside."""
+        path = os.path.normpath(os.path.join(self.root, path))
+        return "." if path == self.root else path.removeprefix(self._prefix)
+
+    def _listed(self) -> set[str]:
+        return _without_our_own(path.removeprefix(self._prefix) for path in self.list_files())
+
+    def _named(self, paths: Iterable[str], recorded: Iterable[str]) -> set[str]:
+        wanted = [self._name(path) for path in paths]
+        return _without_our_own([*wanted, *(name for name in recorded if _is_below(name, wanted))])
+
+
+class _Plan:
+    """One file on its way back: first what is in its place is kept, then the recorded one is put there."""
+
+    def __init__(self, name: str, kind: str, entry: Entry) -> None:
+        self.name = name
+        self.base = os.path.basename(name)
+        self.kind = kind
+        self.entry = entry
+        self.found: os.stat_result | None = None
+        self.kept: str | None = None
+        self.aside = False
+
+    def keep_what_is_there(self, history: dict[str, list[list[Any]]], now: float, way: Way, vault: Vault) -> None:
+        """Put what is there into the vault, or find that it must be moved aside."""
+        digest, size = self.entry[_DIGEST], self.entry[_SIZE]
+        if self.kind != "mode" and not (self.entry[_KEPT] and vault.intact(digest, size)):
+            raise OSError(_why_not_kept(self.entry))
+        parent = way.parent(self.name, make=False)
+        if parent is None:
+            return
+        try:
+            self.found = _stat(self.base, parent)
+            if self.found is None or self.kind == "mode":
+                return
+            row = _keep(self.base, parent, vault, now) if _recordable(self.found) else None
+        finally:
+            os.close(parent)
+        self.aside = row is None
+        if row is not None:
+            self.kept = vault.path(row[1])
+            if row[1] != digest:
+                _remember(history, self.name, row)
+
+    def put_back(self, way: Way, vault: Vault) -> str | None:
+        """Write beside and rename; where that is which was here."""
+        parent = way.parent(self.name, make=True)
+        assert parent is not None
+        try:
+            found = _stat(self.base, parent)
+            if (found and signature(found)) != (self.found and signature(self.found)):
+                raise OSError("it was changed while it was being restored; restore it again")
+            if self.kind == "mode":
+                os.chmod(self.base, stat.S_IMODE(self.entry[_MODE]), dir_fd=parent)
+            else:
+                self._write(parent, vault)
+            after = os.stat(self.base, dir_fd=parent, follow_symlinks=False)
+        finally:
+            os.close(parent)
+        self.entry[:5] = settled(after, after.st_ctime_ns)  # just written: the next verify shall look again
+        return self.kept or (way.moved.pop() if way.moved else None)
+
+    def _write(self, parent: int, vault: Vault) -> None:
+        temporary = f".fusewire-restoring-{os.getpid()}"
+        mode, size, digest = self.entry[_MODE], self.entry[_SIZE], self.entry[_DIGEST]
+        if stat.S_ISLNK(mode):
+            unlink(temporary, parent)
+            os.symlink(vault.read_link(digest), temporary, dir_fd=parent)
+        else:
+            vault.write_file(digest, size, stat.S_IMODE(mode), temporary, parent)
+        try:
+            if self.aside:
+                self.kept = os.path.join(os.path.dirname(self.name), move_aside(self.base, parent))
+            os.rename(temporary, self.base, src_dir_fd=parent, dst_dir_fd=parent)
+        except OSError:
+            unlink(temporary, parent)
+            raise
+
+
+def _keep(base: str, parent: int, vault: Vault, now: float) -> list[Any] | None:
+    """A row of the history for the file that is there now; None if it cannot be kept in the vault."""
+    try:
+        seen, digest, kept = look(base, parent, vault)
+    except OSError:
+        return None
+    return [float(now), digest, seen[_SIZE], "replaced", seen[_MODE]] if kept else None
+
+
+def _record(
+    names: set[str], old: dict[str, Entry], files: dict[str, Entry], now: float, root: int, vault: Vault
+) -> list[tuple[str, str]]:
+    """Put the entries of these names into `files`; of those whose content is not kept, the names and the reasons."""
+    _pin_all(files, vault)
+    moved = []
+    for name in sorted(names):
+        found, entry = _stat(name, root), old.get(name)
+        if entry and found and signature(found) == entry[:5] and _is_kept_as_far_as_it_can_be(entry, vault):
+            files[name] = entry
+        elif _recordable(found):
+            moved.append(name)
+    _pin_all(files, vault)
+    skipped = {name: _why_not_kept(files[name]) for name in names & files.keys() if not files[name][_KEPT]}
+    for name in moved:
+        try:
+            files[name] = _entry(*look(name, root, vault), old.get(name), now)
+            if not files[name][_KEPT]:
+                skipped[name] = _why_not_kept(files[name])
+        except OSError as error:
+            found = _stat(name, root)
+            if found is not None:
+                files[name] = old.get(name) or [*signature(found), "", 0, float(now)]
+                skipped[name] = _said(error)
+    return sorted(skipped.items())
+
+
+def _entry(seen: list[int], digest: str, kept: bool, old: Entry | None, now: float) -> Entry:
+    same = old is not None and old[_DIGEST] == digest
+    return [*seen, digest, int(kept), old[_WHEN] if same and old else float(now)]
+
+
+def _is_kept_as_far_as_it_can_be(entry: Entry, vault: Vault) -> bool:
+    if entry[_KEPT]:
+        return vault.has(entry[_DIGEST], entry[_SIZE])
+    return bool(entry[_DIGEST]) and entry[_SIZE] > limits.FILE_LIMIT
+
+
+def _why_not_kept(entry: Entry) -> str:
+    if not entry[_DIGEST]:
+        return "it could not be read when the snapshot was taken"
+    if entry[_SIZE] > limits.FILE_LIMIT:
+        return f"its {entry[_SIZE]} bytes are not kept: the limit for one file is {limits.FILE_LIMIT}"
+    if not entry[_KEPT]:
+        return f"its {entry[_SIZE]} bytes are not kept: all files together may have {limits.TOTAL_LIMIT}"
+    return "its kept content is missing or damaged; nothing was written"
+
+
+def _folders_of(names: Iterable[str], root: int) -> dict[str, list[int | str]]:
+    """The folders above these files: the mode of each and, if it is a link, where that leads."""
+    folders: dict[str, list[int | str]] = {}
+    for name in names:
+        folder = os.path.dirname(name)
+        while folder not in ("", "/") and folder not in folders:
+            found = _stat(folder, root)
+            if found is not None:
+                known: list[int | str] = [stat.S_IMODE(found.st_mode)]
+                if stat.S_ISLNK(found.st_mode):
+                    known.append(os.readlink(folder, dir_fd=root))
+                folders[folder] = known
+            folder = os.path.dirname(folder)
+    return folders
+
+
+def _judge(
+    name: str, entry: Entry, found: os.stat_result, root: int, known: dict[str, list[Any]], seen: dict[str, list[Any]]
+) -> str | None:
+    """The kind of a file whose signature moved; None if it is still what it was."""
+    if stat.S_IFMT(found.st_mode) != stat.S_IFMT(entry[_MODE]):
+        return "type"
+    if found.st_size != entry[_SIZE]:
+        return "changed" if found.st_size else "emptied"
+    other_mode = stat.S_ISREG(found.st_mode) and found.st_mode != entry[_MODE]
+    if not entry[_DIGEST]:
+        same = found.st_mtime_ns == entry[_MTIME]
+    else:
+        if known.get(name, ())[:5] == signature(found):
+            seen[name] = known[name]
+        else:
+            try:
+                now, digest, _ = look(name, root)
+            except OSError:
+                return "mode" if other_mode else "changed"
+            seen[name] = [*now, digest]
+        same = seen[name][5] == entry[_DIGEST]
+    if not same:
+        return "changed"
+    return "mode" if other_mode else None
+
+
+def _read_text(path: str) -> str:
+    """A file of ours; a pipe in its place must not hang the hook."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        return file.read().decode("ascii")
+
+
+def _read_memory(path: str) -> dict[str, list[Any]]:
+    try:
+        memory = loads(_read_text(path))
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(memory, dict) or not all(type(row) is list and len(row) == 6 for row in memory.values()):
+        return {}
+    return memory
+
+
+def _checked(manifest: Any) -> Manifest:
+    """The manifest if it has the shape of one; a ValueError says what has not."""
+    if not isinstance(manifest, dict) or manifest.get("format") != 1:
+        raise ValueError("it is no manifest of format 1")
+    for key in ("files", "folders", "history"):
+        if not isinstance(manifest.get(key), dict):
+            raise ValueError(f"it has no {key}")
+    if not isinstance(manifest.get("session", 0), (str, type(None))):
+        raise ValueError("its session is no text")
+    for name, entry in manifest["files"].items():
+        if type(entry) is not list or list(map(type, entry)) != _ENTRY:
+            raise ValueError(f"its entry {name!a} is none")
+    for name, known in manifest["folders"].items():
+        if type(known) is not list or list(map(type, known)) not in ([int], [int, str]):
+            raise ValueError(f"its folder {name!a} is none")
+    for name, rows in manifest["history"].items():
+        if type(rows) is not list or not all(type(row) is list and list(map(type, row)) == _ROW for row in rows):
+            raise ValueError(f"its versions of {name!a} are none")
+    return manifest
+
+
+def _pin_all(files: dict[str, Entry], vault: Vault) -> None:
+    for entry in files.values():
+        if entry[_KEPT]:
+            vault.pin(entry[_DIGEST], entry[_SIZE])
+
+
+def _row_of(entry: Entry) -> list[Any]:
+    return [entry[_WHEN], entry[_DIGEST], entry[_SIZE], "snapshot", entry[_MODE]]
+
+
+def _remember(history: dict[str, list[list[Any]]], name: str, row: list[Any]) -> None:
+    """Put a version in front of the older ones; the same content is listed once."""
+    history[name] = [row, *(other for other in history.get(name, ()) if other[1] != row[1])][: VERSIONS - 1]
+
+
+def _supersede(history: dict[str, list[list[Any]]], name: str, old: Entry | None, new: Entry | None) -> None:
+    """Move what the manifest had to the history, and what it has now out of it."""
+    if old is not None and old[_KEPT] and (new is None or new[_DIGEST] != old[_DIGEST]):
+        _remember(history, name, _row_of(old))
+    if new is not None and new[_KEPT] and name in history:
+        history[name] = [row for row in history[name] if row[1] != new[_DIGEST]]
+
+
+def _trim(history: dict[str, list[list[Any]]], vault: Vault) -> None:
+    """Drop the oldest versions for which there is no room beside what the writer has pinned; pin the others."""
+    rows = [(row, name) for name, rows in history.items() for row in rows]
+    rows.sort(key=lambda pair: pair[0][0], reverse=True)
+    full = False
+    for number, (row, name) in enumerate(rows):
+        full = full or not vault.pin(row[1], row[2])
+        if number >= HISTORY_ROWS or (full and row[1] not in vault.pinned):
+            history[name].remove(row)
+    for name in [name for name, left in history.items() if not left]:
+        del history[name]
+
+
+def _differs(old: Entry | None, new: Entry | None) -> bool:
+    if old is None or new is None:
+        return old is not new
+    return bool(old[_MODE] != new[_MODE] or old[_DIGEST] != new[_DIGEST])
+
+
+def _stat(name: str, folder: int) -> os.stat_result | None:
+    """The thing of that name itself; None if it is not there or cannot be reached."""
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except (OSError, ValueError):
+        return None
+
+
+def _recordable(found: os.stat_result | None) -> bool:
+    return found is not None and (stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode))
+
+
+def _without_our_own(names: Iterable[str]) -> set[str]:
+    """A snapshot does not record itself: it would never be done."""
+    return {name for name in names if not name.startswith(".fusewire/guard/")}
+
+
+def _is_below(name: str, folders: Iterable[str]) -> bool:
+    """Whether a file is one of these, or lies in one of them; "." is the project."""
+    return any(name == at or name.startswith(f"{at}/") or (at == "." and name[0] != "/") for at in folders)
+
+
+def _said(error: OSError) -> str:
+    return (error.strerror or str(error)).lower() if error.errno else str(error)

@@ -1,0 +1,47 @@
+"""From the rules of a project to its protected paths."""
+
+from __future__ import annotations
+
+import os
+
+from fusewire.guard.protected import CONFIGURATION, DOCUMENT, Protected
+from fusewire.rules import load_rules, user_config_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fusewire.rules import Rules
+
+#: Fusewire's own state and policy, and where agents keep the hooks that call it; always protected.
+OWN = (
+    ".fusewire/",
+    "fusewire.toml",
+    "docs/constraints/",
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    ".codex/hooks.json",
+    ".codex/config.toml",
+    ".gemini/settings.json",
+    ".github/hooks/",
+)
+
+_HOME_OWN = (
+    "~/.claude/settings.json",
+    "~/.claude/settings.local.json",
+    "~/.codex/hooks.json",
+    "~/.codex/config.toml",
+    "~/.gemini/settings.json",
+    "~/.copilot/hooks/",
+)
+
+
+def protected_of(root: str, rules: Rules | None = None) -> Protected:
+    """The protected paths of a project, as its configuration and Fusewire's own needs say."""
+    documents, configuration, ignored, roots, grants = (rules or load_rules(root)).guard
+    unwatched = [".fusewire", "docs/constraints"]
+    own = [(pattern, CONFIGURATION) for pattern in (*OWN, *_HOME_OWN, user_config_path())]
+    package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+    if not package.startswith(os.path.realpath(root) + os.sep):  # whoever works on Fusewire itself may change it
+        own.append((package + "/", CONFIGURATION))
+        unwatched.append(package)
+    entries = [(pattern, CONFIGURATION) for pattern in configuration] + [(pattern, DOCUMENT) for pattern in documents]
+    return Protected(root, (*own, *entries), ignored, roots, grants, tuple(unwatched))

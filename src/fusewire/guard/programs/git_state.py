@@ -1,0 +1,445 @@
+"""Asking git: what a repository has and what its files are, without changing anything.
+
+Only commands that look are run, without locks, hooks, file system monitors and network. What earlier commands of the
+same line would have done to HEAD and to the index is kept beside it.
+"""
+
+from __future__ import annotations
+
+import os
+from weakref import WeakKeyDictionary
+
+from fusewire.shell.builtins import normal
+from fusewire.shell.values import UNKNOWN, cleaned
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fusewire.guard.effects import Call
+    from fusewire.shell.walk import Walk
+
+    #: from what a command would leave to what there is now: "A" would vanish, everything else would be written
+    Changes = list[tuple[str, str]]
+
+#: Files of one command that are reported one by one.
+MOST = 5000
+
+_OUTPUT_LIMIT = 1024 * 1024
+_SECONDS = 3.0
+
+#: Seconds that git may take for all questions of one line.
+_SECONDS_PER_LINE = 8.0
+
+#: Settings that change which files git means, and that cannot run anything.
+_HARMLESS = (
+    *("clean.", "core.excludesfile", "core.worktree", "core.bare", "core.ignorecase", "core.filemode", "core.symlinks"),
+    *("core.autocrlf", "core.eol", "core.quotepath", "core.precomposeunicode", "core.abbrev", "safe.directory"),
+    *("init.defaultbranch", "status.", "branch.", "remote."),
+)
+
+#: Variables of the environment that would make git run or write something.
+_DANGEROUS = ("GIT_TRACE", "GIT_EXTERNAL_DIFF", "GIT_PAGER", "GIT_EDITOR", "GIT_SSH", "GIT_PROXY", "GIT_ASKPASS")
+
+_SAFELY = {
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "LC_ALL": "C.UTF-8",
+    "LANGUAGE": "",
+}
+
+_QUIETLY = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "diff.autoRefreshIndex=false", "core.quotePath=false")
+
+
+def words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+class Words:
+    """The words of a git command, told apart as git does it: shortened long options, `-xVALUE`, `--`.
+
+    `valued` are the letters that take a value, `longs` the long options that matter: `name=` takes one, `name?` only
+    in the same word.
+    """
+
+    __slots__ = ("flags", "operands", "paths", "values")
+
+    def __init__(self, words: list[str], valued: str = "", longs: str = "", sticky: str = "") -> None:
+        self.flags: set[str] = set()
+        self.values: dict[str, list[str]] = {}
+        self.operands: list[str] = []
+        #: what comes after `--`; None without one
+        self.paths: list[str] | None = None
+        known = {name.rstrip("=?"): name[-1:] for name in longs.split()}
+        at = 0
+        while at < len(words):
+            word = words[at]
+            at += 1
+            if word == "--":
+                self.paths = words[at:]
+                break
+            if word[:2] == "--":
+                at = self._long(word[2:], known, words, at)
+            elif word[:1] == "-" and len(word) > 1:
+                at = self._short(word, words, at, valued, sticky)
+            else:
+                self.operands.append(word)
+
+    def _long(self, text: str, known: dict[str, str], words: list[str], at: int) -> int:
+        name, equals, value = text.partition("=")
+        if name not in known and name:
+            name = next((full for full in known if full.startswith(name)), name)
+        self.flags.add(name)
+        if equals:
+            self._add(name, value)
+        elif known.get(name) == "=" and at < len(words):
+            self._add(name, words[at])
+            at += 1
+        return at
+
+    def _short(self, word: str, words: list[str], at: int, valued: str, sticky: str) -> int:
+        for number, letter in enumerate(word[1:], 1):
+            self.flags.add(letter)
+            rest = word[number + 1 :]
+            if letter in valued:
+                if not rest and at < len(words):
+                    rest = words[at]
+                    at += 1
+                self._add(letter, rest)
+                break
+            if letter in sticky:
+                self._add(letter, rest)
+                break
+        return at
+
+    def _add(self, name: str, value: str) -> None:
+        self.values.setdefault(name, []).append(value)
+
+    def has(self, *names: str) -> bool:
+        return any(name in self.flags for name in names)
+
+    def value(self, *names: str) -> str | None:
+        return next((self.values[name][-1] for name in names if name in self.values), None)
+
+    def all(self, *names: str) -> list[str]:
+        return [value for name in names for value in self.values.get(name, [])]
+
+    @property
+    def named(self) -> list[str]:
+        """All operands, before and after `--`."""
+        return self.operands + (self.paths or [])
+
+
+class Line:
+    """What one line has asked git so far, and what it would have done to its repositories."""
+
+    def __init__(self) -> None:
+        self.answers: dict[tuple[str, ...], str | None] = {}
+        self.seconds = _SECONDS_PER_LINE
+        self.moves: dict[str, Moves] = {}
+        #: settings that the line has written, by their names
+        self.settings: dict[str, str] = {}
+
+
+class Moves:
+    """What a line has done to HEAD and to the index of one repository."""
+
+    def __init__(self) -> None:
+        #: the commit at which HEAD would be; "" where it is
+        self.head = ""
+        #: commits that the line has made on top of it
+        self.commits = 0
+        #: (commit, names): files of the index that would be as they are in that commit
+        self.index: list[tuple[str, set[str]]] = []
+        #: files that are in the index as they are in the working tree
+        self.added: set[str] = set()
+        #: files that are no longer in the index
+        self.removed: set[str] = set()
+        #: files that were committed as they are in the working tree
+        self.settled: set[str] = set()
+
+    def any(self) -> bool:
+        return bool(self.head or self.commits or self.index or self.added or self.removed)
+
+
+_LINES: WeakKeyDictionary[Walk, Line] = WeakKeyDictionary()
+
+
+def line_of(walk: Walk) -> Line:
+    line = _LINES.get(walk)
+    if line is None:
+        line = _LINES[walk] = Line()
+    return line
+
+
+class Repo:
+    """The repository that one git command works on."""
+
+    def __init__(self, call: Call, folder: str, options: list[str], settings: list[tuple[str, str]]) -> None:
+        self.call = call
+        self.folder = folder
+        self.line = line_of(call.walk)
+        #: (name in small letters, value) of `-c` and of the environment
+        self.settings = settings
+        given = [f"-c{name}={value}" for name, value in settings if name.startswith(_HARMLESS) and UNKNOWN not in value]
+        #: what chooses the repository, in git's own words
+        self.options = options
+        self._options = [part for word in given for part in ("-c", word[2:])] + options
+        #: the command's name
+        self.command = ""
+        self.known = UNKNOWN not in folder and not any(UNKNOWN in word for word in options)
+        self._top: str | None = None
+        self._git_dir = ""
+
+    @property
+    def rule(self) -> str:
+        return f"guard.git.{self.command}"
+
+    # -- asking -------------------------------------------------------------------------------------------
+
+    def ask(self, *words: str, limit: int = _OUTPUT_LIMIT, objects: str = "", stdin: str = "") -> str | None:
+        """What git prints; None if it fails, or if it takes too long or prints too much."""
+        if not self.known or any(UNKNOWN in word or "\0" in word for word in words):
+            return None
+        quietly = [part for setting in _QUIETLY for part in ("-c", setting)]
+        command = ["git", "--no-optional-locks", "-C", self.folder, *self._options, *quietly, *words]
+        key = (*command, objects, stdin)
+        if key not in self.line.answers:
+            self.line.answers[key] = self._run(command, limit, objects, stdin)
+        return self.line.answers[key]
+
+    def _run(self, command: list[str], limit: int, objects: str, stdin: str) -> str | None:
+        import subprocess
+        from time import monotonic
+
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(_DANGEROUS)}
+        environment.update(_SAFELY)
+        if objects:
+            environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = objects
+        started = monotonic()
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+            )
+        except (OSError, ValueError):
+            return None
+        try:
+            output = _output(process, stdin, limit, min(_SECONDS, self.line.seconds))
+        finally:
+            process.kill()
+            process.communicate()
+            self.line.seconds -= monotonic() - started
+        if output is None or process.returncode:
+            return None
+        return cleaned(output.decode("utf-8", "surrogateescape"))
+
+    def names(self, *words: str) -> list[str] | None:
+        """The names that a command prints with -z."""
+        text = self.ask(*words)
+        return None if text is None else [name for name in text.split("\0") if name][:MOST]
+
+    # -- where it is --------------------------------------------------------------------------------------
+
+    @property
+    def top(self) -> str:
+        """The folder of the working tree; "" if there is none, or none that can be asked."""
+        if self._top is None:
+            text = self.ask("rev-parse", "--absolute-git-dir", "--show-toplevel") or ""
+            self._git_dir, _, top = text.rstrip("\n").partition("\n")
+            self._top = top
+        return self._top
+
+    @property
+    def git_dir(self) -> str:
+        return self._git_dir if self.top else (self.ask("rev-parse", "--absolute-git-dir") or "").rstrip("\n")
+
+    def around(self) -> str:
+        """A folder with a repository in it, from here upwards, by the look of it."""
+        if not self.known:
+            return self.folder
+        place = normal(self.folder)
+        while True:
+            if os.path.lexists(f"{place.rstrip('/')}/.git"):
+                return place
+            if place in ("/", ""):
+                return ""
+            place = place.rpartition("/")[0] or "/"
+
+    def path(self, text: str) -> str:
+        """A path as the command understands it, which may be told to work elsewhere."""
+        return text if text[:1] == "/" else f"{self.folder}/{text}"
+
+    @property
+    def moves(self) -> Moves:
+        return self.line.moves.setdefault(self.git_dir or self.folder, Moves())
+
+    @property
+    def untouched(self) -> bool:
+        """Nothing in the line has changed what there is, so that git's refusals can be foretold."""
+        return self.call.walk.pristine and not self.moves.any()
+
+    def setting(self, name: str) -> str | None:
+        """A setting that the line itself gives."""
+        given = [value for key, value in self.settings if key == name]
+        return given[-1] if given else self.line.settings.get(name)
+
+    # -- revisions ----------------------------------------------------------------------------------------
+
+    def revision(self, text: str, kind: str = "commit") -> str | None:
+        """The id of a commit (or tree); None if there is none of that name."""
+        if text == "-":
+            text = "@{-1}"
+        text = self._moved(text)
+        if not text or text[:1] == "-":
+            return None
+        found = self.ask("rev-parse", "--verify", "-q", "--end-of-options", text + "^{" + kind + "}")
+        return found.strip() or None if found is not None else None
+
+    def _moved(self, text: str) -> str:
+        """A revision in terms of where HEAD really is."""
+        for head in ("HEAD", "@"):
+            rest = text[len(head) :]
+            if not text.startswith(head) or rest[:1] not in ("", "~", "^"):
+                continue
+            moves = self.moves
+            for _ in range(moves.commits):
+                if not rest:
+                    break
+                rest = _parent(rest)
+            return (moves.head or "HEAD") + rest
+        return text
+
+    @property
+    def head(self) -> str | None:
+        return self.revision("HEAD")
+
+    # -- differences --------------------------------------------------------------------------------------
+
+    def between(self, target: str, present: str, paths: Iterable[str] = (), objects: str = "") -> Changes | None:
+        """What differs between two commits."""
+        text = self.ask(
+            "diff-tree", "-r", "--raw", "-z", "--no-renames", target, present, "--", *paths, objects=objects
+        )
+        return None if text is None else [(status, name) for status, name, _, _, _ in _raw(text)]
+
+    def against(self, target: str, paths: Iterable[str] = ()) -> Changes | None:
+        """What differs between a commit and the working tree."""
+        return self._contents(self.ask("diff-index", *_RAW, target, "--", *paths))
+
+    def staged(self, target: str, paths: Iterable[str] = ()) -> Changes | None:
+        """What differs between a commit and the index."""
+        text = self.ask("diff-index", "--cached", *_RAW, target, "--", *paths)
+        return None if text is None else [(status, name) for status, name, _, _, _ in _raw(text)]
+
+    def unstaged(self, paths: Iterable[str] = ()) -> Changes | None:
+        """What differs between the index and the working tree."""
+        return self._contents(self.ask("diff-files", *_RAW, "--", *paths))
+
+    def _contents(self, text: str | None) -> Changes | None:
+        """Without the files that only seem to differ, because they were touched."""
+        if text is None:
+            return None
+        changes = _raw(text)
+        seem = [name for status, name, old, new, same in changes if status == "M" and same and old and not new]
+        hashes = self._hashes(seem)
+        return [(status, name) for status, name, old, _, _ in changes if not (name in hashes and hashes[name] == old)]
+
+    def _hashes(self, names: list[str]) -> dict[str, str]:
+        hashes: dict[str, str] = {}
+        files = []
+        for name in dict.fromkeys(names):
+            path = f"{self.top}/{name}"
+            if os.path.islink(path):
+                hashes[name] = _blob(os.fsencode(os.readlink(path)))
+            elif os.path.isfile(path) and "\n" not in name and '"' not in name:
+                files.append(name)
+        if files:
+            text = self.ask(
+                "-C", self.top, "hash-object", "--stdin-paths", stdin="".join(f"{name}\n" for name in files)
+            )
+            hashes.update(zip(files, (text or "").split(), strict=False))
+        return hashes
+
+    def untracked(self, paths: Iterable[str] = (), *, ignored: bool = False) -> list[str] | None:
+        """Files that git does not know; nested repositories are not looked into."""
+        standard = [] if ignored else ["--exclude-standard"]
+        names = self.names("ls-files", "-o", "-z", "--full-name", *standard, "--", *(paths or self._everything()))
+        return None if names is None else [name for name in names if name[-1:] != "/"]
+
+    def tracked(self, paths: Iterable[str] = ()) -> list[str] | None:
+        names = self.names("ls-files", "-z", "--full-name", "--", *(paths or self._everything()))
+        return None if names is None else list(dict.fromkeys(names))
+
+    def _everything(self) -> list[str]:
+        return [":/"]
+
+
+_RAW = ("--raw", "-z", "--no-renames", "--ignore-submodules=all")
+
+
+def _output(process: object, stdin: str, limit: int, seconds: float) -> bytes | None:
+    """What a process prints within its time and its limit."""
+    import subprocess
+    from select import select
+    from time import monotonic
+
+    assert isinstance(process, subprocess.Popen)
+    if stdin:
+        try:
+            printed, _ = process.communicate(stdin.encode("utf-8", "surrogateescape"), timeout=max(seconds, 0.01))
+        except subprocess.TimeoutExpired:
+            return None
+        return bytes(printed)
+    assert process.stdout is not None
+    ends = monotonic() + seconds
+    output = b""
+    while len(output) <= limit:
+        left = ends - monotonic()
+        if left <= 0 or not select([process.stdout], [], [], left)[0]:
+            return None
+        part = os.read(process.stdout.fileno(), 65536)
+        if not part:
+            process.wait(timeout=1)
+            return output
+        output += part
+    return None
+
+
+def _raw(text: str) -> list[tuple[str, str, str, str, bool]]:
+    """(status, name, old id, new id, same mode) of `--raw -z`; an id that git has not computed is empty."""
+    parts = text.split("\0")
+    found = []
+    for at in range(0, len(parts) - 1, 2):
+        fields = parts[at].split(" ")
+        if len(fields) < 5:
+            continue
+        old_mode, new_mode, old, new, status = fields[:5]
+        found.append(
+            (status[:1], parts[at + 1], old.strip("0") and old, new.strip("0") and new, old_mode[1:] == new_mode)
+        )
+    return found
+
+
+def _blob(content: bytes) -> str:
+    from hashlib import sha1
+
+    return sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+def _parent(rest: str) -> str:
+    """`~2` seen from one commit further up: `~1`."""
+    if rest[0] == "^":
+        return rest[1:].lstrip("1") if rest[:2] != "^2" else rest
+    digits = ""
+    for char in rest[1:]:
+        if not char.isdigit():
+            break
+        digits += char
+    steps = int(digits[:6] or "1") - 1
+    return (f"~{steps}" if steps > 0 else "") + rest[1 + len(digits) :]

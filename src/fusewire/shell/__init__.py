@@ -1,0 +1,13 @@
+"""Reading command lines: a lexer and a parser (`tree`), and a walk through what they found.
+
+    text -> lexer, parser -> tree -> walk (world, expansion, builtins) -> a runner is told what would run
+
+Two runners use it: `commands` collects words, on which constraints match; the guard wants to know what happens to
+files. Everything is in the standard library, nothing is ever executed, no input raises, and the work is bounded.
+"""
+
+from __future__ import annotations
+
+from fusewire.shell.commands import simple_commands
+
+__all__ = ["simple_commands"]

@@ -1,0 +1,70 @@
+"""The simple commands in a command line, as lists of words: what would be run, not what is merely said.
+
+`git commit -m "git push --force"` runs `git commit`; `cd x && sudo git push -f` runs `git push -f`. Constraints match
+on these words. Nothing is executed, no input raises, the disk is not read, and the work is bounded: a line that nests
+its text again and again is read flat in the end, so that what is hidden there is still found.
+"""
+
+from __future__ import annotations
+
+from fusewire.shell.outputs import printed
+from fusewire.shell.values import UNKNOWN
+from fusewire.shell.walk import TooMuch, Walk
+from fusewire.wrappers import program, reads_input, scripts_of, unwrapped
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fusewire.shell.world import World
+
+
+def simple_commands(line: str) -> list[list[str]]:
+    """Every command that the line would run, in that order; wrapped ones also without their wrapper."""
+    collector = _Collector()
+    walk = Walk(collector, environment={}, literal=True)
+    try:
+        walk.line(line, UNKNOWN)
+    except (TooMuch, RecursionError):
+        collector.found += _flat(line)
+    return collector.found
+
+
+class _Collector:
+    def __init__(self) -> None:
+        self.found: list[list[str]] = []
+
+    def command(self, words: list[str], world: World, walk: Walk) -> None:
+        words = [word.rstrip("\r") for word in words]
+        stages = unwrapped(words)
+        self.found += stages
+        text = printed(words, world.stdin)
+        for stage in _outer_and_inner(stages):
+            for script in scripts_of(stage) if program(stage) not in ("eval", "trap") or stage is not words else ():
+                walk.script(script, world, ["bash"])
+            if reads_input(stage) and world.stdin is not None and UNKNOWN not in world.stdin:
+                walk.script(world.stdin, world, ["bash"])
+        if text is not None:
+            world.out += text
+        elif words[0] not in ("cd", "export"):
+            world.out += UNKNOWN
+
+    def redirect(self, operator: str, path: str, world: World, walk: Walk) -> bool:
+        """Only words are wanted."""
+        return True
+
+    def sourced(self, text: str, world: World, walk: Walk) -> list[World]:
+        return [world]
+
+    def unread(self, text: str, world: World, walk: Walk) -> None:
+        self.found += _flat(text)
+
+
+def _outer_and_inner(stages: list[list[str]]) -> list[list[str]]:
+    """The command as it stands and the last two that its wrappers run: a script belongs to one of them."""
+    last = len(stages) - 1
+    return [stages[at] for at in sorted({0, max(0, last - 1), last})] if stages else []
+
+
+def _flat(text: str) -> list[list[str]]:
+    for mark in "'\"`$(){};&|\\":
+        text = text.replace(mark, "\n")
+    return [words for part in text.split("\n") if (words := part.split())]
