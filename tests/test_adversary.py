@@ -13,7 +13,7 @@ from fusewire.breaker import Breaker
 from fusewire.detectors.constraints import runs
 from fusewire.detectors.disarming import disarming
 from fusewire.events import Event
-from fusewire.shell import simple_commands
+from fusewire.shell.commands import simple_commands
 from fusewire.trial import Clock
 
 RULE = """circuit_breaker: {violation_threshold: 1, dedup_seconds: 0}

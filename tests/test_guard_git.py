@@ -33,7 +33,10 @@ UNTRACKED = {"new.txt": "new\n", "specs/draft.md": "draft\n", "debug.log": "log\
 
 EDIT = "echo more >> specs/a.md"
 STAGED = "echo more >> specs/a.md; git add specs/a.md"
-OTHER = "git checkout -q -b other; echo x >> src/util.py; git rm -q specs/deep/b.md; git commit -qam other; git checkout -q main"
+OTHER = (
+    "git checkout -q -b other; echo x >> src/util.py; git rm -q specs/deep/b.md; git commit -qam other;"
+    " git checkout -q main"
+)
 NESTED = "mkdir nested; git init -q nested; echo x > nested/file"
 PATCH = f"{EDIT}; git diff > fix.patch; git checkout -q specs"
 STASHED = f"{EDIT}; git stash -q"
@@ -236,6 +239,64 @@ CASES: list[tuple[str, str, str, str]] = [
     ("", "rm $(git diff --name-only HEAD~1)", "", "README.md specs/a.md"),
     ("", "rm $(git ls-files -o --exclude-standard specs)", "", "specs/draft.md"),
     ("", 'rm "$(git rev-parse --show-toplevel)/README.md"', "", "README.md"),
+    # what the line itself does before
+    ("", "echo > .gitignore; git clean -fdq", ".gitignore", "new.txt specs/draft.md debug.log build/out.o"),
+    ("", "git update-index --force-remove specs/a.md && git clean -fdq specs", "", "specs/a.md specs/draft.md"),
+    ("", "git read-tree --empty && git clean -fdq specs", "", "specs/a.md specs/deep/b.md specs/draft.md"),
+    ("", "rm .git/index && git clean -fdq specs", "", "specs/a.md specs/deep/b.md specs/draft.md"),
+    ("", "git rm -rq --cached . && git clean -fdq src", "", "src/app.py src/util.py"),
+    ("", "GIT_INDEX_FILE=/nonexistent/x git clean -fdq src", "", "src/app.py src/util.py"),
+    ("", "git checkout -q --orphan x && git reset -q --hard", "", "*"),
+    ("", "git symbolic-ref HEAD refs/heads/none && git reset -q --hard", "", "*"),
+    ("", "git update-ref HEAD HEAD~1 && git reset -q --hard", "README.md specs/a.md", ""),
+    ("rm -rf .git; git init -q; git add src", "git reset -q --hard", "", "src/app.py src/util.py"),
+    ("rm -rf .git", "git init -q && git clean -fdxq", "", "*"),
+    ("rm -rf .git", "git init -q && git add -A && git clean -fdq", "", ""),
+    ("", "rm -rf .git && git init -q && git clean -fdxq", "", "*"),
+    (EDIT, "git commit -qam x && git checkout -q HEAD~1", "specs/a.md", ""),
+    (f"{OTHER}; echo more >> src/util.py", "git stash -q && git switch -q other", "src/util.py", "specs/deep/b.md"),
+    (
+        "",
+        "printf '#!/bin/sh\nrm new.txt\n' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit;"
+        " git commit -q --allow-empty -m x",
+        "",
+        "new.txt",
+    ),
+    (
+        "",
+        "git config core.pager 'rm new.txt'; git config clean.requireForce false; git clean -q specs",
+        "",
+        "specs/draft.md",
+    ),
+    # in folders and elsewhere
+    ("", "cd src && git reset -q --hard HEAD~1", "README.md specs/a.md", ""),
+    (EDIT, "cd src && git stash -q", "specs/a.md", ""),
+    ("", "cd src && git stash -q -u", "", "new.txt specs/draft.md"),
+    ("", "cd src && git clean -fdq :/", "", "new.txt specs/draft.md"),
+    ("", "cd src && git checkout HEAD~1 -- ..", "README.md specs/a.md", ""),
+    ("", "git checkout HEAD~1 -- . ':!specs'", "README.md", ""),
+    ("", "git --literal-pathspecs checkout HEAD~1 -- '*.md'", "", ""),
+    ("", "git -C specs mv a.md ../src", "src/a.md", "specs/a.md"),
+    ("git worktree add -q wt; echo x >> wt/README.md", "git -C wt checkout .", "wt/README.md", ""),
+    ("git worktree add -q wt; echo x >> wt/README.md", "git reset -q --hard; git checkout .", "", ""),
+    ("", "git checkout-index -q --prefix=out/ README.md", "out/README.md", ""),
+    ("", "git switch -q -C main HEAD~1", "README.md specs/a.md", ""),
+    (EDIT, "git stash save -q message", "specs/a.md", ""),
+    ("", "git rebase -q --onto HEAD~1 HEAD", "README.md specs/a.md", ""),
+    ("", "GIT_SEQUENCE_EDITOR='sed -i s/^pick/drop/' git rebase -q -i HEAD~1", "README.md specs/a.md", ""),
+    (f"{OTHER}; echo y >> src/util.py; git commit -qam y", "git merge -q other", "src/util.py", "specs/deep/b.md"),
+    (
+        f"{OTHER}; echo y >> src/util.py; git commit -qam y; git merge -q other",
+        "git merge --abort",
+        "src/util.py specs/deep/b.md",
+        "",
+    ),
+    (PATCH, "cd specs && git apply ../fix.patch", "specs/a.md", ""),
+    (PATCH, "cd src && git apply ../fix.patch", "", ""),
+    ("git add new.txt; git diff --cached > p; git rm -qf new.txt", "git apply p", "new.txt", ""),
+    ("git add new.txt; git diff --cached > p", "git apply -R p", "", "new.txt"),
+    ("git add new.txt; git diff --cached > p", "git apply --directory=src p", "src/new.txt", ""),
+    ("git add new.txt; git diff --cached --no-prefix > p; git rm -qf new.txt", "git apply -p0 p", "new.txt", ""),
     # nothing at all
     ("", "git status; git log -3; git show HEAD:specs/a.md; git branch x; git tag v; git gc -q", "", ""),
     (EDIT, "git add -A; git commit -qm x; git update-index -q --refresh; git hash-object README.md", "", ""),
@@ -306,6 +367,7 @@ def place(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     for name, value in environment(folder).items():
         if name != "GIT_PAGER":
             monkeypatch.setenv(name, value)
+    bash("git update-index -q --refresh", folder)
     return folder
 
 
@@ -325,7 +387,8 @@ def told(command: str, repo: Path) -> tuple[set[str], set[str]]:
         path = os.path.normpath(effect.path)
         names = list(Disk().tree(path)) if effect.recursive else [path]
         for name in names:
-            (gone if effect.kind in (DELETE, MOVE) else written).add(os.path.relpath(name, repo))
+            if "/.git/" not in name and not name.endswith("/.git"):
+                (gone if effect.kind in (DELETE, MOVE) else written).add(os.path.relpath(name, repo))
     return written - gone if "git mv" not in command else written, gone
 
 
@@ -333,7 +396,7 @@ def contents(repo: Path) -> dict[str, bytes]:
     files = {}
     for path in repo.rglob("*"):
         name = str(path.relative_to(repo))
-        if path.is_file() and name != ".git" and not name.startswith(".git/"):
+        if path.is_file() and ".git" not in name.split("/"):
             files[name] = path.read_bytes()
     return files
 
@@ -395,3 +458,36 @@ def test_what_git_runs_for_asking_writes_nothing(place: Path) -> None:
     found("git clean -fd; git diff HEAD~1 | git apply; git stash; git checkout HEAD~1 .; git log | cat", repo)
     assert not (repo / "ran").exists()
     assert sorted(str(path) for path in (repo / ".git").rglob("*")) == git
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git branch -a -D other",
+        "git branch --list -D other",
+        "git config --add x.y list",
+        "git config --get a.b --unset x.y",
+        "git remote -v update",
+        "git tag -l -d v",
+        "git tag v2 -n",
+        "git symbolic-ref HEAD refs/heads/other",
+        "git stash show --output=out",
+        "git grep -lO'touch ran' one",
+        "git grep --op='touch ran' one",
+        "git diff --ext HEAD~1",
+        "git format-patch -1",
+        "git format-patch -o out --stdout -1",
+        "git describe --dirty --always",
+        "git update-ref refs/heads/x HEAD",
+        "git log --out=out",
+    ],
+)
+def test_only_what_prints_is_run_to_see_what_it_prints(place: Path, command: str) -> None:
+    repo = place / "repo"
+    bash(
+        "git branch other; git tag v; git config x.y z; git config diff.external 'touch ran; true'; touch specs/a.md",
+        place,
+    )
+    before = {str(path): path.read_bytes() for path in repo.rglob("*") if path.is_file()}
+    found(f"X=$({command}); echo $X", repo)
+    assert {str(path): path.read_bytes() for path in repo.rglob("*") if path.is_file()} == before

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fusewire import quickjson, shell
 from fusewire.durations import UNITS, number, parse_duration, parse_time, show_duration, show_time
 from fusewire.globs import matches, path_matches
-from fusewire.shell import simple_commands
+from fusewire.shell.commands import simple_commands
 
 # -- durations ------------------------------------------------------------------------------------------
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from fusewire.agents import Agent
     from fusewire.events import Event
-    from fusewire.guard.protected import Protected
     from fusewire.rules import Rules
 
     Answer = tuple[str, str, int]
@@ -101,26 +100,31 @@ def answer(agent: Agent, raw: bytes, environment: Any) -> Answer:
 
 def judge(agent: Agent, event: Event, root: str) -> Answer:
     """Rules in the order of their weight: the agent must not disarm its breaker, then the guard, the constraints."""
-    from fusewire.guard.policy import protected_of
-
-    rules = load_rules(root, keeps=True)
-    protected = protected_of(root, rules)
-    if event.kind != "before_tool":
-        return _afterwards(agent, event, root, protected)
     from fusewire.detectors.constraints import changes_files, violated
-    from fusewire.detectors.disarming import disarming
-    from fusewire.shell.commands import simple_commands
+    from fusewire.guard.plain import only_look, plain_commands
 
-    commands = simple_commands(event.command) if event.command else []
+    plain = plain_commands(event.command) if event.command else []
     changed = event.paths if changes_files(event.tool) else ()
-    act = disarming(event, commands, changed)
-    if act:
-        return agent.deny(f"BLOCKED fusewire.disarm: {act}.\nNext: go on without it, or ask the user to run it.")
-    halted, refusal = _guarded(event, changed, root, protected)
-    if halted:
-        return agent.halt(halted, event.hook)
-    if refusal:
-        return agent.deny(refusal[:_ANSWER_LIMIT])
+    looks = plain is not None and not changed and only_look(plain)
+    if event.kind != "before_tool":
+        return agent.allow() if looks and event.kind == "after_tool" else _afterwards(agent, event, root)
+    rules = load_rules(root, keeps=True)
+    commands = plain
+    if commands is None or changed:
+        from fusewire.detectors.disarming import disarming
+        from fusewire.shell.commands import simple_commands
+
+        commands = simple_commands(event.command) if event.command else []
+        act = disarming(event, commands, changed)
+        if act:
+            return agent.deny(f"BLOCKED fusewire.disarm: {act}.\nNext: go on without it, or ask the user to run it.")
+        refusal, looks = _guarded(event, changed, root, rules)
+        if refusal:
+            return agent.deny(refusal[:_ANSWER_LIMIT])
+    if not looks:
+        halted = _begin(event, root, rules)
+        if halted:
+            return agent.halt(halted, event.hook)
     if not has_constraints(root):
         return agent.allow()
     if rules.just_compiled:
@@ -129,49 +133,57 @@ def judge(agent: Agent, event: Event, root: str) -> Answer:
     return _enforce(agent, names, event, root, rules) if names else agent.allow()
 
 
-def _guarded(event: Event, changed: tuple[str, ...], root: str, protected: Protected) -> tuple[str, str]:
-    """Why the session is halted, or why the guard refuses this call."""
-    from fusewire.guard.check import check_tool, read_command, verdict_of
+def _guarded(event: Event, changed: tuple[str, ...], root: str, rules: Rules) -> tuple[str, bool]:
+    """Why the guard refuses this call, and whether the call only looks."""
+    from fusewire.guard.policy import protected_of
 
-    opaque = False
+    protected = protected_of(root, rules)
+    looks = True
     if event.command:
+        from fusewire.guard.check import read_command, verdict_of
+
         reading = read_command(event.command, cwd=event.cwd or root, protected=protected)
         verdict = verdict_of(reading)
         if not verdict.allowed:
-            return "", verdict.message()
-        opaque = not reading.walk.pristine
+            return verdict.message(), False
+        looks = reading.walk.pristine
     if changed:
+        from fusewire.guard.tools import check_tool
+
         verdict = check_tool(event.tool, changed, root=root, protected=protected, change=event.change)
         if not verdict.allowed:
-            return "", verdict.message()
-    return (_begin(event, root, protected) if opaque or changed else ""), ""
+            return verdict.message(), False
+        looks = False
+    return "", looks
 
 
-def _begin(event: Event, root: str, protected: Protected) -> str:
-    """A call that may change files: what they are before it is recorded, so that they can be compared after it."""
+def _begin(event: Event, root: str, rules: Rules) -> str:
+    """A call that may change files: what they were is on record before it, so that it can be compared after it."""
+    from fusewire.guard.session import begun, halted
+
+    if begun(root, event.session):
+        return halted(root, event.session)
     import time
 
+    from fusewire.guard.policy import protected_of
     from fusewire.guard.watch import Watch
 
-    watch = Watch(root, protected)
     try:
-        halted = watch.halted(event.session)
-        if not halted:
-            watch.begin(event.session, time.time())
-            watch.between(time.time())
-        return halted
+        Watch(protected_of(root, rules)).begin(event.session, time.time())
     except OSError:
-        return ""  # the guard itself has said yes; only its backstop is out of order, and `doctor` says so
+        pass  # the guard itself has said yes; only its backstop is out of order, and afterwards it says so
+    return ""
 
 
-def _afterwards(agent: Agent, event: Event, root: str, protected: Protected) -> Answer:
+def _afterwards(agent: Agent, event: Event, root: str) -> Answer:
     """What was done is compared with what was there; a person who speaks lifts a halt."""
     import time
 
     from fusewire.detectors.constraints import changes_files
+    from fusewire.guard.policy import protected_of
     from fusewire.guard.watch import Watch
 
-    watch = Watch(root, protected)
+    watch = Watch(protected_of(root))
     try:
         if event.kind == "prompt":
             watch.lift()

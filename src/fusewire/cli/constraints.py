@@ -20,7 +20,7 @@ from fusewire.paths import in_project
 from fusewire.person import require_person
 from fusewire.reports.messages import message
 from fusewire.rules import STATE_FILE
-from fusewire.shell import simple_commands
+from fusewire.shell.commands import simple_commands
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker

@@ -12,10 +12,12 @@ import click
 
 from fusewire.cli.common import color, common_options, print_json, project_root
 from fusewire.errors import FusewireError
-from fusewire.guard.check import Verdict, check_command, check_tool, read_command
+from fusewire.guard.check import check_command, read_command
 from fusewire.guard.integrity import Integrity
 from fusewire.guard.policy import protected_of
 from fusewire.guard.protected import Protected
+from fusewire.guard.tools import check_tool
+from fusewire.guard.verdict import Verdict
 from fusewire.guard.watch import Watch
 from fusewire.person import require_person
 from fusewire.rules import find_project
@@ -173,12 +175,14 @@ def snapshot_command(project: str | None, as_json: bool) -> int:
     require_person("`fusewire guard snapshot`")
     integrity = _integrity(project)
     taken = _locked(lambda: integrity.snapshot(time.time()))
-    Watch(integrity.root, protected_of(integrity.root)).lift()
+    Watch(protected_of(integrity.root)).lift()
     if as_json:
         skipped = [{"path": path, "reason": reason} for path, reason in taken.skipped]
         print_json({"files": taken.files, "bytes": taken.bytes, "changed": taken.changed, "skipped": skipped})
         return 0
-    click.echo(f"{taken.files} protected files recorded ({taken.bytes} bytes), {len(taken.changed)} of them new or changed")
+    click.echo(
+        f"{taken.files} protected files recorded ({taken.bytes} bytes), {len(taken.changed)} of them new or changed"
+    )
     for path, reason in taken.skipped:
         click.echo(f"not kept: {path}: {reason}", err=True)
     return 0

@@ -7,8 +7,9 @@ import os
 
 from fusewire.guard.disk import Disk
 from fusewire.guard.effects import DELETE, EXECUTE, LINK, MODE, MOVE, READ, WRITE, Effects
-from fusewire.guard.protected import CONFIGURATION, DOCUMENT, Protected
-from fusewire.shell.builtins import normal
+from fusewire.guard.protected import CONFIGURATION, DOCUMENT
+from fusewire.guard.verdict import Verdict
+from fusewire.paths import normal
 from fusewire.shell.values import UNKNOWN, deactivated
 from fusewire.shell.walk import TooMuch, Walk
 from fusewire.words import quoted
@@ -16,9 +17,9 @@ from fusewire.words import quoted
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from fusewire.guard.effects import Effect
+    from fusewire.guard.protected import Protected
 
 #: Files that a verdict lists.
 _LISTED = 1000
@@ -37,56 +38,10 @@ _VERBS = {
 #: Words that a text which cannot be read must not have, if it is to pass.
 _CHANGING = frozenset(
     (
-        "rm mv cp dd ln tee sed perl python python3 node ruby git find xargs truncate shred unlink rmdir chmod chown"
-        " install rsync tar unzip patch ed vim ex touch sponge curl wget awk eval sh bash"
+        "rm mv cp dd ln tee sed perl python python3 node ruby git find xargs truncate shred unlink rmdir chmod "
+        "chown install rsync tar unzip patch ed vim ex touch sponge curl wget awk eval sh bash"
     ).split()
 )
-
-
-class Verdict:
-    """What the guard says, in the words of docs/json.md."""
-
-    __slots__ = ("affected", "decision", "evidence", "kind", "next", "reason", "rule")
-
-    def __init__(
-        self,
-        decision: str,
-        rule: str = "",
-        reason: str = "",
-        evidence: tuple[str, ...] = (),
-        affected: tuple[str, ...] = (),
-        next: tuple[str, ...] = (),
-    ) -> None:
-        self.decision = decision
-        self.rule = rule
-        self.reason = reason
-        self.evidence = evidence
-        self.affected = affected
-        self.next = next
-
-    @property
-    def allowed(self) -> bool:
-        return self.decision != "BLOCKED"
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "decision": self.decision,
-            "state": "CLOSED",
-            "phase": "closed",
-            "rule": self.rule or None,
-            "reason": self.reason,
-            "evidence": list(self.evidence),
-            "retry_after": None,
-            "next": list(self.next),
-            "affected": list(self.affected),
-        }
-
-    def message(self) -> str:
-        """For the agent: what, why, and what else could be done."""
-        lines = [f"{self.decision} {self.rule}: {self.reason}.", *self.evidence]
-        if self.next:
-            lines.append(f"Next: {'; '.join(self.next)}.")
-        return "\n".join(lines)
 
 
 class Hit:
@@ -177,7 +132,9 @@ class Reading:
         return list(found)
 
 
-def read_command(command: str, *, cwd: str, protected: Protected, environment: Mapping[str, str] | None = None) -> Reading:
+def read_command(
+    command: str, *, cwd: str, protected: Protected, environment: Mapping[str, str] | None = None
+) -> Reading:
     return Reading(command, cwd, protected, os.environ if environment is None else environment)
 
 
@@ -266,37 +223,3 @@ def _next(hits: list[Hit], names: list[str]) -> tuple[str, ...]:
     else:
         advice.append("go on without it, or ask the user to do it")
     return tuple(advice)
-
-
-# -- structured tools -----------------------------------------------------------------------------------------------
-
-
-def check_tool(
-    tool: str, paths: tuple[str, ...], *, root: str, protected: Protected, change: str = "update"
-) -> Verdict:
-    """May a structured tool change these paths? `change` is update, empty or delete."""
-    for path in paths:
-        if "\0" in path:
-            continue
-        full = os.path.join(root, path)
-        kinds = {protected.kind_of(os.path.realpath(full)), protected.kind_of(normal(full))} - {None}
-        same = protected.same_file(full)
-        if same is not None:
-            kinds.add(protected.kind_of(same))
-        if not kinds and change == "delete" and protected.below(os.path.realpath(full)):
-            kinds = {CONFIGURATION}
-        if not kinds:
-            continue
-        name = protected.shown(os.path.realpath(full))
-        if change == "update" and (kinds == {DOCUMENT} or protected.grants(tool, name)):
-            continue
-        verb = {"empty": "empty", "delete": "delete"}.get(change, "change")
-        who = "no tool may do that" if kinds == {DOCUMENT} else "only a person may change it"
-        return Verdict(
-            "BLOCKED",
-            f"guard.{verb}",
-            f"{tool} would {verb} {name}, which is protected: {who}",
-            affected=(name,),
-            next=("update its content instead",) if kinds == {DOCUMENT} else ("go on without it, or ask the user to do it",),
-        )
-    return Verdict("ALLOWED")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fusewire.globs import matches
-from fusewire.shell.builtins import normal
+from fusewire.paths import normal
 from fusewire.shell.values import EXTENDED, QUERY, SET, STAR, UNKNOWN, cleaned, deactivated, has_glob
 
 TYPE_CHECKING = False
@@ -83,7 +83,8 @@ class Disk:
 
     def is_empty(self, path: str) -> bool:
         try:
-            return next(os.scandir(path), None) is None
+            with os.scandir(path) as entries:
+                return next(entries, None) is None
         except OSError:
             return False
 
@@ -148,7 +149,11 @@ class Disk:
                 name = deactivated(part)
                 found = [(_join(shown, name), f"{path}/{name}") for shown, path in found]
                 if at or absolute or last:
-                    found = [(shown, path) for shown, path in found if not last or os.path.lexists(path) or name in (".", "..")]
+                    found = [
+                        (shown, path)
+                        for shown, path in found
+                        if not last or os.path.lexists(path) or name in (".", "..")
+                    ]
                 continue
             found = self._matching(part, found, world, last)
             if not found:

@@ -8,7 +8,8 @@ integrity check stands behind it.
 from __future__ import annotations
 
 from fusewire.guard.disk import Disk
-from fusewire.shell.builtins import BUILTINS, normal
+from fusewire.paths import normal
+from fusewire.shell.builtins import BUILTINS
 from fusewire.shell.outputs import is_text_program, printed
 from fusewire.shell.values import UNKNOWN
 from fusewire.shell.walk import Walk
@@ -27,8 +28,9 @@ READ, WRITE, DELETE, MOVE, LINK, MODE, EXECUTE = "read", "write", "delete", "mov
 #: Programs that only look; whatever else nobody knows may have changed any file.
 _READERS = frozenset(
     (
-        "diff cmp wc file stat du df tree less more nl cut paste comm join column od hexdump strings md5sum sha1sum"
-        " sha256sum cksum jq date uname whoami id env printenv ps top hostname nproc free uptime type hash history"
+        "diff cmp wc file stat du df tree less more nl cut paste comm join column od hexdump strings md5sum "
+        "sha1sum sha256sum cksum jq date uname whoami id env printenv ps top hostname nproc free uptime type hash "
+        "history"
     ).split()
 )
 
@@ -64,7 +66,9 @@ class Options:
 
     __slots__ = ("flags", "operands", "values")
 
-    def __init__(self, words: list[str], valued: str = "", long_valued: tuple[str, ...] = (), *, permutes: bool = True) -> None:
+    def __init__(
+        self, words: list[str], valued: str = "", long_valued: tuple[str, ...] = (), *, permutes: bool = True
+    ) -> None:
         self.flags: set[str] = set()
         self.values: dict[str, str] = {}
         self.operands: list[str] = []
@@ -80,7 +84,9 @@ class Options:
                 self.flags.add(name)
                 if equals:
                     self.values[name] = value
-                elif name in long_valued and at < len(words):
+                elif at < len(words) and any(
+                    one == name or one.startswith(name) for one in long_valued if len(name) > 2
+                ):
                     self.values[name] = words[at]
                     at += 1
             elif word[:1] == "-" and len(word) > 1:
@@ -106,12 +112,21 @@ class Options:
     def has(self, *names: str) -> bool:
         """Whether one of these options is given; long ones may be cut short, as GNU programs take them."""
         return any(
-            name in self.flags or (len(name) > 1 and any(len(flag) > 2 and name.startswith(flag) for flag in self.flags))
+            name in self.flags
+            or (len(name) > 1 and any(len(flag) > 2 and name.startswith(flag) for flag in self.flags))
             for name in names
         )
 
     def value(self, *names: str) -> str | None:
-        return next((self.values[name] for name in names if name in self.values), None)
+        for name in names:
+            for given, value in self.values.items():
+                if _means(given, name):
+                    return value
+        return None
+
+
+def _means(given: str, name: str) -> bool:
+    return given == name or (len(given) > 2 and name.startswith(given))
 
 
 class Call:
@@ -136,7 +151,9 @@ class Call:
         """A path as this command understands it."""
         return self.walk.path(text, self.world)
 
-    def effect(self, kind: str, text: str, *, recursive: bool = False, follows: bool | None = None, rule: str = "") -> None:
+    def effect(
+        self, kind: str, text: str, *, recursive: bool = False, follows: bool | None = None, rule: str = ""
+    ) -> None:
         if text:
             followed = kind not in (DELETE, MOVE, LINK) if follows is None else follows
             self.effects.add(kind, self.path(text), rule or self.rule, self.words, recursive, followed)
@@ -171,6 +188,7 @@ class Call:
             world.cwd = self.path(cwd)
         if UNKNOWN not in text.strip()[:1]:
             self.walk.script(text, world, positionals or ["sh"])
+            self.world.out = world.out
 
 
 class Effects:

@@ -91,7 +91,9 @@ class Protected:
 
     def _is_ignored(self, path: str) -> bool:
         name = self.shown(path)
-        return any(path_matches(name, pattern.removeprefix("/") if name[:1] != "/" else pattern) for pattern in self.ignored)
+        return any(
+            path_matches(name, pattern.removeprefix("/") if name[:1] != "/" else pattern) for pattern in self.ignored
+        )
 
     def grants(self, tool: str, name: str) -> bool:
         """Whether a tool was allowed to update this path."""

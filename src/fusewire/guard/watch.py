@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
+from fusewire.guard import session as files
 from fusewire.guard.integrity import Integrity
-from fusewire.stores.folder import ensure_state_folder, replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,24 +25,16 @@ _NAMED = 8
 class Watch:
     """The protected files of one project, over one session."""
 
-    def __init__(self, root: str, protected: Protected) -> None:
-        self.root = root
+    def __init__(self, protected: Protected) -> None:
         self.protected = protected
+        self.root = protected.root
         self.integrity = Integrity(protected.root, protected.files)
-        self._folder = os.path.join(protected.root, ".fusewire", "guard")
 
     def begin(self, session: str | None, now: float) -> None:
-        """Before a call: a session that has no snapshot yet gets one; what changed before it is not its doing."""
-        if not self.integrity.exists() or self.integrity.session != session:
-            self.integrity.snapshot(now, session=session or "")
-            self.lift()
-
-    def between(self, now: float) -> None:
-        """What was changed since the last call was changed by somebody else, and becomes what is right."""
-        findings = self.integrity.verify()
-        paths = [self._full(finding.path) for finding in findings]
-        if paths:
-            self.integrity.snapshot(now, only=paths)
+        """The first call of a session that may change something: what was changed before is not its doing."""
+        self.integrity.snapshot(now, session=session or "")
+        self.lift()
+        files.write(self.root, "session", f"session {session or ''}")
 
     def permitted(self, paths: Iterable[str], now: float) -> None:
         """A tool that may has updated these."""
@@ -58,27 +50,19 @@ class Watch:
         lost = [finding for finding in findings if finding.kind in ("missing", "emptied", "type")]
         if lost:
             text = self._restore(lost, cause, now)
-            self._keep("halt", f"{self.integrity.session or ''}\n{text}")
+            files.write(self.root, "halt", f"{self.integrity.session or ''}\n{text}")
             return "halt", text
         changed = [finding for finding in findings if finding.kind != "new"]
         text = "\n".join(f"{finding.kind} {finding.path}" for finding in changed)
-        if not changed or self._kept("told") == text:
+        if not changed or files.read(self.root, "told") == text:
             return "", ""
-        self._keep("told", text)
+        files.write(self.root, "told", text)
         return "tell", self._tell(changed, cause)
-
-    def halted(self, session: str | None) -> str:
-        """Why the session was halted, if nobody has lifted it since."""
-        owner, _, text = self._kept("halt").partition("\n")
-        return text if text and owner == (session or "") else ""
 
     def lift(self) -> None:
         """A person has spoken, or another session has begun."""
-        for name in ("halt", "told"):
-            try:
-                os.unlink(os.path.join(self._folder, name))
-            except OSError:
-                pass
+        files.forget(self.root, "halt")
+        files.forget(self.root, "told")
 
     def _restore(self, lost: list[Finding], cause: str, now: float) -> str:
         restored = self.integrity.restore(now, [self._full(finding.path) for finding in lost])
@@ -86,7 +70,9 @@ class Watch:
         lines = [f"BLOCKED guard.integrity: {_names(lost)} {words[lost[0].kind]} after: {cause[:300]}"]
         for one in restored[:_NAMED]:
             kept = f" (what was there is kept in {one.kept})" if one.kept else ""
-            lines.append(f"{one.path}: could not be restored: {one.problem}" if one.problem else f"{one.path}: restored{kept}")
+            lines.append(
+                f"{one.path}: could not be restored: {one.problem}" if one.problem else f"{one.path}: restored{kept}"
+            )
         lines.append("Next: do not run it again; find out what in it removes protected files; ask the user.")
         return "\n".join(lines)
 
@@ -99,18 +85,6 @@ class Watch:
 
     def _full(self, path: str) -> str:
         return os.path.join(self.protected.root, path)
-
-    def _keep(self, name: str, text: str) -> None:
-        ensure_state_folder(os.path.dirname(self._folder))
-        os.makedirs(self._folder, exist_ok=True)
-        replace_file(os.path.join(self._folder, name), text.encode("utf-8", "surrogatepass"))
-
-    def _kept(self, name: str) -> str:
-        try:
-            with open(os.path.join(self._folder, name), "rb") as file:
-                return file.read(65536).decode("utf-8", "surrogatepass")
-        except OSError:
-            return ""
 
 
 def _names(findings: list[Finding]) -> str:

@@ -5,9 +5,3 @@
 Two runners use it: `commands` collects words, on which constraints match; the guard wants to know what happens to
 files. Everything is in the standard library, nothing is ever executed, no input raises, and the work is bounded.
 """
-
-from __future__ import annotations
-
-from fusewire.shell.commands import simple_commands
-
-__all__ = ["simple_commands"]

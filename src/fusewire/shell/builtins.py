@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fusewire.paths import normal
 from fusewire.shell.outputs import printed
 from fusewire.shell.values import UNKNOWN
 
@@ -64,22 +65,6 @@ def _moved(walk: Walk, world: World, target: str, pushes: bool, physical: bool) 
         return [world]
     failed.status = False
     return [world, failed]
-
-
-def normal(path: str) -> str:
-    """Without `.`, `..` and doubled slashes, as `cd` does it: by the text alone. What is unknown stays in front."""
-    if UNKNOWN in path:
-        head, _, tail = path.rpartition(UNKNOWN)
-        if ".." not in tail.split("/"):
-            return head + UNKNOWN + "/".join(part for at, part in enumerate(tail.split("/")) if part not in ("", ".") or not at)
-        return UNKNOWN
-    parts: list[str] = []
-    for part in path.split("/"):
-        if part == "..":
-            parts = parts[:-1]
-        elif part not in ("", "."):
-            parts.append(part)
-    return "/" + "/".join(parts)
 
 
 def _declare(walk: Walk, words: list[str], world: World) -> list[World]:
@@ -319,7 +304,7 @@ def _test(walk: Walk, words: list[str], world: World) -> list[World]:
 
 
 def _tested(operands: list[str], walk: Walk, world: World) -> bool | None:
-    if any(UNKNOWN in operand or (walk.literal and ("$" in operand or "`" in operand)) for operand in operands):
+    if walk.literal or any(UNKNOWN in operand for operand in operands):
         return None
     if operands[:1] == ["!"]:
         inner = _tested(operands[1:], walk, world)

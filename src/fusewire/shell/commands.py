@@ -10,11 +10,15 @@ from __future__ import annotations
 from fusewire.shell.outputs import printed
 from fusewire.shell.values import UNKNOWN
 from fusewire.shell.walk import TooMuch, Walk
-from fusewire.wrappers import program, reads_input, scripts_of, unwrapped
+from fusewire.wrappers import program, reads_input, scripts_of, shell_operands, unwrapped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.shell.world import World
+
+
+#: Words that `xargs` is followed with.
+_ARGUMENTS = 100
 
 
 def simple_commands(line: str) -> list[list[str]]:
@@ -39,7 +43,9 @@ class _Collector:
         text = printed(words, world.stdin)
         for stage in _outer_and_inner(stages):
             for script in scripts_of(stage) if program(stage) not in ("eval", "trap") or stage is not words else ():
-                walk.script(script, world, ["bash"])
+                walk.script(script, world, shell_operands(stage)[1][1:] or ["bash"])
+            if program(stage) in ("xargs", "parallel") and world.stdin and UNKNOWN not in world.stdin:
+                self.found.append([*stages[-1], *world.stdin.split()[:_ARGUMENTS]])
             if reads_input(stage) and world.stdin is not None and UNKNOWN not in world.stdin:
                 walk.script(world.stdin, world, ["bash"])
         if text is not None:

@@ -212,10 +212,8 @@ def _parameter(part: Part, world: World, walk: Walk) -> str | list[str]:
     base, bracket, index = name.partition("[")
     value = lookup(base, world, walk)
     if operator[:1] == "!":
-        if isinstance(value, str) and value and UNKNOWN not in value:
-            value = lookup(value, world, walk)
-        else:
-            value = None
+        named = isinstance(value, str) and value and UNKNOWN not in value
+        value = lookup(str(value), world, walk) if named else None
         operator = operator[1:]
     elif operator[:1] == "#" and part[5].startswith("${#"):
         return str(len(value)) if value is not None and UNKNOWN not in value else UNKNOWN
@@ -244,9 +242,7 @@ def _parameter(part: Part, world: World, walk: Walk) -> str | list[str]:
     return _changed(value, operator, argument, world, walk)
 
 
-def _element(
-    value: str | list[str] | None, index: str, world: World, walk: Walk
-) -> str | list[str] | None:
+def _element(value: str | list[str] | None, index: str, world: World, walk: Walk) -> str | list[str] | None:
     if value is None:
         return None
     values = value if isinstance(value, list) else [value]

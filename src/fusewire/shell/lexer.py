@@ -319,7 +319,7 @@ class WordReader:
         if text[self.at : self.at + 1] == "[":
             end = text.find("]", self.at)
             brace = text.find("}", self.at)
-            if 0 < end and (brace < 0 or end < brace):
+            if end > 0 and (brace < 0 or end < brace):
                 self.at = end + 1
         return text[start : self.at]
 

@@ -23,7 +23,7 @@ def is_text_program(name: str) -> bool:
 
 def _operands(words: list[str], valued: str = "") -> list[str]:
     """The words that are no options; an option of `valued` takes the next word."""
-    found = []
+    found: list[str] = []
     at = 0
     while at < len(words):
         word = words[at]
@@ -197,7 +197,11 @@ def _same(words: list[str], stdin: str) -> str:
 def _sed(words: list[str], stdin: str) -> str:
     """`s/a/b/` and `s/a/b/g` with plain text; everything else is unknown."""
     scripts = [word for word in words if word[:1] != "-"]
-    if len(scripts) != 1 or UNKNOWN in stdin or any(word not in ("-e", "-E", "-r") for word in words if word[:1] == "-"):
+    if (
+        len(scripts) != 1
+        or UNKNOWN in stdin
+        or any(word not in ("-e", "-E", "-r") for word in words if word[:1] == "-")
+    ):
         return UNKNOWN
     script = scripts[0]
     if len(script) < 4 or script[0] != "s":

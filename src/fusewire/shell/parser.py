@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     from fusewire.shell.tree import Word
 
 _NONE: frozenset[str] = frozenset()
-_THEN, _FI, _DO, _DONE, _BRACE = map(
-    frozenset, (("then",), ("elif", "else", "fi"), ("do",), ("done",), ("}",))
-)
+_THEN, _FI, _DO, _DONE, _BRACE = map(frozenset, (("then",), ("elif", "else", "fi"), ("do",), ("done",), ("}",)))
 _ESAC = frozenset(("esac", ";;"))
 
 #: Reserved words that cannot start a command.

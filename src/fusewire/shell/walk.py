@@ -8,8 +8,9 @@ a line goes, it goes both. Nothing here reads the disk: globs and files are aske
 from __future__ import annotations
 
 from fusewire.globs import matches
+from fusewire.paths import normal
 from fusewire.shell import tree
-from fusewire.shell.builtins import BUILTINS, normal
+from fusewire.shell.builtins import BUILTINS
 from fusewire.shell.expansion import VALUE_LIMIT, fields_of, pattern_of, text_of
 from fusewire.shell.lexer import Budget
 from fusewire.shell.parser import Parser
@@ -86,6 +87,8 @@ class Walk:
         self._depth = 0
         self._processes = 0
         self._budget = Budget(0)
+        #: texts that were read already: `find -exec sh -c` gives the same one again and again
+        self._parsed: dict[str, tree.Node] = {}
 
     def line(self, text: str, cwd: str) -> list[World]:
         """Walk through a whole line."""
@@ -102,12 +105,15 @@ class Walk:
 
     def text(self, text: str, world: World) -> list[World]:
         """A text as commands of the same shell (`eval`, `source`, the script of `bash -c`)."""
-        if self._depth >= _DEPTH or self._budget.left < 0:
+        node = self._parsed.get(text)
+        if self._depth >= _DEPTH or (node is None and self._budget.left < 0):
             self.runner.unread(text, world, self)
             return [world]
-        self._budget.left -= len(text)
+        if node is None:
+            self._budget.left -= len(text)
+            node = Parser(text, min(self._depth, 8), self._budget).sequence(frozenset(), "")
+            self._parsed[text] = node
         self._depth += 1
-        node = Parser(text, min(self._depth, 8), self._budget).sequence(frozenset(), "")
         worlds = self.run(node, [world])
         self._depth -= 1
         return worlds
@@ -387,9 +393,7 @@ class Walk:
 
     def _assign(self, name: str, appended: bool, value: tree.Word | list[tree.Word], world: World) -> None:
         base, bracket, index = name.partition("[")
-        new: str | list[str] = (
-            fields_of(value, world, self) if isinstance(value, list) else text_of(value, world, self)
-        )
+        new: str | list[str] = fields_of(value, world, self) if isinstance(value, list) else text_of(value, world, self)
         old = world.variables.get(base)
         if bracket:
             values = list(old) if isinstance(old, list) else [old] if old else []

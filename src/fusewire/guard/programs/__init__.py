@@ -17,15 +17,17 @@ _FAMILIES = {
         " mktemp pwd realpath readlink which ls dir busybox toybox"
     ),
     "search": "find fd fdfind grep egrep fgrep rg xargs parallel",
-    "archives": "tar bsdtar unzip zip gzip gunzip bzip2 bunzip2 xz unxz zstd cpio ar 7z 7za rsync patch curl wget",
+    "archives": "tar bsdtar unzip zip gzip gunzip bzip2 bunzip2 xz unxz zstd cpio ar 7z 7za pigz lzma unlzma"
+    " unzstd lz4 rsync patch curl wget",
     "git": "git",
     "code": (
         "python python2 python3 pypy pypy3 perl ruby node nodejs deno bun php lua awk gawk mawk nawk sed gsed ed ex vi"
         " vim nvim view make gmake"
     ),
     "formatters": (
-        "prettier black isort autopep8 yapf clang-format gofmt goimports rustfmt mdformat markdownlint dos2unix unix2dos"
-        " yq sd rpl eslint ruff biome gcc cc g++ c++ clang ld pandoc iconv openssl at batch watch tmux screen su"
+        "prettier black isort autopep8 yapf clang-format gofmt goimports rustfmt mdformat markdownlint markdownlint-cli2"
+        " dos2unix unix2dos yq sd rpl eslint ruff biome gcc cc g++ c++ clang ld pandoc iconv openssl at batch watch tmux"
+        " screen su"
     ),
 }
 

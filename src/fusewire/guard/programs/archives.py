@@ -7,13 +7,14 @@ import os
 from fusewire.globs import matches, path_matches
 from fusewire.guard.effects import WRITE
 from fusewire.guard.programs.search import told_apart
-from fusewire.shell.builtins import normal
+from fusewire.paths import normal
 from fusewire.shell.values import UNKNOWN, cleaned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import zipfile
     from collections.abc import Iterator
+    from typing import Any
 
     from fusewire.guard.effects import Call, Program
 
@@ -210,42 +211,46 @@ def _tar_members(call: Call, archive: str) -> list[Member] | None:
     return found
 
 
+def _opener(head: bytes) -> Any:
+    """Who reads a file that starts like this."""
+    if head[:2] == b"\x1f\x8b":
+        from gzip import GzipFile
+
+        return GzipFile
+    if head[:3] == b"BZh":
+        from bz2 import BZ2File
+
+        return BZ2File
+    if head == b"\xfd7zX":
+        from lzma import LZMAFile
+
+        return LZMAFile
+    from io import FileIO
+
+    return FileIO
+
+
 class _unpacked:
     """A packed file as `tarfile` reads it, up to a limit: a small file can hold more than anybody waits for."""
 
     def __init__(self, path: str) -> None:
         with open(path, "rb") as file:
-            head = file.read(4)
-        if head[:2] == b"\x1f\x8b":
-            from gzip import GzipFile
-
-            self.file: object = GzipFile(path)
-        elif head[:3] == b"BZh":
-            from bz2 import BZ2File
-
-            self.file = BZ2File(path)
-        elif head == b"\xfd7zX":
-            from lzma import LZMAFile
-
-            self.file = LZMAFile(path)
-        else:
-            from io import FileIO
-
-            self.file = FileIO(path)
+            opener = _opener(file.read(4))
+        self.file = opener(path)
         self.left = _UNPACKED
 
     def read(self, size: int) -> bytes:
         self.left -= size
         if self.left < 0:
             raise OSError("too much")
-        data: bytes = self.file.read(size)  # type: ignore[attr-defined]
+        data: bytes = self.file.read(size)
         return data
 
     def __enter__(self) -> _unpacked:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.file.close()  # type: ignore[attr-defined]
+        self.file.close()
 
 
 # -- zip ------------------------------------------------------------------------------------------------------
@@ -480,9 +485,10 @@ _RSYNC_LONGS = (
     " log-file= log-file-format= write-batch= read-batch= temp-dir= partial-dir= compare-dest= copy-dest= link-dest="
     " max-size= min-size= block-size= bwlimit= timeout= contimeout= port= chmod= chown= usermap= groupmap= info= debug="
     " out-format= modify-window= max-delete= compress-level= compress-choice= checksum-choice= iconv= protocol="
-    " address= sockopts= password-file= skip-compress= outbuf= stop-after= stop-at= remote-option= cvs-exclude ignore-errors"
-    " force prune-empty-dirs verbose compress progress partial stats human-readable times perms owner group copy-links"
-    " existing ignore-non-existing no-recursive whole-file append append-verify del"
+    " address= sockopts= password-file= skip-compress= outbuf= stop-after= stop-at= remote-option= cvs-exclude"
+    " ignore-errors force prune-empty-dirs verbose compress progress partial stats human-readable times perms owner"
+    " group copy-links"
+    " ignore-non-existing no-recursive whole-file append append-verify del"
 )
 
 
@@ -586,7 +592,7 @@ def _rsync_files(rsync: _Rsync, source: str) -> Iterator[tuple[str, str]]:
         return
     if not rsync.has("r", "a", "recursive", "archive"):
         return
-    inside = source.endswith("/") or _last(source) in (".", "..")
+    inside = source.endswith("/") or _last(source) in ("", ".", "..")
     prefix = "" if inside else f"{_last(source)}/"
     if rsync.has("R", "relative"):
         prefix = f"{source.strip('/').removeprefix('./')}/"
@@ -620,7 +626,7 @@ def _rsync_deletes(rsync: _Rsync, copied: set[str]) -> None:
     """What the target has and the sources have not; only folders that are copied are looked into."""
     call = rsync.call
     for source in rsync.sources:
-        inside = source.endswith("/") or _last(source) in (".", "..")
+        inside = source.endswith("/") or _last(source) in ("", ".", "..")
         folder = rsync.target if inside else _under(rsync.target, _last(source))
         if not call.disk.is_folder(call.path(source)):
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fusewire.guard.effects import DELETE, LINK, MODE, MOVE, READ, WRITE, Options
-from fusewire.shell.builtins import normal
+from fusewire.paths import normal
 from fusewire.shell.outputs import printed
 from fusewire.shell.values import UNKNOWN
 
@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 #: A longer script on the disk is not read; the integrity check stands behind it.
 _SCRIPT_LIMIT = 20_000
 
-_KINDS = {"write": WRITE, "delete": DELETE, "delete_tree": DELETE, "move": MOVE, "mode": MODE, "link": LINK, "read": READ}
+_KINDS = {
+    "write": WRITE,
+    "delete": DELETE,
+    "delete_tree": DELETE,
+    "move": MOVE,
+    "mode": MODE,
+    "link": LINK,
+    "read": READ,
+}
 
 
 def _code(call: Call, language: str, code: str, arguments: list[str]) -> None:
@@ -306,10 +314,7 @@ def _make(call: Call) -> None:
     """A makefile that the line itself has written or feeds in; others are not read."""
     options = Options(call.args, "fCIjlo", ("file", "directory"))
     name = options.value("f", "file")
-    if name == "-":
-        text = call.world.stdin
-    else:
-        text = call.walk.files.get(normal(call.path(name or "Makefile")))
+    text = call.world.stdin if name == "-" else call.walk.files.get(normal(call.path(name or "Makefile")))
     with call.effects.unsure():
         for line in (text or "").splitlines():
             if line[:1] == "\t":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fusewire.guard.effects import DELETE, LINK, MODE, MOVE, READ, WRITE, Options
-from fusewire.shell.builtins import normal
+from fusewire.paths import normal
 from fusewire.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
@@ -23,7 +23,16 @@ def _asks(options: Options) -> bool:
 # -- removing -------------------------------------------------------------------------------------------------
 
 
-_RM_OPTIONS = ("recursive", "force", "dir", "verbose", "interactive", "one-file-system", "no-preserve-root", "preserve-root")
+_RM_OPTIONS = (
+    "recursive",
+    "force",
+    "dir",
+    "verbose",
+    "interactive",
+    "one-file-system",
+    "no-preserve-root",
+    "preserve-root",
+)
 
 
 def _rm(call: Call) -> None:
@@ -38,9 +47,9 @@ def _rm(call: Call) -> None:
         path = call.path(name)
         if name.endswith("/") and call.disk.exists(path.rstrip("/")) and not call.disk.is_folder(path):
             continue
-        if not recursive and call.disk.is_folder(path) and not os.path.islink(path.rstrip("/")):
-            if not (options.has("d", "dir") and call.disk.is_empty(path)):
-                continue
+        is_folder = call.disk.is_folder(path) and not os.path.islink(path.rstrip("/"))
+        if is_folder and not recursive and not (options.has("d", "dir") and call.disk.is_empty(path)):
+            continue
         if recursive and name.endswith("/") and os.path.islink(path.rstrip("/")):
             # It empties the folder behind the link before it finds out that the link is none.
             call.effect(DELETE, name, recursive=True, follows=True)

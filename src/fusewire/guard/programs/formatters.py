@@ -41,7 +41,8 @@ _PYTHON_LONGS = (
 _WEB_LONGS = (
     "write check list-different config= ignore-path= parser= plugin= log-level= stdin-filepath= tab-width= print-width="
     " fix fix-dry-run fix-type= ext= rule= ignore-pattern= format= output-file= max-warnings= ignore= apply"
-    " apply-unsafe unsafe config-path= stdin-file-path= resolve-plugins-relative-to= cache-location= end-of-line= prose-wrap="
+    " apply-unsafe unsafe config-path= stdin-file-path= resolve-plugins-relative-to= cache-location= end-of-line="
+    " prose-wrap="
 )
 
 _TOOLS = {
@@ -79,23 +80,12 @@ _TOOLS = {
 }
 
 #: Folders that formatters leave alone.
-_LEFT_ALONE = (
-    "node_modules",
-    ".git",
-    ".venv",
-    "venv",
-    ".tox",
-    ".mypy_cache",
-    ".ruff_cache",
-    "__pycache__",
-    ".hg",
-    ".svn",
-)
+_LEFT_ALONE = ("node_modules", ".git", ".hg", ".svn", ".venv", "venv", ".tox", "__pycache__")
 
 
 def _format(call: Call) -> None:
     tool = _TOOLS[call.name]
-    found = _single_dashes(call, told_apart(call.args, tool.valued, tool.longs))
+    found = _without_command(call, told_apart(call.args, tool.valued, tool.longs))
     flags = {name for name, _ in found}
     names = [value for name, value in found if not name]
     if tool.writes and not flags & set(tool.writes):
@@ -110,8 +100,8 @@ def _format(call: Call) -> None:
         call.write(output)
 
 
-def _single_dashes(call: Call, found: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """`yq eval -i EXPRESSION FILE`: the word in front of the expression is none of the operands."""
+def _without_command(call: Call, found: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """`yq eval -i EXPRESSION FILE`, `biome format --write FILE`: the first word is none of the operands."""
     operands = [pair for pair in found if not pair[0]]
     if call.name == "yq" and operands[:1] and operands[0][1] in ("eval", "e", "eval-all", "ea"):
         found.remove(operands[0])
@@ -148,7 +138,6 @@ def _rewrite_fitting(call: Call, pattern: str) -> None:
 
     base = call.world.cwd.rstrip("/")
     patterns = [one.removeprefix("./") for one in braces_expanded(pattern)]
-    patterns = [one if "/" in one else f"{one}" for one in patterns]
     for number, path in enumerate(call.disk.tree(base)):
         name = path[len(base) + 1 :]
         if number >= _MOST:
@@ -324,7 +313,7 @@ def _tmux_command(call: Call, words: list[str]) -> None:
 
 def _screen(call: Call) -> None:
     """`screen -dm COMMAND`, `screen -S NAME -X stuff 'TEXT'`."""
-    found = told_apart(call.args, "cehpsStTL", permutes=False, optional="drRx")
+    found = told_apart(call.args, "cehpsStT", permutes=False)
     words = [value for name, value in found if not name]
     names = {name for name, _ in found}
     if "X" not in names:

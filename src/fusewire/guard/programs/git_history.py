@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 
 from fusewire.guard.effects import DELETE, WRITE
-from fusewire.guard.programs.git_state import MOST, Words
-from fusewire.guard.programs.git_tree import merge_reset, moved_to, quoted, refused, report, unquoted
+from fusewire.guard.programs.git_state import MOST
+from fusewire.guard.programs.git_tree import merge_reset, moved_to, refused, report
+from fusewire.guard.programs.git_words import Words, quoted, unquoted
 from fusewire.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
@@ -213,11 +214,18 @@ def _apply(call: Call, repo: Repo, args: list[str]) -> None:
         text = call.world.stdin if place == "-" else _patch_text(call, repo.path(place))
         if text is None or UNKNOWN in text:
             call.effect(WRITE, f"{repo.top or repo.folder}/{UNKNOWN}", rule=repo.rule)
-        for kind, name, from_top in patched(
-            text or "", int(strip) if strip.isdigit() else 1, options.has("R", "reverse")
-        ):
+        steps = int(strip) if strip.isdigit() else 1
+        for kind, name, from_top in patched(text or "", steps, options.has("R", "reverse")):
             base = (repo.top or repo.folder) if from_top or folder or repo.command == "am" else repo.folder
-            call.effect(kind, "/".join(part for part in (base, folder, name) if part), follows=False, rule=repo.rule)
+            path = "/".join(part for part in (base, folder, name) if part)
+            if repo.command == "am" or not from_top or _is_below(path, repo):
+                call.effect(kind, path, follows=False, rule=repo.rule)
+
+
+def _is_below(path: str, repo: Repo) -> bool:
+    """In a folder of the repository, `git apply` passes over what is outside of it."""
+    here = os.path.realpath(repo.folder)
+    return not here.startswith(f"{repo.top}/") or path.startswith(here + "/")
 
 
 def _patch_text(call: Call, path: str) -> str | None:

@@ -9,18 +9,22 @@ from __future__ import annotations
 import os
 from weakref import WeakKeyDictionary
 
-from fusewire.shell.builtins import normal
+from fusewire.guard.effects import READ, WRITE
+from fusewire.paths import normal
 from fusewire.shell.values import UNKNOWN, cleaned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from fusewire.guard.effects import Call
     from fusewire.shell.walk import Walk
 
     #: from what a command would leave to what there is now: "A" would vanish, everything else would be written
     Changes = list[tuple[str, str]]
+
+#: The tree without files, which every repository knows.
+EMPTY = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 #: Files of one command that are reported one by one.
 MOST = 5000
@@ -53,85 +57,6 @@ _SAFELY = {
 _QUIETLY = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "diff.autoRefreshIndex=false", "core.quotePath=false")
 
 
-def words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-class Words:
-    """The words of a git command, told apart as git does it: shortened long options, `-xVALUE`, `--`.
-
-    `valued` are the letters that take a value, `longs` the long options that matter: `name=` takes one, `name?` only
-    in the same word.
-    """
-
-    __slots__ = ("flags", "operands", "paths", "values")
-
-    def __init__(self, words: list[str], valued: str = "", longs: str = "", sticky: str = "") -> None:
-        self.flags: set[str] = set()
-        self.values: dict[str, list[str]] = {}
-        self.operands: list[str] = []
-        #: what comes after `--`; None without one
-        self.paths: list[str] | None = None
-        known = {name.rstrip("=?"): name[-1:] for name in longs.split()}
-        at = 0
-        while at < len(words):
-            word = words[at]
-            at += 1
-            if word == "--":
-                self.paths = words[at:]
-                break
-            if word[:2] == "--":
-                at = self._long(word[2:], known, words, at)
-            elif word[:1] == "-" and len(word) > 1:
-                at = self._short(word, words, at, valued, sticky)
-            else:
-                self.operands.append(word)
-
-    def _long(self, text: str, known: dict[str, str], words: list[str], at: int) -> int:
-        name, equals, value = text.partition("=")
-        if name not in known and name:
-            name = next((full for full in known if full.startswith(name)), name)
-        self.flags.add(name)
-        if equals:
-            self._add(name, value)
-        elif known.get(name) == "=" and at < len(words):
-            self._add(name, words[at])
-            at += 1
-        return at
-
-    def _short(self, word: str, words: list[str], at: int, valued: str, sticky: str) -> int:
-        for number, letter in enumerate(word[1:], 1):
-            self.flags.add(letter)
-            rest = word[number + 1 :]
-            if letter in valued:
-                if not rest and at < len(words):
-                    rest = words[at]
-                    at += 1
-                self._add(letter, rest)
-                break
-            if letter in sticky:
-                self._add(letter, rest)
-                break
-        return at
-
-    def _add(self, name: str, value: str) -> None:
-        self.values.setdefault(name, []).append(value)
-
-    def has(self, *names: str) -> bool:
-        return any(name in self.flags for name in names)
-
-    def value(self, *names: str) -> str | None:
-        return next((self.values[name][-1] for name in names if name in self.values), None)
-
-    def all(self, *names: str) -> list[str]:
-        return [value for name in names for value in self.values.get(name, [])]
-
-    @property
-    def named(self) -> list[str]:
-        """All operands, before and after `--`."""
-        return self.operands + (self.paths or [])
-
-
 class Line:
     """What one line has asked git so far, and what it would have done to its repositories."""
 
@@ -139,6 +64,10 @@ class Line:
         self.answers: dict[tuple[str, ...], str | None] = {}
         self.seconds = _SECONDS_PER_LINE
         self.moves: dict[str, Moves] = {}
+        #: what is to be found out about HEAD and the index only if somebody asks for them
+        self.later: list[Callable[[], None]] = []
+        #: folders in which the line has made a repository
+        self.made: set[str] = set()
         #: settings that the line has written, by their names
         self.settings: dict[str, str] = {}
 
@@ -183,10 +112,12 @@ class Repo:
         self.line = line_of(call.walk)
         #: (name in small letters, value) of `-c` and of the environment
         self.settings = settings
-        given = [f"-c{name}={value}" for name, value in settings if name.startswith(_HARMLESS) and UNKNOWN not in value]
+        #: the same, after those that the line has written
+        self.given = [*self.line.settings.items(), *settings]
+        harmless = [setting for setting in self.given if setting[0].startswith(_HARMLESS) and UNKNOWN not in setting[1]]
         #: what chooses the repository, in git's own words
         self.options = options
-        self._options = [part for word in given for part in ("-c", word[2:])] + options
+        self._options = [part for name, value in harmless for part in ("-c", f"{name}={value}")] + options
         #: the command's name
         self.command = ""
         self.known = UNKNOWN not in folder and not any(UNKNOWN in word for word in options)
@@ -205,19 +136,20 @@ class Repo:
             return None
         quietly = [part for setting in _QUIETLY for part in ("-c", setting)]
         command = ["git", "--no-optional-locks", "-C", self.folder, *self._options, *quietly, *words]
-        key = (*command, objects, stdin)
+        index = line_variable(self.call, "GIT_INDEX_FILE")
+        extra = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": objects, "GIT_INDEX_FILE": index}
+        key = (*command, objects, index, stdin)
         if key not in self.line.answers:
-            self.line.answers[key] = self._run(command, limit, objects, stdin)
+            self.line.answers[key] = self._run(command, limit, extra, stdin)
         return self.line.answers[key]
 
-    def _run(self, command: list[str], limit: int, objects: str, stdin: str) -> str | None:
+    def _run(self, command: list[str], limit: int, extra: dict[str, str], stdin: str) -> str | None:
         import subprocess
         from time import monotonic
 
         environment = {name: value for name, value in os.environ.items() if not name.startswith(_DANGEROUS)}
         environment.update(_SAFELY)
-        if objects:
-            environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = objects
+        environment.update({name: value for name, value in extra.items() if value and UNKNOWN not in value})
         started = monotonic()
         try:
             process = subprocess.Popen(
@@ -252,8 +184,17 @@ class Repo:
         if self._top is None:
             text = self.ask("rev-parse", "--absolute-git-dir", "--show-toplevel") or ""
             self._git_dir, _, top = text.rstrip("\n").partition("\n")
-            self._top = top
+            self._top = "" if self.has_changed("/.git", exactly=top) else top
         return self._top
+
+    def has_changed(self, *ends: str, exactly: str = "") -> bool:
+        """Whether the line itself has removed or written a file of that name."""
+        for effect in self.call.effects.found:
+            if effect.kind == READ or not effect.path.endswith(ends):
+                continue
+            if not exactly or (effect.kind != WRITE and normal(effect.path) == exactly + ends[0]):
+                return True
+        return False
 
     @property
     def git_dir(self) -> str:
@@ -265,7 +206,7 @@ class Repo:
             return self.folder
         place = normal(self.folder)
         while True:
-            if os.path.lexists(f"{place.rstrip('/')}/.git"):
+            if place in self.line.made or os.path.lexists(f"{place.rstrip('/')}/.git"):
                 return place
             if place in ("/", ""):
                 return ""
@@ -277,6 +218,8 @@ class Repo:
 
     @property
     def moves(self) -> Moves:
+        while self.line.later:
+            self.line.later.pop(0)()
         return self.line.moves.setdefault(self.git_dir or self.folder, Moves())
 
     @property
@@ -286,8 +229,8 @@ class Repo:
 
     def setting(self, name: str) -> str | None:
         """A setting that the line itself gives."""
-        given = [value for key, value in self.settings if key == name]
-        return given[-1] if given else self.line.settings.get(name)
+        found = [value for key, value in self.given if key == name]
+        return found[-1] if found else None
 
     # -- revisions ----------------------------------------------------------------------------------------
 
@@ -443,3 +386,20 @@ def _parent(rest: str) -> str:
         digits += char
     steps = int(digits[:6] or "1") - 1
     return (f"~{steps}" if steps > 0 else "") + rest[1 + len(digits) :]
+
+
+def setting_key(name: str) -> str:
+    """Names of settings do not mind capital letters, but for their middle part."""
+    section, _, rest = name.partition(".")
+    middle, dot, last = rest.rpartition(".")
+    return f"{section.lower()}.{middle}{dot}{last.lower()}"
+
+
+def variable(call: Call, name: str) -> str | None:
+    value = call.world.variables.get(name, call.walk.environment.get(name))
+    return value if isinstance(value, str) else None
+
+
+def line_variable(call: Call, name: str) -> str:
+    value = call.world.variables.get(name)
+    return value if isinstance(value, str) else ""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from fusewire.guard.effects import DELETE, MOVE, WRITE
-from fusewire.guard.programs.git_state import MOST, Words
+from fusewire.guard.effects import DELETE, WRITE
+from fusewire.guard.programs.git_state import EMPTY, MOST
+from fusewire.guard.programs.git_words import Words, unquoted
 from fusewire.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
@@ -16,20 +17,10 @@ if TYPE_CHECKING:
     Command = Callable[[Call, Repo, list[str]], None]
 
 
-def split_words(text: str) -> list[str]:
-    """The words of an alias."""
-    from shlex import split
+_HEADS = ("HEAD", "@")
 
-    try:
-        return split(text)
-    except ValueError:
-        return text.split()
-
-
-def quoted(word: str) -> str:
-    from shlex import quote
-
-    return quote(word)
+#: Files that say what is ignored.
+RULES = ("/.gitignore", "/info/exclude")
 
 
 # -- reporting --------------------------------------------------------------------------------------------------
@@ -39,17 +30,17 @@ def report(call: Call, repo: Repo, changes: Changes, *, vanish: bool = True) -> 
     """Tell which files would change; what the target has not vanishes, or stays."""
     for status, name in changes[:MOST]:
         if status != "A":
-            _file(call, repo, WRITE, name)
+            file(call, repo, WRITE, name)
         elif vanish:
-            _file(call, repo, DELETE, name)
+            file(call, repo, DELETE, name)
 
 
 def removed(call: Call, repo: Repo, names: Iterable[str]) -> None:
     for name in list(names)[:MOST]:
-        _file(call, repo, DELETE, name)
+        file(call, repo, DELETE, name)
 
 
-def _file(call: Call, repo: Repo, kind: str, name: str) -> None:
+def file(call: Call, repo: Repo, kind: str, name: str) -> None:
     """One file of the working tree: git replaces a link, it does not write through it."""
     call.effect(kind, f"{repo.top}/{name}", follows=False, rule=repo.rule)
 
@@ -91,7 +82,7 @@ def refused(repo: Repo, changes: Changes) -> bool:
     return bool(new) and not set(new).isdisjoint(repo.untracked() or ())
 
 
-def _settle(repo: Repo, target: str, *, index: bool) -> None:
+def settle(repo: Repo, target: str, *, index: bool) -> None:
     """HEAD is at another commit, and the index too, or only HEAD."""
     moves = repo.moves
     moves.head, moves.commits = target, 0
@@ -111,12 +102,15 @@ def _clean(call: Call, repo: Repo, args: list[str]) -> None:
     if options.has("n", "dry-run") or not _cleans(call, repo, options):
         return
     if unclear(paths) or not repo.top:
-        blind(call, repo, DELETE, paths or [repo.folder])
+        if not repo.line.later or repo.around() not in repo.line.made:  # a new repository knows what was added
+            blind(call, repo, DELETE, paths or [repo.folder])
         return
     forces = sum(word.count("f") for word in args if word[:1] == "-" and word[:2] not in ("--", "-e")) + args.count(
         "--force"
     )
-    words = ["-f"] * forces + [f"-{letter}" for letter in "dxX" if letter in options.flags]
+    letters = "dx" if repo.has_changed(*RULES) else "dxX"  # anything may be ignored now, or nothing
+    words = ["-f"] * forces + [f"-{letter}" for letter in letters if letter in options.flags]
+    words += ["-x"] if letters == "dx" else []
     words += [part for pattern in options.all("e", "exclude") for part in ("-e", pattern)]
     text = repo.ask("clean", "-n", *words, "--", *paths)
     if text is None:
@@ -155,17 +149,9 @@ def _gone(call: Call, repo: Repo, path: str) -> None:
 
 def _forgotten(call: Call, repo: Repo, paths: list[str]) -> None:
     """Files that the line has taken out of the index are not tracked any more."""
-    gone = repo.moves.removed
+    gone = set(repo.tracked() or ()) if repo.has_changed("/.git/index") else repo.moves.removed
     if gone:
-        removed(call, repo, gone.intersection(repo.tracked(paths or [repo.folder]) or ()))
-
-
-def unquoted(name: str) -> str:
-    """A name as git prints it when it has special characters: "a\\tb"."""
-    if name[:1] != '"' or name[-1:] != '"':
-        return name
-    raw = name[1:-1].encode("utf-8", "surrogateescape")
-    return raw.decode("unicode_escape").encode("latin-1", "replace").decode("utf-8", "surrogateescape")
+        removed(call, repo, sorted(gone.intersection(repo.tracked(paths or [repo.folder]) or ())))
 
 
 # -- checkout, switch, restore ----------------------------------------------------------------------------------
@@ -179,7 +165,7 @@ _CHECKOUT = (
 
 def _checkout(call: Call, repo: Repo, args: list[str]) -> None:
     options = Words(args, "bB", _CHECKOUT)
-    if _is_asked(call, options):
+    if is_asked(call, options):
         return
     new = options.value("b", "B", "orphan")
     before = options.operands
@@ -194,7 +180,7 @@ def _checkout(call: Call, repo: Repo, args: list[str]) -> None:
         _switch_to(call, repo, options, tree or "HEAD")
 
 
-def _is_asked(call: Call, options: Words) -> bool:
+def is_asked(call: Call, options: Words) -> bool:
     """`-p` asks about every change, and nobody answers."""
     return options.has("p", "patch") and call.world.stdin is None
 
@@ -208,7 +194,7 @@ def _tree_and_paths(repo: Repo, options: Words) -> tuple[str | None, list[str]]:
         return None, []
     first = before[0]
     if UNKNOWN in first:
-        return (None, before) if "/" in first else (first, before[1:])
+        return None, before  # a branch or a path: nobody knows
     if repo.revision(first, "tree") is None and (len(before) > 1 or not _remote_branch(repo, first)):
         return None, before
     return first, before[1:]
@@ -241,11 +227,13 @@ def _switch_to(call: Call, repo: Repo, options: Words, name: str, *, stays: bool
     if target is None or head is None:
         return
     if options.has("f", "force", "discard-changes"):
-        _hard(call, repo, target)
-    else:
+        hard(call, repo, target, current=name in _HEADS)
+    elif name not in _HEADS:
         moved_to(call, repo, target, merges=options.has("m", "merge"))
-    if not stays:
-        _settle(repo, target, index=True)
+    if stays:
+        settle(repo, EMPTY, index=False)
+    elif name not in _HEADS:
+        settle(repo, target, index=True)
 
 
 def moved_to(call: Call, repo: Repo, target: str, *, merges: bool = False) -> None:
@@ -268,18 +256,20 @@ def _already(repo: Repo, target: str, changes: Changes) -> set[str]:
     return {name for _, name in changes if name not in differing} if repo.untouched else set()
 
 
-def _hard(call: Call, repo: Repo, target: str, paths: Iterable[str] = (), *, vanish: bool = True) -> None:
-    """Everything becomes as it is in a commit."""
+def hard(
+    call: Call, repo: Repo, target: str, paths: Iterable[str] = (), *, current: bool = False, vanish: bool = True
+) -> None:
+    """Everything becomes as it is in a commit; `current` if that is HEAD, in which the line may have put something."""
     changes = repo.against(target, paths)
     if changes is None:
         blind(call, repo, WRITE, list(paths))
         return
     moves = repo.moves
-    if target == repo.head:
-        changes = [change for change in changes if change[1] not in moves.settled]
+    kept = moves.settled if current else set()
+    changes = [change for change in changes if change[1] not in kept]
     report(call, repo, changes, vanish=vanish)
     if vanish:
-        new = moves.added - moves.settled if target == repo.head else moves.added
+        new = moves.added - kept
         known = {name for _, name in changes}
         tracked = set(repo.tracked() or ()) if new else set()
         removed(call, repo, sorted(new - tracked - known))
@@ -296,8 +286,7 @@ def _put_back(call: Call, repo: Repo, tree: str | None, paths: list[str], *, van
             return
         target = repo.revision(tree, "tree")
         if target is not None:
-            commit = repo.revision(tree)
-            _hard(call, repo, commit or target, paths, vanish=vanish)
+            hard(call, repo, repo.revision(tree) or target, paths, current=tree in _HEADS, vanish=vanish)
         return
     changes = repo.unstaged(paths)
     if changes is None:
@@ -311,7 +300,7 @@ def _put_back(call: Call, repo: Repo, tree: str | None, paths: list[str], *, van
 
 def _restore(call: Call, repo: Repo, args: list[str]) -> None:
     options = Words(args, "s", f"source= staged worktree {_CHECKOUT}")
-    if _is_asked(call, options):
+    if is_asked(call, options):
         return
     paths = pathspecs(call, repo, options, options.named)
     source = options.value("s", "source")
@@ -319,14 +308,14 @@ def _restore(call: Call, repo: Repo, args: list[str]) -> None:
     if not paths:
         return
     if staged:
-        _index_at(repo, source or "HEAD", paths)
+        index_at(repo, source or "HEAD", paths)
         if not options.has("W", "worktree"):
             return
         source = source or "HEAD"
     _put_back(call, repo, source, paths, vanish=not options.has("overlay"))
 
 
-def _index_at(repo: Repo, revision: str, paths: list[str]) -> None:
+def index_at(repo: Repo, revision: str, paths: list[str]) -> None:
     """Files of the index become those of a commit; that of HEAD is what it mostly is."""
     target = repo.revision(revision)
     if target is not None and not unclear(paths):
@@ -334,46 +323,6 @@ def _index_at(repo: Repo, revision: str, paths: list[str]) -> None:
         repo.moves.index.append((target, names))
         repo.moves.added -= names
         repo.moves.removed |= {name for status, name in repo.against(target, paths) or [] if status == "A"}
-
-
-def _checkout_index(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args, "", "all force quiet no-create prefix= stage= temp stdin index")
-    paths = options.named
-    if options.has("stdin"):
-        paths = (call.world.stdin or UNKNOWN).replace("\0", "\n").split("\n")
-    prefix = options.value("prefix")
-    if options.has("temp") or not (paths or options.has("a", "all")):
-        return
-    if prefix is not None:
-        for name in repo.tracked(paths) or []:
-            call.effect(WRITE, f"{repo.top}/{prefix}{name}", rule=repo.rule)
-        return
-    changes = repo.unstaged(paths) if not unclear(paths) else None
-    if changes is None:
-        blind(call, repo, WRITE, paths)
-        return
-    forced = options.has("f", "force")
-    report(call, repo, [change for change in changes if forced or change[0] == "D"], vanish=False)
-
-
-def _read_tree(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args, "", "reset prefix= index-output= exclude-per-directory= dry-run empty trivial aggressive")
-    if options.has("n", "dry-run") or not options.operands:
-        return
-    target = repo.revision(options.operands[-1]) or repo.revision(options.operands[-1], "tree")
-    if target is None:
-        return
-    if not options.has("u"):
-        _index_at(repo, options.operands[-1], [])
-        return
-    prefix = options.value("prefix")
-    if prefix is not None:
-        for name in repo.names("ls-tree", "-r", "-z", "--name-only", "--full-tree", target) or []:
-            _file(call, repo, WRITE, f"{prefix.strip('/')}/{name}")
-    elif options.has("reset"):
-        _hard(call, repo, target)
-    else:
-        moved_to(call, repo, target)
 
 
 # -- reset ------------------------------------------------------------------------------------------------------
@@ -393,16 +342,18 @@ def _reset(call: Call, repo: Repo, args: list[str]) -> None:
     if not repo.top or UNKNOWN in name:
         blind(call, repo, WRITE, [])
         return
-    target = repo.revision(name)
+    current = name in _HEADS
+    target = repo.revision(name) or (EMPTY if current else None)  # on a branch without commits everything goes
     if target is None:
         return
     if options.has("hard"):
-        _hard(call, repo, target)
-    elif options.has("keep"):
-        moved_to(call, repo, target)
-    else:
+        hard(call, repo, target, current=current)
+    elif options.has("merge"):
         merge_reset(call, repo, target)
-    _settle(repo, target, index=True)
+    elif not current:
+        moved_to(call, repo, target)
+    if not current and target != EMPTY:
+        settle(repo, target, index=True)
 
 
 def merge_reset(call: Call, repo: Repo, target: str) -> None:
@@ -420,253 +371,15 @@ def _reset_index(repo: Repo, options: Words, name: str) -> None:
     if target is None:
         return
     if not options.has("soft"):
-        _index_at(repo, name, paths)
-    if not paths and name != "HEAD":
-        _settle(repo, target, index=False)
-
-
-# -- rm, mv, add, commit ----------------------------------------------------------------------------------------
-
-
-def _rm(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args, "", "force dry-run cached ignore-unmatch sparse quiet pathspec-from-file= pathspec-file-nul")
-    paths = pathspecs(call, repo, options, options.named)
-    if options.has("n", "dry-run") or not paths:
-        return
-    names = repo.tracked(paths) if not unclear(paths) else None
-    if names is None:
-        if not options.has("cached"):
-            blind(call, repo, DELETE, paths)
-        return
-    names += sorted(repo.moves.added.intersection(repo.untracked(paths) or ())) if repo.moves.added else []
-    recursive = options.has("r")
-    if not recursive and any(call.disk.is_folder(repo.path(path)) for path in paths):
-        return  # git refuses
-    if options.has("cached"):
-        repo.moves.removed.update(names)
-        return
-    if not options.has("f", "force") and names and _is_local(repo, paths):
-        return
-    removed(call, repo, names)
-
-
-def _is_local(repo: Repo, paths: list[str]) -> bool:
-    """Whether files have changes that are nowhere else, so that git would keep them."""
-    head = repo.head
-    if not repo.untouched or head is None:
-        return False
-    gone = {name for status, name in repo.unstaged(paths) or [] if status == "D"}
-    changes = (repo.unstaged(paths) or []) + (repo.staged(head, paths) or [])
-    return any(name not in gone for _, name in changes)
-
-
-def _mv(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args, "", "force dry-run verbose sparse")
-    names = options.named
-    if options.has("n", "dry-run") or len(names) < 2:
-        return
-    *sources, target = names
-    folder = call.disk.is_folder(repo.path(target))
-    for source in sources:
-        if repo.untouched and UNKNOWN not in source and not repo.tracked([source]):
-            continue
-        name = source.rstrip("/").rsplit("/", 1)[-1]
-        place = f"{target.rstrip('/')}/{name}" if folder else target
-        if repo.untouched and call.disk.exists(repo.path(place)) and not options.has("f", "force"):
-            continue
-        call.effect(MOVE, repo.path(source), recursive=True, rule=repo.rule)
-        call.effect(WRITE, repo.path(place), follows=False, rule=repo.rule)
-
-
-def _add(call: Call, repo: Repo, args: list[str]) -> None:
-    """Nothing happens to the files; but git knows them from now on."""
-    options = Words(args, "", "all update dry-run force pathspec-from-file= pathspec-file-nul chmod= renormalize")
-    paths = pathspecs(call, repo, options, options.named)
-    if (
-        options.has("n", "dry-run")
-        or unclear(paths)
-        or not repo.top
-        or not (paths or options.has("A", "all", "u", "update"))
-    ):
-        return
-    names = [name for _, name in repo.unstaged(paths) or []]
-    if not options.has("u", "update"):
-        names += repo.untracked(paths, ignored=options.has("f", "force")) or []
-    repo.moves.added.update(names)
-    repo.moves.removed.difference_update(names)
-
-
-def _commit(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args, "mFCctS", "all amend dry-run message= file= patch only include")
-    if options.has("dry-run") or not repo.top:
-        return
-    moves = repo.moves
-    if options.has("a", "all"):
-        moves.added.update(name for _, name in repo.unstaged() or [])
-    if options.named and not unclear(options.named):
-        moves.added.update(name for _, name in repo.against("HEAD", options.named) or [])
-    moves.settled |= moves.added
-    if not moves.added and repo.head is not None:  # what was staged before the line
-        moves.settled |= {name for _, name in repo.staged(repo.head) or []} - {
-            name for _, name in repo.unstaged() or []
-        }
-    if not options.has("amend"):
-        moves.commits += 1
-
-
-def _update_ref(call: Call, repo: Repo, args: list[str]) -> None:
-    """HEAD may go elsewhere without any file changing."""
-    names = Words(args, "m").named
-    if len(names) > 1 and names[0] in ("HEAD", "@"):
-        target = repo.revision(names[1])
-        if target is not None:
-            _settle(repo, target, index=False)
-
-
-# -- stash ------------------------------------------------------------------------------------------------------
-
-_STASH = (
-    "patch staged keep-index no-keep-index quiet include-untracked all message= pathspec-from-file= pathspec-file-nul"
-)
-
-
-def _stash(call: Call, repo: Repo, args: list[str]) -> None:
-    verb = args[0] if args and args[0][:1] != "-" else "push"
-    rest = args[1:] if args and args[0] == verb else args
-    if verb in ("push", "save"):
-        _stash_push(call, repo, rest, saves=verb == "save")
-    elif verb in ("pop", "apply", "branch"):
-        names = Words(rest, "", "index quiet").named
-        _stash_apply(call, repo, names[1:] if verb == "branch" else names, branch=verb == "branch")
-
-
-def _stash_push(call: Call, repo: Repo, args: list[str], *, saves: bool) -> None:
-    options = Words(args, "m", _STASH)
-    if _is_asked(call, options):
-        return
-    paths = [] if saves else pathspecs(call, repo, options, options.named)
-    head = repo.head
-    if not repo.top or unclear(paths):
-        blind(call, repo, DELETE if options.has("u", "a", "include-untracked", "all") else WRITE, paths)
-        return
-    if head is None:
-        return
-    if options.has("k", "keep-index"):
-        changes = repo.unstaged(paths)
-    elif options.has("S", "staged"):
-        changes = repo.staged(head, paths)
-    else:
-        changes = repo.against(head, paths)
-    if changes is None:
-        return
-    moves = repo.moves
-    report(call, repo, [change for change in changes if change[1] not in moves.settled])
-    everything = options.has("a", "all")
-    if everything or options.has("u", "include-untracked"):
-        names = set(repo.untracked(paths, ignored=everything) or ())
-    else:
-        names = moves.added.intersection(repo.untracked(paths, ignored=True) or ()) if moves.added else set()
-    removed(call, repo, sorted(names - moves.settled))
-    moves.added.clear()
-
-
-def _stash_apply(call: Call, repo: Repo, names: list[str], *, branch: bool) -> None:
-    name = names[0] if names else "stash@{0}"
-    if name.isdigit():
-        name = f"stash@{{{name}}}"
-    stash, base = repo.revision(name), repo.revision(f"{name}^1")
-    if stash is None or base is None:
-        return
-    if branch:
-        moved_to(call, repo, base)
-    changes = repo.between(stash, base) or []
-    differing = {other for _, other in repo.against(stash) or []}
-    changes = [change for change in changes if change[1] in differing or change[0] == "D"]
-    local = {other for _, other in repo.unstaged() or []}
-    if repo.untouched and any(other in local for _, other in changes):
-        return
-    report(call, repo, changes)
-    untracked = repo.revision(f"{name}^3", "tree")
-    if untracked is not None:
-        for other in repo.names("ls-tree", "-r", "-z", "--name-only", "--full-tree", untracked) or []:
-            _file(call, repo, WRITE, other)
-
-
-# -- worktrees and sparse checkouts -----------------------------------------------------------------------------
-
-
-def _worktree(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args[1:], "bB", "reason= force")
-    names = options.named
-    verb = args[0] if args else ""
-    if not names:
-        return
-    if verb == "add":
-        call.effect(WRITE, repo.path(names[0]), rule=repo.rule)
-    elif verb == "remove":
-        call.effect(DELETE, repo.path(names[0]), recursive=True, rule=repo.rule)
-    elif verb == "move" and len(names) > 1:
-        call.effect(MOVE, repo.path(names[0]), recursive=True, rule=repo.rule)
-        call.effect(WRITE, repo.path(names[1]), rule=repo.rule)
-
-
-def _sparse_checkout(call: Call, repo: Repo, args: list[str]) -> None:
-    verb = args[0] if args else ""
-    options = Words(args[1:], "", "cone no-cone sparse-index no-sparse-index stdin skip-checks")
-    if verb in ("disable", "add"):
-        missing = [change for change in _skipped(repo) if verb == "disable" or _is_kept(change[1], options.named, True)]
-        report(call, repo, missing, vanish=False)
-        return
-    if verb not in ("set", "init"):
-        return
-    folders = options.named if verb == "set" else []
-    if options.has("stdin"):
-        folders = (call.world.stdin or UNKNOWN).split("\n")
-    if unclear(folders):
-        blind(call, repo, DELETE, [])
-        return
-    local = {name for _, name in repo.unstaged() or []}
-    cone = not options.has("no-cone")
-    names = [name for name in repo.tracked() or [] if name not in local and not _is_kept(name, folders, cone)]
-    removed(call, repo, names)
-
-
-def _skipped(repo: Repo) -> Changes:
-    """Files that are in the index but were left out of the working tree."""
-    lines = repo.names("ls-files", "-t", "-z", "--full-name", "--", ":/") or []
-    return [("D", line[2:]) for line in lines if line[:2] == "S "]
-
-
-def _is_kept(name: str, folders: list[str], cone: bool) -> bool:
-    """With cones a folder brings along the files beside the folders that lead to it."""
-    parent = name.rpartition("/")[0]
-    for folder in folders:
-        folder = folder.strip("/").removesuffix("/**").removesuffix("/*")
-        if name == folder or name.startswith(folder + "/") or folder in ("", "*"):
-            return True
-        if cone and (folder + "/").startswith(parent + "/"):
-            return True
-        if not cone and folder[:2] == "*." and name.endswith(folder[1:]):
-            return True
-    return cone and not parent
+        index_at(repo, name, paths)
+    if not paths and name not in _HEADS:
+        settle(repo, target, index=False)
 
 
 COMMANDS: dict[str, Command] = {
-    "add": _add,
     "checkout": _checkout,
-    "checkout-index": _checkout_index,
     "clean": _clean,
-    "commit": _commit,
-    "mv": _mv,
-    "read-tree": _read_tree,
     "reset": _reset,
     "restore": _restore,
-    "rm": _rm,
-    "sparse-checkout": _sparse_checkout,
-    "stage": _add,
-    "stash": _stash,
     "switch": _switch,
-    "symbolic-ref": _update_ref,
-    "update-ref": _update_ref,
-    "worktree": _worktree,
 }

@@ -121,10 +121,13 @@ def tree(call: Call, start: str, *, follows: bool, follows_start: bool, deepest:
         return
     seen = set()
     todo = [Entry(start, full, 0, kind)]
-    for _ in range(_ENTRIES):
-        if not todo:
-            break
+    count = 0
+    while todo:
         entry = todo.pop()
+        count += 1
+        if count > _ENTRIES:
+            yield Entry(f"{start.rstrip('/')}/{UNKNOWN}", f"{full}/{UNKNOWN}", 999, "")
+            break
         yield entry
         if entry.kind != "d" or entry.pruned or entry.depth >= deepest:
             continue
@@ -287,8 +290,10 @@ class _Find:
         return test
 
     def delete(self, entry: Entry, sure: bool) -> bool | None:
-        if entry.shown == "." or (entry.kind == "d" and not self.is_empty(entry)):
-            return entry.shown == "."
+        if entry.shown == ".":
+            return True
+        if entry.kind == "d" and (os.path.islink(entry.full.rstrip("/")) or not self.is_empty(entry)):
+            return False
         self.deleted.add(entry.full)
         self.call.delete(entry.shown)
         return True if sure else None
@@ -500,52 +505,67 @@ def _name_in(words: list[str]) -> str:
     return "" if "[" in name else name
 
 
+class _Fd:
+    """One `fd`: what `.gitignore` hides is not hidden here, which can only find more."""
+
+    def __init__(self, call: Call, words: list[str]) -> None:
+        self.call = call
+        self.options = told_apart(words, "etEdcSjoC", _FD_LONGS)
+        self.flags = {name for name, _ in self.options}
+        operands = self.values("")
+        self.text = operands[0] if operands else ""
+        self.starts = operands[1:] + self.values("search-path")
+        self.endings = tuple(f".{value.lstrip('.')}" for value in self.values("e", "extension"))
+        self.kinds = [value[:1] for value in self.values("t", "type")]
+        folds = self.text == self.text.lower() or self.has("i", "ignore-case")
+        self.pattern = Pattern([self.text], "F" if self.has("F", "fixed-strings") else "P", ignores_case=folds)
+
+    def has(self, *names: str) -> bool:
+        return not self.flags.isdisjoint(names)
+
+    def values(self, *names: str) -> list[str]:
+        return [value for name, value in self.options if name in names]
+
+    def found(self) -> Iterator[str]:
+        depth = "".join(self.values("d", "max-depth")[-1:])
+        deepest = int(depth[:3]) if depth.isdigit() else 999
+        for start in self.starts or ["."]:
+            for entry in tree(self.call, start, follows=False, follows_start=True, deepest=deepest):
+                entry.pruned = entry.depth > 0 and self._left_out(entry)
+                if entry.depth and not entry.pruned and self._fits(entry):
+                    yield entry.shown if self.starts else entry.shown.removeprefix("./")
+
+    def _left_out(self, entry: Entry) -> bool:
+        if entry.name[:1] == "." and not self.has("H", "u", "hidden", "unrestricted"):
+            return True
+        globs = self.values("E", "exclude")
+        return any(matches(entry.name, glob) or matches(entry.shown, glob) for glob in globs)
+
+    def _fits(self, entry: Entry) -> bool:
+        if UNKNOWN in entry.shown:
+            return True
+        if (self.endings and not entry.name.endswith(self.endings)) or (self.kinds and entry.kind not in self.kinds):
+            return False
+        text = entry.shown if self.has("p", "full-path") else entry.name
+        if self.has("g", "glob"):
+            return matches(text, self.text or "*")
+        return self.pattern.fits(text) is not False
+
+
 def _fd(call: Call) -> None:
-    """`fd PATTERN PATHS`: what `.gitignore` hides is not hidden here, which can only find more."""
-    args, command, at_once = _fd_command(call.args)
-    options = told_apart(args, "etEdcSjoC", _FD_LONGS)
-    flags = {name for name, _ in options}
-    operands = [value for name, value in options if name == ""]
-    values = dict(options)
-    if flags & {"h", "V", "help", "version"}:
+    words, command, at_once = _fd_command(call.args)
+    fd = _Fd(call, words)
+    if fd.has("h", "V", "help", "version"):
         return
-    kind = "F" if flags & {"F", "fixed-strings"} else "P"
-    text = operands[0] if operands else ""
-    if flags & {"g", "glob"}:
-        pattern = None
-    else:
-        pattern = Pattern([text], kind, ignores_case=text == text.lower() or bool(flags & {"i", "ignore-case"}))
-    hidden = bool(flags & {"H", "u", "hidden", "unrestricted"})
-    depth = values.get("d", values.get("max-depth", ""))
-    endings = tuple(f".{value.lstrip('.')}" for name, value in options if name in ("e", "extension"))
-    kinds = [value[:1] for name, value in options if name in ("t", "type")]
-    found = []
-    starts = operands[1:] + [value for name, value in options if name == "search-path"]
-    for start in starts or ["."]:
-        for entry in tree(
-            call, start, follows=False, follows_start=True, deepest=int(depth) if depth.isdigit() else 999
-        ):
-            if not entry.depth or (not hidden and "/." in entry.shown[len(start) :]):
-                entry.pruned = entry.depth > 0
-                continue
-            if UNKNOWN not in entry.shown:
-                if (endings and not entry.shown.endswith(endings)) or (kinds and entry.kind not in kinds):
-                    continue
-                if _matches_any(entry, [value for name, value in options if name in ("E", "exclude")]):
-                    entry.pruned = True
-                    continue
-                tested = entry.shown if flags & {"p", "full-path"} else entry.name
-                if not matches(tested, text or "*") if pattern is None else pattern.fits(tested) is False:
-                    continue
-            found.append(entry.shown if starts else entry.shown.removeprefix("./"))
+    found = list(fd.found())
     if not command:
-        end = "\0" if flags & {"0", "print0"} else "\n"
+        end = "\0" if fd.has("0", "print0") else "\n"
         call.print("".join(name + end for name in found))
     elif at_once:
         call.run(_filled_words(command, found) if found else [])
     else:
-        for name in [*found[:_RUNS], *([UNKNOWN] if len(found) > _RUNS else [])]:
-            call.run(_filled_words(command, [name]))
+        for names in _bounded([[name] for name in found]):
+            call.run(_filled_words(command, names))
 
 
 _FD_LONGS = (
@@ -562,10 +582,6 @@ def _fd_command(words: list[str]) -> tuple[list[str], list[str], bool]:
             end = words.index(";", at) if ";" in words[at:] else len(words)
             return words[:at] + words[end + 1 :], words[at + 1 : end], word in ("-X", "--exec-batch")
     return words, [], False
-
-
-def _matches_any(entry: Entry, patterns: list[str]) -> bool:
-    return any(matches(entry.name, pattern) or matches(entry.shown, pattern) for pattern in patterns)
 
 
 def _filled_words(command: list[str], names: list[str]) -> list[str]:
@@ -883,36 +899,39 @@ def _xargs(call: Call) -> None:
     if mark is None and ("i" in values or "replace" in values):
         mark = values.get("i") or values.get("replace") or "{}"
     lines = mark is not None and "J" not in values
+    groups = _xargs_groups(text, values, lines)
+    if mark is None:
+        for chunk in _bounded(_chunks(groups, values)):
+            if any(chunk) or (len(words) > 1 and "r" not in values and "no-run-if-empty" not in values):
+                call.run([*words, *chunk], stdin="")
+        return
+    for arguments in _bounded(groups if lines else _chunks(groups, {})):
+        call.run(_replaced(words, mark, arguments), stdin="")
+
+
+def _xargs_groups(text: str, values: dict[str, str], lines: bool) -> list[list[str]]:
+    """The arguments of each line; the line itself as one if `lines`."""
     separator = "\0" if "0" in values or "null" in values else values.get("d", values.get("delimiter"))
     if separator is not None:
         end = {"\\n": "\n", "\\0": "\0", "\\t": "\t"}.get(separator, separator)[:1] or "\0"
-        groups = [[part] for part in text.removesuffix(end).split(end)] if text else []
-    elif lines:
-        groups = [["".join(_unquoted(line.lstrip(" \t"), ""))] for line in text.splitlines() if line.strip()]
-    else:
-        groups = [parts for parts in (_unquoted(line) for line in _lines(text)) if parts]
-    if mark is not None:
-        if not lines:
-            groups = [[part for group in groups for part in group]]
-        for group in _bounded(groups):
-            call.run(_replaced(words, mark, group), stdin="")
-        return
-    size = values.get("n", values.get("max-args", ""))
-    per_line = values.get("L") or values.get("l") or values.get("max-lines") or ("1" if "l" in values else "")
+        return [[part] for part in text.removesuffix(end).split(end)] if text else []
+    if lines:
+        return [["".join(_unquoted(line.lstrip(" \t"), ""))] for line in text.splitlines() if line.strip()]
+    return [parts for parts in (_unquoted(line) for line in _lines(text)) if parts]
+
+
+def _chunks(groups: list[list[str]], values: dict[str, str]) -> list[list[str]]:
+    """The arguments of each command: all, or as many words or lines as `-n` and `-L` say."""
     arguments = [part for group in groups for part in group]
-    if not arguments:
-        if len(words) > 1 and "r" not in values and "no-run-if-empty" not in values:
-            call.run(words, stdin="")
-        return
-    chunks = [arguments]
-    if size.isdigit() and int(size[:6]):
+    size = values.get("n", values.get("max-args", ""))
+    if size.isdigit() and int(size[:6]) and arguments:
         step = int(size[:6])
-        chunks = [arguments[at : at + step] for at in range(0, len(arguments), step)]
-    elif per_line.isdigit() and int(per_line[:6]):
-        step = int(per_line[:6])
-        chunks = [[part for group in groups[at : at + step] for part in group] for at in range(0, len(groups), step)]
-    for chunk in _bounded(chunks):
-        call.run([*words, *chunk], stdin="")
+        return [arguments[at : at + step] for at in range(0, len(arguments), step)]
+    size = values.get("L") or values.get("l") or values.get("max-lines") or ("1" if "l" in values else "")
+    if size.isdigit() and int(size[:6]) and arguments:
+        step = int(size[:6])
+        return [[part for group in groups[at : at + step] for part in group] for at in range(0, len(groups), step)]
+    return [arguments]
 
 
 def _input(call: Call, name: str | None) -> str:

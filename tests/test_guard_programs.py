@@ -1,0 +1,488 @@
+"""What the guard knows of programs that find, pack, copy and rewrite: against tables, and against the programs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fusewire.guard.disk import Disk
+from fusewire.guard.effects import READ, Effects
+from fusewire.guard.programs.search import Pattern, told_apart
+from fusewire.shell.values import UNKNOWN
+from fusewire.shell.walk import Walk
+
+FILES = {
+    "a.md": "alpha\nTODO one\n",
+    "b.txt": "beta\n",
+    "list.txt": "a.md\nb.txt\n",
+    "empty.log": "",
+    "two words.md": "two\n",
+    "src/app.py": "print(1)\n",
+    "src/old.pyc": "x\n",
+    "src/deep/c.md": "TODO gamma\n",
+    "src/deep/lib.js": "let x\n",
+    "node_modules/m/i.js": "let y\n",
+    ".hidden/h.md": "TODO hidden\n",
+    "docs/one.md": "# One\n",
+    "docs/two.md": "# Two\n",
+    "cmds.sh": "rm a.md\n",
+    "fix.diff": "--- a/docs/one.md\n+++ b/docs/one.md\n@@ -1 +1 @@\n-# One\n+# 1\n",
+    "gone.diff": "--- a/docs/two.md\n+++ /dev/null\n@@ -1 +0,0 @@\n-# Two\n",
+    "new.diff": "--- /dev/null\n+++ b/docs/three.md\n@@ -0,0 +1 @@\n+# Three\n",
+    "plain.diff": "--- b.txt\t2020-01-01 00:00:00\n+++ b.txt\t2020-01-02 00:00:00\n@@ -1 +1 @@\n-beta\n+b\n",
+    "curl.cfg": "url = file:///etc/hostname\noutput = b.txt\n",
+}
+MADE = """
+mkdir -p empty pack/docs && cp docs/one.md pack/docs/ && echo new > pack/fresh.md && ln -s docs alias
+tar cf p.tar -C pack docs/one.md fresh.md && tar czf p.tgz -C pack docs fresh.md && rm -r pack
+gzip -k b.txt && mv b.txt.gz z.txt.gz
+touch -d 2020-01-01 a.md docs/one.md
+"""
+ZIP = "cd docs && zip -q ../d.zip one.md two.md && cd .. && zip -q all.zip docs/one.md"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    script = MADE + (ZIP if shutil.which("zip") else "")
+    subprocess.run(["bash", "-ec", script], cwd=folder, check=True, stdin=subprocess.DEVNULL)
+    return folder
+
+
+def effects_of(command: str, folder: Path) -> Effects:
+    disk = Disk()
+    effects = Effects(disk)
+    walk = Walk(effects, environment=dict(os.environ), globs=disk.glob, reads=disk.read, is_folder=disk.is_folder)
+    walk.line(command, str(folder))
+    return effects
+
+
+def changes(command: str, folder: Path) -> set[str]:
+    """`write a.md`, `delete docs`, with `?` for what is unknown and `/` behind what is meant with all below."""
+    found = set()
+    for effect in effects_of(command, folder).found:
+        if effect.kind != READ:
+            path = effect.path.replace(UNKNOWN, "?")
+            path = os.path.relpath(os.path.normpath(path), folder)
+            found.add(f"{effect.kind} {path}{'/' if effect.recursive else ''}")
+    return found
+
+
+# (command, what it changes, separated by commas)
+SEARCH = [
+    ("find . -name '*.pyc' -delete", "delete src/old.pyc"),
+    ("find . -name '*.md' -not -path './.hidden/*' -maxdepth 1 -delete", "delete a.md, delete two words.md"),
+    ("find docs -delete", "delete docs, delete docs/one.md, delete docs/two.md"),
+    ("find docs -name 'doc*' -delete", ""),
+    ("find docs/ -type f -delete", "delete docs/one.md, delete docs/two.md"),
+    ("find alias -name '*.md' -delete", ""),
+    ("find alias/ -name '*.md' -delete", "delete alias/one.md, delete alias/two.md"),
+    ("find -L alias -name 'o*' -delete", "delete alias/one.md"),
+    ("find -H alias -name 'o*' -delete", "delete alias/one.md"),
+    ("find . -type l -delete", "delete alias"),
+    ("find . -type d -empty -delete", "delete empty"),
+    ("find . -type f -empty -delete", "delete empty.log"),
+    ("find . -path ./src -prune -o -name '*.py' -exec rm {} +", ""),
+    ("find . -path './src/*' -name '*.py' -exec rm {} +", "delete src/app.py"),
+    ("find src \\( -name '*.py' -o -name '*.pyc' \\) -exec rm {} \\;", "delete src/app.py, delete src/old.pyc"),
+    ("find src -type f ! -name '*.py' ! -name '*.js' ! -name '*.md' -delete", "delete src/old.pyc"),
+    ("find docs -name one.md -execdir rm {} \\;", "delete docs/one.md"),
+    ("find docs -name one.md -exec sh -c 'rm \"$1\"' _ {} \\;", "delete docs/one.md"),
+    ("find docs -name one.md -exec mv {} {}.bak \\;", "move docs/one.md/, write docs/one.md.bak"),
+    ("find docs -name one.md -exec grep -l x {} +", ""),
+    ("find docs -name one.md -fprint found.txt", "write found.txt"),
+    ("find . -maxdepth 1 -type f -newer a.md -name b.txt -delete", "delete b.txt"),
+    ("find . -maxdepth 1 -newer b.txt -name a.md -delete", ""),
+    ("find . -name a.md -mtime +300 -delete", "delete a.md"),
+    ("find . -name a.md ! -mtime +300 -delete", "delete a.md"),
+    ("find . -iname A.MD -delete", "delete a.md"),
+    ("find . -regex '.*/one\\.md' -delete", "delete docs/one.md"),
+    ("find . -regextype posix-extended -regex '.*/(one|two)\\.md' -delete", "delete docs/one.md, delete docs/two.md"),
+    ("find nothing -delete", ""),
+    ("find . -name a.md", ""),
+    # GNU's find refuses this; others do it, and do not prune
+    ("find . -name src -prune -o -name '*.js' -delete", "delete src/deep/lib.js, delete node_modules/m/i.js"),
+    ("find . -false -delete", ""),
+    ("find $(date) -name '*.pyc' -delete", "delete ?/??.pyc"),
+    ("find docs -name one.md -quit -o -name two.md -delete", "delete docs/two.md"),
+    ("find docs -type f | xargs rm", "delete docs/one.md, delete docs/two.md"),
+    ("find docs -type f -print0 | xargs -0 rm", "delete docs/one.md, delete docs/two.md"),
+    ("find docs -type f -printf '%f\\n' | xargs touch", "write one.md, write two.md"),
+    ("find docs -mindepth 1 -maxdepth 1 -name 't*' | xargs -I{} rm {}", "delete docs/two.md"),
+    ("find . -maxdepth 1 -name 'two*' -print0 | xargs -0 rm", "delete two words.md"),
+    ("grep -rl TODO . --include='*.md' | xargs rm", "delete a.md, delete src/deep/c.md, delete .hidden/h.md"),
+    ("grep -rl TODO . --include='*.md' --exclude-dir=.hidden --exclude-dir=src | xargs rm", "delete a.md"),
+    ("grep -rL TODO docs src/deep | xargs rm", "delete docs/one.md, delete docs/two.md, delete src/deep/lib.js"),
+    ("grep -l alpha *.md | xargs rm", "delete a.md"),
+    ("grep -lZ two *.md | xargs -0 rm", "delete two words.md"),
+    ("rg -l TODO | xargs rm", "delete a.md, delete src/deep/c.md"),
+    ("rg -l TODO -g '!src' | xargs rm", "delete a.md"),
+    ("rg --files docs | xargs rm", "delete docs/one.md, delete docs/two.md"),
+    ("ls docs | grep -v two | xargs touch", "write one.md"),
+    ("ls docs | grep -E '^(one|three)' | xargs touch", "write one.md"),
+    ("ls docs | grep '^o\\|^x' | xargs touch", "write one.md"),
+    ("ls docs | grep -iF ONE | xargs touch", "write one.md"),
+    ("ls docs | grep -q one", ""),
+    ("grep b.txt list.txt | xargs rm", "delete b.txt"),
+    ("printf 'a.md:1\\n' | grep -o '^[^:]*' | xargs rm", "delete a.md"),
+    ("fd -e md . docs -x rm", "delete docs/one.md, delete docs/two.md"),
+    ("fd '^one' -X rm", "delete docs/one.md"),
+    ("fd -t d '^doc' | xargs rm -r", "delete docs/"),
+    ("echo a.md b.txt | xargs rm", "delete a.md, delete b.txt"),
+    ("echo 'two\\ words.md' | xargs rm", "delete two words.md"),
+    ("echo '\"two words.md\"' | xargs rm", "delete two words.md"),
+    ("echo a.md b.txt | xargs -n1 rm", "delete a.md, delete b.txt"),
+    ("xargs -a list.txt rm", "delete a.md, delete b.txt"),
+    ("xargs rm < list.txt", "delete a.md, delete b.txt"),
+    ("xargs --arg-file=list.txt --max-args=1 rm", "delete a.md, delete b.txt"),
+    ("printf 'a.md,b.txt' | xargs -d, rm", "delete a.md, delete b.txt"),
+    ("echo md | xargs -I% sh -c 'rm a.%'", "delete a.md"),
+    ("echo a.md | xargs -i rm {}", "delete a.md"),
+    ("xargs -a /dev/null rm a.md", "delete a.md"),
+    ("xargs -r -a /dev/null rm a.md", ""),
+    ("curl -s http://x | xargs rm", "delete ?"),
+    ("echo a.md | xargs", ""),
+    ("parallel rm ::: a.md b.txt", "delete a.md, delete b.txt"),
+    ("parallel 'mv {1} {1.}.{2}' ::: a.md ::: x", "move a.md/, write a.x"),
+    ("parallel -a list.txt rm {}", "delete a.md, delete b.txt"),
+    ("cat list.txt | parallel touch {.}.new", "write a.new, write b.new"),
+    ("parallel --dry-run rm ::: a.md", ""),
+]
+ARCHIVES = [
+    ("tar xf p.tar", "write docs/one.md, write fresh.md"),
+    ("tar -xvf p.tar -C empty", "write empty/docs/one.md, write empty/fresh.md"),
+    ("tar xzf p.tgz", "write docs/one.md, write fresh.md"),
+    ("tar --extract --file=p.tgz --directory empty fresh.md", "write empty/fresh.md"),
+    ("tar --ext -f p.tar docs", "write docs/one.md"),
+    ("tar xf p.tar --strip-components=1", "write one.md"),
+    ("tar xkf p.tar", "write fresh.md"),
+    ("tar xf p.tar --skip-old-files", "write fresh.md"),
+    ("tar xf p.tar --exclude='*.md'", ""),
+    ("tar xf p.tar --wildcards 'docs/*'", "write docs/one.md"),
+    ("tar xf p.tar --one-top-level", "write p/docs/one.md, write p/fresh.md"),
+    ("tar xOf p.tar", ""),
+    ("tar tf p.tar", ""),
+    ("tar tf p.tar | xargs rm", "delete docs/one.md, delete fresh.md"),
+    ("tar xf p.tar --transform 's/a/b/'", "write ?"),
+    ("cat p.tar | tar xf - -C docs", "write docs/?"),
+    ("tar xf p.tar --to-command='rm a.md'", "delete a.md"),
+    ("tar cf o.tar docs --checkpoint=1 --checkpoint-action=exec='rm a.md'", "write o.tar, delete a.md"),
+    ("tar czf o.tgz docs", "write o.tgz"),
+    ("tar cf o.tar --remove-files docs", "write o.tar, delete docs/"),
+    ("tar cf - docs | gzip > o.tgz", "write o.tgz"),
+    ("tar cf o.tar docs && tar xf o.tar -C empty", "write o.tar, write empty/?"),
+    ("tar xf nothing.tar", ""),
+    ("unzip -qo d.zip", "write one.md, write two.md"),
+    ("unzip -q d.zip -d docs one.md", "write docs/one.md"),
+    ("unzip -o d.zip -x 'two*'", "write one.md"),
+    ("unzip -n all.zip", ""),
+    ("unzip -jo all.zip", "write one.md"),
+    ("unzip -l d.zip", ""),
+    ("zip -qr o.zip docs", "write o.zip"),
+    ("zip -qm o a.md", "write o.zip, delete a.md"),
+    ("zip -d d.zip one.md", "write d.zip"),
+    ("gzip a.md", "write a.md.gz, delete a.md"),
+    ("gzip -k a.md", "write a.md.gz"),
+    ("gzip -c a.md", ""),
+    ("gzip -d z.txt.gz", "write z.txt, delete z.txt.gz"),
+    ("gunzip z.txt.gz", "write z.txt, delete z.txt.gz"),
+    ("gzip -t z.txt.gz", ""),
+    ("gzip -r docs", "write docs/one.md.gz, write docs/two.md.gz, delete docs/one.md, delete docs/two.md"),
+    ("zstd a.md", "write a.md.zst"),
+    ("zstd --rm a.md", "write a.md.zst, delete a.md"),
+    ("xz --keep a.md", "write a.md.xz"),
+    ("bzip2 a.md", "write a.md.bz2, delete a.md"),
+    ("cpio -i < p.tar", "write ?"),
+    ("ls *.txt | cpio -pd empty", "write empty/b.txt, write empty/list.txt"),
+    ("ls | cpio -o -O o.cpio", "write o.cpio"),
+    ("7z x p.7z -oempty", ""),
+    ("7z x p.tar -oempty", "write empty/?"),
+    ("7z a o.7z docs", "write o.7z"),
+    ("ar rcs o.a a.md", "write o.a"),
+    ("ar x o.a one.o", "write one.o"),
+    ("rsync -a docs/ empty/", "write empty/one.md, write empty/two.md"),
+    ("rsync -a docs empty", "write empty/docs/one.md, write empty/docs/two.md"),
+    ("rsync docs empty", ""),
+    ("rsync -an --delete docs/ src/", ""),
+    ("rsync a.md b.txt", "write b.txt"),
+    ("rsync -a --exclude two.md docs/ empty/", "write empty/one.md"),
+    (
+        "rsync -a --delete --exclude=deep docs/ src/",
+        "write src/one.md, write src/two.md, delete src/app.py, delete src/old.pyc",
+    ),
+    ("rsync -a --existing docs/ src/", ""),
+    ("rsync -a alias/ docs/", ""),
+    ("rsync -a host:x/ docs", "write docs/?"),
+    ("rsync -a docs host:x", ""),
+    (
+        "rsync -a --remove-source-files docs/ empty",
+        "write empty/one.md, write empty/two.md, delete docs/one.md, delete docs/two.md",
+    ),
+    ("patch -p1 < fix.diff", "write docs/one.md"),
+    ("patch -p1 -i fix.diff", "write docs/one.md"),
+    ("patch -p1 --dry-run < fix.diff", ""),
+    ("patch < fix.diff", ""),
+    ("patch -d docs < fix.diff", "write docs/one.md"),
+    ("patch -p1 < gone.diff", "delete docs/two.md"),
+    ("patch -p1 < new.diff", "write docs/three.md"),
+    ("patch < plain.diff", "write b.txt"),
+    ("patch b.txt plain.diff", "write b.txt"),
+    ("patch -o o.txt b.txt plain.diff", "write o.txt"),
+    ("curl -s http://x | patch -p1", "write ?"),
+    ("curl -sSLo b.txt http://x/y", "write b.txt"),
+    ("curl -s --output docs/one.md http://x/y", "write docs/one.md"),
+    ("curl -sO http://x/a.md?v=1", "write a.md"),
+    ("curl -s --output-dir docs -O http://x/one.md", "write docs/one.md"),
+    ("curl -s -D b.txt -o /dev/null http://x", "write b.txt"),
+    ("curl -s -c jar.txt http://x -o -", "write jar.txt"),
+    ("curl -K curl.cfg", "write b.txt"),
+    ("curl -T a.md file://$PWD/b.txt", "write b.txt"),
+    ("curl -s file://$PWD/list.txt | xargs rm", "delete a.md, delete b.txt"),
+    ("curl -s http://x", ""),
+    ("wget -q -O b.txt http://x", "write b.txt"),
+    ("wget -qO- http://x", ""),
+    ("wget http://x/new.md", "write new.md"),
+    ("wget -P docs http://x/new.md", "write docs/new.md"),
+    ("wget -nc http://x/a.md", ""),
+    ("wget --spider http://x/a.md", ""),
+    ("wget -o log.txt --spider http://x", "write log.txt"),
+]
+FORMATTERS = [
+    ("prettier --write a.md", "write a.md"),
+    ("prettier -w src", "write src/deep/c.md, write src/deep/lib.js"),
+    ("prettier --write '**/*.js'", "write src/deep/lib.js"),
+    ("prettier --check a.md", ""),
+    ("prettier a.md", ""),
+    ("black src", "write src/app.py"),
+    ("black --check src", ""),
+    ("isort src/app.py --diff", ""),
+    ("autopep8 -i src/app.py", "write src/app.py"),
+    ("yapf src/app.py", ""),
+    ("ruff format", "write src/app.py"),
+    ("ruff check .", ""),
+    ("ruff check --fix src", "write src/app.py"),
+    ("ruff format --check .", ""),
+    ("eslint --fix src", "write src/deep/lib.js"),
+    ("eslint src", ""),
+    ("mdformat docs", "write docs/one.md, write docs/two.md"),
+    ("markdownlint --fix a.md", "write a.md"),
+    ("dos2unix a.md b.txt", "write a.md, write b.txt"),
+    ("yq -i '.a = 1' b.txt", "write b.txt"),
+    ("yq eval -i '.a = 1' b.txt", "write b.txt"),
+    ("yq .a b.txt", ""),
+    ("sd a b a.md", "write a.md"),
+    ("sd -p a b a.md", ""),
+    ("biome format --write src", "write src/deep/lib.js"),
+    ("biome check src", ""),
+    ("gcc -O2 -Wall x.c -o b.txt", "write b.txt"),
+    ("gcc -c x.c", "write x.o"),
+    ("pandoc a.md -o b.txt", "write b.txt"),
+    ("iconv -f latin1 -t utf8 a.md -o b.txt", "write b.txt"),
+    ("iconv -f latin1 a.md", ""),
+    ("openssl rand -out b.txt 12", "write b.txt"),
+    ("echo 'rm a.md' | at now", "delete a.md"),
+    ("at -f cmds.sh now", "delete a.md"),
+    ("watch -n 1 'rm a.md'", "delete a.md"),
+    ("watch -n1 rm a.md", "delete a.md"),
+    ("su -c 'rm a.md'", "delete a.md"),
+    ("su - me -c 'rm a.md'", "delete a.md"),
+    ("tmux new-session -d -s x 'rm a.md'", "delete a.md"),
+    ("tmux send-keys -t x 'rm a.md' Enter", "delete a.md"),
+    ("tmux run-shell 'rm a.md'", "delete a.md"),
+    ("tmux ls", ""),
+    ("screen -dmS x rm a.md", "delete a.md"),
+    ("screen -ls", ""),
+]
+
+
+@pytest.mark.parametrize(("command", "expected"), SEARCH + ARCHIVES + FORMATTERS)
+def test_a_command_changes_what_the_table_says(command: str, expected: str, project: Path) -> None:
+    if "zip" in command.split()[0] and command.split()[0] in ("zip", "unzip") and not shutil.which("zip"):
+        pytest.skip("no zip")
+    assert changes(command, project) == {one for one in expected.split(", ") if one}
+
+
+# What really happens in a throw-away folder must be exactly what is reported.
+REAL = [
+    "find . -name '*.pyc' -delete",
+    "find docs -delete",
+    "find . -name 'doc*' -delete",
+    "find . -type d -empty -delete",
+    "find . -empty -delete",
+    "find alias -delete",
+    "find alias/ -delete",
+    "find -L alias -type f -delete",
+    "find . -name '*.md' -prune -o -type f -name '*.js' -exec rm {} +",
+    "find . -name node_modules -prune -o -name '*.js' -exec rm {} \\;",
+    "find . -maxdepth 1 -name '*.md' ! -name 'two*' -delete",
+    "find src -name '*.md' -execdir rm {} +",
+    "find . -newer docs/two.md -name '*.zzz' -delete",
+    "find . -mindepth 2 -name '*.md' -not -path '*/.hidden/*' -exec rm {} \\;",
+    "find docs , -name one.md -delete",
+    "find docs \\( -name one.md , -name two.md \\) -delete",
+    "find . -maxdepth 1 -type f -name '[a-b]*' -exec rm -- {} +",
+    "find . -name one.md -print -o -name two.md -delete",
+    "find docs -name '*.md' -fprintf out.txt '%p'",
+    "find docs -type f | grep -v one | xargs rm",
+    "find . -type f -print0 | grep -z 'two words' | xargs -0 rm",
+    "grep -rl TODO src .hidden | xargs rm",
+    "grep -rlw -e alpha -e gamma . | xargs rm",
+    "grep -Lr '#' docs src | xargs rm",
+    "grep -l 'T[O]DO\\|zzz' *.md | xargs rm",
+    "xargs -a list.txt -n1 rm",
+    "xargs -L1 rm < list.txt",
+    "printf '%s\\n' 'two words.md' | xargs -I{} rm {}",
+    "printf '%s\\n' a.md | xargs -I{} sh -c 'rm {}; touch {}.x'",
+    "tar xf p.tar",
+    "tar xzf p.tgz -C empty --strip-components=1",
+    "tar xf p.tar --skip-old-files",
+    "tar -C empty -xf ../p.tar",
+    "tar -C empty -xf p.tar fresh.md",
+    "tar xf p.tar --exclude=docs",
+    "tar xf p.tar --one-top-level=new",
+    "tar cf o.tar docs --remove-files",
+    "tar tf p.tar",
+    "unzip -qo d.zip",
+    "unzip -qn all.zip",
+    "unzip -qo d.zip one.md -d docs",
+    "unzip -q d.zip -x one.md",
+    "zip -q o a.md",
+    "zip -qrm o.zip docs",
+    "patch -sp1 < fix.diff",
+    "patch -sp1 -i gone.diff",
+    "patch -sp1 < new.diff",
+    "patch -s < plain.diff",
+    "patch -s --dry-run -p1 < fix.diff",
+    "patch -s < fix.diff",
+    "patch -s -d docs -i ../fix.diff",
+    "patch -sb b.txt plain.diff",
+    "gzip a.md",
+    "gzip -rk docs",
+    "gunzip z.txt.gz",
+    "gunzip -c z.txt.gz",
+    "bzip2 -k b.txt",
+    "xz b.txt",
+    "zstd -q b.txt",
+    "zstd -q --rm b.txt -o o.zst",
+    'curl -s -o b.txt "file://$PWD/a.md"',
+    'cd docs && curl -sO "file://$PWD/../a.md"',
+    'curl -s --output-dir docs -O "file://$PWD/a.md"',
+    'curl -s -o /dev/null "file://$PWD/a.md"',
+    'curl -s -T a.md "file://$PWD/b.txt"',
+    "ar rc o.a a.md",
+]
+
+
+def contents(folder: Path) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for base, folders, files in os.walk(folder):
+        for name in folders + files:
+            path = os.path.join(base, name)
+            if os.path.islink(path):
+                known: object = os.readlink(path)
+            elif os.path.isdir(path):
+                known = "folder"
+            else:
+                known = (Path(path).read_bytes(), os.stat(path).st_ino, os.stat(path).st_ctime_ns)
+            found[os.path.relpath(path, folder)] = known
+    return found
+
+
+def reported(command: str, folder: Path) -> set[str]:
+    """The paths that would change, all below those that are meant with all below."""
+    found = set()
+    for effect in effects_of(command, folder).found:
+        if effect.kind == READ:
+            continue
+        path = os.path.normpath(effect.path)
+        real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+        found.add(os.path.relpath(real, folder))
+        if effect.recursive:
+            inside = Path(real).rglob("*") if not os.path.islink(real) else []
+            found |= {os.path.relpath(inner, folder) for inner in inside}
+    return found
+
+
+@pytest.mark.parametrize("command", REAL)
+def test_a_command_does_what_is_reported(command: str, project: Path) -> None:
+    programs = ("zip", "unzip", "patch", "gzip", "gunzip", "bzip2", "xz", "zstd", "curl", "ar", "tar", "find", "xargs")
+    missing = [name for name in programs if f"{name} " in f"{command} " and not shutil.which(name)]
+    if missing or ("zip" in command and not shutil.which("zip")):
+        pytest.skip(f"no {missing}")
+    before = contents(project)
+    said = reported(command, project)
+    subprocess.run(
+        ["bash", "-c", command], cwd=project, stdin=subprocess.DEVNULL, capture_output=True, timeout=20, check=False
+    )
+    after = contents(project)
+    changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    made = {name for name in changed - said if after.get(name) == "folder" and name not in before}
+    assert said == changed - {name for name in made if any(path.startswith(f"{name}/") for path in said)}
+
+
+# -- smaller things ------------------------------------------------------------------------------------------------
+
+
+def test_long_options_may_be_abbreviated() -> None:
+    assert told_apart(["--fi", "a", "--ext"], "", "file= extract") == [("file", "a"), ("extract", "")]
+
+
+def test_options_keep_their_order() -> None:
+    words = ["-vC", "a", "x", "-fb", "--", "-y"]
+    assert told_apart(words, "Cf") == [("v", ""), ("C", "a"), ("", "x"), ("f", "b"), ("", "-y")]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "line", "fits"),
+    [
+        ("a\\|b", "G", "b", True),
+        ("a|b", "G", "b", False),
+        ("a|b", "E", "b", True),
+        ("a+", "G", "a+", True),
+        ("a\\+$", "G", "aaa", True),
+        ("x\\{2\\}", "G", "xx", True),
+        ("[[:digit:]]", "G", "a1", True),
+        ("[]]", "G", "]", True),
+        ("*a", "G", "*a", True),
+        ("\\<a\\>", "G", "b a c", True),
+        ("a.b", "F", "axb", False),
+        ("(a+)+$", "E", "aaaa!", None),
+        ("\\d", "P", "1", True),
+        ("[", "G", "x", None),
+        ("\\1", "G", "x", None),
+        ("a.*b.*c.*d", "G", "x", None),
+    ],
+)
+def test_a_pattern_fits_as_for_grep(text: str, kind: str, line: str, fits: bool | None) -> None:
+    assert Pattern([text], kind).fits(line) is fits
+
+
+def test_an_archive_that_holds_too_much_is_not_unpacked(project: Path) -> None:
+    script = "mkdir big && head -c 90000000 /dev/zero > big/x && echo y > big/y && tar czf big.tgz big && rm -r big"
+    subprocess.run(["bash", "-ec", script], cwd=project, check=True)
+    assert changes("tar xzf big.tgz", project) == {"write ?"}
+
+
+def test_a_broken_archive_is_unknown(project: Path) -> None:
+    (project / "bad.tgz").write_bytes(b"\x1f\x8bnothing")
+    assert changes("tar xzf bad.tgz -C docs", project) == {"write docs/?"}
+
+
+def test_more_matches_than_are_followed_end_in_an_unknown_one(project: Path) -> None:
+    (project / "many").mkdir()
+    for number in range(2005):
+        (project / "many" / str(number)).touch()
+    found = changes("find many -type f -exec rm {} \\;", project)
+    assert len(found) == 2001
+    assert "delete ?" in found
+
+
+def test_a_file_that_the_line_writes_is_found(project: Path) -> None:
+    assert "write docs/new.zz" in changes("echo x > new.zz; find . -name '*.zz' -exec cp {} docs \\;", project)
