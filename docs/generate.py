@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from fusewire.cli.app import COMMANDS, fusewire
-from fusewire.policies.settings import KINDS, read_policy_file
+from fusewire.policies.settings import TABLES, read_policy_file
 
 DOCS = Path(__file__).parent
 
@@ -53,11 +54,19 @@ A value that cannot be used leaves the layer below in force and is named by ever
 """
 
 
-def cli_page() -> str:
-    parts = [CLI_HEAD]
+def all_commands() -> Iterator[tuple[str, click.Command]]:
+    """Every command, and those of a group behind it."""
     for name in COMMANDS:
         command = fusewire.get_command(click.Context(fusewire), name)
         assert command is not None
+        yield name, command
+        for inner, of_group in command.commands.items() if isinstance(command, click.Group) else ():
+            yield f"{name} {inner}", of_group
+
+
+def cli_page() -> str:
+    parts = [CLI_HEAD]
+    for name, command in all_commands():
         arguments = " ".join(
             (p.metavar or f"[{p.name}]".upper()) for p in command.params if isinstance(p, click.Argument)
         )
@@ -76,7 +85,7 @@ def cli_page() -> str:
 
 def settings_page() -> str:
     parts = [SETTINGS_HEAD]
-    for kind in KINDS:
+    for kind in TABLES:
         policy = read_policy_file(kind)
         parts.append(f"\n## `[{kind}]`\n\n")
         if policy.settings:

@@ -157,8 +157,7 @@ def test_own_files_are_refused_behind_links_and_through_other_tools(tripped: Pro
     assert write(tripped, root / "policies/rule.md") == 2
     settings = root / ".claude/settings.json"
     settings.parent.mkdir()
-    settings.write_text('{"permissions": {}}')
-    assert write(tripped, settings) == 0
+    assert write(tripped, settings) == 2
     settings.write_text('{"hooks": {"PreToolUse": [{"hooks": [{"command": "python3 fusewire/hook.py claude"}]}]}}')
     assert write(tripped, settings) == 2
     assert write(tripped, Path(os.environ["XDG_CONFIG_HOME"]) / "fusewire/config.toml") == 2
@@ -255,11 +254,11 @@ def test_a_circuit_whose_constraint_is_gone_is_still_shown(tripped: Project) -> 
 
 def test_a_call_that_cannot_be_judged_in_time_is_denied(tripped: Project) -> None:
     """Whatever blocks the hook, its own deadline comes before the agent's, and nothing on the way swallows it."""
-    settings = tripped.root / ".claude/settings.json"
-    settings.parent.mkdir()
-    os.mkfifo(settings)
-    payload = tripped.bash("", tool_name="Edit", tool_input={"file_path": str(settings)})
-    answer = tripped.hook(payload)
+    marker = tripped.root / ".fusewire/guard/session"
+    marker.parent.mkdir(exist_ok=True)
+    marker.unlink(missing_ok=True)
+    os.mkfifo(marker)
+    answer = tripped.hook(tripped.bash("make"))
     assert answer.returncode == 2
     assert b"no answer within" in answer.stderr
 

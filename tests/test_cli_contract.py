@@ -14,6 +14,7 @@ import pytest
 
 from conftest import Project
 from fusewire.cli.app import COMMANDS
+from fusewire.cli.guard import guard_command
 
 ID = "git-safety"
 TRIPS_AT_ONCE = "circuit_breaker:\n  violation_threshold: 1\n"
@@ -45,12 +46,12 @@ def test_the_program_lists_its_commands_and_exit_codes(project: Project) -> None
     assert list(project.root.iterdir()) == [project.root / ".git"]
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [*COMMANDS, *(f"guard {name}" for name in guard_command.commands)])
 def test_every_command_says_what_it_does(project: Project, name: str) -> None:
     """--help exits 0 with a sentence, a usage line and a word on every option; -h is the same."""
-    result = project.run(name, "--help")
+    result = project.run(*name.split(), "--help")
     assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout == project.run(name, "-h").stdout
+    assert result.stdout == project.run(*name.split(), "-h").stdout
     usage, _, rest = result.stdout.partition("\n\n")
     assert usage.startswith(f"Usage: fusewire {name}")
     sentence = rest.strip().splitlines()[0]
@@ -58,7 +59,7 @@ def test_every_command_says_what_it_does(project: Project, name: str) -> None:
     options = [line for line in result.stdout.splitlines() if line.startswith("  -")]
     assert options
     assert all(len(line.split("  ")) > 2 for line in options if not line.startswith("  -h, --help"))
-    if name not in ("hook", "demo"):
+    if name not in ("hook", "demo", "guard"):
         assert "--json" in result.stdout
         assert "--project" in result.stdout
 

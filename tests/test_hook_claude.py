@@ -629,7 +629,7 @@ def test_the_agent_cannot_edit_state_policy_or_rules(project: Project) -> None:
             if answer.returncode == 0:
                 passed.append(f"{tool} {path.removeprefix(root)}")
             else:
-                assert "fusewire.disarm" in assert_denied(answer)
+                assert assert_denied(answer).startswith(("BLOCKED fusewire.disarm", "BLOCKED guard.change"))
     assert_silent(project.hook(project.bash("", tool_name="Read", tool_input={"file_path": own[0]})))
     for path in ("src/fusewire.py", "docs/fusewire.md", "my.fusewire/x", "docs/fusewire.toml.md"):
         assert_silent(project.hook(project.bash("", tool_name="Edit", tool_input={"file_path": f"{root}/{path}"})))

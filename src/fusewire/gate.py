@@ -112,9 +112,8 @@ def judge(agent: Agent, event: Event, root: str) -> Answer:
     commands = plain
     if commands is None or changed:
         from fusewire.detectors.disarming import disarming
-        from fusewire.shell.commands import simple_commands
 
-        commands = simple_commands(event.command) if event.command else []
+        commands = _read(event.command) if event.command else []
         act = disarming(event, commands, changed)
         if act:
             return agent.deny(f"BLOCKED fusewire.disarm: {act}.\nNext: go on without it, or ask the user to run it.")
@@ -131,6 +130,12 @@ def judge(agent: Agent, event: Event, root: str) -> Answer:
         _archive_retired(root)
     names = violated(rules.matchers(), event, commands)
     return _enforce(agent, names, event, root, rules) if names else agent.allow()
+
+
+def _read(line: str) -> list[list[str]]:
+    from fusewire.shell.commands import simple_commands
+
+    return simple_commands(line)
 
 
 def _guarded(event: Event, changed: tuple[str, ...], root: str, rules: Rules) -> tuple[str, bool]:

@@ -198,7 +198,7 @@ def has_constraints(root: str) -> bool:
 def load_rules(root: str, *, keeps: bool = False) -> Rules:
     """The project's rules: from the blob if nothing has changed since, compiled otherwise.
 
-    The blob is kept where Fusewire has been at work already; `keeps` makes the folder for it.
+    The blob is kept where Fusewire has been at work already; `keeps` makes the folder for it in a repository.
     """
     made_from = _signature(root)
     path = os.path.join(root, STATE_FOLDER, f"rules.{sys.implementation.cache_tag}.bin")
@@ -214,6 +214,7 @@ def load_rules(root: str, *, keeps: bool = False) -> Rules:
         pass
     rules = _compile(root, last)
     rules.just_compiled = True
+    keeps = keeps and os.path.lexists(os.path.join(root, ".git"))
     if keeps or os.path.isdir(os.path.join(root, STATE_FOLDER)) or has_constraints(root):
         _save(root, path, (_FORMAT, made_from, rules.to_data()))
     return rules

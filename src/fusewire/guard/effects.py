@@ -66,9 +66,7 @@ class Options:
 
     __slots__ = ("flags", "operands", "values")
 
-    def __init__(
-        self, words: list[str], valued: str = "", long_valued: tuple[str, ...] = (), *, permutes: bool = True
-    ) -> None:
+    def __init__(self, words: list[str], valued: str = "", long_valued: tuple[str, ...] = ()) -> None:
         self.flags: set[str] = set()
         self.values: dict[str, str] = {}
         self.operands: list[str] = []
@@ -84,18 +82,13 @@ class Options:
                 self.flags.add(name)
                 if equals:
                     self.values[name] = value
-                elif at < len(words) and any(
-                    one == name or one.startswith(name) for one in long_valued if len(name) > 2
-                ):
+                elif at < len(words) and any(_means(name, one) for one in long_valued):
                     self.values[name] = words[at]
                     at += 1
             elif word[:1] == "-" and len(word) > 1:
                 at = self._short(word, words, at, valued)
             else:
                 self.operands.append(word)
-                if not permutes:
-                    self.operands += words[at:]
-                    break
 
     def _short(self, word: str, words: list[str], at: int, valued: str) -> int:
         for number, letter in enumerate(word[1:], 1):
@@ -111,11 +104,7 @@ class Options:
 
     def has(self, *names: str) -> bool:
         """Whether one of these options is given; long ones may be cut short, as GNU programs take them."""
-        return any(
-            name in self.flags
-            or (len(name) > 1 and any(len(flag) > 2 and name.startswith(flag) for flag in self.flags))
-            for name in names
-        )
+        return any(_means(flag, name) for name in names for flag in self.flags)
 
     def value(self, *names: str) -> str | None:
         for name in names:
@@ -126,7 +115,7 @@ class Options:
 
 
 def _means(given: str, name: str) -> bool:
-    return given == name or (len(given) > 2 and name.startswith(given))
+    return given == name or (len(given) > 1 and name.startswith(given))
 
 
 class Call:

@@ -64,6 +64,8 @@ class Protected:
         place = os.path.join(real, name)
         if plain == len(parts):
             self.places.setdefault(place, kind)
+            if os.path.islink(place):
+                self.places.setdefault(os.path.realpath(place), kind)
         else:
             rest = "/".join(parts[plain:]) + ("/" if pattern.endswith("/") else "")
             self.patterns.append((place, rest, kind))
@@ -154,6 +156,10 @@ class Protected:
                 if path not in seen and _fits(path[size:], pattern) and self.kind_of(path):
                     seen.add(path)
                     yield path
+
+    def files_here(self) -> Iterator[str]:
+        """Those in the project itself."""
+        return (path for path in self.files() if path.startswith(self.root + "/"))
 
     def _files_of(self, place: str) -> Iterator[str]:
         if os.path.isdir(place) and not os.path.islink(place):

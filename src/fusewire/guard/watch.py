@@ -31,7 +31,12 @@ class Watch:
         self.integrity = Integrity(protected.root, protected.files)
 
     def begin(self, session: str | None, now: float) -> None:
-        """The first call of a session that may change something: what was changed before is not its doing."""
+        """The first call of a session that may change something: what was changed before is not its doing.
+
+        A folder with nothing to protect, in which Fusewire has never been, stays as it is.
+        """
+        if not os.path.isdir(os.path.join(self.root, ".fusewire")) and next(self.protected.files_here(), None) is None:
+            return
         self.integrity.snapshot(now, session=session or "")
         self.lift()
         files.write(self.root, "session", f"session {session or ''}")

@@ -16,6 +16,7 @@ from fusewire.shell.tree import (
     Node,
     Redirect,
     Sequence,
+    Simple,
     Unread,
 )
 from fusewire.shell.values import EXTENDED
@@ -38,6 +39,8 @@ _QUOTING = BREAKS | frozenset("'\"\\`$")
 _SPECIAL = _QUOTING | frozenset("*?[{~")
 _ACTIVE = ("*", "?", "[", "{", "~")
 _IN_DOUBLE = frozenset('"\\$`')
+_IN_BRACE = frozenset("}'\"\\$`<>")
+_IN_SUBSCRIPT = frozenset("]}'\"\\$`")
 _PARAMETER_MARKS = frozenset("@*#?-$!")
 _OPERATORS = (":-", ":=", ":?", ":+", "##", "%%", "//", "/#", "/%", "^^", ",,")
 
@@ -61,6 +64,10 @@ class WordReader:
         self.depth = depth
         self.budget = budget
         self.complete = True
+        #: how many `$(...)` are around what is read now
+        self.substitutions = 0
+        #: whether `!(a|b)` is a pattern here, as in `[[ x == !(a|b) ]]`
+        self.patterns = False
         #: here-documents that were announced: the redirect, its delimiter, whether that was quoted, whether tabs go
         self.pending: list[tuple[Redirect, str, bool, bool]] = []
 
@@ -75,10 +82,7 @@ class WordReader:
     def read_inner(self, text: str) -> Node:
         if self.depth >= DEPTH or self.budget.left < len(text):
             return Unread(text)
-        reader = self.inner(text)
-        node = reader.sequence(frozenset(), "")
-        self.complete = self.complete and reader.complete
-        return node
+        return self.inner(text).sequence(frozenset(), "")
 
     # -- words ------------------------------------------------------------------------------------------
 
@@ -89,24 +93,31 @@ class WordReader:
         while at < size and text[at] not in _SPECIAL:
             at += 1
         self.at = at
-        if at >= size or text[at] in BREAKS:
-            if at < size and text[at] == "(" and at > start and text[at - 1] in "@+!":
-                return self._extended([(TEXT, text[start:at])])
+        if (at >= size or text[at] in BREAKS) and not self._continues(text[at - 1 : at] if at > start else ""):
             return text[start:at]
         parts: list[Part] = [(TEXT, text[start:at])] if at > start else []
         self._read_parts(parts)
         return joined(parts)
+
+    def _continues(self, before: str) -> bool:
+        """Whether the word goes on at a character that would end it: `a<(b)`, `!(a|b)`."""
+        pair = self.text[self.at : self.at + 2]
+        if pair in ("<(", ">("):
+            return True
+        return pair[:1] == "(" and pair != "()" and before != "" and before in "?*+@!"
 
     def _read_parts(self, parts: list[Part]) -> None:
         text, size = self.text, self.size
         while self.at < size:
             char = text[self.at]
             if char in BREAKS:
-                if char == "(" and parts and parts[-1][0] == TEXT and parts[-1][1][-1:] in ("?", "*", "+", "@", "!"):
+                if not self._continues(parts[-1][1][-1:] if parts and parts[-1][0] == TEXT else ""):
+                    return
+                if char == "(":
                     self._extended(parts)
-                    continue
-                return
-            if not self._read_quoting(char, parts):
+                else:
+                    parts.append(self.process())
+            elif not self._read_quoting(char, parts):
                 start = self.at
                 while self.at < size and text[self.at] not in _QUOTING:
                     self.at += 1
@@ -173,14 +184,58 @@ class WordReader:
         self._double(parts, "")
         return joined(parts)
 
-    def _extended(self, parts: list[Part]) -> Word:
+    def _extended(self, parts: list[Part]) -> None:
         """`!(a|b)`, a pattern where `extglob` is on; otherwise no shell takes it."""
-        end = _closing(self.text, self.at + 1)
-        self.complete = self.complete and end < self.size and "extglob" in self.text
-        parts.append((TEXT, EXTENDED + self.text[self.at : end + 1]))
-        self.at = min(end + 1, self.size)
-        self._read_parts(parts)
-        return tuple(parts)
+        start = self.at
+        self.at += 1
+        inside: list[Part] = []
+        closed = self.balanced(inside, "(", ")")
+        self.complete = self.complete and closed and (self.patterns or "extglob" in self.text)
+        parts.append((TEXT, EXTENDED + self.text[start : self.at]))
+        parts += self._hidden(inside)
+
+    def balanced(self, parts: list[Part], opener: str, closer: str) -> bool:
+        """Up to the closing bracket, which is passed; what is quoted or expanded on the way is read as such.
+
+        False if the text ends before.
+        """
+        text, size = self.text, self.size
+        brackets = 1
+        plain = self.at
+        while self.at < size:
+            char = text[self.at]
+            if char == opener:
+                brackets += 1
+            elif char == closer:
+                brackets -= 1
+                if not brackets:
+                    parts.append((QUOTED, text[plain : self.at]))
+                    self.at += 1
+                    return True
+            elif char == "\\":
+                self.at += 1
+            elif char in "'\"$`":
+                parts.append((QUOTED, text[plain : self.at]))
+                if char in "'\"":
+                    self._read_quoting(char, parts)
+                elif char == "$":
+                    self._dollar(parts, quoted=True)
+                else:
+                    self._backtick(parts, quoted=True)
+                plain = self.at
+                continue
+            self.at += 1
+        parts.append((QUOTED, text[plain:size]))
+        self.at = size
+        return False
+
+    def _hidden(self, parts: list[Part]) -> list[Part]:
+        """What runs where only its running counts, as in `${a[$(b)]}`: a substitution that gives nothing."""
+        if not any(part[0] > PARAMETER or (part[0] == PARAMETER and not isinstance(part[3], str)) for part in parts):
+            return []
+        command = Simple()
+        command.assignments.append(("_", False, tuple(parts)))
+        return [(COMMAND, Sequence([(command, False)]), True, "")]
 
     # -- expansions -------------------------------------------------------------------------------------
 
@@ -191,11 +246,18 @@ class WordReader:
             if text.startswith("$((", start) and self._arithmetic(parts, quoted):
                 return
             self.at += 2
+            self.substitutions += 1
             node = self.nested()
+            self.substitutions -= 1
             parts.append((COMMAND, node, quoted, text[start : self.at]))
         elif following == "{":
             self.at += 2
             self._parameter(parts, quoted, start)
+        elif following == "[":
+            self.at += 2
+            inside: list[Part] = []
+            self._read_deeper(inside, "[", "]")
+            parts.append((ARITHMETIC, tuple(inside), quoted, text[start : self.at]))
         elif following == "'" and not quoted:
             value, self.at = escaped(text, start + 2)
             self.complete = self.complete and self.at <= self.size
@@ -247,40 +309,45 @@ class WordReader:
         self.at = at + 1
         parts.append((COMMAND, self.read_inner("".join(inside)), quoted, text[start : self.at]))
 
+    def _read_deeper(self, parts: list[Part], opener: str, closer: str) -> None:
+        if self.depth >= DEPTH:
+            parts.append((COMMAND, Unread(self.text[self.at :]), True, ""))
+            self.at, self.complete = self.size, False
+            return
+        self.depth += 1
+        if not self.balanced(parts, opener, closer):
+            self.complete = False
+        self.depth -= 1
+
     def _arithmetic(self, parts: list[Part], quoted: bool) -> bool:
         """`$((...))`; False (and not moved) if it is a subshell in a substitution."""
         start = self.at
-        end = self.arithmetic_end(start + 3)
-        if end < 0:
+        self.at += 1
+        inside = self.expression()
+        if inside is None:
+            self.at = start
             return False
-        inside = self.inner(self.text[start + 3 : end])
-        word = inside.expanded_text() if self.budget.left >= 0 else ""
-        self.at = end + 2
-        parts.append((ARITHMETIC, word, quoted, self.text[start : self.at]))
+        parts.append((ARITHMETIC, inside, quoted, self.text[start : self.at]))
         return True
 
-    def arithmetic_end(self, at: int) -> int:
-        """Where the `))` stands that closes an arithmetic expression; -1 if it is none."""
-        text, brackets = self.text, 2
-        start = at
-        while at < self.size and self.budget.left > at - start:
-            char = text[at]
-            if char == "\\":
-                at += 1
-            elif char in "'\"":
-                end = text.find(char, at + 1)
-                at = self.size if end < 0 else end
-            elif char == "(":
-                brackets += 1
-            elif char == ")":
-                brackets -= 1
-                if brackets == 1:
-                    if text.startswith("))", at):
-                        return at
-                    break
-            at += 1
-        self.budget.left -= at - start
-        return -1
+    def expression(self) -> Word | None:
+        """`((...))`, which is passed; None (and not moved) if these brackets hold commands."""
+        start, complete, pending = self.at, self.complete, self.pending
+        if self.depth >= DEPTH or self.budget.left < 0:
+            return None
+        self.at += 2
+        self.pending = []
+        self.depth += 1
+        parts: list[Part] = []
+        closed = self.balanced(parts, "(", ")") and self.text.startswith(")", self.at)
+        self.depth -= 1
+        if closed:
+            self.at += 1
+            self.pending = pending + self.pending
+            return tuple(parts)
+        self.budget.left -= self.at - start
+        self.at, self.complete, self.pending = start, complete, pending
+        return None
 
     def _parameter(self, parts: list[Part], quoted: bool, start: int) -> None:
         """`${name}`, `${name:-word}`, `${!name}`, `${#name}`, `${name[@]}`."""
@@ -291,13 +358,15 @@ class WordReader:
             self.at += 1
         else:
             prefix = ""
-        name = self._parameter_name()
+        name = self._parameter_name(parts)
         operator = ""
+        literal = False
         if text[self.at : self.at + 1] != "}":
             pair = text[self.at : self.at + 2]
             operator = pair if pair in _OPERATORS else pair[:1]
             if operator and (operator in _OPERATORS or operator in "-=?+#%/^,:@*"):
                 self.at += len(operator)
+                literal = quoted and operator.strip(":") in ("-", "=", "?", "+")
             else:
                 operator = "?"  # nothing that a shell knows
         if self.depth >= DEPTH:
@@ -305,22 +374,29 @@ class WordReader:
             self.at, self.complete = self.size, False
             return
         self.depth += 1
-        argument = self._until_brace(quoted and operator.strip(":") in ("-", "=", "?", "+"))
+        argument = self._until_brace(literal)
         self.depth -= 1
         raw = text[start : self.at]
         parts.append((PARAMETER, name, (prefix + operator) if prefix else operator, argument, quoted, raw))
 
-    def _parameter_name(self) -> str:
+    def _parameter_name(self, parts: list[Part]) -> str:
         text, start = self.text, self.at
         if text[start : start + 1] in _PARAMETER_MARKS and start < self.size:
             self.at += 1
         while self.at < self.size and text[self.at] in NAME_CHARS:
             self.at += 1
         if text[self.at : self.at + 1] == "[":
-            end = text.find("]", self.at)
-            brace = text.find("}", self.at)
-            if end > 0 and (brace < 0 or end < brace):
-                self.at = end + 1
+            inside: list[Part] = []
+            self.at += 1
+            while self.at < self.size and text[self.at] not in "]}" and self.depth < DEPTH:
+                if text[self.at] not in _IN_SUBSCRIPT:
+                    self.at += 1
+                    continue
+                self.depth += 1
+                self._read_quoting(text[self.at], inside)
+                self.depth -= 1
+            self.at += text.startswith("]", self.at)
+            parts += self._hidden(inside)
         return text[start : self.at]
 
     def _until_brace(self, literal_quotes: bool) -> Word:
@@ -334,21 +410,25 @@ class WordReader:
             if char == "'" and literal_quotes:
                 parts.append((QUOTED, "'"))
                 self.at += 1
+            elif char in "<>" and text.startswith("(", self.at + 1):
+                parts.append(self.process())
             elif not self._read_quoting(char, parts):
                 start = self.at
                 self.at += 1
-                while self.at < size and text[self.at] not in "}'\"\\$`":
+                while self.at < size and text[self.at] not in _IN_BRACE:
                     self.at += 1
                 parts.append((TEXT, text[start : self.at]))
         self.complete = False
         return joined(parts)
 
-    def process(self) -> Word:
+    def process(self) -> Part:
         """`<(...)` or `>(...)`."""
         start, direction = self.at, self.text[self.at]
         self.at += 2
+        self.substitutions += 1
         node = self.nested()
-        return ((PROCESS, node, direction, self.text[start : self.at]),)
+        self.substitutions -= 1
+        return (PROCESS, node, direction, self.text[start : self.at])
 
     # -- here-documents -------------------------------------------------------------------------------------
 
@@ -357,14 +437,16 @@ class WordReader:
         for redirect, delimiter, quoted, strips_tabs in self.pending:
             lines: list[str] = []
             while self.at < self.size:
-                end = self.text.find("\n", self.at)
-                end = self.size if end < 0 else end
-                line = self.text[self.at : end]
-                self.at = min(end + 1, self.size)
-                line = line.lstrip("\t") if strips_tabs else line
-                if line == delimiter:
+                start = self.at
+                line = self._line(joins=not quoted)
+                stripped = line.lstrip("\t") if strips_tabs else line
+                if stripped == delimiter:
                     break
-                lines.append(line + "\n")
+                if self.substitutions and stripped.startswith(delimiter) and ")" in stripped[len(delimiter) :]:
+                    # `EOF)` in a substitution: bash ends the here-document, and reads the bracket.
+                    self.at = start + len(line) - len(stripped) + len(delimiter)
+                    break
+                lines.append(stripped + "\n")
             body = "".join(lines)
             if quoted or not ("$" in body or "`" in body or "\\" in body):
                 redirect.target = body
@@ -373,6 +455,19 @@ class WordReader:
             else:
                 redirect.target = self.inner(body).expanded_text()
         self.pending = []
+
+    def _line(self, joins: bool) -> str:
+        """The next line; if `joins`, with the one behind it where it ends with a backslash."""
+        pieces: list[str] = []
+        while True:
+            end = self.text.find("\n", self.at)
+            end = self.size if end < 0 else end
+            line = self.text[self.at : end]
+            self.at = min(end + 1, self.size)
+            backslashes = len(line) - len(line.rstrip("\\"))
+            if not joins or backslashes % 2 == 0 or self.at >= self.size:
+                return "".join(pieces) + line
+            pieces.append(line[:-1])
 
 
 def joined(parts: list[Part]) -> Word:
@@ -383,13 +478,3 @@ def joined(parts: list[Part]) -> Word:
             return tuple(parts)
         plain.append(part[1])
     return "".join(plain)
-
-
-def _closing(text: str, at: int) -> int:
-    depth = 1
-    while at < len(text):
-        depth += (text[at] == "(") - (text[at] == ")")
-        if not depth:
-            return at
-        at += 1
-    return len(text)

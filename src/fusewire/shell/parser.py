@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from fusewire.shell.lexer import BREAKS, DEPTH, Budget, WordReader
 from fusewire.shell.tree import (
+    PARAMETER,
+    QUOTED,
     AndOr,
     Case,
     For,
@@ -27,7 +29,7 @@ from fusewire.words import NAME_CHARS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.shell.tree import Word
+    from fusewire.shell.tree import Part, Word
 
 _NONE: frozenset[str] = frozenset()
 _THEN, _FI, _DO, _DONE, _BRACE = map(frozenset, (("then",), ("elif", "else", "fi"), ("do",), ("done",), ("}",)))
@@ -38,7 +40,16 @@ _MISPLACED = frozenset(("then", "elif", "else", "fi", "do", "done", "esac", "}",
 
 _COMPOUND = frozenset(("if", "while", "until", "for", "select", "case", "{", "[[", "function", "coproc"))
 
+#: Words that start a compound command, but neither the body of a function nor a coprocess.
+_NO_BODY = frozenset(("function", "coproc"))
+
 _DECLARATIONS = frozenset(("export", "declare", "local", "readonly", "typeset"))
+
+#: Programs of the shell behind which `x=(a b)` may stand.
+_TAKES_ARRAYS = _DECLARATIONS | frozenset(("alias", "eval", "let"))
+
+_UNARY = frozenset(f"-{letter}" for letter in "abcdefghknoprstuvwxzGLNORS")
+_BINARY = frozenset("= == != =~ -eq -ne -lt -le -gt -ge -nt -ot -ef".split())
 
 _REDIRECTIONS = ("&>>", "<<<", "<<-", "&>", "<<", "<>", "<&", ">>", ">|", ">&", "<", ">")
 
@@ -71,7 +82,7 @@ class Parser(WordReader):
             word = self._reserved()
             if word in stop:
                 break
-            if word in _MISPLACED and word != "in":
+            if word in _MISPLACED:
                 self.complete = False
                 self.at += len(word)
                 continue
@@ -150,18 +161,20 @@ class Parser(WordReader):
 
     def _require_command(self) -> None:
         at = self.at
-        if at >= self.size or (self.text[at] in ";&|)" and not self.text.startswith("&>", at)):
+        if at >= self.size or (self.text[at] in "\n;&|)" and not self.text.startswith("&>", at)):
             self.complete = False
 
     def _pipeline(self) -> Node:
-        negated = False
+        negated = prefixed = False
         while True:
             self._skip_blanks()
             word = self._reserved()
             if word == "!":
                 negated = not negated
+                prefixed = True
                 self.at += 1
             elif word == "time":
+                prefixed = True
                 self.at += 4
                 self._skip_blanks()
                 for option in ("-p", "--"):
@@ -170,6 +183,8 @@ class Parser(WordReader):
                         self._skip_blanks()
             else:
                 break
+        if prefixed and self.text[self.at : self.at + 1] not in ("", "\n", ";"):
+            self._require_command()  # alone, `!` and `time` are commands
         commands = [self._command()]
         while True:
             self._skip_blanks()
@@ -187,6 +202,8 @@ class Parser(WordReader):
         if text[self.at : self.at + 1] == "(":
             return self._redirected(self._bracket())
         word = self._reserved()
+        if word in _MISPLACED or word == "!":
+            self.complete = False
         if word not in _COMPOUND:
             return self._simple()
         if self.depth >= DEPTH:
@@ -199,9 +216,9 @@ class Parser(WordReader):
             node: Node = self._if()
         elif word in ("while", "until"):
             condition = self.sequence(_DO, "")
-            node = While(condition, self._do_done(), word == "until")
+            node = While(condition, self._do_done(braces=False), word == "until")
         elif word in ("for", "select"):
-            node = self._for()
+            node = self._for(word == "for")
         elif word == "case":
             node = self._case()
         elif word == "{":
@@ -211,8 +228,7 @@ class Parser(WordReader):
         elif word == "[[":
             node = self._double_bracket()
         elif word == "function":
-            self._skip_blanks()
-            name = self._plain(self.word())
+            name = self._name()
             self._skip_blanks()
             if text.startswith("(", self.at):
                 self._empty_brackets()
@@ -240,11 +256,9 @@ class Parser(WordReader):
     def _bracket(self) -> Node:
         """`( ... )`, or `((...))` if it is arithmetic."""
         if self.text.startswith("((", self.at):
-            end = self.arithmetic_end(self.at + 2)
-            if end >= 0:
-                inside = self.inner(self.text[self.at + 2 : end])
-                self.at = end + 2
-                return Test([inside.expanded_text()] if self.budget.left >= 0 else [])
+            expression = self.expression()
+            if expression is not None:
+                return Test([expression])
         self.at += 1
         body = self.nested()
         if isinstance(body, Sequence) and not body.items:
@@ -269,9 +283,9 @@ class Parser(WordReader):
                 self.complete = False
             return If(branches, otherwise)
 
-    def _do_done(self) -> Node:
+    def _do_done(self, braces: bool) -> Node:
         self._skip_lines()
-        if self._reserved() == "{":
+        if braces and self._reserved() == "{":
             self.at += 1
             body = self.sequence(_BRACE, "")
             self._expect("}")
@@ -281,24 +295,38 @@ class Parser(WordReader):
         self._expect("done")
         return body
 
-    def _for(self) -> Node:
+    def _for(self, takes_expressions: bool) -> Node:
         self._skip_blanks()
         name, words = "", None
         if self.text.startswith("((", self.at):
+            start = self.at + 2
             node = self._bracket()
             words = node.words if isinstance(node, Test) else []
-        else:
-            name = self._plain(self.word())
-            if not name:
+            if not takes_expressions or not words or self.text.count(";", start, self.at) != 2:
                 self.complete = False
-            self._skip_lines()
-            if self._reserved() == "in":
-                self.at += 2
-                words = self._words_of_line()
+            self._skip_blanks()
+            self.at += self.text.startswith(";", self.at)
+            return For(name, words, self._do_done(braces=True))
+        name = self._name()
         self._skip_blanks()
-        if self.text[self.at : self.at + 1] == ";":
+        if self.text.startswith(";", self.at):
             self.at += 1
-        return For(name, words, self._do_done())
+            return For(name, None, self._do_done(braces=True))
+        self._skip_lines()
+        if self._reserved() == "in":
+            self.at += 2
+            words = self._words_of_line()
+            self.at += self.text.startswith(";", self.at)
+        return For(name, words, self._do_done(braces=True))
+
+    def _name(self) -> str:
+        """The name of a loop's variable or of a function: any word, as it is written."""
+        self._skip_blanks()
+        start = self.at
+        word = self.word()
+        if self.at == start:
+            self.complete = False
+        return word if isinstance(word, str) else self.text[start : self.at]
 
     def _words_of_line(self) -> list[Word]:
         words: list[Word] = []
@@ -306,9 +334,7 @@ class Parser(WordReader):
             self._skip_blanks()
             if self.at >= self.size or self.text[self.at] in "\n;":
                 return words
-            if self.text.startswith(("<(", ">("), self.at):
-                words.append(self.process())
-            elif self.text[self.at] in BREAKS:
+            if self._breaks():
                 self.complete = False
                 self.at += 1
                 if self.text[self.at - 1] in "&|)":
@@ -318,7 +344,9 @@ class Parser(WordReader):
 
     def _case(self) -> Node:
         self._skip_blanks()
+        start = self.at
         word = self.word()
+        self.complete = self.complete and self.at > start
         self._expect("in")
         branches: list[tuple[list[Word], Node, str]] = []
         while True:
@@ -331,6 +359,8 @@ class Parser(WordReader):
                 break
             patterns = self._patterns()
             body = self.sequence(_ESAC, "")
+            if self._reserved() != "esac" and not self.text.startswith((";;", ";&"), self.at):
+                self.complete = False
             terminator = next((mark for mark in (";;&", ";;", ";&") if self.text.startswith(mark, self.at)), "")
             self.at += len(terminator)
             branches.append((patterns, body, terminator))
@@ -341,24 +371,39 @@ class Parser(WordReader):
         if self.text[self.at] == "(":
             self.at += 1
         patterns: list[Word] = []
+        wanted = True
         while True:
             self._skip_blanks()
             char = self.text[self.at : self.at + 1]
             if char == ")":
                 self.at += 1
-                self.complete = self.complete and bool(patterns)
+                self.complete = self.complete and not wanted
                 return patterns
             if char == "|":
                 self.at += 1
-            elif not char or char in BREAKS:
+                self.complete = self.complete and not wanted
+                wanted = True
+            elif self._breaks():
                 self.complete = False
                 self.at += 1
                 return patterns
             else:
+                self.complete = self.complete and wanted
+                wanted = False
                 patterns.append(self.word())
 
+    def _breaks(self) -> bool:
+        """Whether no word can start here."""
+        at = self.at
+        return at >= self.size or (self.text[at] in BREAKS and not self.text.startswith(("<(", ">("), at))
+
+    # -- conditions -------------------------------------------------------------------------------------
+
     def _double_bracket(self) -> Node:
+        """`[[ ... ]]`; behind what bash would not take, the words up to `]]` are still read."""
         words: list[Word] = []
+        if not self._either(words, 0) or self._reserved() != "]]":
+            self.complete = False
         while True:
             self._skip_blanks()
             if self.at >= self.size:
@@ -367,13 +412,87 @@ class Parser(WordReader):
             if self._reserved() == "]]":
                 self.at += 2
                 return Test(words)
-            if self.text[self.at] in BREAKS:
+            if self._breaks():
                 self.at += 1
                 if self.text[self.at - 1] == ";":
-                    self.complete = False
                     return Test(words)
             else:
                 words.append(self.word())
+
+    def _either(self, words: list[Word], depth: int) -> bool:
+        """Terms with `&&` and `||` between them; False where bash would stop."""
+        while self._term(words, depth):
+            self._skip_lines()
+            if self.text[self.at : self.at + 2] not in ("&&", "||"):
+                return True
+            self.at += 2
+        return False
+
+    def _term(self, words: list[Word], depth: int) -> bool:
+        self._skip_lines()
+        while self._reserved() == "!":
+            self.at += 1
+            self._skip_lines()
+        if self.text.startswith("(", self.at):
+            self.at += 1
+            if depth >= DEPTH or not self._either(words, depth + 1) or not self.text.startswith(")", self.at):
+                return False
+            self.at += 1
+            return True
+        first = self._operand(words)
+        if not first:
+            return False
+        self._skip_blanks()
+        if first in _UNARY:
+            return bool(self._operand(words))
+        if self.text[self.at : self.at + 2] in ("&&", "||") or self.text.startswith(")", self.at):
+            return True
+        if self._reserved() == "]]":
+            return True
+        if self.text[self.at : self.at + 1] in ("<", ">") and self._breaks():
+            self.at += 1
+            self._skip_blanks()
+            return bool(self._operand(words))
+        operator = self._operand(words)
+        if operator not in _BINARY:
+            return False
+        self._skip_blanks()
+        if operator == "=~":
+            return self._regex(words)
+        self.patterns = operator in ("=", "==", "!=")
+        found = bool(self._operand(words))
+        self.patterns = False
+        return found
+
+    def _operand(self, words: list[Word]) -> str:
+        """One word of a condition as it is written; empty if there is none."""
+        start = self.at
+        if self._breaks() or self._reserved() == "]]" or self._numbered(start) > start:
+            return ""
+        words.append(self.word())
+        return self.text[start : self.at]
+
+    def _regex(self, words: list[Word]) -> bool:
+        """The word behind `=~`: brackets and `|` belong to it."""
+        parts: list[Part] = []
+        start = self.at
+        if self._reserved() == "]]" or self._numbered(start) > start:
+            return False
+        while self.at < self.size:
+            char = self.text[self.at]
+            if char == "(":
+                self.at += 1
+                if not self.balanced(parts, "(", ")"):
+                    self.complete = False
+            elif char == "|":
+                self.at += 1
+            elif self._breaks():
+                break
+            else:
+                word = self.word()
+                parts += word if isinstance(word, tuple) else ((QUOTED, word),)
+        words.append(tuple(parts))
+        return self.at > start
 
     def _empty_brackets(self) -> bool:
         """`()` behind a function's name; passed if it is there."""
@@ -391,30 +510,45 @@ class Parser(WordReader):
             self.complete = False
             rest, self.at = self.text[self.at :], self.size
             return Unread(rest)
+        if not self._starts_body():
+            self.complete = False
         self.depth += 1
         node = self._command()
         self.depth -= 1
-        if isinstance(node, Simple):
-            self.complete = False
         return node
+
+    def _starts_body(self) -> bool:
+        word = self._reserved()
+        return (word in _COMPOUND and word not in _NO_BODY) or self.text.startswith("(", self.at)
 
     def _coproc(self) -> Node:
         self._skip_blanks()
-        start = self.at
-        name = self._plain(self.word()) if self.at < self.size and self.text[self.at] not in BREAKS else ""
-        self._skip_blanks()
-        named = self._reserved() in _COMPOUND or self.text[self.at : self.at + 1] == "("
-        if not name or name in _COMPOUND or not named:
-            self.at = start
+        if self._reserved() in _NO_BODY:
+            self.complete = False
+        if self._starts_body():
+            return self._command()
         self._require_command()
-        return self._command()
+        start = self.at
+        if not self._breaks():
+            self.word()
+            self._skip_blanks()
+            word = self._reserved()
+            if word in _NO_BODY:
+                self.complete = False
+            if word not in _COMPOUND and not self.text.startswith("(", self.at):
+                self.at = start
+        node = self._command()
+        if isinstance(node, Function):
+            self.complete = False
+        return node
 
     # -- simple commands --------------------------------------------------------------------------------
 
     def _simple(self) -> Node:
         text, size = self.text, self.size
         command = Simple()
-        declares = False
+        declares = arrays = False
+        first = self.at
         while True:
             self._skip_blanks()
             if self.at >= size:
@@ -423,8 +557,9 @@ class Parser(WordReader):
             if char in "\n;|)" or (char == "&" and not text.startswith("&>", self.at)):
                 break
             if char == "(":
-                name = command.words[0] if len(command.words) == 1 and not command.assignments else None
-                if isinstance(name, str) and not command.redirects and self._empty_brackets():
+                named = len(command.words) == 1 and not command.assignments and not command.redirects
+                name = text[first : self.at].rstrip(" \t") if named else ""
+                if named and self._empty_brackets():
                     self._skip_lines()
                     return Function(name, self._body())
                 self.complete = False
@@ -434,43 +569,55 @@ class Parser(WordReader):
                 redirect = self._redirect()
                 if redirect is not None:
                     command.redirects.append(redirect)
+                    arrays = False
                     continue
-                if char in "<>":  # a process substitution
-                    command.words.append(self.process())
-                    continue
-            if (declares or not command.words) and self._assignment(command):
+            if (declares or not command.words) and self._assignment(command, arrays or not command.words):
                 continue
             if not command.words:
                 command.words.append(self.word())
                 declares = command.words[0] in _DECLARATIONS
+                arrays = command.words[0] in _TAKES_ARRAYS
+            elif arrays and not declares and self._assignment(command, True):
+                continue
             else:
                 command.words.append(self.word())
         return command
 
-    def _assignment(self, command: Simple) -> bool:
+    def _assignment(self, command: Simple, arrays: bool) -> bool:
         text, start = self.text, self.at
         at = start
         while at < self.size and text[at] in NAME_CHARS:
             at += 1
         if at == start or text[start] in "0123456789":
             return False
-        if text[at : at + 1] == "[":
-            end = text.find("]", at)
-            if end < 0 or "\n" in text[at:end] or " " in text[at:end]:
+        subscript: list[Part] = []
+        if text.startswith("[", at):
+            before = self.complete, self.pending
+            self.at = at + 1
+            closed = self.budget.left >= 0 and self.balanced(subscript, "[", "]")
+            at = self.at
+            if not closed or (text[at : at + 1] != "=" and not text.startswith("+=", at)):
+                self.budget.left -= at - start
+                self.at = start
+                self.complete, self.pending = before
+                if not closed and not command.words:
+                    self.complete = False
                 return False
-            at = end + 1
         name = text[start:at]
         appended = text.startswith("+=", at)
         if not appended and text[at : at + 1] != "=":
             return False
         self.at = at + 1 + appended
         value: Word | list[Word]
-        if text[self.at : self.at + 1] == "(":
+        if text.startswith("(", self.at):
+            self.complete = self.complete and arrays
             value = self._array()
-        elif self.at < self.size and text[self.at] in BREAKS:
+        elif self._breaks():
             value = ""
         else:
             value = self.word()
+        if any(part[0] > PARAMETER for part in subscript):
+            command.assignments.append(("_", False, tuple(subscript)))
         command.assignments.append((name, appended, value))
         return True
 
@@ -482,34 +629,36 @@ class Parser(WordReader):
             char = self.text[self.at : self.at + 1]
             if char == ")":
                 self.at += 1
+                if not self._breaks():
+                    words.append(self.word())
                 return words
             if not char:
                 self.complete = False
                 return words
-            if self.text.startswith(("<(", ">("), self.at):
-                words.append(self.process())
-            elif char in BREAKS:
+            if self._breaks():
                 self.complete = False
                 self.at += 1
             else:
                 words.append(self.word())
 
-    def _plain(self, word: Word) -> str:
-        return word if isinstance(word, str) else ""
-
     # -- redirections -----------------------------------------------------------------------------------
+
+    def _numbered(self, start: int) -> int:
+        """Behind the descriptor that a redirection may start with: `2`, `{name}`; `start` if there is none."""
+        text, at = self.text, start
+        while at < self.size and text[at] in "0123456789":
+            at += 1
+        if at == start and text.startswith("{", at):
+            at += 1
+            while at < self.size and text[at] in NAME_CHARS:
+                at += 1
+            at = at + 1 if at > start + 1 and text.startswith("}", at) else start
+        return at if at < self.size and text[at] in "<>" and not text.startswith("(", at + 1) else start
 
     def _redirect(self) -> Redirect | None:
         """The redirection that starts here, with its target; None (and not moved) if there is none."""
         text, start = self.text, self.at
-        at = start
-        while at < self.size and text[at] in "0123456789":
-            at += 1
-        if at == start and text[at : at + 1] == "{":
-            end = at + 1
-            while end < self.size and text[end] in NAME_CHARS:
-                end += 1
-            at = end + 1 if end > at + 1 and text[end : end + 1] == "}" else at
+        at = self._numbered(start)
         if at >= self.size or text[at] not in "<>&" or (text[at] == "&" and at > start):
             return None
         operator = next((mark for mark in _REDIRECTIONS if text.startswith(mark, at)), "")
@@ -519,17 +668,22 @@ class Parser(WordReader):
         self.at = at + len(operator)
         self._skip_blanks()
         begin = self.at
-        if begin >= self.size or text[begin] in BREAKS:
-            if text.startswith(("<(", ">("), begin):
-                redirect.target = self.process()
-            else:
-                self.complete = False
+        if self._breaks():
+            self.complete = False
             return redirect
+        if self._numbered(begin) > begin:
+            self.complete = False
         target = self.word()
         if operator in ("<<", "<<-"):
             raw = text[begin : self.at]
             quoted = any(mark in raw for mark in "'\"\\")
-            self.pending.append((redirect, target if isinstance(target, str) else raw, quoted, operator == "<<-"))
+            delimiter = target if isinstance(target, str) else "".join(map(_written, target))
+            self.pending.append((redirect, delimiter, quoted, operator == "<<-"))
         else:
             redirect.target = target
         return redirect
+
+
+def _written(part: Part) -> str:
+    text: str = part[1] if part[0] <= QUOTED else part[-1]
+    return text

@@ -25,9 +25,9 @@ _FAMILIES = {
         " vim nvim view make gmake"
     ),
     "formatters": (
-        "prettier black isort autopep8 yapf clang-format gofmt goimports rustfmt mdformat markdownlint markdownlint-cli2"
-        " dos2unix unix2dos yq sd rpl eslint ruff biome gcc cc g++ c++ clang ld pandoc iconv openssl at batch watch tmux"
-        " screen su"
+        "prettier black isort autopep8 yapf clang-format gofmt goimports rustfmt mdformat markdownlint"
+        " markdownlint-cli2 dos2unix unix2dos yq sd rpl eslint ruff biome gcc cc g++ c++ clang ld pandoc iconv openssl"
+        " at batch watch tmux screen su"
     ),
 }
 

@@ -1,12 +1,13 @@
 """git: its global options, its aliases, the commands that it runs for others, and what it prints.
 
-What its commands do to the working tree is told by `git_tree` and `git_history`.
+What its commands do to files is told by its other modules: `git_clean`, `git_tree`, `git_index`, `git_history` and
+`git_files`.
 """
 
 from __future__ import annotations
 
 from fusewire.guard.effects import WRITE
-from fusewire.guard.programs import git_files, git_history, git_index, git_tree
+from fusewire.guard.programs import git_clean, git_files, git_history, git_index, git_tree
 from fusewire.guard.programs.git_print import printed
 from fusewire.guard.programs.git_state import Repo, line_variable, setting_key, variable
 from fusewire.guard.programs.git_words import Words, split_words, words
@@ -232,6 +233,7 @@ def _hooks(call: Call, repo: Repo, name: str) -> None:
 
 
 COMMANDS: dict[str, Command] = {
+    **git_clean.COMMANDS,
     **git_files.COMMANDS,
     **git_history.COMMANDS,
     **git_index.COMMANDS,

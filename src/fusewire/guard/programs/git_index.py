@@ -88,12 +88,8 @@ def _add(call: Call, repo: Repo, args: list[str]) -> None:
     """Nothing happens to the files; but git knows them from now on."""
     options = Words(args, "", "all update dry-run force pathspec-from-file= pathspec-file-nul chmod= renormalize")
     paths = pathspecs(call, repo, options, options.named)
-    if (
-        options.has("n", "dry-run")
-        or unclear(paths)
-        or not repo.top
-        or not (paths or options.has("A", "all", "u", "update"))
-    ):
+    adds = paths or options.has("A", "all", "u", "update")
+    if options.has("n", "dry-run") or unclear(paths) or not adds:
         return
 
     def later() -> None:

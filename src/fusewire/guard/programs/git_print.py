@@ -50,7 +50,7 @@ def printed(repo: Repo, name: str, args: list[str]) -> str:
     if not _only_prints(name, args):
         return UNKNOWN
     lasting = name == "rev-parse" and all(word in _LASTING for word in args)
-    if not lasting and repo.moves.any():
+    if not lasting and repo.has_moved:
         return UNKNOWN
     safely: list[str] = []
     if name in ("diff", "show", "log"):

@@ -7,18 +7,17 @@ same line would have done to HEAD and to the index is kept beside it.
 from __future__ import annotations
 
 import os
-from weakref import WeakKeyDictionary
 
 from fusewire.guard.effects import READ, WRITE
+from fusewire.guard.programs.git_line import Moves, line_of
 from fusewire.paths import normal
 from fusewire.shell.values import UNKNOWN, cleaned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from fusewire.guard.effects import Call
-    from fusewire.shell.walk import Walk
 
     #: from what a command would leave to what there is now: "A" would vanish, everything else would be written
     Changes = list[tuple[str, str]]
@@ -31,9 +30,6 @@ MOST = 5000
 
 _OUTPUT_LIMIT = 1024 * 1024
 _SECONDS = 3.0
-
-#: Seconds that git may take for all questions of one line.
-_SECONDS_PER_LINE = 8.0
 
 #: Settings that change which files git means, and that cannot run anything.
 _HARMLESS = (
@@ -55,52 +51,6 @@ _SAFELY = {
 }
 
 _QUIETLY = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "diff.autoRefreshIndex=false", "core.quotePath=false")
-
-
-class Line:
-    """What one line has asked git so far, and what it would have done to its repositories."""
-
-    def __init__(self) -> None:
-        self.answers: dict[tuple[str, ...], str | None] = {}
-        self.seconds = _SECONDS_PER_LINE
-        self.moves: dict[str, Moves] = {}
-        #: what is to be found out about HEAD and the index only if somebody asks for them
-        self.later: list[Callable[[], None]] = []
-        #: folders in which the line has made a repository
-        self.made: set[str] = set()
-        #: settings that the line has written, by their names
-        self.settings: dict[str, str] = {}
-
-
-class Moves:
-    """What a line has done to HEAD and to the index of one repository."""
-
-    def __init__(self) -> None:
-        #: the commit at which HEAD would be; "" where it is
-        self.head = ""
-        #: commits that the line has made on top of it
-        self.commits = 0
-        #: (commit, names): files of the index that would be as they are in that commit
-        self.index: list[tuple[str, set[str]]] = []
-        #: files that are in the index as they are in the working tree
-        self.added: set[str] = set()
-        #: files that are no longer in the index
-        self.removed: set[str] = set()
-        #: files that were committed as they are in the working tree
-        self.settled: set[str] = set()
-
-    def any(self) -> bool:
-        return bool(self.head or self.commits or self.index or self.added or self.removed)
-
-
-_LINES: WeakKeyDictionary[Walk, Line] = WeakKeyDictionary()
-
-
-def line_of(walk: Walk) -> Line:
-    line = _LINES.get(walk)
-    if line is None:
-        line = _LINES[walk] = Line()
-    return line
 
 
 class Repo:
@@ -218,14 +168,19 @@ class Repo:
 
     @property
     def moves(self) -> Moves:
-        while self.line.later:
-            self.line.later.pop(0)()
+        later, self.line.later = self.line.later, []
+        for find_out in later:
+            find_out()
         return self.line.moves.setdefault(self.git_dir or self.folder, Moves())
 
     @property
     def untouched(self) -> bool:
         """Nothing in the line has changed what there is, so that git's refusals can be foretold."""
-        return self.call.walk.pristine and not self.moves.any()
+        return self.call.walk.pristine and not self.has_moved
+
+    @property
+    def has_moved(self) -> bool:
+        return bool(self.line.moves or self.line.later) and self.moves.any()
 
     def setting(self, name: str) -> str | None:
         """A setting that the line itself gives."""

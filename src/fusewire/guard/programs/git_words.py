@@ -14,10 +14,12 @@ class Words:
     in the same word.
     """
 
-    __slots__ = ("flags", "operands", "paths", "values")
+    __slots__ = ("all_flags", "flags", "operands", "paths", "values")
 
     def __init__(self, words: list[str], valued: str = "", longs: str = "", sticky: str = "") -> None:
         self.flags: set[str] = set()
+        #: the same, as often as they were given
+        self.all_flags: list[str] = []
         self.values: dict[str, list[str]] = {}
         self.operands: list[str] = []
         #: what comes after `--`; None without one
@@ -42,6 +44,7 @@ class Words:
         if name not in known and name:
             name = next((full for full in known if full.startswith(name)), name)
         self.flags.add(name)
+        self.all_flags.append(name)
         if equals:
             self._add(name, value)
         elif known.get(name) == "=" and at < len(words):
@@ -52,6 +55,7 @@ class Words:
     def _short(self, word: str, words: list[str], at: int, valued: str, sticky: str) -> int:
         for number, letter in enumerate(word[1:], 1):
             self.flags.add(letter)
+            self.all_flags.append(letter)
             rest = word[number + 1 :]
             if letter in valued:
                 if not rest and at < len(words):
