@@ -14,6 +14,7 @@ import tempfile
 import time
 
 import check_and_record
+import guard
 import mirror
 import starts
 import writers
@@ -33,6 +34,7 @@ def main(wanted: list[str]) -> None:
                 "2": lambda: writers.report(folder, redis),
                 "3": lambda: starts.report(folder),
                 "4": lambda: mirror.report(folder),
+                "5": lambda: guard.report(folder),
             }
             for name in wanted or parts:
                 print(parts[name](), end="\n\n", flush=True)

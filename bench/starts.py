@@ -14,6 +14,8 @@ from measuring import Contender, goal, interleave, milli, quantile, table, times
 _ROUNDS = 31
 
 _HOOK = os.path.join(os.path.dirname(fusewire.__file__), "hook.py")
+#: Quotes, a pipe and a redirection: no plain command.
+_LINE = "cd src && grep -n 'def total' *.py | head -5 > found.txt"
 _GOAL, _GOAL_IN_THE_END = 2.0, 1.5
 
 _CONSTRAINT = """---
@@ -41,12 +43,14 @@ def report(folder: str) -> str:
     hook = ("-I", "-S", _HOOK, "claude")
     base = Contender("python3 -I -S -c pass", start("-I", "-S", "-c", "pass", cwd=bare))
     allowing = Contender("hook, 10 constraints, none fits", start(*hook, cwd=guarded, command=harmless))
+    read = Contender("hook, a line that must be read", start(*hook, cwd=guarded, command=_LINE))
     nothing = Contender("hook, no constraints", start(*hook, cwd=bare, command=harmless))
     processes = [
         base,
         Contender("python3 -c pass (with site)", start("-c", "pass", cwd=bare)),
         nothing,
         allowing,
+        read,
         Contender("hook, a violation is recorded", start(*hook, cwd=guarded, command=forbidden)),
         Contender("hook, refused by an open circuit", start(*hook, cwd=tripped, command=forbidden, code=2)),
         Contender("fusewire check ID", start("-m", "fusewire", "check", "force-push", cwd=guarded)),

@@ -61,6 +61,7 @@ CASES: list[tuple[str, str, str, str]] = [
     ("", "git clean -fd -e specs", "", "new.txt"),
     ("", "git clean -fdx -e '*.log' -e build --exclude=draft.md", "", "new.txt"),
     ("", "git clean -fd src", "", ""),
+    ("", "git clean -fd -e --help", "", "new.txt specs/draft.md"),
     ("", "git clean -fd -- 'specs/*.md'", "", "specs/draft.md"),
     ("", "git -C specs clean -fd", "", "specs/draft.md"),
     ("", "git -C src -C ../specs clean -fd .", "", "specs/draft.md"),

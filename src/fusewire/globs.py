@@ -33,16 +33,33 @@ def _fits(char: str, pattern: str, spot: int) -> int:
         return 1
     if mark == "[":
         first = spot + 2 if pattern[spot + 1 : spot + 2] in ("!", "^") else spot + 1
-        end = pattern.find("]", first + 1)
+        inner = pattern.find(":]", first) if pattern.startswith("[:", first) else -1
+        end = pattern.find("]", max(first + 1, inner + 2))
         if end > 0:
             return end - spot + 1 if _in_set(char, pattern[spot + 1 : end]) else 0
     return 1 if mark == char else 0
+
+
+_CLASSES = {
+    "alnum": str.isalnum,
+    "alpha": str.isalpha,
+    "digit": str.isdigit,
+    "lower": str.islower,
+    "upper": str.isupper,
+    "space": str.isspace,
+    "punct": frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~").__contains__,
+}
 
 
 def _in_set(char: str, members: str) -> bool:
     negated = members[0] in "!^"
     members = members[1:] if negated else members
     found = False
+    if "[:" in members:
+        for name, holds in _CLASSES.items():
+            if f"[:{name}:]" in members:
+                found = found or holds(char)
+                members = members.replace(f"[:{name}:]", "")
     at = 0
     while at < len(members):
         if at + 2 < len(members) and members[at + 1] == "-":

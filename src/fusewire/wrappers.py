@@ -52,6 +52,15 @@ _WRAPPERS: dict[str, frozenset[str]] = {
     "chroot": frozenset(),
     "chrt": frozenset(),
     "choom": frozenset(("-n",)),
+    "i386": frozenset(),
+    "ld-linux-x86-64.so.2": frozenset(),
+    "ld.so": frozenset(),
+    "linux32": frozenset(),
+    "linux64": frozenset(),
+    "logsave": frozenset(),
+    "nsenter": frozenset(("-t", "--target")),
+    "runuser": frozenset(("-u", "--user", "-g", "--group")),
+    "setarch": frozenset(),
     "ltrace": frozenset(("-o", "-e")),
     "prlimit": frozenset(),
     "script": frozenset(),
@@ -69,7 +78,7 @@ _RUNNERS = frozenset(("uv", "poetry", "pdm", "pipenv", "rye", "hatch", "pixi", "
 _RUNNER_VALUES = frozenset(("--with", "--from", "--python", "-p", "--extra", "--group", "--package", "--project", "-e"))
 
 #: Wrappers whose first operand is theirs (`timeout 10 git ...`).
-_TAKES_OPERAND = frozenset(("timeout", "flock", "taskset", "chroot", "sg"))
+_TAKES_OPERAND = frozenset(("timeout", "flock", "taskset", "chroot", "chrt", "sg", "logsave"))
 
 #: Options of shells that take a value; `-c` takes none, its script is the first operand.
 _SHELL_VALUES = frozenset(("--rcfile", "--init-file"))
@@ -150,7 +159,7 @@ def _behind_wrapper(words: list[str], start: int) -> int | None:
             return None
         if name == "env" and word in ("-S", "--split-string"):
             return None  # see `scripts_of`
-        if word.startswith("-") and len(word) > 1:
+        if word.startswith("-") and (len(word) > 1 or name == "env"):
             at += 2 if word in valued else 1
         elif name in ("env", "sudo") and is_assignment(word):
             at += 1

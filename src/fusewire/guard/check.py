@@ -10,7 +10,7 @@ from fusewire.guard.effects import DELETE, EXECUTE, LINK, MODE, MOVE, READ, WRIT
 from fusewire.guard.protected import CONFIGURATION, DOCUMENT
 from fusewire.guard.verdict import Verdict
 from fusewire.paths import normal
-from fusewire.shell.values import UNKNOWN, deactivated
+from fusewire.shell.values import TAINT, UNKNOWN, deactivated
 from fusewire.shell.walk import TooMuch, Walk
 from fusewire.words import quoted
 
@@ -61,6 +61,8 @@ class Reading:
     def __init__(self, command: str, cwd: str, protected: Protected, environment: Mapping[str, str]) -> None:
         self.command = command
         self.protected = protected
+        #: the line speaks of something protected: then what it prints and runs unseen may, too
+        self.mentions = protected.mentioned_in(command)
         self.disk = Disk()
         self.effects = Effects(self.disk)
         self.walk = Walk(
@@ -72,6 +74,7 @@ class Reading:
             exists=self.disk.exists,
             resolves=self.disk.real,
         )
+        self.walk.suspicious = bool(self.mentions)
         try:
             self.walk.line(command, cwd)
         except (TooMuch, RecursionError):
@@ -98,8 +101,9 @@ class Reading:
         if UNKNOWN in effect.path:
             if effect.unsure:
                 return []
-            path = disk.real(normal(effect.path))
-            place = protected.may_be(path, destroys=destroys, recursive=effect.recursive)
+            path = disk.real(normal(effect.path)).replace(TAINT, "")
+            open_ended = destroys or (TAINT in effect.path and effect.kind in (WRITE, MODE))
+            place = protected.may_be(path, destroys=open_ended, recursive=effect.recursive)
             return [place] if place else []
         real = disk.real(effect.path, last=effect.follows)
         written = normal(effect.path)
@@ -161,6 +165,14 @@ def verdict_of(reading: Reading, *, lists: bool = False) -> Verdict:
     affected = tuple(reading.affected()) if lists else ()
     if hits:
         return _blocked(hits, reading.protected, affected)
+    if reading.effects.blind and reading.mentions:
+        return Verdict(
+            "BLOCKED",
+            "guard.unseen",
+            f"a shell is given commands that cannot be known, and the line speaks of {reading.mentions}",
+            affected=(reading.mentions,),
+            next=("write the commands out",),
+        )
     if any(_could_write(text) for text in reading.effects.unreadable):
         return Verdict(
             "BLOCKED",

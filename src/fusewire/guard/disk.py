@@ -48,24 +48,32 @@ class Disk:
             if name in ("", ".", ".."):
                 return self.real(path)
             return os.path.join(self.real(folder or "/"), name)
-        for _ in range(8):
-            try:
-                path = os.path.realpath(path)
-            except (OSError, ValueError):
-                return normal(path)
-            target = self._linked(path) if self.links else None
-            if target is None:
-                return path
-            path = target
-        return path
+        try:
+            return self._stepwise(path) if self.links else os.path.realpath(path)
+        except (OSError, ValueError):
+            return normal(path)
 
-    def _linked(self, path: str) -> str | None:
-        place = path
-        while len(place) > 1:
-            if place in self.links:
-                return self.links[place] + path[len(place) :]
-            place = place.rpartition("/")[0]
-        return None
+    def _stepwise(self, path: str) -> str:
+        """Part by part, because a link that the line has made is on no disk."""
+        here, rest, steps = "/", path.split("/"), 0
+        while rest and steps < 1000:
+            steps += 1
+            part = rest.pop(0)
+            if part in ("", "."):
+                continue
+            if part == "..":
+                here = here.rpartition("/")[0] or "/"
+                continue
+            there = f"{here.rstrip('/')}/{part}"
+            target = self.links.get(there)
+            if target is None and os.path.islink(there):
+                target = os.readlink(there)
+            if target is None:
+                here = there
+                continue
+            here = "/" if target[:1] == "/" else here
+            rest = target.split("/") + rest
+        return here
 
     def exists(self, path: str) -> bool:
         try:
@@ -164,7 +172,7 @@ class Disk:
 
     def _matching(self, part: str, found: list[tuple[str, str]], world: World, last: bool) -> list[tuple[str, str]]:
         if part == STAR + STAR and "globstar" in world.options:
-            return self._everything(found)
+            return self._everything(found, "dotglob" in world.options)
         pattern = _plain(part)
         folds = "nocaseglob" in world.options
         pattern = pattern.lower() if folds else pattern
@@ -182,13 +190,13 @@ class Disk:
                     return result
         return result
 
-    def _everything(self, found: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    def _everything(self, found: list[tuple[str, str]], hidden: bool) -> list[tuple[str, str]]:
         result = list(found)
         for shown, path in result:
             if len(result) >= MOST:
                 break
             for name in self.listing(path):
-                if name[:1] != "." and os.path.isdir(f"{path}/{name}"):
+                if (hidden or name[:1] != ".") and os.path.isdir(f"{path}/{name}"):
                     result.append((_join(shown, name), f"{path}/{name}"))
         return [(shown, path) for shown, path in result if shown]
 

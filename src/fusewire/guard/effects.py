@@ -8,6 +8,7 @@ integrity check stands behind it.
 from __future__ import annotations
 
 from fusewire.guard.disk import Disk
+from fusewire.guard.plain import only_look, writes_to
 from fusewire.paths import normal
 from fusewire.shell.builtins import BUILTINS
 from fusewire.shell.outputs import is_text_program, printed
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     Program = Callable[["Call"], None]
 
 READ, WRITE, DELETE, MOVE, LINK, MODE, EXECUTE = "read", "write", "delete", "move", "link", "mode", "execute"
+
+#: Programs of ours that only look.
+_LOOKS = frozenset("ls dir pwd realpath readlink which grep egrep fgrep rg find fd fdfind sort uniq".split())
 
 #: Programs that only look; whatever else nobody knows may have changed any file.
 _READERS = frozenset(
@@ -175,6 +179,8 @@ class Call:
         if cwd is not None:
             world = world.copy()
             world.cwd = self.path(cwd)
+        if UNKNOWN in text:
+            self.effects.blind = True
         if UNKNOWN not in text.strip()[:1]:
             self.walk.script(text, world, positionals or ["sh"])
             self.world.out = world.out
@@ -190,6 +196,8 @@ class Effects:
         self.commands: list[tuple[list[str], str]] = []
         #: texts that could not be read
         self.unreadable: list[str] = []
+        #: a shell is given text that nobody can know
+        self.blind = False
         self._doubts = 0
         self._depth = 0
 
@@ -236,23 +244,44 @@ class Effects:
         self.commands.append((words, world.cwd))
         before = len(self.found)
         call = Call(words, world, walk, self)
+        self._rename(call)
         program = _program(call.name)
         if program is not None:
             program(call)
         elif not self._shell(call) and not self._wrapper(call):
             self._other(call)
-        if any(effect.kind != READ for effect in self.found[before:]):
+        looks = program is None or call.name in _LOOKS or (call.name == "git" and only_look([words]))
+        if not looks or any(effect.kind != READ for effect in self.found[before:]):
             walk.pristine = False
         self._depth -= 1
 
+    def _rename(self, call: Call) -> None:
+        """A program under another name: a link to it, a copy, one that the line has put into PATH."""
+        word = call.words[0]
+        if word in ("/proc/self/exe", f"/proc/{UNKNOWN}/exe"):
+            call.name = "bash"
+        elif ("/" in word and self.disk.exists(call.path(word))) or self.disk.links:
+            ending = f"/{word}"
+            made = next((path for path in self.disk.links if path.endswith(ending)), None) if "/" not in word else word
+            if made is not None:
+                real = self.disk.real(call.path(made)).rsplit("/", 1)[-1]
+                call.name = real if _program(real) is not None and real != "busybox" else call.name
+        if "PATH" in call.world.variables and "/" not in word:
+            made = next((path for path in call.walk.files if path.endswith(f"/{word}")), None)
+            if made is not None:
+                self.script_file(call, made, call.words)
+
     def _shell(self, call: Call) -> bool:
         """`bash -c TEXT`, `sh FILE`, `sh < text`."""
+        for at, word in enumerate(call.args[:-1]):
+            if word in ("--rcfile", "--init-file"):
+                self.script_file(call, call.args[at + 1], ["bash"])
         for script in scripts_of(call.words) if call.name not in ("eval", "trap", "env") else ():
             has_script, operands, _ = shell_operands(call.words)
             call.script(script, operands[1:] if has_script and len(operands) > 1 else ["bash"])
             return True
         if reads_input(call.words):
-            if call.world.stdin is not None and UNKNOWN not in call.world.stdin[:1]:
+            if call.world.stdin is not None:
                 _, operands, _ = shell_operands(call.words)
                 call.script(call.world.stdin, ["bash", *(operands if "-s" in call.words else [])])
             return True
@@ -288,14 +317,18 @@ class Effects:
             return False
         for script in scripts_of(call.words):
             call.script(script)
-            return True
         inner, assignments, folder = wrapped_by(call.words)
-        if inner:
+        at = len(call.words) - len(inner)
+        for candidate in (inner, call.words[at - 1 :] if at > 1 else []):
+            known = candidate and (candidate is inner or _program(candidate[0].rsplit("/", 1)[-1]) is not None)
+            if not known:
+                continue
             world = call.world
             for assignment in assignments:
                 name, _, value = assignment.partition("=")
                 world.variables[name] = value
-            call.run(inner, cwd=folder)
+                world.exported |= {name}
+            call.run(candidate, cwd=folder)
         return True
 
     def _other(self, call: Call) -> None:
@@ -329,7 +362,7 @@ class Effects:
             return
         for at, word in enumerate(call.args):
             name, equals, value = word.partition("=")
-            if name in ("--output", "--out", "--outfile", "--output-file", "--out-file", "--outputFile", "-out"):
+            if writes_to(name):
                 call.write(value if equals else "".join(call.args[at + 1 : at + 2]), rule="guard.output")
         call.walk.pristine = call.walk.pristine and call.name in _READERS
         world.out += UNKNOWN

@@ -32,6 +32,15 @@ _GIT_LOOKING = frozenset(
 _PYTHON_OPAQUE = frozenset(("pytest", "unittest", "mypy", "pip", "build", "coverage", "flake8", "pylint"))
 
 
+#: Parts of the names of options that name a file or folder to write.
+_WRITING = ("out", "junit", "dest", "save", "dump", "log-file", "logfile", "report", "-log", "-o")
+
+
+def writes_to(option: str) -> bool:
+    """Whether an option of a program that nobody knows says where it writes."""
+    return option[:2] == "--" and any(part in option for part in _WRITING) and "without" not in option
+
+
 def plain_commands(line: str) -> list[list[str]] | None:
     """The commands of a plain line as words; None if the line has to be read."""
     if len(line) > 2000 or not _SPECIAL.isdisjoint(line):
@@ -51,7 +60,9 @@ def _is_known(words: list[str]) -> bool:
     name = words[0]
     if name in _LOOKING:
         return True
-    if any(word.startswith(("--out", "-o", "-O", "--exec", "--ext", "--upload", "--receive")) for word in words):
+    if any(
+        word.startswith(("-o", "-O", "-t", "-d", "--exec", "--ext", "--target")) or writes_to(word) for word in words
+    ):
         return False
     if name == "git":
         return len(words) > 1 and words[1] in _GIT_LOOKING

@@ -97,6 +97,18 @@ class Protected:
             path_matches(name, pattern.removeprefix("/") if name[:1] != "/" else pattern) for pattern in self.ignored
         )
 
+    def mentioned_in(self, line: str) -> str:
+        """A protected path of the project that a text speaks of; empty if there is none."""
+        for place in self.places:
+            name = self.shown(place)
+            at = line.find(name) if name[:1] != "/" else -1
+            while at >= 0:
+                before, behind = line[at - 1 : at], line[at + len(name) : at + len(name) + 1]
+                if not (before.isalnum() or before in ("_", "-")) and not (behind.isalnum() or behind in ("_", "-")):
+                    return name
+                at = line.find(name, at + 1)
+        return ""
+
     def grants(self, tool: str, name: str) -> bool:
         """Whether a tool was allowed to update this path."""
         return any(matches(tool, one) and path_matches(name, pattern) for one, pattern in self._grants)

@@ -23,6 +23,12 @@ def _told(walk: Walk, words: list[str], world: World) -> None:
 def _cd(walk: Walk, words: list[str], world: World) -> list[World]:
     _told(walk, words, world)
     operands = [word for word in words[1:] if word == "-" or word[:1] != "-"]
+    if words[0] in ("pushd", "popd") and any(word[:1] in "+-" and word[1:].isdigit() for word in words[1:]):
+        # Which of them it is depends on the order of the stack: it may be any.
+        return [one for target in [*world.stack, world.cwd] for one in _moved(walk, world.copy(), target, False, False)]
+    if words[0] == "pushd" and "-n" in words:
+        world.stack = [*world.stack, normal(walk.path(operands[-1], world))] if operands else world.stack
+        return [world]
     if words[0] == "popd":
         target = world.stack[-1] if world.stack else world.cwd
         world.stack = world.stack[:-1]
@@ -55,6 +61,9 @@ def _moved(walk: Walk, world: World, target: str, pushes: bool, physical: bool) 
     if physical and walk.resolves is not None:
         path = walk.resolves(path)
     there = walk.is_folder(path) if walk.is_folder is not None else True
+    variable = world.variables.get(target)
+    if not there and "cdable_vars" in world.options and isinstance(variable, str):
+        path = normal(walk.path(variable, world))
     failed = world.copy() if not there else None
     if pushes:
         world.stack = [*world.stack, world.cwd]
@@ -75,6 +84,8 @@ def _declare(walk: Walk, words: list[str], world: World) -> list[World]:
         if equals and name.isidentifier():
             world.variables[name] = value
     world.status = True
+    if words[0] == "export" or any(word[:1] == "-" and "x" in word for word in words[1:]):
+        world.exported |= {word.partition("=")[0] for word in words[1:]}
     if refers:  # the parser took `ref=y` for an assignment
         world.options |= {f"nameref:{name}" for name in list(world.variables)[-1:]}
     return [world]
@@ -195,9 +206,9 @@ def _trap(walk: Walk, words: list[str], world: World) -> list[World]:
     if len(operands) > 1 and (operands[0] == "-" or operands[0][:1] != "-"):
         for signal in operands[1:]:
             name = signal.upper().removeprefix("SIG")
-            walk.traps.pop(name, None)
+            world.traps = {key: value for key, value in world.traps.items() if key != name}
             if operands[0] not in ("", "-"):
-                walk.traps[name] = operands[0]
+                world.traps[name] = operands[0]
     world.status = True
     return [world]
 
@@ -264,6 +275,8 @@ def _pieces(line: str, world: World, count: int) -> list[str]:
     if separators == "" or count <= 1:
         return [line.strip(" \t") if separators is None else line]
     if isinstance(separators, str) and separators.strip():
+        for other in separators[1:]:
+            line = line.replace(other, separators[0])
         return line.split(separators[0], count - 1)
     return line.split(None, count - 1)
 
@@ -271,8 +284,19 @@ def _pieces(line: str, world: World, count: int) -> list[str]:
 def _mapfile(walk: Walk, words: list[str], world: World) -> list[World]:
     name = words[-1] if len(words) > 1 and words[-1][:1] != "-" else "MAPFILE"
     text = UNKNOWN if world.stdin is None else world.stdin
-    world.variables[name] = text.replace("\0", "\n").splitlines()
+    skipped = words[words.index("-s") + 1] if "-s" in words[:-2] else "0"
+    world.variables[name] = text.replace("\0", "\n").splitlines()[int(skipped) if skipped.isdigit() else 0 :]
+    if "-C" in words[:-2]:
+        walk.text(words[words.index("-C") + 1], world.copy())
     world.status = True
+    return [world]
+
+
+def _hash(walk: Walk, words: list[str], world: World) -> list[World]:
+    """`hash -p PATH NAME`: from now on the name is that program."""
+    if words[1:2] == ["-p"] and len(words) > 3:
+        world.variables[f"alias {words[3]}"] = words[2]
+        world.options |= {"expand_aliases"}
     return [world]
 
 
@@ -339,6 +363,7 @@ BUILTINS: dict[str, Builtin] = {
     "exit": _flow,
     "export": _declare,
     "false": _false,
+    "hash": _hash,
     "local": _declare,
     "mapfile": _mapfile,
     "popd": _cd,

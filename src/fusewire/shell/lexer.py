@@ -37,12 +37,12 @@ BREAKS = frozenset(" \t\n;&|()<>")
 
 _QUOTING = BREAKS | frozenset("'\"\\`$")
 _SPECIAL = _QUOTING | frozenset("*?[{~")
-_ACTIVE = ("*", "?", "[", "{", "~")
+_ACTIVE = ("*", "?", "[", "{", "~", EXTENDED)
 _IN_DOUBLE = frozenset('"\\$`')
 _IN_BRACE = frozenset("}'\"\\$`<>")
 _IN_SUBSCRIPT = frozenset("]}'\"\\$`")
 _PARAMETER_MARKS = frozenset("@*#?-$!")
-_OPERATORS = (":-", ":=", ":?", ":+", "##", "%%", "//", "/#", "/%", "^^", ",,")
+_OPERATORS = (":-", ":=", ":?", ":+", "##", "%%", "//", "/#", "/%", "^^", ",,", "~~")
 
 
 class Budget:
@@ -68,6 +68,8 @@ class WordReader:
         self.substitutions = 0
         #: whether `!(a|b)` is a pattern here, as in `[[ x == !(a|b) ]]`
         self.patterns = False
+        #: whether `x=(a b)` may be an argument: behind `declare`, and (a quirk) in a substitution behind it
+        self.arrays = False
         #: here-documents that were announced: the redirect, its delimiter, whether that was quoted, whether tabs go
         self.pending: list[tuple[Redirect, str, bool, bool]] = []
 
@@ -192,7 +194,7 @@ class WordReader:
         closed = self.balanced(inside, "(", ")")
         self.complete = self.complete and closed and (self.patterns or "extglob" in self.text)
         parts.append((TEXT, EXTENDED + self.text[start : self.at]))
-        parts += self._hidden(inside)
+        parts += self.hidden(inside)
 
     def balanced(self, parts: list[Part], opener: str, closer: str) -> bool:
         """Up to the closing bracket, which is passed; what is quoted or expanded on the way is read as such.
@@ -229,7 +231,7 @@ class WordReader:
         self.at = size
         return False
 
-    def _hidden(self, parts: list[Part]) -> list[Part]:
+    def hidden(self, parts: list[Part]) -> list[Part]:
         """What runs where only its running counts, as in `${a[$(b)]}`: a substitution that gives nothing."""
         if not any(part[0] > PARAMETER or (part[0] == PARAMETER and not isinstance(part[3], str)) for part in parts):
             return []
@@ -241,9 +243,13 @@ class WordReader:
 
     def _dollar(self, parts: list[Part], quoted: bool) -> None:
         text, start = self.text, self.at
+        while text.startswith("\\\n", start + 1):
+            start += 2
+        self.at = start
         following = text[start + 1 : start + 2]
         if following == "(":
-            if text.startswith("$((", start) and self._arithmetic(parts, quoted):
+            if text.startswith("((", start + 1):
+                parts.append(self._double_round(quoted))
                 return
             self.at += 2
             self.substitutions += 1
@@ -319,16 +325,30 @@ class WordReader:
             self.complete = False
         self.depth -= 1
 
-    def _arithmetic(self, parts: list[Part], quoted: bool) -> bool:
-        """`$((...))`; False (and not moved) if it is a subshell in a substitution."""
-        start = self.at
+    def _double_round(self, quoted: bool) -> Part:
+        """`$((...))`, or `$((a); b)`, of which bash only looks for the closing bracket before it runs it."""
+        text, start = self.text, self.at
         self.at += 1
         inside = self.expression()
-        if inside is None:
-            self.at = start
-            return False
-        parts.append((ARITHMETIC, inside, quoted, self.text[start : self.at]))
-        return True
+        if inside is not None:
+            return (ARITHMETIC, inside, quoted, text[start : self.at])
+        self.at += 1
+        return (COMMAND, self._unchecked(), quoted, text[start : self.at])
+
+    def _unchecked(self) -> Node:
+        """Commands up to the closing bracket, which is passed; what is wrong in them does not matter yet."""
+        start, before, pending = self.at, self.complete, self.pending
+        if self.depth >= DEPTH or self.budget.left < 0:
+            return self.nested()
+        self.depth += 1
+        self.pending = []
+        closed = self.balanced([], "(", ")")
+        self.depth -= 1
+        self.budget.left -= self.at - start
+        inside = self.text[start : self.at - closed]
+        self.pending = pending
+        self.complete = before and closed
+        return self.read_inner(inside)
 
     def expression(self) -> Word | None:
         """`((...))`, which is passed; None (and not moved) if these brackets hold commands."""
@@ -364,7 +384,7 @@ class WordReader:
         if text[self.at : self.at + 1] != "}":
             pair = text[self.at : self.at + 2]
             operator = pair if pair in _OPERATORS else pair[:1]
-            if operator and (operator in _OPERATORS or operator in "-=?+#%/^,:@*"):
+            if operator and (operator in _OPERATORS or operator in "-=?+#%/^,:@*~"):
                 self.at += len(operator)
                 literal = quoted and operator.strip(":") in ("-", "=", "?", "+")
             else:
@@ -382,7 +402,7 @@ class WordReader:
     def _parameter_name(self, parts: list[Part]) -> str:
         text, start = self.text, self.at
         if text[start : start + 1] in _PARAMETER_MARKS and start < self.size:
-            self.at += 1
+            self.at += not (text.startswith("$", start) and text[start + 1 : start + 2] in ("{", "(", "["))
         while self.at < self.size and text[self.at] in NAME_CHARS:
             self.at += 1
         if text[self.at : self.at + 1] == "[":
@@ -396,7 +416,7 @@ class WordReader:
                 self._read_quoting(text[self.at], inside)
                 self.depth -= 1
             self.at += text.startswith("]", self.at)
-            parts += self._hidden(inside)
+            parts += self.hidden(inside)
         return text[start : self.at]
 
     def _until_brace(self, literal_quotes: bool) -> Word:
@@ -425,9 +445,11 @@ class WordReader:
         """`<(...)` or `>(...)`."""
         start, direction = self.at, self.text[self.at]
         self.at += 2
+        arrays, self.arrays = self.arrays, False
         self.substitutions += 1
-        node = self.nested()
+        node = self._unchecked() if self.text.startswith("(", self.at) else self.nested()
         self.substitutions -= 1
+        self.arrays = arrays
         return (PROCESS, node, direction, self.text[start : self.at])
 
     # -- here-documents -------------------------------------------------------------------------------------

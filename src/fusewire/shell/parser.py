@@ -10,6 +10,7 @@ from fusewire.shell.lexer import BREAKS, DEPTH, Budget, WordReader
 from fusewire.shell.tree import (
     PARAMETER,
     QUOTED,
+    TEXT,
     AndOr,
     Case,
     For,
@@ -36,7 +37,7 @@ _THEN, _FI, _DO, _DONE, _BRACE = map(frozenset, (("then",), ("elif", "else", "fi
 _ESAC = frozenset(("esac", ";;"))
 
 #: Reserved words that cannot start a command.
-_MISPLACED = frozenset(("then", "elif", "else", "fi", "do", "done", "esac", "}", "in"))
+_MISPLACED = frozenset(("then", "elif", "else", "fi", "do", "done", "esac", "}", "in", "]]"))
 
 _COMPOUND = frozenset(("if", "while", "until", "for", "select", "case", "{", "[[", "function", "coproc"))
 
@@ -247,7 +248,10 @@ class Parser(WordReader):
                 break
             node.redirects.append(redirect)
         following = self.text[self.at : self.at + 1]
-        if following and following not in "\n;&|)" and self._reserved() not in _MISPLACED:
+        if not following or following in "\n;&|)" or (following == "\\" and self.at + 1 == self.size):
+            return node
+        # Behind a redirection no word is reserved.
+        if self._reserved() not in _MISPLACED or (node.redirects and self.text[self.at - 1] != "}"):
             self.complete = False
         return node
 
@@ -533,9 +537,10 @@ class Parser(WordReader):
             self.word()
             self._skip_blanks()
             word = self._reserved()
-            if word in _NO_BODY:
+            if word in _NO_BODY or word in _MISPLACED or word == "!":
                 self.complete = False
-            if word not in _COMPOUND and not self.text.startswith("(", self.at):
+            named = "=" not in self.text[start : self.at]
+            if not named or (word not in _COMPOUND and not self.text.startswith("(", self.at)):
                 self.at = start
         node = self._command()
         if isinstance(node, Function):
@@ -547,7 +552,8 @@ class Parser(WordReader):
     def _simple(self) -> Node:
         text, size = self.text, self.size
         command = Simple()
-        declares = arrays = False
+        declares = False
+        arrays, self.arrays = self.arrays, False
         first = self.at
         while True:
             self._skip_blanks()
@@ -571,19 +577,19 @@ class Parser(WordReader):
                     command.redirects.append(redirect)
                     arrays = False
                     continue
-            if (declares or not command.words) and self._assignment(command, arrays or not command.words):
-                continue
+            self.arrays = arrays
             if not command.words:
+                if not self._assignment(command, True):
+                    command.words.append(self.word())
+                    declares = command.words[0] in _DECLARATIONS
+                    arrays = arrays or command.words[0] in _TAKES_ARRAYS
+            elif not (declares or arrays) or not self._assignment(command, arrays, declares):
                 command.words.append(self.word())
-                declares = command.words[0] in _DECLARATIONS
-                arrays = command.words[0] in _TAKES_ARRAYS
-            elif arrays and not declares and self._assignment(command, True):
-                continue
-            else:
-                command.words.append(self.word())
+            self.arrays = False
         return command
 
-    def _assignment(self, command: Simple, arrays: bool) -> bool:
+    def _assignment(self, command: Simple, arrays: bool, plain: bool = True) -> bool:
+        """`name=value`, `name[1]+=value`, `name=(a b)`; without `plain` only the last."""
         text, start = self.text, self.at
         at = start
         while at < self.size and text[at] in NAME_CHARS:
@@ -592,30 +598,44 @@ class Parser(WordReader):
             return False
         subscript: list[Part] = []
         if text.startswith("[", at):
+            if self.budget.left < 0:
+                return False
             before = self.complete, self.pending
             self.at = at + 1
-            closed = self.budget.left >= 0 and self.balanced(subscript, "[", "]")
+            closed = self.balanced(subscript, "[", "]")
             at = self.at
-            if not closed or (text[at : at + 1] != "=" and not text.startswith("+=", at)):
+            is_assignment = text.startswith(("=", "+="), at)
+            if command.words and (not closed or not is_assignment or any(char in BREAKS for char in text[start:at])):
                 self.budget.left -= at - start
                 self.at = start
                 self.complete, self.pending = before
-                if not closed and not command.words:
-                    self.complete = False
                 return False
+            if not closed:  # bash looks for the end of the brackets before anything else
+                self.budget.left -= at - start
+                self.at = start
+                self.complete, self.pending = False, before[1]
+                return False
+            if not is_assignment:
+                parts: list[Part] = [(TEXT, text[start:at]), *subscript]
+                rest = "" if self._breaks() else self.word()
+                parts += rest if isinstance(rest, tuple) else ((QUOTED, rest),)
+                command.words.append(tuple(parts))
+                return True
         name = text[start:at]
         appended = text.startswith("+=", at)
         if not appended and text[at : at + 1] != "=":
             return False
-        self.at = at + 1 + appended
         value: Word | list[Word]
-        if text.startswith("(", self.at):
+        if text.startswith("(", at + 1 + appended):
+            self.at = at + 1 + appended
             self.complete = self.complete and arrays
             value = self._array()
-        elif self._breaks():
-            value = ""
+        elif not plain:
+            self.at = start
+            return False
         else:
-            value = self.word()
+            self.at = at + 1 + appended
+            value = "" if self._breaks() else self.word()
         if any(part[0] > PARAMETER for part in subscript):
             command.assignments.append(("_", False, tuple(subscript)))
         command.assignments.append((name, appended, value))
@@ -639,7 +659,25 @@ class Parser(WordReader):
                 self.complete = False
                 self.at += 1
             else:
-                words.append(self.word())
+                words.append(self._keyed() if char == "[" else self.word())
+
+    def _keyed(self) -> Word:
+        """An element of an array: `[a b]=c` is one word."""
+        start, complete = self.at, self.complete
+        parts: list[Part] = []
+        self.at += 1
+        closed = self.budget.left >= 0 and self.balanced(parts, "[", "]")
+        key = self.text[start : self.at]
+        if closed and not any(char in BREAKS for char in key):
+            self.complete = complete
+        elif closed:
+            rest = "" if self._breaks() else self.word()
+            return ((TEXT, key), *self.hidden(parts), *(rest if isinstance(rest, tuple) else ((QUOTED, rest),)))
+        else:
+            self.complete = False
+        self.budget.left -= self.at - start
+        self.at = start
+        return self.word()
 
     # -- redirections -----------------------------------------------------------------------------------
 
@@ -671,7 +709,7 @@ class Parser(WordReader):
         if self._breaks():
             self.complete = False
             return redirect
-        if self._numbered(begin) > begin:
+        if operator not in (">&", "<&") and self._numbered(begin) > begin:
             self.complete = False
         target = self.word()
         if operator in ("<<", "<<-"):

@@ -9,18 +9,21 @@ from __future__ import annotations
 #: Any text at all, slashes too.
 UNKNOWN = "\ufdd0"
 
+#: Follows UNKNOWN where the unknown text came from something that speaks of protected files.
+TAINT = "\ufdd5"
+
 #: An active `*`, `?` and `[`, and what stands before the bracket of `!(...)`.
 STAR, QUERY, SET, EXTENDED = "\ufdd1", "\ufdd2", "\ufdd3", "\ufdd4"
 
 _MARKS = {"*": STAR, "?": QUERY, "[": SET}
-_PLAIN = {STAR: "*", QUERY: "?", SET: "[", EXTENDED: ""}
+_PLAIN = {STAR: "*", QUERY: "?", SET: "[", EXTENDED: "", TAINT: ""}
 
 
 def cleaned(text: str) -> str:
     """Text from outside, in which these characters mean nothing."""
     if text.isascii():
         return text
-    for mark in (UNKNOWN, STAR, QUERY, SET, EXTENDED):
+    for mark in (UNKNOWN, STAR, QUERY, SET, EXTENDED, TAINT):
         text = text.replace(mark, "\ufffd")
     return text
 

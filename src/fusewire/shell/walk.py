@@ -14,7 +14,7 @@ from fusewire.shell.builtins import BUILTINS
 from fusewire.shell.expansion import VALUE_LIMIT, fields_of, pattern_of, text_of
 from fusewire.shell.lexer import Budget
 from fusewire.shell.parser import Parser
-from fusewire.shell.values import UNKNOWN, cleaned
+from fusewire.shell.values import TAINT, UNKNOWN, cleaned
 from fusewire.shell.world import World, distinct
 from fusewire.words import quoted
 
@@ -42,6 +42,9 @@ _STEPS = 20_000
 
 #: Functions, scripts and substitutions inside each other.
 _DEPTH = 24
+
+#: Variables whose values are commands, or prompts in which commands are substituted.
+_CODE_VARIABLES = frozenset(("BASH_ENV", "ENV", "PROMPT_COMMAND", "PS0", "PS1", "PS4"))
 
 #: Turns of a loop that are followed.
 _TURNS = 1000
@@ -79,13 +82,16 @@ class Walk:
         self.calls = self.loops = self.conditions = 0
         #: whether somebody reads what is printed now: a pipe, a substitution
         self.heard = 0
-        #: what `trap` has set, by signal
-        self.traps: dict[str, str] = {}
+        #: whether the line speaks of something protected, so that what it prints may do so too
+        self.suspicious = False
+        #: `>(...)`: what reads the file, and in which world
+        self._sinks: dict[str, tuple[tree.Node, World]] = {}
         #: nothing has run yet that could have changed a file
         self.pristine = True
         self._steps = _STEPS
         self._depth = 0
         self._processes = 0
+        self._kills = False
         self._budget = Budget(0)
         #: texts that were read already: `find -exec sh -c` gives the same one again and again
         self._parsed: dict[str, tree.Node] = {}
@@ -94,14 +100,20 @@ class Walk:
         """Walk through a whole line."""
         text = cleaned(text)
         self._budget = Budget(len(text))
+        self._kills = "kill" in text
         worlds = self.text(text, World(cwd))
-        for signal, script in self.traps.items():
-            if signal in ("EXIT", "0", "DEBUG", "ERR", "RETURN") or "kill" in text:
-                for world in worlds:
-                    ended = world.copy()
-                    ended.flow = ""
-                    self.text(script, ended)
+        for world in worlds:
+            self._trapped(world)
         return worlds
+
+    def _trapped(self, world: World, *, ends: bool = True) -> None:
+        """Run what `trap` has set: at the end of a shell, or (the other signals) wherever it has got to."""
+        for signal, script in world.traps.items():
+            at_end = signal in ("EXIT", "0")
+            if at_end is ends and (at_end or signal in ("DEBUG", "ERR", "RETURN", "CHLD") or self._kills):
+                inner = world.copy()
+                inner.flow, inner.traps = "", {}
+                self.text(script, inner)
 
     def text(self, text: str, world: World) -> list[World]:
         """A text as commands of the same shell (`eval`, `source`, the script of `bash -c`)."""
@@ -122,14 +134,28 @@ class Walk:
         """A text that another shell runs: it sees our variables, and we see what it prints."""
         inner = world.copy()
         inner.positionals = positionals
+        inner.traps = {}
+        if not self.literal:
+            inner.options, inner.functions = frozenset(), {}
+            seen = world.exported | self.environment.keys()
+            inner.variables = {name: value for name, value in world.variables.items() if name in seen}
         self._join(world, self.text(text, inner))
 
     def _join(self, world: World, inner: list[World]) -> None:
         """Back from a subshell: its output and its status stay, everything else is gone."""
+        for one in inner:
+            if one.traps and one.traps is not world.traps:
+                self._trapped(one)
         outs = {one.out for one in inner}
-        world.out = outs.pop() if len(outs) == 1 else UNKNOWN
+        world.out = self.tainted(outs.pop() if len(outs) == 1 else UNKNOWN)
         states = {one.status for one in inner}
         world.status = states.pop() if len(states) == 1 else None
+
+    def tainted(self, text: str) -> str:
+        """What is unknown in an output, marked if the line speaks of something protected."""
+        if not self.suspicious or UNKNOWN not in text or TAINT in text:
+            return text
+        return text.replace(UNKNOWN, UNKNOWN + TAINT)
 
     def read_file(self, path: str) -> str | None:
         """What is in a file that the line has written, or on the disk; None if it is not known."""
@@ -169,6 +195,12 @@ class Walk:
 
     def wrote(self, target: tuple[str, bool], text: str) -> None:
         path, appended = target
+        sink = self._sinks.get(path)
+        if sink is not None:
+            inner = sink[1].copy()
+            inner.stdin, inner.out = text, ""
+            self.run(sink[0], [inner])
+            return
         self.files[normal(path)] = _cut((self.read_file(path) or "") + text if appended else text)
 
     def _sequence(self, node: tree.Sequence, worlds: list[World]) -> list[World]:
@@ -185,12 +217,15 @@ class Walk:
             else:
                 worlds = self.run(item, going) + stopped
                 for world in worlds:
-                    if world.status is False and "errexit" in world.options and type(item) is tree.Simple:
-                        world.flow = world.flow if self.conditions else "exit"
+                    certain = world.status is False and "errexit" in world.options and type(item) is tree.Simple
+                    if certain and not self.conditions and self._depth == 1 and not self.heard:
+                        world.flow = world.flow or "exit"
         return worlds
 
     def _and_or(self, node: tree.AndOr, worlds: list[World]) -> list[World]:
+        self.conditions += 1
         worlds = self.run(node.first, worlds)
+        self.conditions -= 1
         for operator, item in node.rest:
             skips = operator == "||"
             result: list[World] = []
@@ -199,7 +234,9 @@ class Walk:
                     result.append(world)
                     continue
                 before = world.copy() if world.status is None else None
+                self.conditions += 1
                 after = self.run(item, [world])
+                self.conditions -= 1
                 result += after
                 if before is not None and any(before.differs(one) for one in after):
                     before.status = skips
@@ -216,7 +253,9 @@ class Walk:
                 inner.out, inner.stdin = "", text
                 piped = command is not node.commands[-1]
                 self.heard += piped
+                self.conditions += 1
                 ended = self.run(command, [inner])
+                self.conditions -= 1
                 self.heard -= piped
                 joint = World("")
                 self._join(joint, ended)
@@ -231,7 +270,11 @@ class Walk:
         if not node.subshell:
             return self.run(node.body, worlds)
         for world in worlds:
-            self._join(world, self.run(node.body, [world.copy()]))
+            inner = world.copy()
+            inner.traps = {}
+            self.conditions += 1
+            self._join(world, self.run(node.body, [inner]))
+            self.conditions -= 1
         return worlds
 
     def _if(self, node: tree.If, worlds: list[World]) -> list[World]:
@@ -316,12 +359,17 @@ class Walk:
             falls = False
             for patterns, body, terminator in node.branches:
                 texts = [pattern_of(pattern, world, self) for pattern in patterns]
+                if "nocasematch" in world.options:
+                    value, texts = value.lower(), [text.lower() for text in texts]
                 sure = known and not any(UNKNOWN in text for text in texts)
                 if falls or (sure and any(matches(value, text) for text in texts)):
-                    done += self.run(body, [world])
+                    ended = self.run(body, [world])
                     falls = terminator == ";&"
-                    if not falls:
+                    if not falls and terminator != ";;&":
+                        done += ended
                         break
+                    world = ended[0]
+                    done += ended[1:]
                 elif not sure:
                     done += self.run(body, [world.copy()])
             else:
@@ -363,11 +411,16 @@ class Walk:
             return [world]
         if not node.assignments and not node.redirects:
             return self.words(words, world) if words else [world]
-        lasting = not words or words[0] in ("export", "declare", "local", "readonly", "typeset")
+        lasting = not words or words[0] in ("export", "declare", "local", "readonly", "typeset", "exec")
         before = None if lasting else dict(world.variables)
         world.status = True
+        exported = world.exported
         for name, appended, value in node.assignments:
             self._assign(name, appended, value, world)
+        if words:
+            world.exported |= {name for name, _, _ in node.assignments}
+        if not lasting and "IFS" in world.variables:
+            pass
         stdin, out = world.stdin, world.out
         redirected = self.redirects(node.redirects, world)
         if redirected is None:
@@ -382,8 +435,10 @@ class Walk:
                 self.wrote(target, one.out)
                 one.out = ""
             one.out = _cut(out + one.out)
-            if given is not None:
+            if given is not None and words != ["exec"]:
                 one.stdin = stdin
+            if not lasting:
+                one.exported = exported
             if before is not None:
                 for name, _, _ in node.assignments:
                     one.variables.pop(name, None)
@@ -393,17 +448,24 @@ class Walk:
 
     def _assign(self, name: str, appended: bool, value: tree.Word | list[tree.Word], world: World) -> None:
         base, bracket, index = name.partition("[")
+        if f"nameref:{base}" in world.options and isinstance(world.variables.get(base), str):
+            base = str(world.variables[base])
         new: str | list[str] = fields_of(value, world, self) if isinstance(value, list) else text_of(value, world, self)
         old = world.variables.get(base)
         if bracket:
             values = list(old) if isinstance(old, list) else [old] if old else []
             at = index.rstrip("]")
             text = new if isinstance(new, str) else UNKNOWN
+            world.variables[f"keys {base}"] = [*_listed(world.variables.get(f"keys {base}")), at.strip("'\"")]
             if at.isdigit() and int(at[:4]) < len(values):
                 values[int(at[:4])] = text
             else:
                 values.append(text)
             world.variables[base] = values
+        elif isinstance(new, list) and any(one[:1] == "[" and "]=" in one for one in new):
+            pairs = [one[1:].partition("]=") if one[:1] == "[" else ("", "", one) for one in new]
+            world.variables[base] = [value for _, _, value in pairs]
+            world.variables[f"keys {base}"] = [key for key, _, _ in pairs]
         elif appended and isinstance(new, list):
             world.variables[base] = [*(old if isinstance(old, list) else [old] if old else []), *new]
         elif appended:
@@ -413,6 +475,16 @@ class Walk:
             world.variables[base] = _cut(first + str(new), 4096)
         else:
             world.variables[base] = new if isinstance(new, list) else _cut(new)
+        if base in _CODE_VARIABLES and isinstance(new, str) and not self.literal:
+            self._run_variable(base, new, world)
+
+    def _run_variable(self, name: str, value: str, world: World) -> None:
+        """Variables that a shell takes for commands sooner or later."""
+        if name in ("BASH_ENV", "ENV"):
+            text = self.files.get(normal(self.path(value, world)))
+            self.text(text if text is not None else f'echo "{value}"', world.copy())
+        else:
+            self.text(value if name == "PROMPT_COMMAND" else f'echo "{value}"', world.copy())
 
     def words(self, words: list[str], world: World) -> list[World]:
         """A command as words: a function, a builtin, or a program."""
@@ -425,9 +497,17 @@ class Walk:
             return self._call(function, words, world)
         builtin = BUILTINS.get(name)
         if builtin is not None:
-            return builtin(self, words, world)
+            worlds = builtin(self, words, world)
+            for one in worlds:
+                one.variables["_"] = words[-1]
+                if one.traps:
+                    self._trapped(one, ends=False)
+            return worlds
         world.status = None
         self.runner.command(words, world, self)
+        world.variables["_"] = words[-1]
+        if world.traps:
+            self._trapped(world, ends=False)
         return [world]
 
     def _call(self, body: tree.Node, words: list[str], world: World) -> list[World]:
@@ -457,10 +537,18 @@ class Walk:
         for redirect in redirects:
             operator = redirect.operator
             if operator in ("<<", "<<-", "<<<"):
-                given = text_of(redirect.target, world, self) + ("\n" if operator == "<<<" else "")
+                text = text_of(redirect.target, world, self) + ("\n" if operator == "<<<" else "")
+                if redirect.descriptor in ("", "0"):
+                    given = text
+                else:
+                    self.files[f"/dev/fd/{redirect.descriptor}"] = text
                 continue
             paths = fields_of([redirect.target], world, self)
-            path = paths[0] if len(paths) == 1 else UNKNOWN
+            path = paths[0] if paths else UNKNOWN
+            for other in paths[1:]:
+                self.runner.redirect(operator, other, world, self)
+            if operator == "<&" and f"/dev/fd/{path}" in self.files:
+                given = self.files[f"/dev/fd/{path}"]
             if operator in (">&", "<&") and (path.rstrip("-").isdigit() or path in ("-", "")):
                 if redirect.descriptor in ("", "1") and operator == ">&" and path == "2":
                     target = ("/dev/stderr", False)
@@ -476,8 +564,10 @@ class Walk:
 
     def path(self, path: str, world: World) -> str:
         """A path as this world understands it; dots are not taken out."""
-        if path.startswith("/proc/self/cwd"):
-            return world.cwd + path[14:]
+        if path.startswith("/proc/"):
+            parts = path.split("/", 4)
+            if len(parts) > 3 and parts[3] == "cwd" and parts[2] in ("self", "thread-self", UNKNOWN):
+                return "/".join([world.cwd, *parts[4:]])
         return path if path[:1] == "/" else f"{world.cwd}/{path}"
 
     def substitute(self, node: tree.Node, world: World) -> str:
@@ -501,6 +591,11 @@ class Walk:
         self._depth -= 1
         return result.rstrip("\n")
 
+    def expanded(self, text: str, world: World) -> str:
+        """A text as in double quotes, expanded once more (`${name@P}`)."""
+        parsed = Parser(f'echo "{text}"', min(self._depth, 8), self._budget).sequence(frozenset(), "")
+        return self.substitute(parsed, world)
+
     def process(self, node: tree.Node, direction: str, world: World) -> str:
         """`<(...)` is a file with the output, `>(...)` one that is read."""
         self._processes += 1
@@ -508,12 +603,17 @@ class Walk:
         inner = world.copy()
         inner.out = ""
         if direction == ">":
-            inner.stdin = UNKNOWN
+            self._sinks[path] = (node, inner)
+            return path
         self.heard += 1
         self._join(inner, self.run(node, [inner]))
         self.heard -= 1
         self.files[path] = inner.out
         return path
+
+
+def _listed(value: str | list[str] | None) -> list[str]:
+    return value if isinstance(value, list) else [value] if value else []
 
 
 def _read_file_node(node: tree.Node) -> tree.Word | None:

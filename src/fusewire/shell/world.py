@@ -15,6 +15,7 @@ _MOST = 8
 class World:
     __slots__ = (
         "cwd",
+        "exported",
         "flow",
         "functions",
         "options",
@@ -23,11 +24,14 @@ class World:
         "stack",
         "status",
         "stdin",
+        "traps",
         "variables",
     )
 
     def __init__(self, cwd: str) -> None:
         self.cwd = cwd
+        #: variables that programs see
+        self.exported: frozenset[str] = frozenset()
         #: "exit", "return", "break" or "continue" while the rest of something is passed over
         self.flow = ""
         self.functions: dict[str, Node] = {}
@@ -41,11 +45,15 @@ class World:
         self.status: bool | None = True
         #: what a command would read; None if it is whatever the terminal or the caller gives
         self.stdin: str | None = None
+        #: what `trap` has set, by signal
+        self.traps: dict[str, str] = {}
         self.variables: dict[str, str | list[str]] = {}
 
     def copy(self) -> World:
         other = World(self.cwd)
+        other.exported = self.exported
         other.flow = self.flow
+        other.traps = self.traps
         other.functions = dict(self.functions) if self.functions else {}
         other.options = self.options
         other.out = self.out

@@ -40,6 +40,7 @@ def _code(call: Call, language: str, code: str, arguments: list[str]) -> None:
         if kind == "shell":
             call.script(text, cwd=folder)
             continue
+        text = call.walk.tainted(text) if text == UNKNOWN else text
         path = text if folder is None or text[:1] == "/" else f"{folder}/{text}"
         call.effect(_KINDS[kind], path, recursive=kind in ("delete_tree", "move"))
     call.walk.pristine = False
@@ -204,6 +205,9 @@ def _awk(call: Call) -> None:
     _code(call, "awk", "\n".join(codes), [*variables, *operands])
 
 
+_SED_OPTIONS = ("in-place", "follow-symlinks", "expression", "file")
+
+
 def _sed(call: Call) -> None:
     scripts: list[str] = []
     operands: list[str] = []
@@ -218,6 +222,7 @@ def _sed(call: Call) -> None:
             break
         if word[:2] == "--":
             name, equals, value = word[2:].partition("=")
+            name = next((one for one in _SED_OPTIONS if one.startswith(name)), name)
             inplace = inplace or name == "in-place"
             follows = follows or name == "follow-symlinks"
             if name in ("expression", "file"):

@@ -173,6 +173,9 @@ def _cp(call: Call) -> None:
             continue
         if call.disk.is_folder(path):
             if recursive:
+                if options.has("s", "symbolic-link", "l", "link"):
+                    call.disk.links[normal(call.path(target))] = normal(path)
+                    continue
                 _overwritten(call, source, target, options)
                 if not call.disk.exists(call.path(target)):
                     call.effect(WRITE, target)
@@ -204,7 +207,8 @@ def _ln(call: Call) -> None:
             continue
         call.effect(LINK, target)
         symbolic = options.has("s", "symbolic")
-        base = path.rpartition("/")[0] if symbolic and source[:1] != "/" else None
+        relative = options.has("r", "relative")
+        base = path.rpartition("/")[0] if symbolic and source[:1] != "/" and not relative else None
         points = normal(f"{base}/{source}" if base is not None else call.path(source))
         call.disk.links[call.disk.real(path, last=False)] = points
 
@@ -341,8 +345,9 @@ def _mktemp(call: Call) -> None:
     if folder is None and ("/" in template or (options.operands and not options.has("t"))):
         path = call.path(template)
     else:
-        folder = folder or call.walk.environment.get("TMPDIR") or "/tmp"
-        path = f"{folder}/{template}"
+        known = call.world.variables.get("TMPDIR", call.walk.environment.get("TMPDIR"))
+        folder = folder or (known if isinstance(known, str) and known else "/tmp")
+        path = call.path(f"{folder}/{template}")
     name = path.replace("XXX", "new")
     if not options.has("u", "dry-run"):
         call.effect(WRITE, name)

@@ -75,11 +75,11 @@ def _git_words(call: Call, given: list[str], inherited: list[tuple[str, str]], d
     if command is not None and not _asks(args):
         command(call, repo, args)
         _hooks(call, repo, name)
-    call.print(printed(repo, name, args))
+    call.print(printed(repo, name, args) if call.walk.heard else UNKNOWN)
 
 
 def _asks(args: list[str]) -> bool:
-    return bool(args) and (args[0] in ("--help", "-h") or "--help" in args)
+    return args[:1] in (["--help"], ["-h"])
 
 
 # -- options before the command ---------------------------------------------------------------------------------
