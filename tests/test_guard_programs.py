@@ -70,7 +70,7 @@ def changes(command: str, folder: Path) -> set[str]:
     for effect in effects_of(command, folder).found:
         if effect.kind != READ:
             path = effect.path.replace(UNKNOWN, "?")
-            path = os.path.relpath(os.path.normpath(path), folder)
+            path = path if path[0] == "?" else os.path.relpath(os.path.normpath(path), folder)
             found.add(f"{effect.kind} {path}{'/' if effect.recursive else ''}")
     return found
 
@@ -170,14 +170,18 @@ ARCHIVES = [
     ("tar xOf p.tar", ""),
     ("tar tf p.tar", ""),
     ("tar tf p.tar | xargs rm", "delete docs/one.md, delete fresh.md"),
-    ("tar xf p.tar --transform 's/a/b/'", "write ?"),
+    ("tar xf p.tar --transform 's/fresh/new/'", "write docs/one.md, write new.md"),
+    ("tar xf p.tar --xform='s,^,docs/,'", "write docs/docs/one.md, write docs/fresh.md"),
+    ("tar xf p.tar --transform 's/\\(a\\)/b/'", "write ?"),
+    ("tar cf - a.md | tar xf - -C docs", "write docs/a.md"),
+    ("tar cf o.tar -T list.txt --remove-files", "write o.tar, delete a.md/, delete b.txt/"),
     ("cat p.tar | tar xf - -C docs", "write docs/?"),
     ("tar xf p.tar --to-command='rm a.md'", "delete a.md"),
     ("tar cf o.tar docs --checkpoint=1 --checkpoint-action=exec='rm a.md'", "write o.tar, delete a.md"),
     ("tar czf o.tgz docs", "write o.tgz"),
     ("tar cf o.tar --remove-files docs", "write o.tar, delete docs/"),
     ("tar cf - docs | gzip > o.tgz", "write o.tgz"),
-    ("tar cf o.tar docs && tar xf o.tar -C empty", "write o.tar, write empty/?"),
+    ("tar cf o.tar docs && tar xf o.tar -C empty", "write o.tar, write empty/docs/one.md, write empty/docs/two.md"),
     ("tar xf nothing.tar", ""),
     ("unzip -qo d.zip", "write one.md, write two.md"),
     ("unzip -q d.zip -d docs one.md", "write docs/one.md"),
@@ -301,8 +305,101 @@ FORMATTERS = [
     ("screen -ls", ""),
 ]
 
+TOOLS = [
+    ("sqlite3 b.txt 'select 1'", ""),
+    ("sqlite3 b.txt .schema", ""),
+    ("sqlite3 b.txt 'pragma table_info(t)'", ""),
+    ("sqlite3 -readonly b.txt 'delete from t'", ""),
+    ("sqlite3 'file:b.txt?mode=ro' 'select 1'", ""),
+    ("sqlite3 b.txt \"attach 'c.db' as y; select * from y.t\"", ""),
+    ("sqlite3 app.db 'create table t(a)'", "write app.db"),
+    ("sqlite3 :memory: '.output a.md' 'select 1'", "write a.md"),
+    ("sqlite3 -cmd '.once a.md' :memory: 'select 1'", "write a.md"),
+    ("sqlite3 :memory: '.system rm a.md'", "delete a.md"),
+    ("sqlite3 :memory: \"select writefile('a.md','x')\"", "write a.md"),
+    ("sqlite3 b.txt \"vacuum into 'c.db'\"", "write c.db"),
+    ("sqlite3 b.txt \"attach 'c.db' as y; create table y.t(a)\"", "write b.txt, write c.db"),
+    ("gpg --batch --yes -o a.md --dearmor < b.txt", "write a.md"),
+    ("gpg --verify a.sig a.md", ""),
+    ("xxd a.md b.txt", "write b.txt"),
+    ("xxd a.md", ""),
+    ("echo 61 | xxd -r -p - a.md", "write a.md"),
+    ("fallocate -l 10 a.md", "write a.md"),
+    ("strace -f -o t.log -- rm a.md", "write t.log, delete a.md"),
+    ("strace -c ls", ""),
+    ("/usr/bin/time -o t.log rm a.md", "write t.log, delete a.md"),
+    ("/usr/bin/time -f %e rm a.md", "delete a.md"),
+    ("script -q -c 'rm a.md' t.log", "write t.log, delete a.md"),
+    ("script -qc ls /dev/null", ""),
+    ("logsave t.log rm a.md", "write t.log, delete a.md"),
+    ("flock .lock -c 'rm a.md'", "write .lock, delete a.md"),
+    ("flock a.md true", ""),
+    ("flock 9", ""),
+    ("gcc -MD -MF x.d -c src/x.c -o x.o", "write x.d, write x.o"),
+    ("gcc -S src/x.c", "write x.s"),
+    ("gcc -MM src/x.c", ""),
+    ("gcc -fsyntax-only src/x.c", ""),
+    ("as -o x.o x.s", "write x.o"),
+    ("strip src/app.py", "write src/app.py"),
+    ("objcopy a.md b.txt", "write b.txt"),
+    ("ssh-keygen -q -t ed25519 -N '' -f key", "write key, write key.pub"),
+    ("ssh-keygen -l -f key", ""),
+    ("ctags -f out.tags -R src", "write out.tags"),
+    ("ctags -x src/app.py", ""),
+    ("cscope -b -f c.out src/app.py", "write c.out"),
+    ("utmpdump -o x /dev/null", "write x"),
+    ("savelog a.md", "move a.md"),
+    ("ptx -G a.md b.txt", "write b.txt"),
+    ("rename.ul one 1 docs/one.md", "move docs/one.md/, write docs/1.md"),
+    ("rename.ul -n one 1 docs/one.md", ""),
+    ("split -l1 --filter='cat > docs/$FILE' b.txt x", "write docs/x?"),
+    ("split b.txt part-", "write part-?"),
+    ("cmake -E rm -rf docs", "delete docs/"),
+    ("cmake -E copy a.md b.txt", "write b.txt"),
+    ("cmake -E chdir docs rm one.md", "delete docs/one.md"),
+    ("cmake -E echo hi", ""),
+    ("cmake --build build", ""),
+    ("echo 'file(WRITE a.md x)' > x.cmake; cmake -P x.cmake", "write x.cmake, write a.md"),
+    ("echo 'execute_process(COMMAND rm a.md)' > x.cmake; cmake -P x.cmake", "write x.cmake, delete a.md"),
+    ("echo 'message(hi)' > x.cmake; cmake -P x.cmake", "write x.cmake"),
+    ("gdb -batch -ex 'shell rm a.md'", "delete a.md"),
+    ("gdb -batch -ex 'pipe show version | tee a.md'", "write a.md"),
+    ("gdb -batch -ex bt", ""),
+    ("capsh -- -c 'rm a.md'", "delete a.md"),
+    ("zip -q -T -TT 'rm a.md;' o.zip b.txt", "delete a.md, write o.zip"),
+    ("npm exec -c 'rm a.md'", "delete a.md"),
+    ("npm exec -- rm a.md", "delete a.md"),
+    ("npx --call='rm a.md'", "delete a.md"),
+    ('echo \'{"scripts":{"x":"rm"}}\' > package.json; npm run x -- a.md', "write package.json, delete a.md"),
+    ('echo \'{"scripts":{"pretest":"rm a.md"}}\' > package.json; npm t', "write package.json, delete a.md"),
+    ('echo \'{"scripts":{"x":"rm a.md"}}\' > package.json; npm run y', "write package.json"),
+    ('echo \'{"scripts":{"x":"rm a.md"}}\' > package.json; yarn x', "write package.json, delete a.md"),
+    ("npm run build", ""),
+    ("npm init -y", "write package.json"),
+    ("npm pack --pack-destination docs", "write docs/?.tgz"),
+    ("pip install -t docs x", "write docs/?"),
+    ("pip --log a.md list", "write a.md"),
+    ("pip install x", ""),
+    ("go build -o app ./...", "write app"),
+    ("go test ./...", ""),
+    ("cargo build --target-dir t", "write t/?"),
+    ("tsc --noEmit", ""),
+    ("docker cp x:/a.md docs", "write docs/a.md"),
+    ("docker ps", ""),
+    ("history -w a.md", "write a.md"),
+    ("history", ""),
+    ("taskset -c 0 rm a.md", "delete a.md"),
+    ("chrt -b 0 rm a.md", "delete a.md"),
+    ("setarch x86_64 rm a.md", "delete a.md"),
+    ("setarch -R rm a.md", "delete a.md"),
+    ("unshare --wd=docs -m rm one.md", "delete docs/one.md"),
+    ("ionice -c 3 rm a.md", "delete a.md"),
+    ("env -iC docs rm one.md", "delete docs/one.md"),
+    ("runuser -u root -- rm a.md", "delete a.md"),
+]
 
-@pytest.mark.parametrize(("command", "expected"), SEARCH + ARCHIVES + FORMATTERS)
+
+@pytest.mark.parametrize(("command", "expected"), SEARCH + ARCHIVES + FORMATTERS + TOOLS)
 def test_a_command_changes_what_the_table_says(command: str, expected: str, project: Path) -> None:
     if "zip" in command.split()[0] and command.split()[0] in ("zip", "unzip") and not shutil.which("zip"):
         pytest.skip("no zip")
@@ -486,3 +583,17 @@ def test_more_matches_than_are_followed_end_in_an_unknown_one(project: Path) -> 
 
 def test_a_file_that_the_line_writes_is_found(project: Path) -> None:
     assert "write docs/new.zz" in changes("echo x > new.zz; find . -name '*.zz' -exec cp {} docs \\;", project)
+
+
+@pytest.mark.parametrize(
+    ("command", "blind"),
+    [
+        ("tclsh <<< 'file delete -force docs'", True),
+        ("echo 'exec rm a.md' > x.tcl; tclsh x.tcl", True),
+        ("emacs --batch --eval '(delete-file \"a.md\")'", True),
+        ("tclsh <<< 'puts hi'", False),
+        ("emacs --version", False),
+    ],
+)
+def test_code_that_nobody_reads_is_blind_where_it_could_act(command: str, blind: bool, project: Path) -> None:
+    assert effects_of(command, project).blind is blind

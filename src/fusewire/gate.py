@@ -105,12 +105,12 @@ def judge(agent: Agent, event: Event, root: str) -> Answer:
 
     plain = plain_commands(event.command) if event.command else []
     changed = event.paths if changes_files(event.tool) else ()
-    looks = plain is not None and not changed and only_look(plain)
+    looks = plain is not None and not changes_files(event.tool) and only_look(plain)
     if event.kind != "before_tool":
         return agent.allow() if looks and event.kind == "after_tool" else _afterwards(agent, event, root)
     rules = load_rules(root, keeps=True)
     commands = plain
-    if commands is None or changed:
+    if commands is None or changes_files(event.tool):
         from fusewire.detectors.disarming import disarming
 
         commands = _read(event.command) if event.command else []
@@ -152,7 +152,7 @@ def _guarded(event: Event, changed: tuple[str, ...], root: str, rules: Rules) ->
         if not verdict.allowed:
             return verdict.message(), False
         looks = reading.walk.pristine
-    if changed:
+    if changed or not event.command:
         from fusewire.guard.tools import check_tool
 
         verdict = check_tool(event.tool, changed, root=root, protected=protected, change=event.change)
@@ -164,17 +164,20 @@ def _guarded(event: Event, changed: tuple[str, ...], root: str, rules: Rules) ->
 
 def _begin(event: Event, root: str, rules: Rules) -> str:
     """A call that may change files: what they were is on record before it, so that it can be compared after it."""
-    from fusewire.guard.session import begun, halted
-
-    if begun(root, event.session):
-        return halted(root, event.session)
-    import time
-
-    from fusewire.guard.policy import protected_of
-    from fusewire.guard.watch import Watch
+    from fusewire.guard.session import begun, busy, halted
 
     try:
+        if begun(root, event.session):
+            busy(root, event.session, True)
+            return halted(root, event.session)
+        import time
+
+        from fusewire.guard.policy import protected_of
+        from fusewire.guard.watch import Watch
+
         Watch(protected_of(root, rules)).begin(event.session, time.time())
+        if begun(root, event.session):
+            busy(root, event.session, True)
     except OSError:
         pass  # the guard itself has said yes; only its backstop is out of order, and afterwards it says so
     return ""
@@ -186,6 +189,7 @@ def _afterwards(agent: Agent, event: Event, root: str) -> Answer:
 
     from fusewire.detectors.constraints import changes_files
     from fusewire.guard.policy import protected_of
+    from fusewire.guard.session import busy
     from fusewire.guard.watch import Watch
 
     watch = Watch(protected_of(root))
@@ -193,9 +197,10 @@ def _afterwards(agent: Agent, event: Event, root: str) -> Answer:
         if event.kind == "prompt":
             watch.lift()
             return agent.allow()
-        if changes_files(event.tool):
+        busy(watch.root, event.session, False)
+        if changes_files(event.tool) and event.hook != "PostToolUseFailure":
             watch.permitted(event.paths, time.time())
-        answer, text = watch.after(event.described() or event.tool, time.time())
+        answer, text = watch.after(event.described() or event.tool, event.session, time.time())
     except OSError as error:
         return agent.tell(f"fusewire: the protected files cannot be compared: {error}", event.hook)
     if answer == "halt":

@@ -8,77 +8,69 @@ SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "ash", "rbash"))
 _LISTED = 8
 
 #: Programs that run the command behind them, and their options that take a value of their own.
-_WRAPPERS: dict[str, frozenset[str]] = {
-    "sudo": frozenset(
-        (
-            "-u",
-            "-g",
-            "-h",
-            "-p",
-            "-C",
-            "-T",
-            "-r",
-            "-t",
-            "-U",
-            "-D",
-            "-R",
-            "--user",
-            "--group",
-            "--host",
-            "--prompt",
-            "--chdir",
-            "--role",
-            "--type",
-            "--other-user",
-        )
-    ),
-    "doas": frozenset(("-u", "-C")),
-    "env": frozenset(("-u", "-C", "--unset", "--chdir")),
-    "time": frozenset(("-f", "-o", "--format", "--output")),
-    "nice": frozenset(("-n", "--adjustment")),
-    "ionice": frozenset(("-c", "-n", "-p", "--class", "--classdata")),
-    "timeout": frozenset(("-s", "-k", "--signal", "--kill-after")),
-    "nohup": frozenset(),
-    "flock": frozenset(("-w", "--timeout", "-E")),
-    "setsid": frozenset(),
-    "stdbuf": frozenset(("-i", "-o", "-e")),
-    "command": frozenset(),
-    "builtin": frozenset(),
-    "exec": frozenset(("-a",)),
-    "xargs": frozenset(("-I", "-n", "-P", "-L", "-d", "-E", "-a", "-s", "--max-args", "--max-procs", "--replace")),
-    "parallel": frozenset(("-j", "--jobs", "-I", "-n", "-N")),
-    "watch": frozenset(("-n", "--interval")),
-    "busybox": frozenset(),
-    "chroot": frozenset(),
-    "chrt": frozenset(),
-    "choom": frozenset(("-n",)),
-    "i386": frozenset(),
-    "ld-linux-x86-64.so.2": frozenset(),
-    "ld.so": frozenset(),
-    "linux32": frozenset(),
-    "linux64": frozenset(),
-    "logsave": frozenset(),
-    "nsenter": frozenset(("-t", "--target")),
-    "runuser": frozenset(("-u", "--user", "-g", "--group")),
-    "setarch": frozenset(),
-    "ltrace": frozenset(("-o", "-e")),
-    "prlimit": frozenset(),
-    "script": frozenset(),
-    "setpriv": frozenset(),
-    "sg": frozenset(),
-    "strace": frozenset(("-o", "-e", "-p")),
-    "taskset": frozenset(("-c",)),
-    "unshare": frozenset(),
-    "uvx": frozenset(("--with", "--from", "--python", "-p")),
-    "npx": frozenset(("-p", "--package")),
+_WRAPPERS = {
+    "sudo": "-u -g -h -p -C -T -r -t -U -D -R --user --group --host --prompt --chdir --chroot --role --type"
+    " --other-user --close-from --command-timeout",
+    "doas": "-u -C",
+    "env": "-u -C -a --unset --chdir --argv0",
+    "time": "-f -o --format --output",
+    "nice": "-n --adjustment",
+    "ionice": "-c -n -p -P -u --class --classdata --pid --pgid --uid",
+    "timeout": "-s -k --signal --kill-after",
+    "nohup": "",
+    "flock": "-w -E -c --timeout --wait --conflict-exit-code --command",
+    "setsid": "",
+    "stdbuf": "-i -o -e --input --output --error",
+    "command": "",
+    "builtin": "",
+    "exec": "-a",
+    "xargs": "-I -n -P -L -d -E -a -s --max-args --max-procs --max-lines --max-chars --arg-file --delimiter",
+    "parallel": "-j --jobs -I -n -N",
+    "watch": "-n --interval",
+    "busybox": "",
+    "chroot": "--userspec --groups",
+    "chrt": "-T -P -D --sched-runtime --sched-period --sched-deadline",
+    "choom": "-n -p --adjust --pid",
+    "i386": "",
+    "ld-linux-x86-64.so.2": "--library-path --inhibit-rpath --audit --preload --argv0 --glibc-hwcaps-prepend",
+    "ld.so": "--library-path --inhibit-rpath --audit --preload --argv0 --glibc-hwcaps-prepend",
+    "linux32": "",
+    "linux64": "",
+    "logsave": "",
+    "ltrace": "-o -e -p -u -n -s -a -l -x -A -D -F --output",
+    "nsenter": "-t -S -G -W --target --setuid --setgid --wdns",
+    "npx": "-p -c -w --package --call --workspace",
+    "prlimit": "-p -o --pid --output",
+    "runuser": "-u -g -G -w -s -c --user --group --supp-group --whitelist-environment --shell --command"
+    " --session-command",
+    "script": "-I -O -B -T -m -c -E -o --log-in --log-out --log-io --log-timing --logging-format --command --echo"
+    " --output-limit",
+    "setarch": "",
+    "setpriv": "--ambient-caps --inh-caps --bounding-set --ruid --euid --rgid --egid --reuid --regid --groups"
+    " --securebits --pdeathsig --selinux-label --apparmor-profile",
+    "sg": "-c",
+    "strace": "-o -e -p -E -u -P -a -s -S -I -b -O -X -U --output --trace --attach --env --user --trace-path --columns"
+    " --string-limit --signal --status --detach-on",
+    "taskset": "",
+    "unshare": "-R -w -S -G --root --wd --setuid --setgid --propagation --setgroups --monotonic --boottime --map-user"
+    " --map-group --map-users --map-groups",
+    "uvx": "--with --from --python -p",
+}
+
+#: Wrappers that move to a folder first, and the options that say to which.
+_FOLDERS = {
+    "env": ("-C", "--chdir"),
+    "sudo": ("-D", "--chdir"),
+    "unshare": ("-w", "--wd"),
+    "nsenter": ("-w", "--wd", "-W", "--wdns"),
 }
 
 #: Programs that do so with a word in front (`uv run pytest`).
 _RUNNERS = frozenset(("uv", "poetry", "pdm", "pipenv", "rye", "hatch", "pixi", "pipx"))
-_RUNNER_VALUES = frozenset(("--with", "--from", "--python", "-p", "--extra", "--group", "--package", "--project", "-e"))
+_RUNNER_VALUES = "--with --from --python -p --extra --group --package --project -e"
 
 #: Wrappers whose first operand is theirs (`timeout 10 git ...`).
-_TAKES_OPERAND = frozenset(("timeout", "flock", "taskset", "chroot", "chrt", "sg", "logsave"))
+_TAKES_OPERAND = frozenset(("timeout", "flock", "taskset", "chroot", "chrt", "sg", "logsave", "script"))
 
 #: Options of shells that take a value; `-c` takes none, its script is the first operand.
 _SHELL_VALUES = frozenset(("--rcfile", "--init-file"))
@@ -145,12 +137,14 @@ def _behind_wrapper(words: list[str], start: int) -> int | None:
     at = start + 1
     if name in _RUNNERS and words[at : at + 1] == ["run"]:
         at += 1
-        valued = _RUNNER_VALUES
+        valued = _RUNNER_VALUES.split()
     elif name in _WRAPPERS:
-        valued = _WRAPPERS[name]
+        valued = _WRAPPERS[name].split()
     else:
         return None
     operands_left = 1 if name in _TAKES_OPERAND else 0
+    if name == "setarch" and words[at : at + 1] and words[at][:1] != "-":
+        operands_left = 1  # the architecture, which may be left out
     while at < len(words):
         word = words[at]
         if word == "--":
@@ -160,7 +154,7 @@ def _behind_wrapper(words: list[str], start: int) -> int | None:
         if name == "env" and word in ("-S", "--split-string"):
             return None  # see `scripts_of`
         if word.startswith("-") and (len(word) > 1 or name == "env"):
-            at += 2 if word in valued else 1
+            at += 2 if _takes_next(word, valued) else 1
         elif name in ("env", "sudo") and is_assignment(word):
             at += 1
         elif operands_left:
@@ -171,16 +165,31 @@ def _behind_wrapper(words: list[str], start: int) -> int | None:
     return at
 
 
+def _takes_next(word: str, valued: list[str]) -> bool:
+    """Whether the value of an option is the next word: `-u`, `-Eu`, but not `-uroot`."""
+    if word in valued:
+        return True
+    if word[:2] == "--":
+        return False
+    at = next((at for at, letter in enumerate(word[1:], 1) if f"-{letter}" in valued), 0)
+    return at > 0 and at == len(word) - 1
+
+
 def wrapped_by(words: list[str]) -> tuple[list[str], list[str], str | None]:
     """What a wrapper runs, the variables that it sets, and the folder that it moves to first."""
     start = _behind_wrapper(words, 0)
     if start is None or start >= len(words):
         return [], [], None
     before = words[1:start]
-    folder = next((before[at + 1] for at, word in enumerate(before[:-1]) if word in ("-C", "--chdir", "-D")), None)
-    folder = next((word.partition("=")[2] for word in before if word.startswith("--chdir=")), folder)
-    moves = program(words) in ("env", "sudo")
-    return words[start:], [word for word in before if is_assignment(word)], folder if moves else None
+    folder = None
+    for at, word in enumerate(before):
+        for option in _FOLDERS.get(program(words), ()):
+            ends = option[:2] != "--" and word[:1] == "-" and word[1:2] != "-" and word[-1] == option[1]
+            if (ends or word == option) and at + 1 < len(before):
+                folder = before[at + 1]
+            elif word.startswith(f"{option}=" if option[:2] == "--" else option) and word != option:
+                folder = word[len(option) :].removeprefix("=")
+    return words[start:], [word for word in before if is_assignment(word)], folder
 
 
 def _executed(words: list[str]) -> list[list[str]]:
@@ -214,8 +223,11 @@ def scripts_of(words: list[str]) -> list[str]:
     if name in SHELLS:
         has_script, operands, _ = shell_operands(words)
         return operands[:1] if has_script else []
-    if name in ("su", "runuser") or name in _WRAPPERS:
-        return _values_of(words, "c", "--command")
+    if name in ("su", "runuser", "script"):
+        return _values_of(words, "c", "--command") + _values_of(words, "", "--session-command")
+    if name in ("flock", "sg", "npx"):
+        own = words[: _behind_wrapper(words, 0)]
+        return _values_of(own, "c", "--call" if name == "npx" else "--command") or (words[2:3] if name == "sg" else [])
     return []
 
 
@@ -224,18 +236,22 @@ def reads_input(words: list[str]) -> bool:
     if program(words) not in SHELLS or "--version" in words or "--help" in words:
         return False
     has_script, operands, runs = shell_operands(words)
-    return runs and not has_script and (not operands or operands[0] in ("-", "/dev/stdin") or "-s" in words)
+    return (
+        runs
+        and not has_script
+        and (not operands or operands[0] in ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0") or "-s" in words)
+    )
 
 
 def _values_of(words: list[str], letter: str, option: str) -> list[str]:
     """What follows `-c` (also as the last of `-qc`), `--command`, or stands behind `--command=` and `-S`."""
     found = []
     for at, word in enumerate(words[1:], 1):
-        if word == option or (word[:1] == "-" and word[1:2] != "-" and word[-1:] == letter):
+        if word == option or (letter and word[:1] == "-" and word[1:2] != "-" and word[-1:] == letter):
             found += words[at + 1 : at + 2]
         elif word.startswith(f"{option}="):
             found.append(word[len(option) + 1 :])
-        elif word.startswith(f"-{letter}") and " " in word:
+        elif letter and word.startswith(f"-{letter}") and " " in word:
             found.append(word[2:])
     return found
 

@@ -6,6 +6,8 @@ the tool run. A call that passes gets no `permissionDecision`, because "allow" w
 
 from __future__ import annotations
 
+import os
+
 from fusewire.agents import BadPayload
 from fusewire.detectors.constraints import changes_files
 from fusewire.events import Event
@@ -29,7 +31,13 @@ _KINDS = {
     "UserPromptSubmit": "prompt",
 }
 
-_PATH_FIELDS = ("file_path", "notebook_path", "path", "relative_path")
+_PATH_FIELDS = (
+    *("file_path", "notebook_path", "path", "relative_path", "source", "destination", "src", "dst", "target"),
+    *("old_path", "new_path", "paths", "files"),
+)
+
+#: Where the tool of another server says that its command runs.
+_FOLDER_FIELDS = ("cwd", "workdir", "working_directory")
 
 _COMMAND_FIELDS = ("command", "cmd", "script")
 
@@ -87,11 +95,14 @@ def _batch(payload: dict[str, Any], root: str) -> Event:
 def _event(kind: str, hook: str, tool: str, tool_input: dict[str, Any], payload: dict[str, Any], root: str) -> Event:
     command = _command(tool_input)
     cwd = _optional(payload, "cwd") or root
+    folder = next((tool_input[field] for field in _FOLDER_FIELDS if isinstance(tool_input.get(field), str)), "")
+    cwd = os.path.join(cwd, folder) if folder else cwd
     paths: list[str] = []
     for field in _PATH_FIELDS:
         value = tool_input.get(field)
-        if isinstance(value, str) and value:
-            paths += in_project(value, cwd, root)
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, str) and one:
+                paths += in_project(one, cwd, root)
     return Event(
         kind,
         hook=hook,

@@ -19,8 +19,9 @@ from fusewire.guard.protected import Protected
 from fusewire.guard.tools import check_tool
 from fusewire.guard.verdict import Verdict
 from fusewire.guard.watch import Watch
+from fusewire.paths import normal
 from fusewire.person import require_person
-from fusewire.rules import find_project
+from fusewire.rules import find_project, load_rules
 from fusewire.shell.values import UNKNOWN, deactivated
 from fusewire.words import quoted
 
@@ -86,6 +87,14 @@ def _check_batch(project: str | None) -> int:
             continue
         try:
             verdict = _check_line(line, project, known)
+        except RecursionError:
+            wrong += 1
+            click.echo(f"Error: line {number}: it is nested too deeply", err=True)
+            verdict = Verdict("BLOCKED", "guard.input", f"line {number}: it is nested too deeply")
+        except json.JSONDecodeError:
+            wrong += 1
+            click.echo(f'Error: line {number}: not JSON; an object {{"cmd", "cwd"}} is expected', err=True)
+            verdict = Verdict("BLOCKED", "guard.input", f"line {number}: not JSON")
         except (ValueError, FusewireError) as error:
             wrong += 1
             click.echo(f"Error: line {number}: {error}", err=True)
@@ -118,7 +127,17 @@ def _folder(cwd: str | None) -> str:
 
 def _root(project: str | None, folder: str) -> str:
     given = project or (click.get_current_context().find_root().obj or {}).get("project")
-    return project_root(project) if given else find_project(folder)
+    root = project_root(project) if given else find_project(folder)
+    _warn(root)
+    return root
+
+
+def _warn(root: str) -> None:
+    """What is wrong with the configuration is said once by every command."""
+    said = click.get_current_context().meta.setdefault("warned", set())
+    for warning in load_rules(root).warnings if root not in said else ():
+        click.secho(f"Warning: {warning}", fg="yellow", err=True, color=color())
+    said.add(root)
 
 
 @guard_command.command("explain")
@@ -138,7 +157,7 @@ def explain_command(project: str | None, command_line: str, cwd: str | None, as_
     effects = [
         {
             "effect": effect.kind,
-            "path": _shown(protected.shown(effect.path)),
+            "path": _shown(protected.shown(normal(effect.path))),
             "recursive": effect.recursive,
             "rule": effect.rule,
             "protected": bool(reading._hit(effect)) and effect.kind != "read",
@@ -241,5 +260,6 @@ def _locked(act: Any) -> Any:
 
 def _integrity(project: str | None) -> Integrity:
     root = project_root(project)
+    _warn(root)
     protected = protected_of(root)
     return Integrity(protected.root, protected.files)

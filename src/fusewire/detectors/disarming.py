@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from fusewire.events import Event
 
 #: Commands of the program that change a circuit, its rules or its registration by hand.
-PERSON_ONLY = frozenset(("reset", "config", "override", "archive", "import", "uninstall"))
+PERSON_ONLY = frozenset(("reset", "config", "override", "archive", "import", "uninstall", "hook"))
 
 #: Options of the program, and of Python, that take a value.
 _VALUED = frozenset(("--project",))
@@ -62,6 +62,8 @@ def _own_command(words: list[str]) -> str:
         words = words[at:]
     if not words or not _is_fusewire(words[0]) or {"--help", "-h", "--version"} & set(words):
         return ""
+    if words[0].endswith("hook.py"):
+        return "fusewire hook"
     at = 1
     while at < len(words) and words[at].startswith("-"):
         at += 2 if words[at] in _VALUED else 1
@@ -75,7 +77,7 @@ def _own_command(words: list[str]) -> str:
 
 def _is_fusewire(word: str) -> bool:
     """The program by name or path, with a version, as a module, or as its file."""
-    if word.endswith("fusewire/__main__.py"):
+    if word.endswith(("fusewire/__main__.py", "fusewire/hook.py")):
         return True
     name = word.rsplit("/", 1)[-1].partition("@")[0].partition("=")[0].removesuffix(".exe")
     return name == "fusewire" or name.startswith("fusewire.")

@@ -71,7 +71,7 @@ class Reading:
             globs=self.disk.glob,
             reads=self.disk.read,
             is_folder=self.disk.is_folder,
-            exists=self.disk.exists,
+            holds=self.effects.holds,
             resolves=self.disk.real,
         )
         self.walk.suspicious = bool(self.mentions)
@@ -215,15 +215,27 @@ def _blocked(hits: list[Hit], protected: Protected, affected: tuple[str, ...]) -
     )
 
 
+def _cleaner(words: list[str], tops: list[str]) -> list[str]:
+    """The same `git clean` without the protected paths; if it names where to clean, only its author can mend it."""
+    if words[:2] != ["git", "clean"] or any(UNKNOWN in word for word in words):
+        return []
+    rest = words[2:]
+    named = [
+        word for at, word in enumerate(rest) if word[:1] != "-" and rest[at - 1 : at] not in (["-e"], ["--exclude"])
+    ]
+    if named:
+        return [f"clean other folders than {', '.join(tops[:_NAMED])}"]
+    kept = [part for name in tops for part in ("-e", quoted(name))]
+    return [" ".join(["git", "clean", *map(quoted, rest), *kept])]
+
+
 def _next(hits: list[Hit], names: list[str]) -> tuple[str, ...]:
     """The safer way, in the words of the command that was refused."""
     rule = hits[0].effect.rule
     tops = list(dict.fromkeys(name.split("/")[0] for name in names if name[:1] != "/"))
     advice: list[str] = []
     if rule == "guard.git.clean":
-        words = [word for word in hits[0].effect.command if word not in ("git", "clean")]
-        flags = " ".join(word for word in words if word[:1] == "-") or "-fd"
-        advice.append(f"git clean {flags} " + " ".join(f"-e {quoted(name)}" for name in tops))
+        advice += _cleaner(hits[0].effect.command, tops)
     elif rule in ("guard.git.checkout", "guard.git.restore", "guard.git.reset"):
         advice.append("git restore --source=HEAD -- src/ (name the files that you mean)")
     elif rule == "guard.git.stash":

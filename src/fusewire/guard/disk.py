@@ -27,10 +27,28 @@ class Disk:
         self.links: dict[str, str] = {}
         #: names that the line has made: folder -> names
         self._made: dict[str, set[str]] = {}
+        #: those of them that are folders
+        self.made_folders: dict[str, set[str]] = {}
+
+    def was_made(self, path: str) -> bool:
+        folder, _, name = normal(path).rpartition("/")
+        return name in self._made.get(folder or "/", ())
+
+    def made_folder(self, path: str) -> None:
+        self.made(path)
+        folder, _, name = path.rpartition("/")
+        self.made_folders.setdefault(folder, set()).add(name)
 
     def made(self, path: str) -> None:
-        folder, _, name = path.rpartition("/")
-        self._made.setdefault(folder or "/", set()).add(name)
+        """The line has made this, and the folders on the way to it."""
+        while len(path) > 1:
+            folder, _, name = path.rpartition("/")
+            names = self._made.setdefault(folder or "/", set())
+            if name in names or os.path.lexists(path):
+                names.add(name)
+                return
+            names.add(name)
+            path = folder
 
     def real(self, path: str, *, last: bool = True) -> str:
         """The path with its links resolved; the last part only if `last`. What is unknown is left as it is."""
@@ -85,8 +103,19 @@ class Disk:
         if UNKNOWN in path:
             return False
         try:
-            return os.path.isdir(self.real(path) if self.links else path)
+            if os.path.isdir(self.real(path) if self.links else path):
+                return True
         except ValueError:
+            return False
+        if not self._made:
+            return False
+        path = normal(path)
+        return path in self._made or path.rpartition("/")[2] in self.made_folders.get(path.rpartition("/")[0], ())
+
+    def is_empty_file(self, path: str) -> bool:
+        try:
+            return os.stat(path).st_size == 0
+        except OSError:
             return False
 
     def is_empty(self, path: str) -> bool:

@@ -7,12 +7,15 @@ integrity check stands behind it.
 
 from __future__ import annotations
 
+import os
+
+from fusewire.globs import matches
 from fusewire.guard.disk import Disk
-from fusewire.guard.plain import only_look, writes_to
+from fusewire.guard.plain import writes_to
 from fusewire.paths import normal
 from fusewire.shell.builtins import BUILTINS
 from fusewire.shell.outputs import is_text_program, printed
-from fusewire.shell.values import UNKNOWN
+from fusewire.shell.values import TAINT, UNKNOWN
 from fusewire.shell.walk import Walk
 from fusewire.wrappers import is_wrapper, reads_input, scripts_of, shell_operands, wrapped_by
 
@@ -28,6 +31,11 @@ READ, WRITE, DELETE, MOVE, LINK, MODE, EXECUTE = "read", "write", "delete", "mov
 
 #: Programs of ours that only look.
 _LOOKS = frozenset("ls dir pwd realpath readlink which grep egrep fgrep rg find fd fdfind sort uniq".split())
+
+#: What a program whose name is not quite known may be.
+_WORST = ("rm", "mv", "unlink", "shred", "truncate", "tee", "bash", "sh")
+
+_GIT_LOOKS = frozenset("blame describe diff grep log ls-files rev-parse shortlog show status".split())
 
 #: Programs that only look; whatever else nobody knows may have changed any file.
 _READERS = frozenset(
@@ -148,6 +156,12 @@ class Call:
         self, kind: str, text: str, *, recursive: bool = False, follows: bool | None = None, rule: str = ""
     ) -> None:
         if text:
+            if text[:1] == UNKNOWN and TAINT not in text and TAINT in (self.world.stdin or ""):
+                text = text.replace(UNKNOWN, UNKNOWN + TAINT)
+            if kind == WRITE and self.walk.files:
+                known = normal(self.path(text))
+                if known in self.walk.files:
+                    self.walk.files[known] = UNKNOWN
             followed = kind not in (DELETE, MOVE, LINK) if follows is None else follows
             self.effects.add(kind, self.path(text), rule or self.rule, self.words, recursive, followed)
 
@@ -179,7 +193,7 @@ class Call:
         if cwd is not None:
             world = world.copy()
             world.cwd = self.path(cwd)
-        if UNKNOWN in text:
+        if any(line.lstrip()[:1] == UNKNOWN for line in text.splitlines()) or TAINT in text:
             self.effects.blind = True
         if UNKNOWN not in text.strip()[:1]:
             self.walk.script(text, world, positionals or ["sh"])
@@ -198,6 +212,8 @@ class Effects:
         self.unreadable: list[str] = []
         #: a shell is given text that nobody can know
         self.blind = False
+        #: a program has run that may have done anything
+        self.opaque = False
         self._doubts = 0
         self._depth = 0
 
@@ -205,6 +221,38 @@ class Effects:
         if kind in (WRITE, LINK) and UNKNOWN not in path:
             self.disk.made(normal(path))
         self.found.append(Effect(kind, path, rule, command, recursive, follows, self._doubts > 0))
+
+    def unchanged(self, path: str) -> bool:
+        """Whether nothing in the line so far can have made, changed or removed what is at a path."""
+        if self.opaque:
+            return False
+        path = normal(path)
+        for effect in self.found:
+            if effect.kind == READ:
+                continue
+            other = normal(effect.path)
+            if UNKNOWN in other or f"{path}/".startswith(f"{other}/") or f"{other}/".startswith(f"{path}/"):
+                return False
+        return True
+
+    def holds(self, test: str, path: str) -> bool | None:
+        """The answer to `[ -f path ]`, if it is as it was when the line began."""
+        if UNKNOWN in path or not self.unchanged(path) or self.disk.was_made(path):
+            return None
+        if test == "-d":
+            return self.disk.is_folder(path)
+        if test in ("-L", "-h"):
+            return self.disk.exists(path) and self.disk.real(path) != self.disk.real(path, last=False)
+        there = os.path.exists(path)
+        if test in ("-e", "-r") or not there:
+            return there
+        if test == "-f":
+            return os.path.isfile(path)
+        if test in ("-x", "-w"):
+            return os.access(path, os.X_OK if test == "-x" else os.W_OK)
+        if test == "-s":
+            return not self.disk.is_empty_file(path)
+        return None
 
     def unsure(self) -> _Doubt:
         """While it lasts, only what is certain counts."""
@@ -246,26 +294,49 @@ class Effects:
         call = Call(words, world, walk, self)
         self._rename(call)
         program = _program(call.name)
-        if program is not None:
+        if UNKNOWN in words[0]:
+            self._partly_known(call)
+        elif "/" in words[0] and normal(call.path(words[0])) in walk.files:
+            self._other(call)
+        elif program is not None:
             program(call)
         elif not self._shell(call) and not self._wrapper(call):
             self._other(call)
-        looks = program is None or call.name in _LOOKS or (call.name == "git" and only_look([words]))
+        looks = (
+            program is None
+            or call.name in _LOOKS
+            or call.name in only_print()
+            or (call.name == "git" and words[1:2] and words[1] in _GIT_LOOKS)
+        )
+        self.opaque = self.opaque or (call.name == "git" and not looks)
         if not looks or any(effect.kind != READ for effect in self.found[before:]):
             walk.pristine = False
         self._depth -= 1
+
+    def _partly_known(self, call: Call) -> None:
+        """`r${x}m -rf specs`: it is held to be the worst that its name allows."""
+        pattern = call.name.replace(UNKNOWN, "*").replace(TAINT, "")
+        forced = any(word[:1] == "-" and word[1:2] != "-" and ("r" in word or "f" in word) for word in call.args)
+        names = [name for name in _WORST if matches(name, pattern)] if pattern != "*" else ["rm"] if forced else []
+        for name in names:
+            call.run([name, *call.args])
+        self.opaque = True
+        call.print(UNKNOWN)
 
     def _rename(self, call: Call) -> None:
         """A program under another name: a link to it, a copy, one that the line has put into PATH."""
         word = call.words[0]
         if word in ("/proc/self/exe", f"/proc/{UNKNOWN}/exe"):
             call.name = "bash"
+            call.words = ["bash", *call.args]
         elif ("/" in word and self.disk.exists(call.path(word))) or self.disk.links:
             ending = f"/{word}"
             made = next((path for path in self.disk.links if path.endswith(ending)), None) if "/" not in word else word
             if made is not None:
                 real = self.disk.real(call.path(made)).rsplit("/", 1)[-1]
-                call.name = real if _program(real) is not None and real != "busybox" else call.name
+                if real != call.name and _program(real) is not None and real != "busybox":
+                    call.name = real
+                    call.words = [real, *call.args]
         if "PATH" in call.world.variables and "/" not in word:
             made = next((path for path in call.walk.files if path.endswith(f"/{word}")), None)
             if made is not None:
@@ -297,10 +368,9 @@ class Effects:
     def script_file(self, call: Call, path: str, positionals: list[str]) -> None:
         """A file that a shell runs: what the line itself has written into it, or what is on the disk."""
         full = call.path(path)
-        text = call.walk.files.get(normal(full))
+        text = call.walk.files.get(normal(full), call.walk.files.get(self.disk.real(full)))
         if text is not None:
-            if UNKNOWN not in text[:1]:
-                call.script(text, positionals)
+            call.script(text, positionals)
             return
         text = self.disk.read(full)
         if text is None or len(text) > _SCRIPT_LIMIT:
@@ -349,7 +419,7 @@ class Effects:
                 if text and ("sh" in first.rsplit("/", 1)[-1] or first[:2] != "#!"):
                     self.script_file(call, words[0], words)
                 elif first[:2] == "#!":
-                    call.run([*first[2:].split(), *words])
+                    call.run([word for word in first[2:].split() if word != "-S"] + words)
                 return
         if call.name in BUILTINS and not is_text_program(call.name):
             return
@@ -362,9 +432,11 @@ class Effects:
             return
         for at, word in enumerate(call.args):
             name, equals, value = word.partition("=")
-            if writes_to(name):
+            if writes_to(name) or word == "-o" or (equals and name[:1] == "-" and writes_to(f"-{name}")):
                 call.write(value if equals else "".join(call.args[at + 1 : at + 2]), rule="guard.output")
-        call.walk.pristine = call.walk.pristine and call.name in _READERS
+        if call.name not in _READERS:
+            call.walk.pristine = False
+            self.opaque = True
         world.out += UNKNOWN
 
     def text_program(self, call: Call) -> None:
@@ -375,7 +447,7 @@ class Effects:
             texts = [call.walk.read_file(call.path(name)) if name != "-" else stdin for name in names]
             for name in names:
                 call.effect(READ, name)
-            if call.walk.pristine and any(n != "-" and not self.disk.exists(call.path(n)) for n in names):
+            if any(n != "-" and self.holds("-e", call.path(n)) is False for n in names):
                 call.world.status = False
             if names:
                 stdin = "".join(UNKNOWN if text is None else text for text in texts)
@@ -394,6 +466,13 @@ class _Doubt:
 
     def __exit__(self, *error: object) -> None:
         self.effects._doubts -= 1
+
+
+def only_print() -> frozenset[str]:
+    """Programs of ours that turn text into text."""
+    from fusewire.guard.programs import ONLY_PRINT
+
+    return ONLY_PRINT
 
 
 def _program(name: str) -> Program | None:

@@ -12,28 +12,32 @@ _SPECIAL = frozenset("'\"\\`$*?[]{}~!<>();#\n\r\t%^")
 #: They only look.
 _LOOKING = frozenset(
     (
-        "basename cat cd cmp cut date df diff dirname du echo file grep head hostname id jq ls md5sum nl nproc ps "
-        "pwd rg sha256sum sleep stat tail test tree true uname uptime wc which whoami"
+        "basename cat cd cmp cut date df diff dirname du echo grep head hostname id jq ls md5sum nl nproc ps "
+        "pwd sha256sum sleep stat tail test true uname uptime wc which whoami"
     ).split()
 )
 
 #: They do what their own files tell them; nobody can know what that does to ours.
 _OPAQUE = frozenset(
     (
-        "bundle cargo cmake composer docker dotnet flake8 go gradle jest just kubectl mix mvn mypy ninja npm "
-        "phpunit pip pip3 pnpm psql pylint pyright pytest rake rspec rustc swift terraform tox tsc vitest yarn"
+        "bundle cargo composer dotnet flake8 go gradle jest just kubectl mix mvn mypy ninja npm "
+        "phpunit pip pip3 pnpm psql pylint pyright pytest rake rspec rustc swift terraform tox vitest yarn"
     ).split()
 )
 
-_GIT_LOOKING = frozenset(
-    ("add blame branch describe diff fetch log ls-files push remote rev-parse shortlog show status tag").split()
-)
+_GIT_LOOKING = frozenset(("add blame branch describe diff log ls-files rev-parse shortlog show status tag").split())
 
 _PYTHON_OPAQUE = frozenset(("pytest", "unittest", "mypy", "pip", "build", "coverage", "flake8", "pylint"))
 
 
 #: Parts of the names of options that name a file or folder to write.
-_WRITING = ("out", "junit", "dest", "save", "dump", "log-file", "logfile", "report", "-log", "-o")
+_WRITING = ("out", "coverprofile", "junit", "dest", "save", "dump", "log-file", "logfile", "report", "-log")
+
+
+#: Parts of the names of options that say where, or what is run.
+_TELLING = (*_WRITING, *("dir cache temp prefix profile emit path file exec ext target data".split()))
+
+_RUNNING = frozenset(("exec", "dlx", "x", "clean", "init", "new", "create", "cp", "erase", "html"))
 
 
 def writes_to(option: str) -> bool:
@@ -45,7 +49,9 @@ def plain_commands(line: str) -> list[list[str]] | None:
     """The commands of a plain line as words; None if the line has to be read."""
     if len(line) > 2000 or not _SPECIAL.isdisjoint(line):
         return None
-    commands = [part.split() for part in line.replace("&&", "|").replace("||", "|").split("|")]
+    commands = [
+        [word for word in part.split(" ") if word] for part in line.replace("&&", "|").replace("||", "|").split("|")
+    ]
     if "&" in line.replace("&&", "") or not all(commands):
         return None
     return commands if all(_is_known(words) for words in commands) else None
@@ -56,13 +62,20 @@ def only_look(commands: list[list[str]]) -> bool:
     return all(words[0] in _LOOKING or words[0] == "git" for words in commands)
 
 
+def _may_write(word: str) -> bool:
+    """Whether an argument of an opaque program could say where it writes or what it runs."""
+    if word[:2] == "--":
+        return "=" in word or any(part in word for part in _TELLING)
+    if word[:1] == "-" and len(word) > 2 and any(part in word for part in _TELLING):
+        return True
+    return word in _RUNNING or word[:2] in ("-o", "-O", "-t", "-d", "-L", "-C")
+
+
 def _is_known(words: list[str]) -> bool:
     name = words[0]
     if name in _LOOKING:
         return True
-    if any(
-        word.startswith(("-o", "-O", "-t", "-d", "--exec", "--ext", "--target")) or writes_to(word) for word in words
-    ):
+    if any(_may_write(word) for word in words[1:]):
         return False
     if name == "git":
         return len(words) > 1 and words[1] in _GIT_LOOKING

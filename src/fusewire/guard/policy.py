@@ -38,10 +38,10 @@ def protected_of(root: str, rules: Rules | None = None) -> Protected:
     """The protected paths of a project, as its configuration and Fusewire's own needs say."""
     documents, configuration, ignored, roots, grants = (rules or load_rules(root)).guard
     unwatched = [".fusewire", "docs/constraints"]
-    own = [(pattern, CONFIGURATION) for pattern in (*OWN, *_HOME_OWN, user_config_path())]
+    own = [*OWN, *_HOME_OWN, user_config_path()]
     package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     if not package.startswith(os.path.realpath(root) + os.sep):  # whoever works on Fusewire itself may change it
-        own.append((package + "/", CONFIGURATION))
+        own.append(package + "/")
         unwatched.append(package)
     entries = [(pattern, CONFIGURATION) for pattern in configuration] + [(pattern, DOCUMENT) for pattern in documents]
-    return Protected(root, (*own, *entries), ignored, roots, grants, tuple(unwatched))
+    return Protected(root, tuple(entries), ignored, roots, grants, tuple(unwatched), tuple(own))

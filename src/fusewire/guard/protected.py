@@ -35,6 +35,7 @@ class Protected:
         roots: tuple[str, ...] = (".",),
         grants: tuple[tuple[str, str], ...] = (),
         unwatched: tuple[str, ...] = (),
+        always: tuple[str, ...] = (),
     ) -> None:
         self.root = os.path.realpath(root)
         self.ignored = ignored
@@ -47,6 +48,10 @@ class Protected:
         self.patterns: list[tuple[str, str, str]] = []
         self._inodes: dict[tuple[int, int], str] | None = None
         self._folders = {self.root: self.root}
+        for pattern in always:
+            self._add(self.root, os.path.expanduser(pattern), CONFIGURATION)
+        #: what no setting takes out
+        self._always = frozenset(self.places)
         for pattern, kind in entries:
             for base in roots:
                 self._add(os.path.join(self.root, base), os.path.expanduser(pattern), kind)
@@ -92,10 +97,10 @@ class Protected:
         return None
 
     def _is_ignored(self, path: str) -> bool:
+        if any(path == place or path.startswith(f"{place}/") for place in self._always):
+            return False
         name = self.shown(path)
-        return any(
-            path_matches(name, pattern.removeprefix("/") if name[:1] != "/" else pattern) for pattern in self.ignored
-        )
+        return any(path_matches(name, pattern) for pattern in self.ignored)
 
     def mentioned_in(self, line: str) -> str:
         """A protected path of the project that a text speaks of; empty if there is none."""
@@ -214,11 +219,13 @@ class Protected:
         folder = head.rpartition("/")[0]
         if head and self.kind_of(os.path.realpath(folder) if folder else head):
             return folder
+        if folder in ("/tmp", "/var/tmp", os.environ.get("TMPDIR", "/tmp").rstrip("/")):
+            return None  # a name of its own among the temporary files
         pattern = _pattern(path)
         tail = path.rpartition(UNKNOWN)[2]
         if not destroys:
-            if not tail.strip("/"):
-                return None
+            if "/" not in tail.rstrip("/"):
+                return None  # not even its name is known
             return next((place for place in self.places if matches(place, pattern)), None)
         candidates = [place for place in self.places if os.path.lexists(place)]
         for place in candidates:

@@ -37,25 +37,35 @@ class Watch:
         """
         if not os.path.isdir(os.path.join(self.root, ".fusewire")) and next(self.protected.files_here(), None) is None:
             return
-        self.integrity.snapshot(now, session=session or "")
-        self.lift()
-        files.write(self.root, "session", f"session {session or ''}")
+        if not self.integrity.exists() or not files.others_busy(self.root, session, now):
+            self.integrity.snapshot(now, session=session or "")
+            self.lift()
+        files.begin(self.root, session)
 
     def permitted(self, paths: Iterable[str], now: float) -> None:
         """A tool that may has updated these."""
-        mine = [path for path in map(self._full, paths) if self.protected.kind_of(os.path.realpath(path))]
+        mine = [
+            path
+            for path in map(self._full, paths)
+            if self.protected.kind_of(os.path.realpath(path)) and _has_content(path)
+        ]
         if mine and self.integrity.exists():
             self.integrity.snapshot(now, only=mine)
 
-    def after(self, cause: str, now: float) -> tuple[str, str]:
+    def after(self, cause: str, session: str | None, now: float) -> tuple[str, str]:
         """After a call: ("halt", text), ("tell", text), or ("", "") if everything is as it should be."""
         if not self.integrity.exists():
-            return "", ""
+            problem = self.integrity.problem
+            return (
+                ("tell", f"WARN guard.integrity: {problem}; a new snapshot is taken before the next call")
+                if problem
+                else ("", "")
+            )
         findings = self.integrity.verify()
         lost = [finding for finding in findings if finding.kind in ("missing", "emptied", "type")]
         if lost:
             text = self._restore(lost, cause, now)
-            files.write(self.root, "halt", f"{self.integrity.session or ''}\n{text}")
+            files.write(self.root, "halt", f"{session or ''}\n{text}")
             return "halt", text
         changed = [finding for finding in findings if finding.kind != "new"]
         text = "\n".join(f"{finding.kind} {finding.path}" for finding in changed)
@@ -90,6 +100,14 @@ class Watch:
 
     def _full(self, path: str) -> str:
         return os.path.join(self.protected.root, path)
+
+
+def _has_content(path: str) -> bool:
+    """A file that is gone or empty was not updated, whatever tool is said to have done it."""
+    try:
+        return os.path.isfile(path) and os.stat(path).st_size > 0
+    except OSError:
+        return False
 
 
 def _names(findings: list[Finding]) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from fusewire.shell.tree import TEXT
+from fusewire.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.shell.tree import Part
 
 #: More alternatives than anybody writes in one word.
-_ALTERNATIVES = 256
+_ALTERNATIVES = 2000
 
 #: Parts that are not plain text stand in the text as one character each.
 _FIRST = 0xF0000
@@ -52,7 +53,8 @@ def alternatives(text: str, depth: int = 0) -> list[str]:
             if choices is not None and depth < 8:
                 tails = alternatives(text[end + 1 :], depth + 1)
                 heads = [part for choice in choices for part in alternatives(choice, depth + 1)]
-                return [f"{text[:start]}{head}{tail}" for head in heads for tail in tails][:_ALTERNATIVES]
+                words = [f"{text[:start]}{head}{tail}" for head in heads for tail in tails]
+                return words if len(words) <= _ALTERNATIVES else [*words[:_ALTERNATIVES], UNKNOWN]
         start = text.find("{", start + 1)
     return [text]
 

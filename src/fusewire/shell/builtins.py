@@ -29,6 +29,9 @@ def _cd(walk: Walk, words: list[str], world: World) -> list[World]:
     if words[0] == "pushd" and "-n" in words:
         world.stack = [*world.stack, normal(walk.path(operands[-1], world))] if operands else world.stack
         return [world]
+    if words[0] == "popd" and not world.stack:
+        world.status = None
+        return [world]
     if words[0] == "popd":
         target = world.stack[-1] if world.stack else world.cwd
         world.stack = world.stack[:-1]
@@ -78,12 +81,14 @@ def _moved(walk: Walk, world: World, target: str, pushes: bool, physical: bool) 
 
 def _declare(walk: Walk, words: list[str], world: World) -> list[World]:
     _told(walk, words, world)
+    if walk.locals and words[0] in ("local", "declare", "typeset") and "-g" not in words:
+        walk.locals[-1] |= {word.partition("=")[0] for word in words[1:] if word[:1] != "-"}
     refers = any(word[:1] == "-" and "n" in word for word in words[1:]) and words[0] != "export"
     for word in words[1:]:
         name, equals, value = word.partition("=")
         if equals and name.isidentifier():
             world.variables[name] = value
-    world.status = True
+    world.status = None if any(word[:1] == "-" for word in words) else True
     if words[0] == "export" or any(word[:1] == "-" and "x" in word for word in words[1:]):
         world.exported |= {word.partition("=")[0] for word in words[1:]}
     if refers:  # the parser took `ref=y` for an assignment
@@ -93,13 +98,14 @@ def _declare(walk: Walk, words: list[str], world: World) -> list[World]:
 
 def _unset(walk: Walk, words: list[str], world: World) -> list[World]:
     for word in words[1:]:
-        world.variables[word] = ""
+        world.variables.pop(word, None)
+        world.options |= {f"unset {word}"}
         world.functions.pop(word, None)
     return [world]
 
 
 #: Options that change what a line does to files.
-_SET = {"f": "noglob", "e": "errexit", "C": "noclobber"}
+_SET = {"f": "noglob", "e": "errexit", "C": "noclobber", "": "pipefail"}
 
 
 def _set(walk: Walk, words: list[str], world: World) -> list[World]:
@@ -117,7 +123,9 @@ def _set(walk: Walk, words: list[str], world: World) -> list[World]:
 
 def _shopt(walk: Walk, words: list[str], world: World) -> list[World]:
     names = {word for word in words[1:] if word[:1] != "-"}
-    world.options = world.options | names if "-s" in words else world.options - names
+    if "-s" in words or "-u" in words:
+        world.options = world.options | names if "-s" in words else world.options - names
+    world.status = None
     return [world]
 
 
@@ -131,7 +139,10 @@ def _shift(walk: Walk, words: list[str], world: World) -> list[World]:
 def _eval(walk: Walk, words: list[str], world: World) -> list[World]:
     _told(walk, words, world)
     first = 2 if words[1:2] == ["--"] else 1
-    return walk.text(" ".join(words[first:]), world) if len(words) > first else [world]
+    if not "".join(words[first:]).strip():
+        world.status = True
+        return [world]
+    return walk.text(" ".join(words[first:]), world)
 
 
 def _source(walk: Walk, words: list[str], world: World) -> list[World]:
@@ -172,7 +183,7 @@ def _exec(walk: Walk, words: list[str], world: World) -> list[World]:
     _told(walk, words, world)
     worlds = walk.words(words[at:], world)
     for one in worlds:
-        one.flow = "exit"
+        one.flow = "exit" if "execfail" not in one.options else one.flow
     return worlds
 
 
@@ -213,10 +224,29 @@ def _trap(walk: Walk, words: list[str], world: World) -> list[World]:
     return [world]
 
 
+def _getopts(walk: Walk, words: list[str], world: World) -> list[World]:
+    """One option a call, from the positionals (or the words behind the name)."""
+    given = words[3:] or world.positionals[1:]
+    at = world.variables.get("OPTIND", "1")
+    index = int(at) - 1 if isinstance(at, str) and at.isdigit() else 0
+    word = given[index] if index < len(given) else ""
+    world.status = len(word) > 1 and word[0] == "-" and word != "--"
+    if world.status and len(words) > 2:
+        letter, value = word[1], word[2:]
+        takes = f"{letter}:" in words[1]
+        world.variables[words[2]] = letter if letter in words[1] else "?"
+        world.variables["OPTARG"] = (value or "".join(given[index + 1 : index + 2])) if takes else ""
+        world.variables["OPTIND"] = str(index + (3 if takes and not value else 2))
+    return [world]
+
+
 def _flow(walk: Walk, words: list[str], world: World) -> list[World]:
     inside = {"return": walk.calls, "break": walk.loops, "continue": walk.loops}.get(words[0], 1)
     world.flow = words[0] if inside else ""
-    world.status = {"0": True, "": True}.get("".join(words[1:2]), False)
+    code = "".join(words[1:2])
+    world.status = None if not code.isdigit() else int(code[:4]) == 0
+    if not inside:
+        world.status = False
     return [world]
 
 
@@ -229,6 +259,16 @@ def _true(walk: Walk, words: list[str], world: World) -> list[World]:
 def _false(walk: Walk, words: list[str], world: World) -> list[World]:
     _told(walk, words, world)
     world.status = False
+    return [world]
+
+
+def _type(walk: Walk, words: list[str], world: World) -> list[World]:
+    """`type -P rm` gives its path."""
+    if any(word[:1] == "-" and word[1:2] in ("P", "p") for word in words):
+        world.out += f"/usr/bin/{words[-1]}\n"
+    else:
+        world.out += UNKNOWN
+    world.status = None
     return [world]
 
 
@@ -255,7 +295,7 @@ def _read(walk: Walk, words: list[str], world: World) -> list[World]:
         values = [UNKNOWN] * max(1, len(names))
     else:
         line, _, rest = text.partition("\0" if null and "\0" in text else "\n")
-        world.status = True
+        world.status = None if UNKNOWN in line else True
         if UNKNOWN in line:
             values = [UNKNOWN] * max(1, len(names))
             world.stdin = rest if rest else ""
@@ -305,7 +345,7 @@ def _print(walk: Walk, words: list[str], world: World) -> list[World]:
         world.variables[words[2]] = printed(["printf", *words[3:]]) or ""
         return [world]
     _told(walk, words, world)
-    world.status = True
+    world.status = True if words[0] == "echo" else None
     return [world]
 
 
@@ -315,7 +355,7 @@ def _alias(walk: Walk, words: list[str], world: World) -> list[World]:
         name, equals, value = word.partition("=")
         if equals:
             world.variables[f"alias {name}"] = value
-    world.status = True
+    world.status = None
     return [world]
 
 
@@ -323,24 +363,30 @@ def _test(walk: Walk, words: list[str], world: World) -> list[World]:
     """`[ ... ]`: what is known at once; a file may have come and gone since the line began."""
     _told(walk, words, world)
     operands = words[1:-1] if words[0] == "[" else words[1:]
-    world.status = _tested(operands, walk, world)
+    world.status = tested(operands, walk, world)
     return [world]
 
 
-def _tested(operands: list[str], walk: Walk, world: World) -> bool | None:
+_FILE_TESTS = ("-d", "-e", "-f", "-s", "-L", "-h", "-r", "-w", "-x")
+
+#: What the comparison of two numbers must give: -1, 0 or 1.
+_NUMBER_TESTS = {"-eq": (0,), "-ne": (-1, 1), "-gt": (1,), "-ge": (0, 1), "-lt": (-1,), "-le": (-1, 0)}
+
+
+def tested(operands: list[str], walk: Walk, world: World) -> bool | None:
     if walk.literal or any(UNKNOWN in operand for operand in operands):
         return None
     if operands[:1] == ["!"]:
-        inner = _tested(operands[1:], walk, world)
+        inner = tested(operands[1:], walk, world)
         return None if inner is None else not inner
     if len(operands) == 2 and operands[0] in ("-z", "-n"):
         return bool(operands[1]) is (operands[0] == "-n")
-    if len(operands) == 2 and walk.pristine and walk.exists is not None and walk.is_folder is not None:
-        path = walk.path(operands[1], world)
-        if operands[0] == "-d":
-            return walk.is_folder(path)
-        if operands[0] in ("-e", "-f"):
-            return walk.exists(path) and (operands[0] == "-e" or not walk.is_folder(path))
+    if len(operands) == 2 and walk.holds is not None and len(operands[0]) == 2 and operands[0] in _FILE_TESTS:
+        return walk.holds(operands[0], walk.path(operands[1], world))
+    if len(operands) == 3 and operands[1] in _NUMBER_TESTS and operands[0].isdigit() and operands[2].isdigit():
+        return (int(operands[0][:9]) > int(operands[2][:9])) - (int(operands[0][:9]) < int(operands[2][:9])) in (
+            _NUMBER_TESTS[operands[1]]
+        )
     if len(operands) == 3 and operands[1] in ("=", "==", "!="):
         return (operands[0] == operands[2]) is (operands[1] != "!=")
     return None
@@ -363,6 +409,7 @@ BUILTINS: dict[str, Builtin] = {
     "exit": _flow,
     "export": _declare,
     "false": _false,
+    "getopts": _getopts,
     "hash": _hash,
     "local": _declare,
     "mapfile": _mapfile,
@@ -380,6 +427,7 @@ BUILTINS: dict[str, Builtin] = {
     "test": _test,
     "trap": _trap,
     "true": _true,
+    "type": _type,
     "typeset": _declare,
     "unset": _unset,
 }

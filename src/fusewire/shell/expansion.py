@@ -201,8 +201,8 @@ def lookup(name: str, world: World, walk: Walk) -> str | list[str] | None:
         return "/bin/bash"
     if name == "BASH_REMATCH":
         return None if walk.literal else walk.tainted(UNKNOWN)
-    if name == "-":
-        return ""
+    if name == "SHELL":
+        return walk.environment.get(name, "/bin/bash")
     if name == "IFS":
         return " \t\n"
     return walk.environment.get(name)
@@ -226,7 +226,12 @@ def _parameter(part: Part, world: World, walk: Walk) -> str | list[str]:
         separators = world.variables.get("IFS")
         return (separators[:1] if isinstance(separators, str) else " ").join(value)
     if bracket:
-        value = _element(value, index.rstrip("]"), world, walk)
+        keys = world.variables.get(f"keys {base}")
+        key = index.rstrip("]").strip("'\"")
+        if isinstance(keys, list) and isinstance(value, list) and key in keys[: len(value)]:
+            value = value[keys.index(key)]
+        else:
+            value = _element(value, index.rstrip("]"), world, walk)
     elif isinstance(value, list) and base not in ("@", "*"):
         value = value[0] if value else ""
     if operator in (":-", "-", ":=", "="):
@@ -236,7 +241,9 @@ def _parameter(part: Part, world: World, walk: Walk) -> str | list[str]:
                 world.variables[base] = value
         return value
     if operator in (":+", "+"):
-        return text_of(argument, world, walk) if value else ""
+        return text_of(argument, world, walk) if value or (operator == "+" and value is not None) else ""
+    if value is None and f"unset {base}" in world.options:
+        value = ""
     if value is None:
         return UNKNOWN
     if operator == ":?" and not value and not walk.literal:
@@ -267,6 +274,8 @@ def _indirect(name: str, operator: str, world: World, walk: Walk) -> str | list[
 def _element(value: str | list[str] | None, index: str, world: World, walk: Walk) -> str | list[str] | None:
     if value is None:
         return None
+    if isinstance(value, str) and UNKNOWN in value:
+        return value
     values = value if isinstance(value, list) else [value]
     if index in ("@", "*"):
         return values

@@ -220,16 +220,26 @@ class WordReader:
                 parts.append((QUOTED, text[plain : self.at]))
                 if char in "'\"":
                     self._read_quoting(char, parts)
-                elif char == "$":
-                    self._dollar(parts, quoted=True)
-                else:
+                elif char == "`":
                     self._backtick(parts, quoted=True)
+                elif opener == "(" and not self._simple_braces():
+                    self.at += 2
+                    parts.append((QUOTED, "${"))
+                else:
+                    self._dollar(parts, quoted=True)
                 plain = self.at
                 continue
             self.at += 1
         parts.append((QUOTED, text[plain:size]))
         self.at = size
         return False
+
+    def _simple_braces(self) -> bool:
+        """Between round brackets bash does not look for the end of `${`; only without brackets it is the same."""
+        if not self.text.startswith("${", self.at):
+            return True
+        end = self.text.find("}", self.at, self.at + 200)
+        return end > 0 and not any(char in "()'\"`\\" for char in self.text[self.at : end])
 
     def hidden(self, parts: list[Part]) -> list[Part]:
         """What runs where only its running counts, as in `${a[$(b)]}`: a substitution that gives nothing."""
@@ -285,14 +295,16 @@ class WordReader:
             self.at += 1
             parts.append((QUOTED, "$"))
 
-    def nested(self) -> Node:
+    def nested(self, subshell: bool = False) -> Node:
         """The commands up to the closing bracket, which is passed."""
         if self.depth >= DEPTH:
             node: Node = Unread(self.text[self.at :])
             self.at = self.size
             self.complete = False
             return node
-        announced, self.pending = self.pending, []
+        announced: list[tuple[Redirect, str, bool, bool]] = []
+        if not subshell:
+            announced, self.pending = self.pending, []
         self.depth += 1
         node = self.sequence(frozenset(), ")")
         self.depth -= 1
@@ -374,7 +386,7 @@ class WordReader:
         text = self.text
         prefix = text[self.at : self.at + 1]
         following = text[self.at + 1 : self.at + 2]
-        if prefix in ("!", "#") and following and (following in NAME_CHARS or following in "@*"):
+        if prefix in ("!", "#") and following and (following in NAME_CHARS or following in "@*#"):
             self.at += 1
         else:
             prefix = ""
@@ -428,8 +440,7 @@ class WordReader:
                 self.at += 1
                 return joined(parts)
             if char == "'" and literal_quotes:
-                parts.append((QUOTED, "'"))
-                self.at += 1
+                self._literal_quotes(parts)
             elif char in "<>" and text.startswith("(", self.at + 1):
                 parts.append(self.process())
             elif not self._read_quoting(char, parts):
@@ -440,6 +451,19 @@ class WordReader:
                 parts.append((TEXT, text[start : self.at]))
         self.complete = False
         return joined(parts)
+
+    def _literal_quotes(self, parts: list[Part]) -> None:
+        """Single quotes in `"${name:-'a}b'}"` hide a brace, and are part of the value, in which all is expanded."""
+        end = self.text.find("'", self.at + 1)
+        self.complete = self.complete and end >= 0
+        end = self.size if end < 0 else end
+        inside = self.text[self.at + 1 : end]
+        self.at = end + 1
+        if self.depth >= DEPTH or self.budget.left < len(inside):
+            parts.append((COMMAND, Unread(inside), True, inside))
+            return
+        word = self.inner(inside).expanded_text()
+        parts += ((QUOTED, "'"), *(word if isinstance(word, tuple) else ((QUOTED, word),)), (QUOTED, "'"))
 
     def process(self) -> Part:
         """`<(...)` or `>(...)`."""

@@ -5,6 +5,12 @@ from __future__ import annotations
 from fusewire.shell.values import UNKNOWN
 from fusewire.words import escaped
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Maker = Callable[[list[str], str], str]
+
 _LINES = 2000
 
 
@@ -12,16 +18,18 @@ def printed(words: list[str], stdin: str | None = None) -> str | None:
     """The output of a command that only works on text; None if this is no such command."""
     name = words[0].rsplit("/", 1)[-1]
     maker = _MAKERS.get(name)
-    if maker is None:
-        return None
-    return maker(words[1:], UNKNOWN if stdin is None else stdin)
+    if maker is None and name in _OTHERS:
+        from fusewire.shell.text_programs import MAKERS
+
+        maker = MAKERS[name]
+    return None if maker is None else maker(words[1:], UNKNOWN if stdin is None else stdin)
 
 
 def is_text_program(name: str) -> bool:
-    return name in _MAKERS
+    return name in _MAKERS or name in _OTHERS
 
 
-def _operands(words: list[str], valued: str = "") -> list[str]:
+def operands(words: list[str], valued: str = "") -> list[str]:
     """The words that are no options; an option of `valued` takes the next word."""
     found: list[str] = []
     at = 0
@@ -40,16 +48,45 @@ def _operands(words: list[str], valued: str = "") -> list[str]:
 def _echo(words: list[str], stdin: str) -> str:
     newline, escapes = "\n", False
     at = 0
-    while at < len(words) and words[at] in ("-n", "-e", "-E", "-ne", "-en", "-nE", "-En"):
+    while at < len(words) and len(words[at]) > 1 and words[at][0] == "-" and not words[at][1:].strip("neE"):
         newline = "" if "n" in words[at] else newline
-        escapes = escapes or "e" in words[at]
+        escapes = "e" in words[at] or (escapes and "E" not in words[at])
         at += 1
     text = " ".join(words[at:])
-    return (_unescaped(text) if escapes else text) + newline
+    if not escapes:
+        return text + newline
+    text, ended = _echoed(text)
+    return text if ended else text + newline
 
 
-def _unescaped(text: str) -> str:
+def unescaped(text: str) -> str:
     return escaped(text.replace("'", "\\'"), 0)[0] if "\\" in text else text
+
+
+def _echoed(text: str) -> tuple[str, bool]:
+    r"""The escapes of `echo -e` and `%b`: octal numbers begin with a zero, and `\c` ends it all."""
+    result, at = "", 0
+    while at < len(text):
+        if text[at] != "\\":
+            end = text.find("\\", at)
+            end = len(text) if end < 0 else end
+            result += text[at:end]
+            at = end
+            continue
+        kind = text[at + 1 : at + 2]
+        if kind == "c":
+            return result, True
+        end = at + 2
+        if kind in ("x", "u", "U") or (kind and kind in "01234567"):
+            most = {"x": 2, "u": 4, "U": 8, "0": 3}.get(kind, 2)
+            digits = "01234567" if kind in "01234567" else "0123456789abcdefABCDEF"
+            while end < len(text) and end - at - 2 < most and text[end] in digits:
+                end += 1
+        skipped = kind == "0" and end > at + 2
+        part = "\\" + text[at + 2 : end] if skipped else text[at:end]
+        result += unescaped(part) if kind else "\\"
+        at = end
+    return result, False
 
 
 def _printf(words: list[str], stdin: str) -> str:
@@ -58,18 +95,20 @@ def _printf(words: list[str], stdin: str) -> str:
         words = words[1:]
     if not words:
         return ""
-    form, arguments = _unescaped(words[0]), words[1:]
+    form, arguments = words[0], words[1:]
+    form = unescaped(form)
     result = ""
     for _ in range(_LINES):
-        text, used = _formatted(form, arguments)
+        text, used, ended = _formatted(form, arguments)
         result += text
         arguments = arguments[used:]
-        if not arguments or not used:
+        if not arguments or not used or ended:
             return result
     return UNKNOWN
 
 
-def _formatted(form: str, arguments: list[str]) -> tuple[str, int]:
+def _formatted(form: str, arguments: list[str]) -> tuple[str, int, bool]:
+    """The format once, how many arguments it took, and whether one of them has ended it."""
     result, used, at = "", 0, 0
     while at < len(form):
         if form[at] != "%":
@@ -80,28 +119,57 @@ def _formatted(form: str, arguments: list[str]) -> tuple[str, int]:
         while end < len(form) and form[end] in "-+ #0123456789.*":
             end += 1
         kind = form[end : end + 1]
+        how = form[at + 1 : end]
+        at = end + 1
         if kind == "%":
             result += "%"
-        elif kind in ("s", "b", "q", "d", "i", "u", "c"):
-            value = arguments[used] if used < len(arguments) else ""
+            continue
+        for _ in range(how.count("*")):
+            how = how.replace("*", arguments[used] if used < len(arguments) else "0", 1)
             used += 1
-            value = _unescaped(value) if kind == "b" else value[:1] if kind == "c" else value
-            precision = form[at + 1 : end].partition(".")[2]
-            result += value[: int(precision)] if precision.isdigit() and kind == "s" else value
-        else:
-            result += UNKNOWN
-            used += 1
-        at = end + 1
-    return result, used
+        value = arguments[used] if used < len(arguments) else ""
+        used += 1
+        if kind == "b":
+            value, ended = _echoed(value)
+            if ended:
+                return result + value, used, True
+        result += _one(kind, how, value)
+    return result, used, False
+
+
+def _one(kind: str, how: str, value: str) -> str:
+    """One argument as `%5s` or `%03o` shows it."""
+    if kind in ("d", "i", "u", "o", "x", "X") and kind:
+        try:
+            number = ord(value[1]) if value[:1] in ("'", '"') and len(value) > 1 else int(value or "0", 0)
+        except ValueError:
+            return value if kind in "diu" else UNKNOWN
+        value = {"o": f"{number:o}", "x": f"{number:x}", "X": f"{number:X}"}.get(kind, str(number))
+        if how[:1] == "0" and how[1:].isdigit():
+            return value.zfill(min(int(how[1:]), 1000))
+    elif kind == "c":
+        value = value[:1]
+    elif kind not in ("s", "b", "q"):
+        return UNKNOWN
+    width, _, precision = how.partition(".")
+    if precision.isdigit() and kind in ("s", "b"):
+        value = value[: int(precision[:6])]
+    elif "." in how and not precision and kind == "s":
+        value = ""
+    size = width.lstrip("-+ #0")
+    if not size.isdigit() or UNKNOWN in value:
+        return value
+    room = min(int(size[:6]), 1000)
+    return value.ljust(room) if "-" in width else value.rjust(room)
 
 
 def _cat(words: list[str], stdin: str) -> str:
-    names = _operands(words)
+    names = operands(words)
     return stdin if not names or names == ["-"] else UNKNOWN
 
 
 def _basename(words: list[str], stdin: str) -> str:
-    names = _operands(words, "s")
+    names = operands(words, "s")
     if not names:
         return ""
     name = names[0].rstrip("/").rsplit("/", 1)[-1]
@@ -110,21 +178,15 @@ def _basename(words: list[str], stdin: str) -> str:
 
 def _dirname(words: list[str], stdin: str) -> str:
     lines = []
-    for name in _operands(words):
+    for name in operands(words):
         folder, slash, _ = name.rstrip("/").rpartition("/")
         lines.append((folder or "/") if slash else ".")
     return "".join(f"{line}\n" for line in lines)
 
 
-def _reversed(words: list[str], stdin: str) -> str:
-    if _operands(words) or UNKNOWN in stdin:
-        return UNKNOWN
-    return "".join(f"{line[::-1]}\n" for line in stdin.splitlines())
-
-
 def _base64(words: list[str], stdin: str) -> str:
     decodes = any(word in ("-d", "-D", "--decode", "-di") for word in words)
-    if not decodes or _operands(words) or UNKNOWN in stdin:
+    if not decodes or operands(words) or UNKNOWN in stdin:
         return UNKNOWN
     from binascii import Error, a2b_base64
 
@@ -154,44 +216,6 @@ def _seq(words: list[str], stdin: str) -> str:
     )
     values = range(first, last + (1 if step > 0 else -1), step) if step else range(0)
     return UNKNOWN if len(values) > _LINES else "".join(f"{value}\n" for value in values)
-
-
-def _tr(words: list[str], stdin: str) -> str:
-    """Sets of the same size, and the classes that people write."""
-    sets = [_unescaped(word) for word in _operands(words)]
-    if UNKNOWN in stdin:
-        return UNKNOWN
-    if "-d" in words and len(sets) == 1:
-        return "".join(char for char in stdin if char not in _set_of(sets[0]))
-    if len(sets) != 2 or any(word[:1] == "-" and word != "--" for word in words):
-        return UNKNOWN
-    old, new = _set_of(sets[0]), _set_of(sets[1])
-    if not old or not new:
-        return UNKNOWN
-    new += new[-1] * (len(old) - len(new))
-    return stdin.translate({ord(a): b for a, b in zip(old, new, strict=False)})
-
-
-def _set_of(text: str) -> str:
-    text = text.replace("[:upper:]", "A-Z").replace("[:lower:]", "a-z").replace("[:space:]", " \t\n")
-    result, at = "", 0
-    while at < len(text):
-        if at + 2 < len(text) and text[at + 1] == "-":
-            result += "".join(map(chr, range(ord(text[at]), min(ord(text[at + 2]), ord(text[at]) + 256) + 1)))
-            at += 3
-        else:
-            result += text[at]
-            at += 1
-    return result
-
-
-def _head(words: list[str], stdin: str) -> str:
-    return stdin if not _operands(words, "nc") else UNKNOWN
-
-
-def _same(words: list[str], stdin: str) -> str:
-    """Sorted, cut or repeated lines: what comes out is among what goes in."""
-    return stdin if not _operands(words, "kto") else UNKNOWN
 
 
 def _sed(words: list[str], stdin: str) -> str:
@@ -227,23 +251,21 @@ def _nothing(words: list[str], stdin: str) -> str:
     return ""
 
 
-_MAKERS = {
+_MAKERS: dict[str, Maker] = {
     "base64": _base64,
     "basename": _basename,
     "cat": _cat,
     "dirname": _dirname,
     "echo": _echo,
-    "head": _head,
     "printf": _printf,
-    "rev": _reversed,
     "sed": _sed,
     "seq": _seq,
     "sleep": _nothing,
-    "sort": _same,
-    "tac": _same,
-    "tail": _head,
-    "tr": _tr,
     "true": _nothing,
-    "uniq": _same,
     "xxd": _xxd,
 }
+
+#: Those of `text_programs`.
+_OTHERS = frozenset(
+    "column cut date expand expr fold head nl paste pr rev shuf sort tac tail tr unexpand uniq yes".split()
+)

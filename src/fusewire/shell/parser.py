@@ -52,6 +52,8 @@ _TAKES_ARRAYS = _DECLARATIONS | frozenset(("alias", "eval", "let"))
 _UNARY = frozenset(f"-{letter}" for letter in "abcdefghknoprstuvwxzGLNORS")
 _BINARY = frozenset("= == != =~ -eq -ne -lt -le -gt -ge -nt -ot -ef".split())
 
+_ENDS = BREAKS | {""}
+
 _REDIRECTIONS = ("&>>", "<<<", "<<-", "&>", "<<", "<>", "<&", ">>", ">|", ">&", "<", ">")
 
 
@@ -95,6 +97,8 @@ class Parser(WordReader):
                     items.append((node, False))
                     break
                 background = text[self.at] == "&"
+                if text.startswith(";&", self.at):
+                    self.complete = False
                 self.at += 1
             items.append((node, background))
         if not items and (stop or closer) and stop != _ESAC and closer != ")":
@@ -133,7 +137,13 @@ class Parser(WordReader):
         limit = min(at + 9, self.size)
         while end < limit and text[end] not in BREAKS:
             end += 1
-        if end < self.size and text[end] not in BREAKS:
+        if "\\" in text[at:end]:
+            end = text.find("\\", at)
+            behind = end
+            while text.startswith("\\\n", behind):
+                behind += 2
+            return text[at:end] if end > at and behind > end and text[behind : behind + 1] in _ENDS else ""
+        if end < self.size and (text[end] not in BREAKS or text.startswith(("<(", ">("), end)):
             return ""
         return text[at:end]
 
@@ -162,7 +172,8 @@ class Parser(WordReader):
 
     def _require_command(self) -> None:
         at = self.at
-        if at >= self.size or (self.text[at] in "\n;&|)" and not self.text.startswith("&>", at)):
+        ends = at >= self.size or (self.text[at] == "\\" and at + 1 == self.size)
+        if ends or (self.text[at] in "\n;&|)" and not self.text.startswith("&>", at)):
             self.complete = False
 
     def _pipeline(self) -> Node:
@@ -184,7 +195,7 @@ class Parser(WordReader):
                         self._skip_blanks()
             else:
                 break
-        if prefixed and self.text[self.at : self.at + 1] not in ("", "\n", ";"):
+        if prefixed and self.text[self.at : self.at + 1] not in ("", "\n", ";", "\\"):
             self._require_command()  # alone, `!` and `time` are commands
         commands = [self._command()]
         while True:
@@ -264,7 +275,7 @@ class Parser(WordReader):
             if expression is not None:
                 return Test([expression])
         self.at += 1
-        body = self.nested()
+        body = self.nested(subshell=True)
         if isinstance(body, Sequence) and not body.items:
             self.complete = False
         return Group(body, True)
@@ -474,7 +485,7 @@ class Parser(WordReader):
         if self._breaks() or self._reserved() == "]]" or self._numbered(start) > start:
             return ""
         words.append(self.word())
-        return self.text[start : self.at]
+        return self.text[start : self.at].replace("\\\n", "")
 
     def _regex(self, words: list[Word]) -> bool:
         """The word behind `=~`: brackets and `|` belong to it."""
@@ -527,7 +538,7 @@ class Parser(WordReader):
 
     def _coproc(self) -> Node:
         self._skip_blanks()
-        if self._reserved() in _NO_BODY:
+        if self._reserved() in _NO_BODY or self._reserved() in _MISPLACED:
             self.complete = False
         if self._starts_body():
             return self._command()
@@ -580,9 +591,10 @@ class Parser(WordReader):
             self.arrays = arrays
             if not command.words:
                 if not self._assignment(command, True):
+                    start = self.at
                     command.words.append(self.word())
                     declares = command.words[0] in _DECLARATIONS
-                    arrays = arrays or command.words[0] in _TAKES_ARRAYS
+                    arrays = arrays or text[start : self.at] in _TAKES_ARRAYS
             elif not (declares or arrays) or not self._assignment(command, arrays, declares):
                 command.words.append(self.word())
             self.arrays = False
@@ -709,7 +721,7 @@ class Parser(WordReader):
         if self._breaks():
             self.complete = False
             return redirect
-        if operator not in (">&", "<&") and self._numbered(begin) > begin:
+        if self._numbered(begin) > begin and (operator not in (">&", "<&") or text[begin] == "{"):
             self.complete = False
         target = self.word()
         if operator in ("<<", "<<-"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from fusewire.globs import matches
 from fusewire.paths import normal
 from fusewire.shell import tree
-from fusewire.shell.builtins import BUILTINS
+from fusewire.shell.builtins import BUILTINS, tested
 from fusewire.shell.expansion import VALUE_LIMIT, fields_of, pattern_of, text_of
 from fusewire.shell.lexer import Budget
 from fusewire.shell.parser import Parser
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 #: Simple commands that are followed in one line, loops included.
-_STEPS = 20_000
+_STEPS = 40_000
 
 #: Functions, scripts and substitutions inside each other.
 _DEPTH = 24
@@ -63,7 +63,7 @@ class Walk:
         globs: Callable[[str, World], list[str]] | None = None,
         reads: Callable[[str], str | None] | None = None,
         is_folder: Callable[[str], bool] | None = None,
-        exists: Callable[[str], bool] | None = None,
+        holds: Callable[[str, str], bool | None] | None = None,
         resolves: Callable[[str], str] | None = None,
         literal: bool = False,
     ) -> None:
@@ -71,7 +71,8 @@ class Walk:
         self.environment = environment
         self.globs = globs
         self.is_folder = is_folder
-        self.exists = exists
+        #: a test of a file, such as ("-f", path); None if the line may have changed the answer
+        self.holds = holds
         self.resolves = resolves
         self._reads = reads
         #: unknown expansions are kept as they are written
@@ -80,6 +81,8 @@ class Walk:
         self.files: dict[str, str] = {}
         #: how many functions, loops and conditions are around what runs now
         self.calls = self.loops = self.conditions = 0
+        #: the variables that each function under way has for itself
+        self.locals: list[set[str]] = []
         #: whether somebody reads what is printed now: a pipe, a substitution
         self.heard = 0
         #: whether the line speaks of something protected, so that what it prints may do so too
@@ -93,6 +96,7 @@ class Walk:
         self._processes = 0
         self._kills = False
         self._budget = Budget(0)
+        self._unread_nodes: set[int] = set()
         #: texts that were read already: `find -exec sh -c` gives the same one again and again
         self._parsed: dict[str, tree.Node] = {}
 
@@ -167,6 +171,9 @@ class Walk:
     # -- nodes ----------------------------------------------------------------------------------------
 
     def run(self, node: tree.Node, worlds: list[World]) -> list[World]:
+        self._steps -= 1
+        if self._steps < 0:
+            raise TooMuch
         method = _METHODS[type(node)]
         if not node.redirects or type(node) is tree.Simple:
             return distinct(method(self, node, worlds))
@@ -184,7 +191,9 @@ class Walk:
         target, given = redirected
         world.stdin = given if given is not None else stdin
         world.out = ""
+        self.heard += target is not None
         worlds: list[World] = method(self, node, [world])
+        self.heard -= target is not None
         for one in worlds:
             if target is not None:
                 self.wrote(target, one.out)
@@ -245,6 +254,13 @@ class Walk:
         return worlds
 
     def _pipeline(self, node: tree.Pipeline, worlds: list[World]) -> list[World]:
+        if len(node.commands) == 1:  # only negated: the shell itself runs it
+            self.conditions += 1
+            worlds = self.run(node.commands[0], worlds)
+            self.conditions -= 1
+            for world in worlds:
+                world.status = None if world.status is None else not world.status
+            return worlds
         for world in worlds:
             text = world.stdin
             status: bool | None = None
@@ -260,8 +276,10 @@ class Walk:
                 joint = World("")
                 self._join(joint, ended)
                 text, status = joint.out, joint.status
-                if len(node.commands) == 1:  # only negated: the shell itself runs it
-                    world.cwd, world.variables, world.flow = ended[0].cwd, ended[0].variables, ended[0].flow
+            if "pipefail" in world.options:
+                status = None
+            if "lastpipe" in world.options and ended:
+                world.variables, world.cwd = ended[-1].variables, ended[-1].cwd
             world.out = _cut(world.out + (text or ""))
             world.status = (not status if status is not None else None) if node.negated else status
         return worlds
@@ -290,7 +308,7 @@ class Walk:
             done += self.run(body, taken) if taken else []
         if node.otherwise is not None:
             worlds = self.run(node.otherwise, worlds) if worlds else []
-        return done + worlds
+        return _unsure(done + worlds)
 
     def _while(self, node: tree.While, worlds: list[World]) -> list[World]:
         done: list[World] = []
@@ -310,10 +328,10 @@ class Walk:
                     going.append(world)
             unsure += any(world.status is None or world.stdin in (None, "", UNKNOWN) for world in going)
             if not going or unsure > 2:  # twice is enough to see what a turn leaves for the next
-                return done + going
+                return _unsure(done + going)
             worlds, left = self._turn(node.body, going)
             done += left
-        return done + worlds
+        return _unsure(done + worlds)
 
     def _turn(self, body: tree.Node, worlds: list[World]) -> tuple[list[World], list[World]]:
         """One turn of a loop: the worlds that go on, and those that have left it."""
@@ -349,7 +367,7 @@ class Walk:
                 going, left = self._turn(node.body, going)
                 done += left
             done += going
-        return done
+        return _unsure(done)
 
     def _case(self, node: tree.Case, worlds: list[World]) -> list[World]:
         done: list[World] = []
@@ -374,24 +392,27 @@ class Walk:
                     done += self.run(body, [world.copy()])
             else:
                 done.append(world)
-        return done
+        return _unsure(done)
 
     def _function(self, node: tree.Function, worlds: list[World]) -> list[World]:
         for world in worlds:
             world.functions[node.name] = node.body
             world.status = True
+            if node.name == "command_not_found_handle":
+                self.run(node.body, [world.copy()])
         return worlds
 
     def _test(self, node: tree.Test, worlds: list[World]) -> list[World]:
         for world in worlds:
-            for word in node.words:
-                text_of(word, world, self)
-            world.status = None
+            operands = [text_of(word, world, self) for word in node.words]
+            unary = len(operands) - (operands[:1] == ["!"]) == 2 and operands[-2][:1] == "-"
+            world.status = tested(operands, self, world) if unary else None
         return worlds
 
     def _unread(self, node: tree.Unread, worlds: list[World]) -> list[World]:
-        for world in worlds[:1]:
-            self.runner.unread(node.text, world, self)
+        if worlds and id(node) not in self._unread_nodes:  # once is enough, however many loops are around it
+            self._unread_nodes.add(id(node))
+            self.runner.unread(node.text, worlds[0], self)
         return worlds
 
     # -- simple commands ------------------------------------------------------------------------------
@@ -419,8 +440,10 @@ class Walk:
             self._assign(name, appended, value, world)
         if words:
             world.exported |= {name for name, _, _ in node.assignments}
-        if not lasting and "IFS" in world.variables:
-            pass
+            if self.locals and words[0] in ("local", "declare", "typeset") and "-g" not in words:
+                self.locals[-1] |= {name.partition("[")[0] for name, _, _ in node.assignments}
+        elif any(not isinstance(value, str) for _, _, value in node.assignments):
+            world.status = None  # that of the last substitution
         stdin, out = world.stdin, world.out
         redirected = self.redirects(node.redirects, world)
         if redirected is None:
@@ -429,7 +452,9 @@ class Walk:
         target, given = redirected
         world.stdin = given if given is not None else stdin
         world.out = ""
+        self.heard += target is not None
         ended = self.words(words, world) if words else [world]
+        self.heard -= target is not None
         for one in ended:
             if target is not None:
                 self.wrote(target, one.out)
@@ -437,6 +462,8 @@ class Walk:
             one.out = _cut(out + one.out)
             if given is not None and words != ["exec"]:
                 one.stdin = stdin
+            if one.status and target is not None and not target[0].startswith("/dev/"):
+                one.status = None  # the folder may not be there
             if not lasting:
                 one.exported = exported
             if before is not None:
@@ -450,9 +477,13 @@ class Walk:
         base, bracket, index = name.partition("[")
         if f"nameref:{base}" in world.options and isinstance(world.variables.get(base), str):
             base = str(world.variables[base])
+        if f"unset {base}" in world.options:
+            world.options -= {f"unset {base}"}
         new: str | list[str] = fields_of(value, world, self) if isinstance(value, list) else text_of(value, world, self)
         old = world.variables.get(base)
-        if bracket:
+        if base == "BASH_ALIASES" and isinstance(new, str):
+            world.variables[f"alias {index.rstrip(']')}"] = new
+        elif bracket:
             values = list(old) if isinstance(old, list) else [old] if old else []
             at = index.rstrip("]")
             text = new if isinstance(new, str) else UNKNOWN
@@ -512,17 +543,25 @@ class Walk:
 
     def _call(self, body: tree.Node, words: list[str], world: World) -> list[World]:
         if self._depth >= _DEPTH:
+            self.runner.unread("eval " + " ".join(words), world, self)
             return [world]
         positionals = world.positionals
+        before = dict(world.variables)
+        self.locals.append(set())
         world.positionals = [positionals[0], *words[1:]]
         self._depth += 1
         self.calls += 1
         worlds = self.run(body, [world])
         self.calls -= 1
         self._depth -= 1
+        local = self.locals.pop()
         for one in worlds:
             one.positionals = positionals
             one.flow = "" if one.flow == "return" else one.flow
+            for name in local:
+                one.variables.pop(name, None)
+                if name in before:
+                    one.variables[name] = before[name]
         return worlds
 
     # -- redirections and substitutions ---------------------------------------------------------------
@@ -564,8 +603,10 @@ class Walk:
 
     def path(self, path: str, world: World) -> str:
         """A path as this world understands it; dots are not taken out."""
+        if path[:1] == UNKNOWN:
+            return path  # it may well be absolute
         if path.startswith("/proc/"):
-            parts = path.split("/", 4)
+            parts = normal(path).split("/", 4)
             if len(parts) > 3 and parts[3] == "cwd" and parts[2] in ("self", "thread-self", UNKNOWN):
                 return "/".join([world.cwd, *parts[4:]])
         return path if path[:1] == "/" else f"{world.cwd}/{path}"
@@ -603,13 +644,21 @@ class Walk:
         inner = world.copy()
         inner.out = ""
         if direction == ">":
-            self._sinks[path] = (node, inner)
-            return path
+            self._sinks[path] = (node, inner.copy())
+            if not self.literal:
+                return path
         self.heard += 1
         self._join(inner, self.run(node, [inner]))
         self.heard -= 1
         self.files[path] = inner.out
         return path
+
+
+def _unsure(worlds: list[World]) -> list[World]:
+    """Behind a compound command nobody asks which of its commands was the last."""
+    for world in worlds:
+        world.status = None
+    return worlds
 
 
 def _listed(value: str | list[str] | None) -> list[str]:

@@ -69,7 +69,8 @@ class World:
             self.cwd != other.cwd
             or self.flow != other.flow
             or self.variables != other.variables
-            or len(self.functions) != len(other.functions)
+            or self.functions != other.functions
+            or self.options != other.options
             or self.positionals != other.positionals
         )
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from fusewire.guard.code.setting import Setting
 from fusewire.guard.code.values import UNKNOWN, without_repeats
 
-__all__ = ["UNKNOWN", "code_effects"]
+__all__ = ["UNKNOWN", "Setting", "code_effects"]
 
 #: Code without any of these words cannot change anything; most code is not looked at any further.
 _PYTHON_WORDS = (
@@ -25,30 +26,43 @@ _PYTHON_WORDS = (
         "FileIO",
         "ZipFile",
     ),
-    *("TarFile", "pdb", "send2trash", "tempfile", "chroot", "setattr"),
+    *("TarFile", "pdb", "send2trash", "tempfile", "chroot", "setattr", "mailbox", "venv", "Jar", "tracemalloc"),
 )
+
+#: Code that may print something, or run a file that the line has written.
+_TELLING = ("print", "import", "stdout")
 
 
 def code_effects(
-    language: str, code: str, arguments: list[str], *, cwd_hint: str | None = None
+    language: str,
+    code: str,
+    arguments: list[str],
+    *,
+    cwd_hint: str | None = None,
+    setting: Setting | None = None,
 ) -> list[tuple[str, str]]:
     """What the code would do, as (kind, path or command line), in the order in which it would.
 
-    Kinds: write, delete, delete_tree, move, mode, link (the file that gets a second name), read, chdir, shell.
+    Kinds: write, delete, delete_tree, move, mode, link (the file that gets a second name), read, chdir, shell;
+    with a setting also print and file.
     """
     try:
-        return without_repeats(_effects(language, code, arguments, cwd_hint))
+        return without_repeats(_effects(language, code, arguments, cwd_hint, setting))
     except Exception:  # a guard that stumbles over code must not wave it through
         return [("write", UNKNOWN)]
 
 
-def _effects(language: str, code: str, arguments: list[str], folder: str | None) -> list[tuple[str, str]]:
+def _effects(
+    language: str, code: str, arguments: list[str], folder: str | None, setting: Setting | None
+) -> list[tuple[str, str]]:
     if language == "python":
-        if code.isascii() and not any(word in code for word in _PYTHON_WORDS):
+        if code.isascii() and not any(
+            word in code for word in (*_PYTHON_WORDS, *(_TELLING if setting is not None else ()))
+        ):
             return []
         from fusewire.guard.code.python import python_effects
 
-        return python_effects(code, arguments, folder)
+        return python_effects(code, arguments, folder, setting)
     from fusewire.guard.code.scripts import script_effects
 
-    return script_effects(language, code, arguments)
+    return script_effects(language, code, arguments, setting)

@@ -6,6 +6,9 @@ from fusewire.guard.code.values import UNKNOWN, Effect
 
 _STREAMS = frozenset(("/dev/stdout", "/dev/stderr"))
 
+#: Input that is looked at line by line.
+_INPUT = 4000
+
 #: Commands of ex that write the file they are in, then those that write every file.
 _WRITING = frozenset(
     (
@@ -34,13 +37,16 @@ _SAVING = frozenset(("sav", "save", "saveas"))
 _EDITING = frozenset(
     ("e", "E", "ed", "edi", "edit", "ex", "vi", "visual", "f", "fi", "file", "n", "next", "sp", "new", "tabe")
 )
+_MAKING = frozenset(
+    ("mks", "mksession", "mkvie", "mkview", "mkexrc", "mkvimrc", "wundo", "wviminfo", "hardcopy", "TOhtml")
+)
 _READING = frozenset(("r", "re", "rea", "read"))
 
 #: Words before a command of ex that change nothing about what it does.
 _PREFIXES = ("silent", "sil", "noautocmd", "keepjumps", "keepalt", "bufdo", "argdo", "windo", "tabdo", "exe", "execute")
 
 
-def sed_effects(code: str) -> list[Effect]:
+def sed_effects(code: str, stdin: str | None = None) -> list[Effect]:
     """What a sed script does besides printing: files that it writes or reads, commands that it runs."""
     effects: list[Effect] = []
     at = 0
@@ -48,7 +54,17 @@ def sed_effects(code: str) -> list[Effect]:
         at = _after_address(code, at)
         if at < len(code):
             at = _sed_command(code, at, effects)
-    return effects
+    if stdin is None or UNKNOWN in stdin or len(stdin) > _INPUT:
+        return effects
+    return [found for effect in effects for found in _on_lines(effect, stdin)]
+
+
+def _on_lines(effect: Effect, stdin: str) -> list[Effect]:
+    """What is run of lines that are known: each of them, with what is added before and behind it."""
+    kind, text = effect
+    if kind != "shell" or UNKNOWN not in text:
+        return [effect]
+    return [effect, *[(kind, text.replace(UNKNOWN, line, 1).replace(UNKNOWN, "")) for line in stdin.splitlines()]]
 
 
 def _line_end(code: str, at: int) -> int:
@@ -204,7 +220,10 @@ class Editor:
             if line[at : at + 1] == "!":
                 self.effects.append(("shell", line[at + 1 :].lstrip("!").strip() or UNKNOWN))
             return
-        if name in _PREFIXES or name.rstrip("!") in _PREFIXES:
+        inner = rest.removeprefix("!").strip().strip("'\"")
+        if name in _PREFIXES and inner[:1] == "!":
+            self.effects.append(("shell", inner.lstrip("!").strip() or UNKNOWN))
+        elif name in _PREFIXES or name.rstrip("!") in _PREFIXES:
             self.run(rest.lstrip("! ").strip("'\""), depth + 1)
         elif name in ("g", "v", "global", "vglobal") or (name[0] in "gGvV" and rest[:1] in ("/",)):
             body = rest.lstrip("!")
@@ -235,6 +254,10 @@ class Editor:
             self.effects += _named("read", target) if name not in ("f", "fi", "file") else []
         elif name in _READING:
             self.effects += _named("read", target)
+        elif name in ("redi", "redir") and target.lstrip("!")[:1] == ">":
+            self.effects += _named("write", target.lstrip("!> "))
+        elif name in _MAKING and target:
+            self.effects += _named("write", target)
         elif name in ("cd", "lcd", "chdir"):
             self.effects += _named("chdir", target)
         if following:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from fusewire.guard.code.setting import Setting
+
 #: Decorators that do not call what they decorate.
 _HARMLESS_MARKS = (
     "functools.",
@@ -43,9 +45,9 @@ _HARMLESS_MARKS = (
 _LONGEST_CODE = 200_000
 
 
-def python_effects(code: str, arguments: list[str], folder: str | None) -> list[Effect]:
+def python_effects(code: str, arguments: list[str], folder: str | None, setting: Setting | None = None) -> list[Effect]:
     """What the code would do, in the order in which it would; something unknown if it is too much to follow."""
-    reader = Reader(arguments, folder)
+    reader = Reader(arguments, folder, setting)
     if len(code) > _LONGEST_CODE:
         return [SURPRISE]
     try:
@@ -57,6 +59,8 @@ def python_effects(code: str, arguments: list[str], folder: str | None) -> list[
         return [SURPRISE] if str(error).startswith("f-string") else []
     except Exception:
         return [*reader.effects, SURPRISE]
+    if setting is not None and reader.vague:
+        reader.effects.append(("print", UNKNOWN))
     return reader.effects
 
 
@@ -80,14 +84,17 @@ class Reader(Functions):
         ends = []
         for block in blocks:
             self.scope.names = dict(before)
+            self.unsure += 1
             if not self.block(block):
                 ends.append(self.scope.names)
+            self.unsure -= 1
         self.scope.names = merged_names(ends or [before])
         return not ends
 
     def repeated(self, block: Sequence[ast.stmt]) -> None:
         """Follow the body of a loop that runs nobody knows how often: once, and again if it changes what it uses."""
         before = dict(self.scope.names)
+        self.unsure += 1
         self.block(block)
         changed = [name for name, value in self.scope.names.items() if name in before and before[name] is not value]
         if changed:
@@ -95,6 +102,7 @@ class Reader(Functions):
             self.block(block)
             for name in changed:
                 self.scope.names[name] = merged([before[name], self.scope.names.get(name, UNKNOWN)])
+        self.unsure -= 1
 
     def do_Expr(self, node: ast.Expr) -> bool:
         self.value(node.value)
@@ -131,6 +139,7 @@ class Reader(Functions):
         value = self.value(node.value)
         for target in node.targets:
             self.bind(target, value)
+            self.means_entries(target, None, node.value)
         return False
 
     def do_AnnAssign(self, node: ast.AnnAssign) -> bool:
@@ -153,11 +162,15 @@ class Reader(Functions):
         test = self.value(node.test)
         if isinstance(node.test, ast.Constant):
             return self.block(node.body if test else node.orelse)
+        decided = self.decided(node.test, test)
+        if decided is not None:
+            return self.block(node.body if decided else node.orelse)
         return self.branches([node.body, node.orelse])
 
     def do_For(self, node: ast.For) -> bool:
         value = self.value(node.iter)
         found = elements(value)
+        self.means_entries(node.target, value)
         for element in self.loop_over(value) if found is not None else []:
             self.bind(node.target, element)
             self.block(node.body)
@@ -247,12 +260,16 @@ class Reader(Functions):
     def do_Import(self, node: ast.Import) -> bool:
         for alias in node.names:
             name = alias.name if alias.asname else alias.name.partition(".")[0]
-            self.scope.store(alias.asname or name, Ref(name))
+            self.scope.store(alias.asname or name, self.own_module(alias.name) or Ref(name))
         return False
 
     def do_ImportFrom(self, node: ast.ImportFrom) -> bool:
+        module = self.own_module(node.module or "")
         for alias in node.names:
-            if alias.name == "*":
+            if module is not None:
+                found = module.names if alias.name == "*" else {}
+                self.scope.names.update(found or {alias.asname or alias.name: module.find(alias.name) or UNKNOWN})
+            elif alias.name == "*":
                 self.stars.append(node.module or "")
             else:
                 self.scope.store(alias.asname or alias.name, self.constant(f"{node.module}.{alias.name}"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from fusewire.guard.code import python_effects as known
+from fusewire.guard.code.python_listing import Listings
 from fusewire.guard.code.python_names import CONSTANTS, LOOKING, RUNNING, SPECIAL, canonical, is_changing
 from fusewire.guard.code.python_texts import PURE, path_attribute, pure
 from fusewire.guard.code.python_values import (
@@ -17,7 +18,7 @@ from fusewire.guard.code.python_values import (
     Partial,
     PathText,
     Ref,
-    Scope,
+    Started,
     Thing,
     elements,
     merged,
@@ -25,38 +26,29 @@ from fusewire.guard.code.python_values import (
     text_of,
     texts,
 )
-from fusewire.guard.code.values import UNKNOWN, Effect, TooMuch, command_line, copy_targets, joined
+from fusewire.guard.code.values import UNKNOWN, TooMuch, command_line, copy_targets, joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+#: Methods of what modules make, which write the file that they are given.
+_WRITING_METHODS = ("ElementTree().write", "ElementTree.parse().write", "take_snapshot().dump", "().dump_stats")
+
+_LISTING = frozenset(("os.listdir", "os.walk", "os.scandir", "glob.glob", "glob.iglob"))
+
 #: Calls inside of calls.
 _DEPTH = 12
 
 
-class Calls:
+class Calls(Listings):
     """Follows calls and keeps what they do; expressions and statements are read by those who build on it."""
-
-    def __init__(self, arguments: list[str], folder: str | None) -> None:
-        self.effects: list[Effect] = []
-        self.arguments = arguments
-        self.folder = folder
-        self.scope = Scope()
-        self.running: list[object] = []
-        self.assigned: dict[str, Any] = {}
-
-    def run_text(self, text: str, is_expression: bool) -> Any:
-        raise NotImplementedError
 
     def run_function(self, function: Function, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         raise NotImplementedError
 
     def call_method(self, receiver: Any, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         raise NotImplementedError
-
-    def add(self, kind: str, value: Any) -> None:
-        self.effects += [(kind, text) for text in texts(value) if text]
 
     def attribute(self, value: Any, name: str) -> Any:
         """`value.name`."""
@@ -73,6 +65,9 @@ class Calls:
             return value.find(name) or UNKNOWN
         if isinstance(value, Thing):
             return self.member(value, name)
+        if isinstance(value, Started):
+            found = self.of_started(value, name)
+            return Bound(value, name) if found is None else found
         return Bound(value, name)
 
     def member(self, thing: Thing, name: str) -> Any:
@@ -90,6 +85,8 @@ class Calls:
         name = canonical(name)
         if name in self.assigned:
             return self.assigned[name]
+        if name == "sys.stdin" and self.setting is not None and self.setting.stdin is not None:
+            return self.standard_input()
         if name == "sys.argv":
             return ["-c", *self.arguments]
         if name.startswith("os.O_"):
@@ -126,11 +123,14 @@ class Calls:
 
     def call_name(self, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """A call of a function of a module, by its name."""
+        if name in _LISTING:
+            listed = self.listed(name, arguments, keywords)
+            if listed is not None:
+                return listed
         if name in SPECIAL:
             return getattr(self, SPECIAL[name])(arguments, keywords)
         if known.is_command(name):
-            self.add("shell", known.command_lines(name, arguments, keywords))
-            return Ref(name + "()")
+            return self.started(name, arguments, keywords)
         if name in known.FUNCTIONS:
             self.do(known.FUNCTIONS[name], None, arguments, keywords)
             return UNKNOWN
@@ -151,9 +151,12 @@ class Calls:
         if name.startswith(("os.", "shutil.")) and name.endswith(UNKNOWN):
             self.add("write", arguments or UNKNOWN)  # any of the functions there
             return UNKNOWN
-        if name.endswith(("ElementTree().write", "ElementTree.parse().write")):
+        if name.startswith("code.") and name.endswith((".runsource", ".runcode", ".push")):
+            return self.executed(name, arguments, keywords)
+        if name.endswith(_WRITING_METHODS):
             self.add("write", arguments[:1])
             return UNKNOWN
+        self.vague = self.vague or name not in LOOKING
         if "()." in name:
             return self.call_method(Ref(name.rpartition(".")[0]), name.rpartition(".")[2], arguments, keywords)
         if name not in LOOKING:
@@ -162,8 +165,11 @@ class Calls:
 
     def do(self, doings: tuple[known.Doing, ...], own: Any, arguments: list[Any], keywords: dict[str, Any]) -> None:
         """Keep what a function of our tables does to its arguments."""
+        below = texts(keywords.get("dir_fd", keywords.get("src_dir_fd")))
         for kind, position, keyword in doings:
-            if position < 0:
+            if below and 0 <= position < len(arguments):
+                self.add(kind, [joined(folder, text) for folder in below for text in texts(arguments[position])])
+            elif position < 0:
                 self.add(kind, own)
             elif position < len(arguments) or keyword in keywords:
                 self.add(kind, arguments[position] if position < len(arguments) else keywords[keyword])
@@ -177,7 +183,7 @@ class Calls:
         modes = texts(mode) or ["r"]
         is_changing = any(set("wax+" + UNKNOWN) & set(option) for option in modes)
         self.add("write" if is_changing else "read", path)
-        return merged([Opened(text) for text in texts(path)] or [UNKNOWN])
+        return self.file(path, "".join(modes))
 
     def copied(self, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """`shutil.copy` and `shutil.move`, whose target may be a folder."""
@@ -191,6 +197,8 @@ class Calls:
         """`exec` and its kin: known text is read like the code around it."""
         given = [*arguments[:1], *[keywords[key] for key in ("stmt", "setup") if key in keywords]]
         given += arguments[1:2] if name.startswith("timeit") else []
+        if name in ("cProfile.run", "profile.run"):
+            self.add("write", arguments[1:2] or keywords.get("filename"))
         results = []
         for option in (
             option for value in given for option in (value.options if isinstance(value, Choice) else [value])
@@ -208,7 +216,8 @@ class Calls:
     def temporary(self, name: str, keywords: dict[str, Any]) -> Any:
         """Files of `tempfile`: harmless, unless their folder is named."""
         folders = texts(keywords.get("dir"))
-        path = joined(folders[0] if folders else "/tmp", UNKNOWN)
+        prefix = (texts(keywords.get("prefix")) or ["tmp"])[0]
+        path = joined(folders[0] if folders else "/tmp", prefix + UNKNOWN)
         if folders:
             self.add("write", path)
         kind = name.rpartition(".")[2]

@@ -22,6 +22,9 @@ _WRITE: tuple[Doing, ...] = (("write", 0, "path"),)
 _LINK: tuple[Doing, ...] = (("link", 0, "src"), ("write", 1, "dst"))
 _COPY: tuple[Doing, ...] = (("read", 0, "src"), ("write", 1, "dst"))
 
+#: Handlers of `logging` that write a file.
+_LOGS = ("RotatingFile", "TimedRotatingFile", "WatchedFile")
+
 FUNCTIONS: dict[str, tuple[Doing, ...]] = {
     "os.remove": _REMOVE,
     "os.unlink": _REMOVE,
@@ -63,6 +66,22 @@ FUNCTIONS: dict[str, tuple[Doing, ...]] = {
     "logging.FileHandler": (("write", 0, "filename"),),
     "logging.basicConfig": (("write", 99, "filename"),),
     "shelve.open": (("write", 0, "filename"),),
+    **{f"logging.handlers.{name}Handler": (("write", 0, "filename"),) for name in _LOGS},
+    "os.fchmod": (("mode", 0, "fd"),),
+    "os.fchown": (("mode", 0, "fd"),),
+    "os.ftruncate": (("write", 0, "fd"),),
+    "dbm.open": (("write", 0, "file"),),
+    "dbm.gnu.open": (("write", 0, "file"),),
+    "dbm.ndbm.open": (("write", 0, "file"),),
+    "dbm.dumb.open": (("write", 0, "file"),),
+    "py_compile.compile": (("read", 0, "file"), ("write", 1, "cfile")),
+    "zipapp.create_archive": (("read", 0, "source"), ("write", 1, "target")),
+    "venv.create": (("write", 0, "env_dir"),),
+    "readline.write_history_file": (("write", 0, "filename"),),
+    "readline.append_history_file": (("write", 1, "filename"),),
+    "faulthandler.dump_traceback": (("write", 99, "file"),),
+    **{f"mailbox.{name}": (("write", 0, "path"),) for name in ("mbox", "Maildir", "MH", "Babyl", "MMDF")},
+    **{f"http.cookiejar.{name}CookieJar": (("write", 0, "filename"),) for name in ("LWP", "Mozilla", "File")},
     "numpy.save": (("write", 0, "file"),),
     "numpy.savetxt": (("write", 0, "fname"),),
     "numpy.savez": (("write", 0, "file"),),
@@ -86,7 +105,9 @@ OPENERS = frozenset(
         "tarfile.open",
         "zipfile.ZipFile",
         "tarfile.TarFile",
-        "dbm.open",
+        "wave.open",
+        "aifc.open",
+        "sunau.open",
         "gzip.GzipFile",
         "bz2.BZ2File",
         "lzma.LZMAFile",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os.path
 
 from fusewire.guard.code.python_names import is_changing
 from fusewire.guard.code.python_special import Special
@@ -11,6 +10,7 @@ from fusewire.guard.code.python_values import (
     ITERATIONS,
     Choice,
     Function,
+    Listing,
     Ref,
     Thing,
     binary,
@@ -28,6 +28,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from fusewire.guard.code.setting import Setting
+
 #: Parts of the code that are looked at, those in loops and functions each time.
 STEPS = 30_000
 
@@ -35,8 +37,8 @@ STEPS = 30_000
 class Expressions(Special):
     """Evaluates what can be evaluated without running anything."""
 
-    def __init__(self, arguments: list[str], folder: str | None) -> None:
-        super().__init__(arguments, folder)
+    def __init__(self, arguments: list[str], folder: str | None, setting: Setting | None = None) -> None:
+        super().__init__(arguments, folder, setting)
         self.steps = 0
         self.stars: list[str] = []
         self.yielded: list[list[Any]] = []
@@ -62,7 +64,7 @@ class Expressions(Special):
         if scope is not None:
             return scope.names[node.id]
         for module in self.stars:
-            if is_changing(f"{module}.{node.id}"):
+            if is_changing(f"{module}.{node.id}") or (module == "ctypes" and "dll" in node.id.lower()):
                 return Ref(f"{module}.{node.id}")
         return "__main__" if node.id == "__name__" else Ref(node.id)
 
@@ -118,10 +120,18 @@ class Expressions(Special):
 
     def on_UnaryOp(self, node: ast.UnaryOp) -> Any:
         value = self.value(node.operand)
+        if isinstance(node.op, ast.Not) and isinstance(value, bool) and self.speaks_of_entries(node):
+            return not value
         return -value if isinstance(node.op, ast.USub) and isinstance(value, int) else UNKNOWN
 
     def on_BoolOp(self, node: ast.BoolOp) -> Any:
-        return merged([self.value(part) for part in node.values])
+        values = [self.value(part) for part in node.values]
+        if self.speaks_of_entries(node) and any(isinstance(value, bool) for value in values):
+            ends = isinstance(node.op, ast.Or)
+            if any(value is ends for value in values):
+                return ends
+            return (not ends) if all(isinstance(value, bool) for value in values) else UNKNOWN
+        return merged(values)
 
     def on_IfExp(self, node: ast.IfExp) -> Any:
         self.value(node.test)
@@ -134,6 +144,8 @@ class Expressions(Special):
 
     def on_Compare(self, node: ast.Compare) -> Any:
         values = [self.value(node.left), *[self.value(part) for part in node.comparators]]
+        if len(values) == 2 and self.speaks_of_entries(node):
+            return self.compared(type(node.ops[0]).__name__, *values)
         if len(values) != 2 or not all(type(value) is int for value in values):
             return UNKNOWN
         left, right = values
@@ -174,7 +186,7 @@ class Expressions(Special):
                 return self.constant(f"{value.name.removesuffix('.__dict__')}.{index}")
             if value.name == "sys.modules":
                 return Ref(index)
-            return os.path.expanduser("~") if value.name == "os.environ" and index == "HOME" else UNKNOWN
+            return self.variable(index) if value.name == "os.environ" else UNKNOWN
         if isinstance(value, list) and not isinstance(index, (int, slice)):
             return merged(value) if value else UNKNOWN
         return subscript(value, index)
@@ -220,12 +232,15 @@ class Expressions(Special):
             return [[self.value(part) for part in parts][-1]]
         first = generators[0]
         found: list[Any] = []
-        for element in self.loop_over(self.value(first.iter)):
+        value = self.value(first.iter)
+        self.means_entries(first.target, value)
+        for element in self.loop_over(value):
             self.bind(first.target, element)
-            for condition in first.ifs:
-                self.value(condition)
-            found += self.comprehended(generators[1:], parts)
-        return found[: ITERATIONS + 1]
+            conditions = [self.decided(condition, self.value(condition)) for condition in first.ifs]
+            if False not in conditions:
+                found += self.comprehended(generators[1:], parts)
+        found = found[: ITERATIONS + 1]
+        return Listing(found) if isinstance(value, Listing) else found
 
     def loop_over(self, value: Any) -> list[Any]:
         """What a loop meets, each once; many or unknown elements are met as one that is unknown."""
@@ -253,6 +268,8 @@ class Expressions(Special):
             owner, index = self.value(target.value), self.value(target.slice)
             if isinstance(owner, dict) and isinstance(index, (str, int)):
                 owner[index] = merged([owner[index], value]) if index in owner else value
+            elif isinstance(owner, Ref) and owner.name == "os.environ" and isinstance(index, str):
+                self.variables[index] = text_of(value)
             elif isinstance(owner, list):
                 owner.append(value)  # where exactly matters to nobody who loops over it
 

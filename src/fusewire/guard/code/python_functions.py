@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from fusewire.guard.code.setting import Setting
+
 #: What code may do that cannot be followed.
 SURPRISE: Effect = ("write", UNKNOWN)
 
@@ -33,8 +35,8 @@ def parsed(code: str) -> ast.Module | None:
 class Functions(Expressions):
     """Follows the bodies of functions with the arguments of each call."""
 
-    def __init__(self, arguments: list[str], folder: str | None) -> None:
-        super().__init__(arguments, folder)
+    def __init__(self, arguments: list[str], folder: str | None, setting: Setting | None = None) -> None:
+        super().__init__(arguments, folder, setting)
         self.returned: list[list[Any]] = []
 
     def block(self, statements: Sequence[ast.stmt]) -> bool:

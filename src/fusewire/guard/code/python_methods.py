@@ -11,6 +11,7 @@ from fusewire.guard.code.python_values import (
     Opened,
     PathText,
     Ref,
+    Started,
     Thing,
     elements,
     merged,
@@ -35,6 +36,8 @@ class Methods(Calls):
             return self.attribute(arguments[-1], texts(arguments[:1])[0])
         if name == "\0call":
             return self.call(self.attribute(arguments[-1], texts(arguments[:1])[0]), arguments[1:-1], keywords)
+        if isinstance(receiver, Started):
+            return self.call_started(receiver, name, arguments, keywords)
         if isinstance(receiver, Opened):
             return self.call_file(receiver, name, arguments, keywords)
         is_vague = isinstance(receiver, Ref) or (isinstance(receiver, str) and receiver == UNKNOWN)
@@ -83,10 +86,15 @@ class Methods(Calls):
             ):
                 self.do(doings, own, arguments, keywords)
                 if name.startswith("read_"):
-                    return content_of(own)
+                    known_text = self.text_in(own)
+                    return content_of(own) if known_text is None else known_text
+                if name.startswith("write_"):
+                    self.file(own, "w")
+                    self.wrote(self.file(own, "a"), arguments[:1] or keywords.get("data"))
         if not isinstance(path, PathText):
             return UNKNOWN if name in known.METHODS else None
-        return spread(lambda *given: path_method(own, name, list(given)), *arguments)
+        listed = self.listed_path(own, name, arguments) if name in ("iterdir", "glob", "rglob") else None
+        return spread(lambda *given: path_method(own, name, list(given)), *arguments) if listed is None else listed
 
     def call_file(self, opened: Opened, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """A method of an open file, archive or database."""
@@ -95,10 +103,19 @@ class Methods(Calls):
             self.add("write", [joined(folder, UNKNOWN) if folder != "." else UNKNOWN for folder in texts(where)])
         if name in ("execute", "executescript", "executemany") and arguments:
             statement = " ".join(texts(arguments[0])).lstrip().lower()
-            if opened.path != "/dev/null" and not statement.startswith(("select", "pragma table", "explain")):
+            if statement.startswith("attach"):
+                self.add("write", [word for word in " ".join(texts(arguments[0])).split("'")[1:2] if word])
+            elif opened.path != "/dev/null" and not statement.startswith(("select", "pragma table", "explain")):
                 self.add("write", opened.path)
         if name in ("cursor", "detach", "__enter__"):
             return opened
+        if name in ("write", "writelines") and arguments:
+            self.wrote(opened, "".join(texts(arguments[0])))
+        if name in ("read", "readlines", "readline") and opened.given is not None:
+            if name == "readline":
+                return self.taken(opened)
+            text, opened.given = opened.given, ""
+            return text if name == "read" else text.splitlines(True)
         return content_of(opened.path) if name in ("read", "readlines", "readline") else UNKNOWN
 
     def call_collection(self, receiver: Any, name: str, arguments: list[Any]) -> Any:

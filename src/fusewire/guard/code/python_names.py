@@ -38,6 +38,7 @@ CONSTANTS = {
     "string.ascii_lowercase": "abcdefghijklmnopqrstuvwxyz",
     "string.ascii_uppercase": "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
     "string.digits": "0123456789",
+    "sys.executable": "python3",
 }
 
 #: Functions that look at a function without calling it.
@@ -55,6 +56,12 @@ SPECIAL = {
     "pathlib.Path.cwd": "folder_here",
     "os.getenv": "environment",
     "os.environ.get": "environment",
+    "print": "show",
+    "input": "read_line",
+    "sys.stdout.write": "write_out",
+    "sys.stdout.buffer.write": "write_out",
+    "sys.path.insert": "search_path",
+    "sys.path.append": "search_path",
     "getattr": "get_attribute",
     "setattr": "set_attribute",
     "__import__": "import_name",

@@ -36,17 +36,15 @@ class Special(Methods):
     def open_flags(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         flags = arguments[1] if len(arguments) > 1 else keywords.get("flags", 0)
         is_reading = isinstance(flags, int) and not flags & _CHANGING_FLAGS
-        self.add("read" if is_reading else "write", arguments[0] if arguments else keywords.get("path"))
-        return UNKNOWN
+        path = arguments[0] if arguments else keywords.get("path")
+        self.add("read" if is_reading else "write", path)
+        return merged([Opened(text) for text in texts(path)] or [UNKNOWN])
 
     def folder_here(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Where the code is; without a hint `.`, as long as it did not go elsewhere."""
         if self.folder:
             return PathText(self.folder)
         return UNKNOWN if any(kind == "chdir" for kind, _ in self.effects) else PathText(".")
-
-    def environment(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
-        return os.path.expanduser("~") if arguments and arguments[0] == "HOME" else UNKNOWN
 
     def get_attribute(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         names = texts(arguments[1]) if len(arguments) > 1 else []
@@ -59,7 +57,7 @@ class Special(Methods):
 
     def import_name(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         names = texts(arguments[0] if arguments else keywords.get("name"))
-        return merged([Ref(name) for name in names]) if names else UNKNOWN
+        return merged([self.own_module(name) or Ref(name) for name in names]) if names else UNKNOWN
 
     def attribute_getter(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         return Partial(Bound(None, "\0get"), arguments[:1], {})
@@ -128,6 +126,8 @@ class Special(Methods):
         paths = texts(files) or self.arguments
         in_place = keywords.get("inplace", arguments[1] if len(arguments) > 1 else False)
         self.add("write" if in_place else "read", paths)
+        if not paths and self.setting is not None and self.setting.stdin is not None:
+            return self.standard_input()
         backup = texts(keywords.get("backup"))
         if in_place and backup:
             self.add("write", [path + suffix for path in paths for suffix in backup if suffix])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os.path
+from itertools import islice, product
 
 from fusewire.guard.code.python_values import (
     ITERATIONS,
     Choice,
+    Listing,
     Opened,
     PathText,
     elements,
@@ -51,6 +53,8 @@ def text_method(text: str, name: str, arguments: list[Any], keywords: dict[str, 
         return UNKNOWN if parts is None else clipped(text.join(text_of(part) for part in parts))
     if name in ("format", "format_map"):
         return _format(text, arguments, keywords)
+    if name == "decode":
+        return text
     if name == "encode":
         return text.encode("utf-8", "replace") if is_known(text) else text
     if name not in _TEXT_METHODS or not all(is_known(argument) for argument in arguments):
@@ -176,6 +180,8 @@ def _split_path(path: str) -> tuple[str, str]:
 
 def _listed(*values: Any) -> Any:
     found = elements(values[0]) if values else []
+    if values and isinstance(values[0], Listing):
+        return Listing(found or [])
     return UNKNOWN if found is None else found
 
 
@@ -186,6 +192,13 @@ def _zipped(*values: Any) -> Any:
         if any(row is None for row in rows)
         else [tuple(row) for row in zip(*[r or [] for r in rows], strict=False)]
     )
+
+
+def _products(*values: Any) -> Any:
+    rows = [elements(value) for value in values]
+    if any(row is None for row in rows):
+        return UNKNOWN
+    return list(islice(product(*[row or [] for row in rows]), ITERATIONS + 1))
 
 
 def _split_words(line: str, *_: Any) -> list[str]:
@@ -228,6 +241,7 @@ PURE: dict[str, Callable[..., Any]] = {
     "next": lambda value, *default: Choice([*_listed(value), *default]),
     "shlex.split": _split_words,
     "shlex.quote": lambda text: text,
+    "itertools.product": _products,
     "itertools.chain": lambda *values: [each for value in values for each in _listed(value)],
     "os.fspath": lambda value: value,
     "os.fsdecode": lambda value: value.decode() if isinstance(value, bytes) else text_of(value),

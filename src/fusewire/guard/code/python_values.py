@@ -53,6 +53,10 @@ class PathText(str):
     __slots__ = ()
 
 
+class Listing(list[object]):
+    """What is in a folder on the disk."""
+
+
 class Content(str):
     """What was read from a file: unknown, but from where is not."""
 
@@ -71,6 +75,18 @@ class Opened:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        #: what is written into it, and what is read from it, as far as that is known
+        self.text: str | None = None
+        self.given: str | None = None
+
+
+class Started:
+    """A program that runs, as `subprocess.Popen` gives it."""
+
+    def __init__(self, lines: list[str], name: str) -> None:
+        self.lines = lines
+        self.name = name
+        self.printed: str | None = None
 
 
 class Bound:
@@ -189,6 +205,8 @@ def elements(value: Any) -> list[Any] | None:
                 return None
             found += inner
         return found[: ITERATIONS + 1]
+    if isinstance(value, Opened) and value.given is not None:
+        return value.given.splitlines(True)[: ITERATIONS + 1]
     if isinstance(value, (list, tuple, dict, range, bytes)) or (
         type(value) is str and UNKNOWN not in value  # a text of which a part is unknown has unknown characters
     ):

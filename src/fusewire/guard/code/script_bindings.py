@@ -118,6 +118,7 @@ class Bindings(ScriptCalls):
         end = next((spot for spot in range(at, len(tokens)) if tokens[spot].kind == "text"), len(tokens))
         if end >= len(tokens) or tokens[at + 1].text == "(":
             return
+        self.run_files([tokens[end].text])
         module = self.module(tokens[end].text)
         words = [token.text for token in tokens[at + 1 : end] if token.text not in ("*", "from", ",", "type")]
         inside = False

@@ -96,6 +96,7 @@ class ScriptCalls(ScriptEffects):
                 self.spend(end - at)
                 inner = tokens[at + 1 : end]
                 if path[-1] in ("require", "import") and inner[:1] and inner[0].kind == "text":
+                    self.run_files([inner[0].text])
                     path = [self.module(inner[0].text)]
                 else:
                     receiver = self.called(path, split(inner), receiver)
@@ -148,6 +149,10 @@ class ScriptCalls(ScriptEffects):
         if receiver is not None and self.language in ("ruby", "perl"):
             self.call_pathname(path[-1], receiver, arguments)
             return None
+        if self.setting is not None and name in tables.PRINTS[self.language]:
+            self.prints(arguments, tables.PRINTS[self.language][name])
+        if name in ("do", "require", "load", "require_relative", "dofile") and arguments and self.setting is not None:
+            self.run_files(self.value(arguments[0]))
         own = self.known(name)
         if name in ("array_map", "array_walk", "array_filter") and len(arguments) > 1:
             at = 0 if name == "array_map" else 1
@@ -157,6 +162,27 @@ class ScriptCalls(ScriptEffects):
         elif name.endswith(UNKNOWN) and name.split(".")[0] in ("fs", "os"):
             self.effects += [("write", text) for argument in arguments[:1] for text in self.value(argument)]
         return None
+
+    def prints(self, arguments: list[list[Token]], end: str) -> None:
+        """`print "a", $b`: known if all of it is."""
+        is_handle = bool(arguments) and len(arguments[0]) > 1 and arguments[0][0].kind == "name"
+        if is_handle and arguments[0][1].kind in ("text", "name") and arguments[0][0].text != "join":
+            return
+        found = [self.value(argument) for argument in arguments]
+        known = all(len(options) == 1 for options in found)
+        between = " " if self.language == "node" else "\t" if self.language == "lua" else ""
+        text = between.join(options[0] for options in found) + end if known and found else UNKNOWN
+        self.effects.append(("print", text))
+
+    def run_files(self, names: list[str]) -> None:
+        """Files of code that the line has written, which the code loads."""
+        ends = {"node": ("", ".js", ".cjs", ".mjs", "/index.js"), "ruby": ("", ".rb"), "lua": ("", ".lua")}
+        for name in names:
+            for end in ends.get(self.language, ("",)):
+                text = self.setting.read(name + end) if self.setting is not None and "/" in name else None
+                if text is not None and UNKNOWN not in text:
+                    self.run_text(text)
+                    break
 
     def applied(self, path: list[str], arguments: list[list[Token]]) -> tuple[list[str], list[list[Token]]]:
         """What `f.call(this, a)`, `f.apply(this, [a])` and `Reflect.apply(f, this, [a])` call, and with what."""

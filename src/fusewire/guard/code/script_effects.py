@@ -6,10 +6,12 @@ from fusewire.guard.code import script_tables as tables
 from fusewire.guard.code.brackets import matching
 from fusewire.guard.code.script_values import Values
 from fusewire.guard.code.values import UNKNOWN, Effect, command_line, copy_targets, in_folder, joined
+from fusewire.wrappers import SHELLS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.guard.code.lexer_texts import Token
+    from fusewire.guard.code.setting import Setting
 
 #: Flags with which a file may be changed, as words in the code.
 _FLAG_WORDS = ("WRONLY", "RDWR", "CREAT", "TRUNC", "APPEND")
@@ -18,8 +20,8 @@ _FLAG_WORDS = ("WRONLY", "RDWR", "CREAT", "TRUNC", "APPEND")
 class ScriptEffects(Values):
     """Keeps what calls do."""
 
-    def __init__(self, language: str, code: str, arguments: list[str]) -> None:
-        super().__init__(language, arguments)
+    def __init__(self, language: str, code: str, arguments: list[str], setting: Setting | None = None) -> None:
+        super().__init__(language, arguments, setting)
         self.effects: list[Effect] = []
         self.functions = tables.functions_of(language, code)
         self.pathnames: set[str] = set()
@@ -144,12 +146,22 @@ class ScriptEffects(Values):
         elif (
             (is_list and (len(words) > 1 or self.language == "node"))
             or len(values) > 1
-            or (len(words) > 1 and given[0][0].text[:1] == "@")
+            or (len(words) > 1 and (given[0][0].text[:1] == "@" or given[0][0].kind == "words"))
         ):
             lines = [command_line(words)]
         else:
             lines = words
         self.effects += [("shell", in_folder(line, folder)) for line in lines if line]
+        if self.language == "node" and lines and lines[0].split(" ")[0].rpartition("/")[2] in SHELLS:
+            self.effects += [("shell", line) for line in self.option(arguments, "input")]
+
+    def option(self, arguments: list[list[Token]], name: str) -> list[str]:
+        """The value in `{name: value}`."""
+        for argument in arguments:
+            for at, token in enumerate(argument[:-2]):
+                if token.text == name and argument[at + 1].text == ":":
+                    return self.value([argument[at + 2]])
+        return []
 
     def folder_option(self, arguments: list[list[Token]]) -> str | None:
         """The folder in `{cwd: 'x'}` or `chdir: 'x'`."""

@@ -33,6 +33,10 @@ _PERL: dict[str, tuple[Doing, ...]] = {
     "rmtree": _TREES,
     "File.Path.remove_tree": _TREES,
     "File.Path.rmtree": _TREES,
+    "POSIX.remove": _DELETE,
+    "POSIX.creat": _WRITE,
+    "POSIX.rename": _MOVE,
+    "dbmopen": (("write", 1, False),),
     "make_path": (("write", 0, True),),
     "mkpath": (("write", 0, True),),
     "File.Path.make_path": (("write", 0, True),),
@@ -125,6 +129,7 @@ _NODE_FILES: dict[str, tuple[Doing, ...]] = {
     "cp": _COPY,
     "truncate": _WRITE,
     "mkdir": _WRITE,
+    "mkdtemp": (("write", 0, False),),
     "utimes": _WRITE,
     "lutimes": _WRITE,
     "chmod": _MODE,
@@ -247,6 +252,15 @@ OPENERS: dict[str, dict[str, tuple[int, int]]] = {
     "lua": {"io.open": (0, 1)},
 }
 
+#: Functions that print, and what they put behind it.
+PRINTS: dict[str, dict[str, str]] = {
+    "perl": {"print": "", "say": "\n"},
+    "ruby": {"print": "", "puts": "\n"},
+    "node": {"console.log": "\n", "process.stdout.write": ""},
+    "php": {"echo": "", "print": ""},
+    "lua": {"print": "\n"},
+}
+
 #: Functions that run text as code.
 RUNNING: dict[str, frozenset[str]] = {
     "perl": frozenset(("eval",)),
@@ -260,8 +274,9 @@ RUNNING: dict[str, frozenset[str]] = {
 def functions_of(language: str, code: str) -> dict[str, tuple[Doing, ...]]:
     """The functions that the code may call by these names."""
     known = FUNCTIONS[language]
-    if language == "perl" and "File::Copy" in code:
-        return {**known, **_PERL_COPY}
+    if language == "perl" and ("File::Copy" in code or "POSIX" in code):
+        copies = _PERL_COPY if "File::Copy" in code else {}
+        return {**known, **copies, **({"remove": _DELETE, "creat": _WRITE} if "POSIX" in code else {})}
     if language == "ruby" and "FileUtils" in code:
         return {**known, **_RUBY_FILES}
     return known

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os.path
 from itertools import islice, product
 
+from fusewire.globs import matches
 from fusewire.guard.code.brackets import OPENING, matching, split
 from fusewire.guard.code.values import (
     UNKNOWN,
@@ -21,6 +22,7 @@ from fusewire.guard.code.values import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.guard.code.lexer_texts import Token
+    from fusewire.guard.code.setting import Setting
 
 #: Signs between a thing and what belongs to it.
 ACCESS = {
@@ -39,6 +41,9 @@ _CONCATENATION = {"perl": ".", "php": ".", "node": "+", "ruby": "+", "lua": ".."
 
 #: Names of what was given behind the code.
 _ARGUMENTS = frozenset(("@ARGV", "$ARGV", "ARGV", "shift", "pop", "$argv", "arg", "process.argv", "process.argv.slice"))
+
+#: Names of the environment.
+_VARIABLES = ("process.env", "$ENV", "ENV", "getenv", "os.getenv")
 
 #: Words that are looked at in one script, each time they are.
 _WORK = 300_000
@@ -101,7 +106,8 @@ _KEEPS = frozenset(
 class Values:
     """The variables of a script, and what its expressions may be."""
 
-    def __init__(self, language: str, arguments: list[str]) -> None:
+    def __init__(self, language: str, arguments: list[str], setting: Setting | None = None) -> None:
+        self.setting = setting
         self.language = language
         self.arguments = arguments
         self.names: dict[str, list[str]] = {}
@@ -183,7 +189,16 @@ class Values:
 
     def globbed(self, patterns: list[str]) -> list[str]:
         words = [word for pattern in patterns for word in (pattern.split() if self.language == "perl" else [pattern])]
-        return [glob_text(choice) for word in words for choice in braces(word)] or [UNKNOWN]
+        choices = [choice for word in words for choice in braces(word)]
+        return [text for choice in choices for text in self.fitting(choice) or [glob_text(choice)]] or [UNKNOWN]
+
+    def fitting(self, pattern: str) -> list[str]:
+        """Files on the disk that fit a pattern with wildcards in its last part only."""
+        folder, slash, last = pattern.rpartition("/")
+        if self.setting is None or UNKNOWN in pattern or "*" in folder or "?" in folder:
+            return []
+        names = self.setting.entries(folder or (slash or ".")) or []
+        return [folder + slash + name for name, _ in names if matches(name, last) and name[:1] != "."][:_MOST]
 
     def behind(self, values: list[str], rest: list[Token]) -> list[str]:
         """The values after methods that leave them what they are, or one of them by its number."""
@@ -237,6 +252,10 @@ class Values:
             return ["."]
         if name in ("os.homedir", "Dir.home"):
             return [os.path.expanduser("~")]
+        if name.startswith(_VARIABLES) and self.setting is not None:
+            key = name.rpartition(".")[2] if name.startswith("process.env.") else rest[1].text if len(rest) > 2 else ""
+            found = self.setting.variable(key)
+            return [UNKNOWN if found is None else found]
         is_call = bool(rest) and rest[0].kind == "sign" and rest[0].text in ("(", "[")
         end = matching(rest, 0) if is_call else len(rest)
         inner = rest[1:end] if is_call else rest
@@ -261,6 +280,8 @@ class Values:
             values = [self.value(argument) or [UNKNOWN] for argument in arguments]
             return [joined(*row) for row in islice(product(*values), _MOST)]
         given = [text for argument in arguments for text in self.value(argument)]
+        if short in ("tempdir", "newdir") and "DIR" not in given and self.language == "perl":
+            return ["/tmp/tempdir"]
         if short in ("glob", "globSync", "bsd_glob") or name == "Dir":
             return self.globbed(given)
         if name in ("dirname", "path.dirname", "File.dirname"):

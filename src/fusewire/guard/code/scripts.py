@@ -9,6 +9,10 @@ from fusewire.guard.code.lexer_texts import Token
 from fusewire.guard.code.script_bindings import Bindings
 from fusewire.guard.code.values import UNKNOWN, Effect
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fusewire.guard.code.setting import Setting
+
 #: Code without any of these words cannot change anything.
 _WORDS = (
     *(
@@ -59,36 +63,49 @@ _WORDS = (
         "read",
     ),
     *("capture", "install", "output", "input", "lines", "fork", "import", "rimraf", "sync", "empty", "ensure", "$^I"),
-    *("\\x", "\\u", "[", "spew", "assert"),
+    *("\\x", "\\u", "[", "spew", "assert", "creat", "$^I"),
 )
+
+#: Code that may print, or run a file that the line has written.
+_TELLING = ("print", "say", "puts", "log", "echo", "require", "do ")
 
 #: Longer code than anybody writes behind `-e`.
 _LONGEST_CODE = 100_000
 _SURPRISE: Effect = ("write", UNKNOWN)
 
+#: Words that code may have which only prints.
+_PRINTING = frozenset("print say printf puts echo console log process stdout write my let const var join".split())
+
 #: Words behind which the name of something new follows.
 _DEFINING = frozenset(("sub", "def", "function", "class", "module", "package", "use", "no"))
 
 
-def script_effects(language: str, code: str, arguments: list[str]) -> list[Effect]:
+def script_effects(language: str, code: str, arguments: list[str], setting: Setting | None = None) -> list[Effect]:
     """What the script would do; something unknown if it is too much to read."""
     if len(code) > _LONGEST_CODE:
         return [_SURPRISE]
     if language in ("sed", "ed"):
         from fusewire.guard.code.editors import ed_effects, sed_effects
 
-        return sed_effects(code) if language == "sed" else ed_effects(code, arguments)
+        stdin = setting.stdin if setting is not None else None
+        return sed_effects(code, stdin) if language == "sed" else ed_effects(code, arguments)
     if language == "awk":
         from fusewire.guard.code.awk import awk_effects
 
-        return awk_effects(code, arguments)
-    if language not in tables.FUNCTIONS or not any(word in code for word in _WORDS):
+        return awk_effects(code, arguments, setting)
+    words = _WORDS if setting is None else (*_WORDS, *_TELLING)
+    if language not in tables.FUNCTIONS or not any(word in code for word in words):
         return []
-    script = Script(language, code, arguments)
+    script = Script(language, code, arguments, setting)
     try:
-        script.scan(Lexer(language, code).read())
+        tokens = Lexer(language, code).read()
+        script.scan(tokens)
+        if language == "perl" and "$^I" in code:
+            script.effects += [("write", path) for path in script.names.get("@ARGV", [])]
     except Exception:
         return [*script.effects, _SURPRISE]
+    if setting is not None and not script.is_plain(tokens):
+        script.effects.append(("print", UNKNOWN))
     return script.effects
 
 
@@ -140,6 +157,17 @@ class Script(Bindings):
             self.follow(tokens, at)
         elif at > 1 and tokens[at - 2].text in CLOSING and not self.is_chained(tokens, at - 2):
             self.follow(tokens, at, self.reference(tokens[self.opening(tokens, at - 2) + 1 : at - 2]) or "?")
+
+    def is_plain(self, tokens: list[Token]) -> bool:
+        """Whether nothing is in the code that could print something else, or not print what it says."""
+        for token in tokens:
+            if token.kind == "sign" and token.text in ("{", "?", "&&", "||"):
+                return False
+            if token.kind == "name" and not (
+                token.text in _PRINTING or token.text in self.names or token.text[:1] in "$@" or token.text.isdecimal()
+            ):
+                return False
+        return True
 
     def is_chained(self, tokens: list[Token], closing: int) -> bool:
         """Whether the bracket belongs to a call whose name begins the chain."""

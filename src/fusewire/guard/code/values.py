@@ -103,7 +103,7 @@ def without_repeats(effects: list[Effect]) -> list[Effect]:
     kept: list[Effect] = []
     seen: set[Effect] = set()
     for effect in effects:
-        if effect[0] == "chdir":
+        if effect[0] in ("chdir", "print", "file"):
             seen.clear()
         elif effect in seen:
             continue

@@ -1,71 +1,15 @@
-"""Interpreters and editors: what their one-liners and scripts do to files."""
+"""Interpreters: what their one-liners and scripts do to files."""
 
 from __future__ import annotations
 
-from fusewire.guard.effects import DELETE, LINK, MODE, MOVE, READ, WRITE, Options
-from fusewire.paths import normal
-from fusewire.shell.outputs import printed
+from fusewire.guard.effects import WRITE
+from fusewire.guard.programs.python_modules import run_module, run_tests
+from fusewire.guard.programs.running import run_code, run_input, run_script, variable, written
 from fusewire.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from fusewire.guard.effects import Call, Program
-
-#: A longer script on the disk is not read; the integrity check stands behind it.
-_SCRIPT_LIMIT = 20_000
-
-_KINDS = {
-    "write": WRITE,
-    "delete": DELETE,
-    "delete_tree": DELETE,
-    "move": MOVE,
-    "mode": MODE,
-    "link": LINK,
-    "read": READ,
-}
-
-
-def _code(call: Call, language: str, code: str, arguments: list[str]) -> None:
-    """Tell the effects of a piece of code, in the order in which they would come."""
-    from fusewire.guard.code import code_effects
-
-    call.rule = f"guard.{language}"
-    folder: str | None = None
-    for kind, text in code_effects(language, code, arguments, cwd_hint=call.world.cwd):
-        if kind == "chdir":
-            folder = text if folder is None or text[:1] == "/" else f"{folder}/{text}"
-            continue
-        if kind == "shell":
-            call.script(text, cwd=folder)
-            continue
-        text = call.walk.tainted(text) if text == UNKNOWN else text
-        path = text if folder is None or text[:1] == "/" else f"{folder}/{text}"
-        call.effect(_KINDS[kind], path, recursive=kind in ("delete_tree", "move"))
-    call.walk.pristine = False
-    call.print(UNKNOWN)
-
-
-def _script(call: Call, language: str, name: str, arguments: list[str]) -> None:
-    """A file of code: what the line has written into it, or what is on the disk and certain."""
-    path = call.path(name)
-    text = call.walk.files.get(normal(path))
-    if text is None and not path.startswith("/dev/"):
-        text = call.disk.read(path)
-        if text is not None and len(text) <= _SCRIPT_LIMIT:
-            with call.effects.unsure():
-                _code(call, language, text, arguments)
-        return
-    if text is not None and UNKNOWN not in text:
-        _code(call, language, text, arguments)
-
-
-def _input(call: Call, language: str, arguments: list[str]) -> None:
-    if call.world.stdin is not None and UNKNOWN not in call.world.stdin:
-        _code(call, language, call.world.stdin, arguments)
-    call.walk.pristine = False
-    call.print(UNKNOWN)
 
 
 def _interpreter(language: str, code: tuple[str, ...], valued: tuple[str, ...] = (), ends: str = "") -> Program:
@@ -77,50 +21,97 @@ def _interpreter(language: str, code: tuple[str, ...], valued: tuple[str, ...] =
         while at < len(args):
             word = args[at]
             if word in code:
-                _code(call, language, "".join(args[at + 1 : at + 2]), args[at + 2 :])
+                run_code(call, language, "".join(args[at + 1 : at + 2]), args[at + 2 :])
                 return
             name, equals, value = word.partition("=")
             if equals and name in code:
-                _code(call, language, value, args[at + 1 :])
+                run_code(call, language, value, args[at + 1 :])
                 return
             short = word[:1] == "-" and word[1:2] != "-"
             letter = next((one[1] for one in code if len(one) == 2 and short and one[1] in word[1:]), "")
             if letter and language == "python":  # -Ic CODE, -cCODE
                 rest = word.partition(letter)[2]
-                _code(call, language, rest or "".join(args[at + 1 : at + 2]), args[at + (1 if rest else 2) :])
+                run_code(call, language, rest or "".join(args[at + 1 : at + 2]), args[at + (1 if rest else 2) :])
                 return
             if ends and short and word[-1:] == ends:
-                _module(call, args[at + 1 :])
+                run_module(call, args[at + 1 :])
                 return
             if word in ("-", "/dev/stdin"):
-                _input(call, language, args[at + 1 :])
+                run_input(call, language, args[at + 1 :])
                 return
             if word[:1] != "-":
-                _script(call, language, word, args[at + 1 :])
+                run_script(call, language, _folder_script(call, language, word), args[at + 1 :])
                 return
             at += 2 if word in valued else 1
         if "--version" not in args and "-V" not in args and "-v" not in args:
-            _input(call, language, [])
+            run_input(call, language, [])
 
     return program
 
 
-def _module(call: Call, words: list[str]) -> None:
-    """`python -m`: the modules that write where they are told."""
-    if words[:1] == ["json.tool"]:
-        names = Options(words[1:], "", ("indent",)).operands
-        if len(names) > 1:
-            call.write(names[1], rule="guard.python")
-    elif words[:1] in (["zipfile"], ["tarfile"]) and words[1:2] in (["-e"], ["--extract"]):
-        folder = words[3] if len(words) > 3 else "."
-        call.run([{"zipfile": "unzip", "tarfile": "tar"}[words[0]], *_extracting(words[0], words[2], folder)])
-    elif words:
-        call.run([words[0], *words[1:]])
-    call.print(UNKNOWN)
+def _python(call: Call) -> None:
+    """python, with what it does before it comes to the code."""
+    prefix = variable(call, "PYTHONPYCACHEPREFIX")
+    for word in call.args:
+        prefix = word.partition("=")[2] if "pycache_prefix=" in word else prefix
+    if prefix:
+        call.write(f"{prefix}/{UNKNOWN}", rule="guard.python")
+    for folder in (variable(call, "PYTHONPATH") or "").split(":"):
+        for name in ("sitecustomize.py", "usercustomize.py"):
+            if folder and written(call, f"{folder}/{name}") is not None:
+                run_script(call, "python", f"{folder}/{name}", [])
+    startup = variable(call, "PYTHONSTARTUP")
+    if startup and written(call, startup) is not None and (not call.args or call.args[0].startswith("-i")):
+        run_script(call, "python", startup, [])
+    _python_code(call)
 
 
-def _extracting(module: str, archive: str, folder: str) -> list[str]:
-    return ["-o", archive, "-d", folder] if module == "zipfile" else ["-xf", archive, "-C", folder]
+def _folder_script(call: Call, language: str, name: str) -> str:
+    """`python FOLDER`, `node FOLDER`, `node x`: the file that is meant."""
+    ends = ("/__main__.py",) if language == "python" else (".js", ".cjs", ".mjs", "/index.js", "/index.mjs")
+    if language not in ("python", "node") or written(call, name) is not None:
+        return name
+    return next((name + end for end in ends if written(call, name + end) is not None), name)
+
+
+#: Options of node that name a folder or a file that it writes, and those that name code.
+_NODE_FOLDERS = ("--cpu-prof-dir", "--heap-prof-dir", "--report-dir", "--report-directory", "--diagnostic-dir")
+_NODE_FILES = (
+    *("--redirect-warnings", "--test-reporter-destination", "--trace-event-file-pattern", "--report-filename"),
+    "--experimental-sea-config",
+)
+_NODE_CODE = ("-r", "--require", "--import", "--loader", "--experimental-loader")
+
+
+def _node(call: Call) -> None:
+    """node, with what its options and variables make it write and run besides."""
+    given = [*(variable(call, "NODE_OPTIONS") or "").split(), *call.args]
+    for at, word in enumerate(given):
+        name, equals, value = word.partition("=")
+        value = value if equals else "".join(given[at + 1 : at + 2])
+        if name in _NODE_FOLDERS:
+            call.write(f"{value}/{UNKNOWN}", rule="guard.node")
+        elif name in _NODE_FILES and value not in ("stdout", "stderr"):
+            call.write(value, rule="guard.node")
+        elif name in _NODE_CODE:
+            script = _folder_script(call, "node", value)
+            if written(call, script) is not None:
+                run_script(call, "node", script, [])
+    coverage, warnings = variable(call, "NODE_V8_COVERAGE"), variable(call, "NODE_REDIRECT_WARNINGS")
+    if coverage:
+        call.write(f"{coverage}/{UNKNOWN}", rule="guard.node")
+    if warnings:
+        call.write(warnings, rule="guard.node")
+    shown = [spot for spot, word in enumerate(call.args) if word in ("-p", "--print", "-pe")]
+    code = "".join(call.args[shown[0] + 1 : shown[0] + 2]) if shown else ""
+    if code and ";" not in code:
+        run_code(call, "node", f"console.log({code})", call.args[shown[0] + 2 :])
+    else:
+        _node_code(call)
+
+
+def _pytest(call: Call) -> None:
+    run_tests(call, call.args)
 
 
 def _line_editor(language: str) -> Program:
@@ -128,6 +119,7 @@ def _line_editor(language: str) -> Program:
 
     def program(call: Call) -> None:
         codes: list[str] = []
+        modules: list[str] = []
         inplace = False
         args = call.args
         at = 0
@@ -149,6 +141,11 @@ def _line_editor(language: str) -> Program:
                 if letter == "i":
                     inplace = True
                     break
+                if letter in "Mm" and language == "perl":
+                    module = (letters or "".join(args[at : at + 1])).lstrip("-")
+                    at += 0 if letters else 1
+                    modules.append(f"use {module.partition('=')[0]};")
+                    break
                 if letter in "MmIxCF":
                     at += 1 if letter == "I" and not letters else 0
                     break
@@ -163,207 +160,41 @@ def _line_editor(language: str) -> Program:
                 if call.disk.exists(call.path(name)) or UNKNOWN in name or not call.walk.pristine:
                     call.effect(WRITE, name, follows=False)
         if codes:
-            _code(call, language, "\n".join(codes), operands)
+            run_code(call, language, "\n".join(modules + codes), operands)
         elif operands and operands[0] != "-":
-            _script(call, language, operands[0], operands[1:])
+            run_script(call, language, operands[0], operands[1:])
         elif "-v" not in args:
-            _input(call, language, operands[1:])
+            run_input(call, language, operands[1:])
 
     return program
 
 
-def _awk(call: Call) -> None:
-    codes: list[str] = []
-    variables: list[str] = []
-    inplace = False
-    args = call.args
-    at = 0
-    while at < len(args) and args[at][:1] == "-" and len(args[at]) > 1:
-        word = args[at]
-        at += 1
-        if word == "--":
-            break
-        option, value = word[:2], word[2:]
-        if word in ("--include", "--assign", "--file", "--source", "--field-separator") or (
-            option in ("-i", "-v", "-f", "-e", "-F") and not value
-        ):
-            value = "".join(args[at : at + 1])
-            at += 1
-        inplace = inplace or (option in ("-i", "--") and "inplace" in value)
-        if option == "-v" or word == "--assign":
-            variables.append(value)
-        elif option == "-e" or word == "--source":
-            codes.append(value)
-        elif option == "-f" or word == "--file":
-            codes.append(call.walk.read_file(call.path(value)) or "")
-    operands = args[at:]
-    if not codes:
-        codes, operands = operands[:1], operands[1:]
-    if inplace:
-        for name in operands:
-            call.effect(WRITE, name, follows=False)
-    _code(call, "awk", "\n".join(codes), [*variables, *operands])
-
-
-_SED_OPTIONS = ("in-place", "follow-symlinks", "expression", "file")
-
-
-def _sed(call: Call) -> None:
-    scripts: list[str] = []
-    operands: list[str] = []
-    inplace = follows = False
-    args = call.args
-    at = 0
-    while at < len(args):
-        word = args[at]
-        at += 1
-        if word == "--":
-            operands += args[at:]
-            break
-        if word[:2] == "--":
-            name, equals, value = word[2:].partition("=")
-            name = next((one for one in _SED_OPTIONS if one.startswith(name)), name)
-            inplace = inplace or name == "in-place"
-            follows = follows or name == "follow-symlinks"
-            if name in ("expression", "file"):
-                if not equals:
-                    value = "".join(args[at : at + 1])
-                    at += 1
-                scripts.append(value if name == "expression" else call.walk.read_file(call.path(value)) or "")
-        elif word[:1] == "-" and len(word) > 1:
-            letters = word[1:]
-            while letters:
-                letter, letters = letters[0], letters[1:]
-                if letter == "i":
-                    inplace = True
-                    break
-                if letter in "efl":
-                    value = letters
-                    if not value:
-                        value = "".join(args[at : at + 1])
-                        at += 1
-                    if letter != "l":
-                        scripts.append(value if letter == "e" else call.walk.read_file(call.path(value)) or "")
-                    break
-        else:
-            operands.append(word)
-    if not scripts:
-        scripts, operands = operands[:1], operands[1:]
-    for name in operands:
-        if not inplace:
-            call.effect(READ, name)
-        elif call.disk.exists(call.path(name)) or UNKNOWN in name or not call.walk.pristine:
-            call.effect(WRITE, name, follows=follows)
-    script = "\n".join(scripts)
-    if "w" in script or "e" in script or "W" in script:
-        from fusewire.guard.code import code_effects
-
-        for kind, text in code_effects("sed", script, operands):
-            if kind == "shell":
-                call.script(text)
-            elif text not in ("/dev/stdout", "/dev/stderr"):
-                call.effect(_KINDS[kind], text)
-    if not inplace:
-        stdin = call.world.stdin
-        if operands:
-            texts = [call.walk.read_file(call.path(name)) for name in operands]
-            stdin = "".join(UNKNOWN if text is None else text for text in texts)
-        call.print(printed(["sed", script], stdin) or "" if len(scripts) == 1 else UNKNOWN)
-
-
-def _ed(call: Call) -> None:
-    """`ed FILE < script`: the script decides whether it writes."""
-    options = Options(call.args, "p")
-    if call.world.stdin is None:
-        return
-    if UNKNOWN in call.world.stdin:
-        for name in options.operands:
-            call.write(name)
-        return
-    _code(call, "ed", call.world.stdin, options.operands)
-
-
-def _vi(call: Call) -> None:
-    """`vim -es -c CMD FILE`, `ex FILE < script`."""
-    commands: list[str] = []
-    operands: list[str] = []
-    args = call.args
-    at = 0
-    while at < len(args):
-        word = args[at]
-        at += 1
-        if word in ("-c", "--cmd", "-S", "-s", "-u", "-i"):
-            value = "".join(args[at : at + 1])
-            if word == "-s" and (call.name == "ex" or "-e" in args):
-                continue
-            at += 1
-            if word in ("-c", "--cmd"):
-                commands.append(value)
-            elif word in ("-S", "-s"):
-                commands.append(call.walk.read_file(call.path(value)) or "")
-        elif word[:1] == "+" and len(word) > 1:
-            commands.append(word[1:])
-        elif word[:1] != "-":
-            operands.append(word)
-    if not commands or "-e" in args or "-es" in args or call.name == "ex":
-        commands.append(call.world.stdin or "")
-    script = "\n".join(commands)
-    if UNKNOWN in script:
-        for name in operands:
-            call.write(name)
-    elif script.strip():
-        _code(call, "ed", script, operands)
-
-
-def _make(call: Call) -> None:
-    """A makefile that the line itself has written or feeds in; others are not read."""
-    options = Options(call.args, "fCIjlo", ("file", "directory"))
-    name = options.value("f", "file")
-    text = call.world.stdin if name == "-" else call.walk.files.get(normal(call.path(name or "Makefile")))
-    with call.effects.unsure():
-        for line in (text or "").splitlines():
-            if line[:1] == "\t":
-                call.script(line.lstrip("\t@-+").replace("$(", "${"), cwd=options.value("C", "directory"))
-    call.walk.pristine = False
-    call.print(UNKNOWN)
-
-
 def _deno(call: Call) -> None:
     if call.args[:1] == ["eval"]:
-        _code(call, "node", "".join(call.args[1:2]), call.args[2:])
+        run_code(call, "node", "".join(call.args[1:2]), call.args[2:])
     else:
         _interpreter("node", ("-e", "--eval"))(call)
 
 
-_python: Callable[[Call], None] = _interpreter("python", ("-c",), ("-W", "-X", "--check-hash-based-pycs"), "m")
-_node = _interpreter("node", ("-e", "--eval", "-p", "--print", "-pe"), ("-r", "--require", "--import"))
+_python_code = _interpreter("python", ("-c",), ("-W", "-X", "--check-hash-based-pycs"), "m")
+_node_code = _interpreter(
+    "node", ("-e", "--eval", "-p", "--print", "-pe"), (*_NODE_CODE, *_NODE_FOLDERS, *_NODE_FILES, "--conditions", "-C")
+)
 
 PROGRAMS: dict[str, Program] = {
-    "awk": _awk,
     "bun": _node,
     "deno": _deno,
-    "ed": _ed,
-    "ex": _vi,
-    "gawk": _awk,
-    "gsed": _sed,
-    "gmake": _make,
     "lua": _interpreter("lua", ("-e",), ("-l",)),
-    "make": _make,
-    "mawk": _awk,
-    "nawk": _awk,
     "node": _node,
     "nodejs": _node,
-    "nvim": _vi,
     "perl": _line_editor("perl"),
     "php": _interpreter("php", ("-r", "--run"), ("-d", "-c")),
+    "py.test": _pytest,
     "pypy": _python,
     "pypy3": _python,
+    "pytest": _pytest,
     "python": _python,
     "python2": _python,
     "python3": _python,
     "ruby": _line_editor("ruby"),
-    "sed": _sed,
-    "vi": _vi,
-    "view": _vi,
-    "vim": _vi,
 }

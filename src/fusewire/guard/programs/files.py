@@ -114,6 +114,7 @@ def _is_folder(call: Call, name: str, sources: int) -> bool:
 def _keeps(call: Call, options: Options, target: str) -> bool:
     """Whether a file that is there stays as it is."""
     keeps = options.has("n", "no-clobber") or options.value("update") in ("none", "none-fail")
+    keeps = keeps and not options.has("f", "force")
     return keeps and call.disk.exists(call.path(target))
 
 
@@ -161,6 +162,7 @@ def _cp(call: Call) -> None:
     if call.name == "install" and options.has("d", "directory"):
         for name in options.operands:
             _make_folder(call, name)
+            call.effect(MODE, name)
         return
     recursive = options.has("r", "R", "a", "recursive", "archive")
     if call.name == "cp" and options.has("t") is False and "g" in options.values:
@@ -179,6 +181,7 @@ def _cp(call: Call) -> None:
                 _overwritten(call, source, target, options)
                 if not call.disk.exists(call.path(target)):
                     call.effect(WRITE, target)
+                    call.disk.made_folder(normal(call.path(target)))
             continue
         if _keeps(call, options, target):
             continue
@@ -203,7 +206,7 @@ def _ln(call: Call) -> None:
             options.flags.add("T")
     for source, target in _targets(call, options):
         path = call.path(target)
-        if call.disk.exists(path) and not options.has("f", "force", "i"):
+        if call.disk.exists(path) and not options.has("f", "force", "i", "b", "backup"):
             continue
         call.effect(LINK, target)
         symbolic = options.has("s", "symbolic")
@@ -263,9 +266,14 @@ def _tee(call: Call) -> None:
 
 
 def _dd(call: Call) -> None:
-    for word in call.args:
-        if word.startswith("of="):
-            call.write(word[3:])
+    reads = any(word.startswith("if=") for word in call.args)
+    text = UNKNOWN if call.world.stdin is None or reads else call.world.stdin
+    target = next((word[3:] for word in call.args if word.startswith("of=")), None)
+    if target is None:
+        call.print(text)
+        return
+    call.write(target)
+    call.walk.wrote((call.path(target), False), text)
 
 
 def _chmod(call: Call) -> None:
@@ -300,20 +308,13 @@ def _mkdir(call: Call) -> None:
     options = Options(call.args, "mZ", ("mode", "context"))
     for name in options.operands:
         _make_folder(call, name)
+    call.world.status = True if options.has("p", "parents") else None
 
 
 def _make_folder(call: Call, name: str) -> None:
     if not call.disk.exists(call.path(name)):
         call.effect(WRITE, name)
-
-
-def _split(call: Call) -> None:
-    options = Options(call.args, "abClnfbk", ("suffix-length", "bytes", "lines", "number", "prefix"))
-    if call.name == "csplit":
-        prefix = options.value("f", "prefix") or "xx"
-    else:
-        prefix = options.operands[1] if len(options.operands) > 1 else "x"
-    call.write(prefix + UNKNOWN)
+    call.disk.made_folder(normal(call.path(name)))
 
 
 def _sort(call: Call) -> None:
@@ -351,6 +352,9 @@ def _mktemp(call: Call) -> None:
     name = path.replace("XXX", "new")
     if not options.has("u", "dry-run"):
         call.effect(WRITE, name)
+        if options.has("d", "directory"):
+            call.disk.made_folder(normal(name))
+    call.world.status = True
     call.print(f"{name}\n")
 
 
@@ -382,11 +386,14 @@ def _ls(call: Call) -> None:
     options = Options(call.args, "IwT", ("ignore", "width"))
     for name in options.operands:
         call.effect(READ, name)
-    if options.has("l", "s", "i", "g", "o", "Z"):
+    long = options.has("l", "g", "o")
+    if options.has("s", "i", "Z"):
         call.print(UNKNOWN)
         return
     names = []
     folders = []
+    if any(call.effects.holds("-e", call.path(name)) is False for name in options.operands):
+        call.world.status = False
     for name in options.operands or ["."]:
         if call.disk.is_folder(call.path(name)) and not options.has("d", "directory"):
             folders.append(name)
@@ -396,6 +403,11 @@ def _ls(call: Call) -> None:
         inside = call.disk.listing(call.path(folder))
         hidden = options.has("a", "A", "all", "almost-all")
         names += [name for name in inside if hidden or name[:1] != "."]
+    if long:
+        from fusewire.guard.programs.texts import long_line
+
+        call.print("".join(long_line(name) for name in names))
+        return
     mark = "/" if options.has("p", "F", "classify") else ""
     call.print("".join(f"{name}{mark if call.disk.is_folder(call.path(name)) else ''}\n" for name in names))
 
@@ -411,7 +423,6 @@ PROGRAMS: dict[str, Program] = {
     "chmod": _chmod,
     "chown": _chmod,
     "cp": _cp,
-    "csplit": _split,
     "dd": _dd,
     "dir": _ls,
     "install": _cp,
@@ -435,7 +446,6 @@ PROGRAMS: dict[str, Program] = {
     "shred": _shred,
     "shuf": _sort,
     "sort": _sort,
-    "split": _split,
     "sponge": _writes(),
     "srm": _trash,
     "tee": _tee,

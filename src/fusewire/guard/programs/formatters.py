@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusewire.guard.programs.search import told_apart
+from fusewire.guard.programs.words import told_apart
 from fusewire.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
@@ -167,26 +167,6 @@ def _ruff(call: Call) -> None:
 # -- one output file ----------------------------------------------------------------------------------------------
 
 
-def _compile(call: Call) -> None:
-    """`-o FILE`, `-oFILE`; without it, the names that a compiler gives."""
-    found = told_apart(call.args, "oILlDUxe", "output=", optional="WOfmgsn")
-    values = dict(found)
-    target = values.get("o", values.get("output"))
-    for name, value in found:
-        if name == "W" and value.startswith("l,-Map="):
-            call.write(value[7:])
-    sources = [value for name, value in found if not name]
-    if target is not None:
-        if target not in ("-", "/dev/null"):
-            call.write(target)
-    elif sources and not values.keys() & {"E", "S", "M", "MM", "version", "help"}:
-        if "c" in values:
-            for name in sources:
-                call.write(name.rsplit("/", 1)[-1].rpartition(".")[0] + ".o")
-        else:
-            call.write("a.out")
-
-
 def _output(valued: str, longs: str) -> Program:
     """A program that only writes where `-o` says."""
 
@@ -326,7 +306,6 @@ def _screen(call: Call) -> None:
 
 PROGRAMS: dict[str, Program] = {
     **dict.fromkeys(_TOOLS, _format),
-    **dict.fromkeys(("gcc", "cc", "g++", "c++", "clang", "ld"), _compile),
     "at": _at,
     "batch": _at,
     "iconv": _output("ftolc", "output= from-code= to-code="),

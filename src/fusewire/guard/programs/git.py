@@ -7,7 +7,7 @@ What its commands do to files is told by its other modules: `git_clean`, `git_tr
 from __future__ import annotations
 
 from fusewire.guard.effects import WRITE
-from fusewire.guard.programs import git_clean, git_files, git_history, git_index, git_tree
+from fusewire.guard.programs import git_clean, git_files, git_history, git_index, git_refs, git_tree
 from fusewire.guard.programs.git_print import printed
 from fusewire.guard.programs.git_state import Repo, line_variable, setting_key, variable
 from fusewire.guard.programs.git_words import Words, split_words, words
@@ -51,25 +51,38 @@ _COMMAND_VARIABLES = (
     *("GIT_PROXY_COMMAND", "GIT_SEQUENCE_EDITOR", "PAGER"),
 )
 
-_EDITS = words("commit merge revert cherry-pick tag rebase am notes pull")
+_EDITS = words("commit merge revert cherry-pick tag rebase am notes pull config branch")
+
+#: Commands that write the index.
+_INDEXING = words(
+    "add am apply checkout cherry-pick commit merge mv pull read-tree rebase reset restore revert rm stage stash"
+    " switch update-index"
+)
 
 #: Commands that take a command from the line for the other side, which may be this very machine.
 _TRANSPORTS = words("clone fetch pull push ls-remote fetch-pack send-pack archive submodule")
 
 
 def _git(call: Call) -> None:
-    _git_words(call, call.args, [], 0)
+    written = call.effects.commands[-1][0] if call.effects.commands else call.words
+    program = written[0].rsplit("/", 1)[-1]
+    _git_words(call, [program[4:], *call.args] if program.startswith("git-") else call.args, [], 0)
 
 
 def _git_words(call: Call, given: list[str], inherited: list[tuple[str, str]], depth: int) -> None:
     repo, rest = _globals(call, given, inherited)
     if not rest:
+        if "--exec-path" in given and call.walk.heard:
+            call.print(repo.ask("--exec-path") or UNKNOWN)
         return
     name, args = rest[0], rest[1:]
     repo.command = name
     if _is_alias(call, repo, name, args, depth):
         return
     _traces(call)
+    index = line_variable(call, "GIT_INDEX_FILE")
+    if index and name in _INDEXING:
+        call.effect(WRITE, repo.path(index), rule=repo.rule)
     _other_commands(call, repo, name, args)
     command = COMMANDS.get(name)
     if command is not None and not _asks(args):
@@ -190,7 +203,7 @@ def _other_commands(call: Call, repo: Repo, name: str, args: list[str]) -> None:
         texts += options.all("upload-pack", "receive-pack", "exec")
         texts += [word[5:].replace("% ", " ") for word in args if word.startswith("ext::")]
     if name == "grep":
-        texts += Words(args, "efmABC", "open-files-in-pager?", "O").all("O", "open-files-in-pager")
+        _pager(call, repo, args)
     for text in texts:
         text = text.removeprefix("!")
         if text and text not in ("true", "false", "0", "1", UNKNOWN):
@@ -199,12 +212,32 @@ def _other_commands(call: Call, repo: Repo, name: str, args: list[str]) -> None:
         _editor(call, repo)
 
 
+def _pager(call: Call, repo: Repo, args: list[str]) -> None:
+    """`git grep -O COMMAND`: it gets the files that fit."""
+    rest: list[str] = []
+    text = ""
+    for at, word in enumerate(args):
+        if word == "--":
+            rest += args[at:]
+            break
+        if word.startswith(("-O", "--op")):
+            text = word[2:] if word[1] == "O" else word.partition("=")[2]
+        else:
+            rest.append(word)
+    if text:
+        names = repo.ask("grep", "-l", *rest) if not any(word.startswith("--ext") for word in rest) else None
+        files = [UNKNOWN] if names is None else names.splitlines()
+        call.script(f'{text} "$@"', [text, *files], cwd=repo.folder)
+
+
 def _opens_editor(name: str, args: list[str]) -> bool:
     options = Words(
         args, "mFCct", "message= file= reuse-message= reedit-message= no-edit edit fixup= template= no-commit", "uS"
     )
     if options.has("no-edit", "abort", "quit", "skip"):
         return False
+    if name in ("config", "branch"):
+        return options.has("e", "edit", "edit-description") or args[:1] == ["edit"]
     if name == "commit" and not options.has("e", "edit", "c", "reedit-message"):
         return not options.has("m", "message", "F", "file", "C", "reuse-message", "fixup")
     return not options.has("m", "message") or options.has("e", "edit")
@@ -237,6 +270,7 @@ COMMANDS: dict[str, Command] = {
     **git_files.COMMANDS,
     **git_history.COMMANDS,
     **git_index.COMMANDS,
+    **git_refs.COMMANDS,
     **git_tree.COMMANDS,
 }
 

@@ -95,6 +95,8 @@ def _clone(call: Call, repo: Repo, args: list[str]) -> None:
     path = repo.path(folder)
     if not call.disk.exists(path) or call.disk.is_empty(path):
         call.effect(WRITE, path, rule=repo.rule)
+        call.disk.made_folder(normal(path))
+        call.world.status = True
 
 
 def _scripts(valued: str, longs: str, *names: str) -> Command:
@@ -156,6 +158,7 @@ COMMANDS: dict[str, Command] = {
     "config": _config,
     "credential-store": _writes("", "file=", "file"),
     "bugreport": _writes("os", "output-directory= suffix=", "o", "output-directory"),
+    "diagnose": _writes("os", "output-directory= suffix= mode=", "o", "output-directory"),
     "diff": _OUTPUT,
     "diff-files": _OUTPUT,
     "diff-index": _OUTPUT,

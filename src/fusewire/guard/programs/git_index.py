@@ -19,6 +19,7 @@ from fusewire.guard.programs.git_tree import (
     unclear,
 )
 from fusewire.guard.programs.git_words import Words
+from fusewire.paths import normal
 from fusewire.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
@@ -134,6 +135,9 @@ def _update_ref(call: Call, repo: Repo, args: list[str]) -> None:
     """HEAD may go elsewhere without any file changing, also to a branch that has no commits."""
     options = Words(args, "m", "delete short quiet")
     names = options.named
+    if len(names) > 1 and names[0].startswith(("refs/heads/", "refs/tags/")) and not options.has("d", "delete"):
+        _, kind, name = names[0].split("/", 2)
+        repo.make_ref(name, names[1], kind)
     if names[:1] not in (["HEAD"], ["@"]) or (len(names) < 2 and not options.has("d", "delete")):
         return
     target = None if options.has("d", "delete") else repo.revision(names[1])
@@ -225,6 +229,7 @@ def _worktree(call: Call, repo: Repo, args: list[str]) -> None:
         path = repo.path(names[0])
         if not call.disk.exists(path) or call.disk.is_empty(path):
             call.effect(WRITE, path, rule=repo.rule)
+            call.disk.made_folder(normal(path))
     elif verb == "remove":
         call.effect(DELETE, repo.path(names[0]), recursive=True, rule=repo.rule)
     elif verb == "move" and len(names) > 1:

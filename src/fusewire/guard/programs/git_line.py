@@ -27,6 +27,8 @@ class Line:
         self.made: set[str] = set()
         #: settings that the line has written, by their names
         self.settings: dict[str, str] = {}
+        #: branches and tags that the line has made: their commit, and where HEAD was if they are made from it
+        self.refs: dict[str, tuple[str, tuple[str, int] | None]] = {}
 
 
 class Moves:

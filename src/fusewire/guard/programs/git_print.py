@@ -13,11 +13,23 @@ if TYPE_CHECKING:
 #: Commands that print whatever they are told, but for the options below.
 _PRINTING = words(
     "rev-parse ls-files ls-tree diff diff-tree diff-index diff-files grep show log merge-base rev-list for-each-ref"
-    " name-rev status check-ignore format-patch"
+    " name-rev status check-ignore format-patch whatchanged shortlog blame annotate show-ref reflog"
 )
 
 #: Options, also shortened, with which something is written, read or run.
-_NEVER = ("--out", "-O", "--ext", "--textc", "--op", "--stdin", "--show-sig", "--filters", "--batch", "-o-")
+_NEVER = (
+    "--out",
+    "-O",
+    "--ext",
+    "--textc",
+    "--op",
+    "--stdin",
+    "--show-sig",
+    "--filters",
+    "--batch",
+    "-o-",
+    "--contents",
+)
 
 #: command -> all options that it may have to be one that prints
 _OPTIONS = {
@@ -53,7 +65,7 @@ def printed(repo: Repo, name: str, args: list[str]) -> str:
     if not lasting and repo.has_moved:
         return UNKNOWN
     safely: list[str] = []
-    if name in ("diff", "show", "log"):
+    if name in ("diff", "show", "log", "whatchanged"):
         safely = ["--no-ext-diff", "--no-textconv"]
     elif name == "format-patch":
         safely = ["--stdout"]
@@ -74,6 +86,10 @@ def _only_prints(name: str, args: list[str]) -> bool:
         return args[:1] in (["list"], ["show"]) and not any(word[:2] in ("-p", "-u", "-U", "--p") for word in options)
     if name == "remote":
         return args in ([], ["-v"]) or (args[0] == "get-url" and not options)
+    if name == "reflog":
+        return not args or args[0][:1] == "-" or args[0] == "show"
+    if name == "shortlog":  # without a commit it reads
+        return operands > 0
     if name == "worktree":
         return args[:1] == ["list"]
     if name == "grep":  # -O may be one letter of many

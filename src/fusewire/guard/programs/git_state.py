@@ -10,6 +10,7 @@ import os
 
 from fusewire.guard.effects import READ, WRITE
 from fusewire.guard.programs.git_line import Moves, line_of
+from fusewire.guard.programs.git_raw import blob_id, output_of, parent_of, raw_changes
 from fusewire.paths import normal
 from fusewire.shell.values import UNKNOWN, cleaned
 
@@ -68,6 +69,9 @@ class Repo:
         #: what chooses the repository, in git's own words
         self.options = options
         self._options = [part for name, value in harmless for part in ("-c", f"{name}={value}")] + options
+        tree = self.line.settings.get("core.worktree")  # git minds it only in the repository's own file
+        if tree and not any(word.startswith("--work-tree") for word in options):
+            self._options.append(f"--work-tree={tree}")
         #: the command's name
         self.command = ""
         self.known = UNKNOWN not in folder and not any(UNKNOWN in word for word in options)
@@ -112,7 +116,7 @@ class Repo:
         except (OSError, ValueError):
             return None
         try:
-            output = _output(process, stdin, limit, min(_SECONDS, self.line.seconds))
+            output = output_of(process, stdin, limit, min(_SECONDS, self.line.seconds))
         finally:
             process.kill()
             process.communicate()
@@ -199,8 +203,29 @@ class Repo:
         found = self.ask("rev-parse", "--verify", "-q", "--end-of-options", text + "^{" + kind + "}")
         return found.strip() or None if found is not None else None
 
+    def make_ref(self, name: str, start: str, kind: str = "heads") -> None:
+        """A branch or tag that is made here: later commands of the line may go there."""
+        target = self.revision(start)
+        if target is None or UNKNOWN in name:
+            return
+        here = (self.moves.head, self.moves.commits) if start in ("HEAD", "@") else None
+        self.line.refs[name] = (target, here)
+        self.call.disk.made(normal(f"{self.git_dir}/refs/{kind}/{name}"))
+
+    def known_ref(self, text: str) -> str:
+        """A name that the line has made as what it stands for: HEAD if that has not moved since, else a commit."""
+        name = text.partition("~")[0].partition("^")[0]
+        for prefix in ("", "refs/heads/", "heads/", "refs/tags/", "tags/"):
+            made = self.line.refs.get(name.removeprefix(prefix)) if name.startswith(prefix) else None
+            if made is not None:
+                target, here = made
+                same = here is not None and here == (self.moves.head, self.moves.commits)
+                return ("HEAD" if same else target) + text[len(name) :]
+        return text
+
     def _moved(self, text: str) -> str:
         """A revision in terms of where HEAD really is."""
+        text = self.known_ref(text) if self.line.refs else text
         for head in ("HEAD", "@"):
             rest = text[len(head) :]
             if not text.startswith(head) or rest[:1] not in ("", "~", "^"):
@@ -209,7 +234,7 @@ class Repo:
             for _ in range(moves.commits):
                 if not rest:
                     break
-                rest = _parent(rest)
+                rest = parent_of(rest)
             return (moves.head or "HEAD") + rest
         return text
 
@@ -224,7 +249,7 @@ class Repo:
         text = self.ask(
             "diff-tree", "-r", "--raw", "-z", "--no-renames", target, present, "--", *paths, objects=objects
         )
-        return None if text is None else [(status, name) for status, name, _, _, _ in _raw(text)]
+        return None if text is None else [(status, name) for status, name, _, _, _ in raw_changes(text)]
 
     def against(self, target: str, paths: Iterable[str] = ()) -> Changes | None:
         """What differs between a commit and the working tree."""
@@ -233,7 +258,7 @@ class Repo:
     def staged(self, target: str, paths: Iterable[str] = ()) -> Changes | None:
         """What differs between a commit and the index."""
         text = self.ask("diff-index", "--cached", *_RAW, target, "--", *paths)
-        return None if text is None else [(status, name) for status, name, _, _, _ in _raw(text)]
+        return None if text is None else [(status, name) for status, name, _, _, _ in raw_changes(text)]
 
     def unstaged(self, paths: Iterable[str] = ()) -> Changes | None:
         """What differs between the index and the working tree."""
@@ -243,7 +268,7 @@ class Repo:
         """Without the files that only seem to differ, because they were touched."""
         if text is None:
             return None
-        changes = _raw(text)
+        changes = raw_changes(text)
         seem = [name for status, name, old, new, same in changes if status == "M" and same and old and not new]
         hashes = self._hashes(seem)
         return [(status, name) for status, name, old, _, _ in changes if not (name in hashes and hashes[name] == old)]
@@ -254,7 +279,7 @@ class Repo:
         for name in dict.fromkeys(names):
             path = f"{self.top}/{name}"
             if os.path.islink(path):
-                hashes[name] = _blob(os.fsencode(os.readlink(path)))
+                hashes[name] = blob_id(os.fsencode(os.readlink(path)))
             elif os.path.isfile(path) and "\n" not in name and '"' not in name:
                 files.append(name)
         if files:
@@ -279,68 +304,6 @@ class Repo:
 
 
 _RAW = ("--raw", "-z", "--no-renames", "--ignore-submodules=all")
-
-
-def _output(process: object, stdin: str, limit: int, seconds: float) -> bytes | None:
-    """What a process prints within its time and its limit."""
-    import subprocess
-    from select import select
-    from time import monotonic
-
-    assert isinstance(process, subprocess.Popen)
-    if stdin:
-        try:
-            printed, _ = process.communicate(stdin.encode("utf-8", "surrogateescape"), timeout=max(seconds, 0.01))
-        except subprocess.TimeoutExpired:
-            return None
-        return bytes(printed)
-    assert process.stdout is not None
-    ends = monotonic() + seconds
-    output = b""
-    while len(output) <= limit:
-        left = ends - monotonic()
-        if left <= 0 or not select([process.stdout], [], [], left)[0]:
-            return None
-        part = os.read(process.stdout.fileno(), 65536)
-        if not part:
-            process.wait(timeout=1)
-            return output
-        output += part
-    return None
-
-
-def _raw(text: str) -> list[tuple[str, str, str, str, bool]]:
-    """(status, name, old id, new id, same mode) of `--raw -z`; an id that git has not computed is empty."""
-    parts = text.split("\0")
-    found = []
-    for at in range(0, len(parts) - 1, 2):
-        fields = parts[at].split(" ")
-        if len(fields) < 5:
-            continue
-        old_mode, new_mode, old, new, status = fields[:5]
-        found.append(
-            (status[:1], parts[at + 1], old.strip("0") and old, new.strip("0") and new, old_mode[1:] == new_mode)
-        )
-    return found
-
-
-def _blob(content: bytes) -> str:
-    from hashlib import sha1
-
-    return sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
-
-
-def _parent(rest: str) -> str:
-    """`~2` seen from one commit further up: `~1`."""
-    if rest[0] == "^":
-        return rest[1:].lstrip("1") if rest[:2] != "^2" else rest
-    digits = ""
-    for char in rest[1:]:
-        if not char.isdigit():
-            break
-        digits += char
-    steps = int(digits[:6] or "1") - 1
-    return (f"~{steps}" if steps > 0 else "") + rest[1 + len(digits) :]
 
 
 def setting_key(name: str) -> str:

@@ -159,6 +159,7 @@ def _switch(call: Call, repo: Repo, args: list[str]) -> None:
 
 
 def _switch_to(call: Call, repo: Repo, options: Words, name: str, *, stays: bool = False) -> None:
+    name = repo.known_ref(name)
     target = repo.revision(name)
     if target is None:
         target = repo.revision(_remote_branch(repo, name) or "") if UNKNOWN not in name else None
@@ -281,6 +282,7 @@ def _reset(call: Call, repo: Repo, args: list[str]) -> None:
     if not repo.top or UNKNOWN in name:
         blind(call, repo, WRITE, [])
         return
+    name = repo.known_ref(name)
     current = name in _HEADS
     target = repo.revision(name) or (EMPTY if current else None)  # on a branch without commits everything goes
     if target is None:
