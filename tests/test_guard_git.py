@@ -18,8 +18,6 @@ from fusewire.guard.effects import DELETE, MOVE, READ, WRITE, Effect, Effects
 from fusewire.shell.values import UNKNOWN
 from fusewire.shell.walk import Walk
 
-pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
-
 FILES = {
     ".gitignore": "*.log\nbuild/\n",
     "README.md": "one\n",

@@ -66,7 +66,7 @@ _FOLDERS = {
 }
 
 #: Programs that do so with a word in front (`uv run pytest`).
-_RUNNERS = frozenset(("uv", "poetry", "pdm", "pipenv", "rye", "hatch", "pixi", "pipx"))
+_RUNNERS = frozenset(("uv", "poetry", "pdm", "pipenv", "rye", "hatch", "pixi", "pipx", "bundle", "composer"))
 _RUNNER_VALUES = "--with --from --python -p --extra --group --package --project -e"
 
 #: Wrappers whose first operand is theirs (`timeout 10 git ...`).
@@ -135,7 +135,7 @@ def _behind_wrapper(words: list[str], start: int) -> int | None:
     """Where the command begins that a wrapper at `start` runs; None if there is no wrapper."""
     name = words[start].rsplit("/", 1)[-1]
     at = start + 1
-    if name in _RUNNERS and words[at : at + 1] == ["run"]:
+    if name in _RUNNERS and words[at : at + 1] in (["run"], ["exec"]):
         at += 1
         valued = _RUNNER_VALUES.split()
     elif name in _WRAPPERS:

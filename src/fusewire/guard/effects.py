@@ -296,18 +296,14 @@ class Effects:
         program = _program(call.name)
         if UNKNOWN in words[0]:
             self._partly_known(call)
-        elif "/" in words[0] and normal(call.path(words[0])) in walk.files:
+        elif words[0].endswith(f"/{call.name}") and normal(call.path(words[0])) in walk.files:
             self._other(call)
         elif program is not None:
             program(call)
         elif not self._shell(call) and not self._wrapper(call):
             self._other(call)
-        looks = (
-            program is None
-            or call.name in _LOOKS
-            or call.name in only_print()
-            or (call.name == "git" and words[1:2] and words[1] in _GIT_LOOKS)
-        )
+        looks = program is None or call.name in _LOOKS or call.name in only_print()
+        looks = looks or (call.name == "git" and "".join(words[1:2]) in _GIT_LOOKS)
         self.opaque = self.opaque or (call.name == "git" and not looks)
         if not looks or any(effect.kind != READ for effect in self.found[before:]):
             walk.pristine = False
@@ -399,6 +395,8 @@ class Effects:
                 world.variables[name] = value
                 world.exported |= {name}
             call.run(candidate, cwd=folder)
+        if not inner:
+            self.opaque, call.walk.pristine = True, False
         return True
 
     def _other(self, call: Call) -> None:
@@ -434,6 +432,8 @@ class Effects:
             name, equals, value = word.partition("=")
             if writes_to(name) or word == "-o" or (equals and name[:1] == "-" and writes_to(f"-{name}")):
                 call.write(value if equals else "".join(call.args[at + 1 : at + 2]), rule="guard.output")
+            elif word[:2] == "-o" and not equals:
+                call.write(word[2:], rule="guard.output")
         if call.name not in _READERS:
             call.walk.pristine = False
             self.opaque = True

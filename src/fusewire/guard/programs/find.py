@@ -65,7 +65,7 @@ def _by_facts(call: Call, word: str, value: str) -> Test:
             if word == "-perm":
                 return facts.st_mode & 0o7777 == int(value, 8) if value[:1] not in "-/" else None
             if word == "-size":
-                unit = _UNITS[value[-1]] if value[-1] in _UNITS else 512
+                unit = _UNITS.get(value[-1], 512)
                 return _compared(-(-facts.st_size // unit), value.rstrip("bcwkMG"))
             return _aged(facts.st_mtime, word, value)
         except (OSError, ValueError, IndexError):

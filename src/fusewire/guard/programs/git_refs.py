@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fusewire.guard.programs.git_words import Words
+from fusewire.words import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +42,10 @@ def _tag(call: Call, repo: Repo, args: list[str]) -> None:
 
 def _into_itself(call: Call, repo: Repo, args: list[str]) -> None:
     """`git fetch . HEAD~1:old` and `git push . HEAD~1:old` make a branch here."""
-    names = Words(args, "o", "upload-pack= receive-pack= exec= depth= refmap=").named
+    options = Words(args, "o", "upload-pack= receive-pack= exec= depth= refmap=")
+    names = options.named
+    for program in options.all("upload-pack", "receive-pack", "exec"):
+        call.script(" ".join([program, *map(quoted, names[:1])]), cwd=repo.folder)
     for name in names[1:] if names[:1] == ["."] else []:
         source, _, made = name.lstrip("+").partition(":")
         if made:

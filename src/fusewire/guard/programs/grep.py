@@ -147,6 +147,11 @@ def _grep(call: Call) -> None:
     call.world.status = None
     if grep.has("help", "version", "V"):
         return
+    for at, word in enumerate(call.args if grep.rg else []):
+        name, equals, value = word.partition("=")
+        if name in ("--pre", "--hostname-bin"):  # a program that is run on every file
+            program = value if equals else "".join(call.args[at + 1 : at + 2])
+            call.run([program, *(one for one in call.args[at + 1 :] if one[:1] != "-")])
     names = [name for name in grep.names if name != "-"]
     from_input = not names and (
         not grep.recursive or (grep.rg and call.world.stdin is not None and not grep.has("files"))
