@@ -32,18 +32,6 @@ _PYTHON_OPAQUE = frozenset(("pytest", "unittest", "mypy", "pip", "build", "cover
 
 #: Parts of the names of options that name a file or folder to write.
 _WRITING = tuple("out data-file coverprofile junit dest save dump log-file logfile report -log".split())
-    "out",
-    "data-file",
-    "coverprofile",
-    "junit",
-    "dest",
-    "save",
-    "dump",
-    "log-file",
-    "logfile",
-    "report",
-    "-log",
-)
 
 
 #: Parts of the names of options that say where, or what is run.
