@@ -11,8 +11,29 @@ import os
 import stat
 import time
 
-from fusewire.events import Noun
 from fusewire.guard import vault as limits
+from fusewire.guard.findings import Finding, Restored, Snapshot, Version
+from fusewire.guard.manifest import (
+    DIGEST,
+    KEPT,
+    MODE,
+    SIZE,
+    checked,
+    differs,
+    folders_of,
+    judge,
+    lstat,
+    pin_all,
+    read_memory,
+    read_text,
+    record,
+    recordable,
+    remember,
+    row_of,
+    said,
+    supersede,
+    why_not_kept,
+)
 from fusewire.guard.vault import Vault, Way, look, move_aside, settled, signature, unlink
 from fusewire.quickjson import dumps, loads
 from fusewire.stores.folder import FileLock, ensure_state_folder, free_name, replace_file
@@ -22,86 +43,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    Manifest = dict[str, Any]
-    Entry = list[Any]
+    from fusewire.guard.manifest import Entry, Manifest
 
 __all__ = ["Finding", "Integrity", "Restored", "Snapshot", "Version"]
 
-#: Versions of one file, with the one that the manifest has; and superseded ones of all files together.
-VERSIONS = 5
+#: Superseded versions of all files together.
 HISTORY_ROWS = 10_000
 
 #: The first snapshot of a large project takes seconds, and whoever comes second waits for it.
 _WAIT = 10.0
-
-#: An entry of the manifest begins with the signature, of which MODE and SIZE are the first; then follow:
-_MODE, _SIZE, _MTIME, _DIGEST, _KEPT, _WHEN = 0, 1, 2, 5, 6, 7
-_ENTRY = [int, int, int, int, int, str, int, float]
-_ROW = [float, str, int, str, int]
-
-_set = object.__setattr__
-
-
-class Finding(Noun):
-    """A protected file that is not what it was: missing, emptied, changed, mode, type, or new."""
-
-    __slots__ = ("kind", "path")
-
-    def __init__(self, kind: str, path: str) -> None:
-        _set(self, "kind", kind)
-        _set(self, "path", path)
-
-    kind: str
-    path: str
-
-
-class Snapshot(Noun):
-    """What was recorded: how much, what is not as it was recorded before, and (path, reason) of what was not kept."""
-
-    __slots__ = ("bytes", "changed", "files", "skipped")
-
-    def __init__(self, files: int, bytes: int, changed: list[str], skipped: list[tuple[str, str]]) -> None:
-        _set(self, "files", files)
-        _set(self, "bytes", bytes)
-        _set(self, "changed", changed)
-        _set(self, "skipped", skipped)
-
-    files: int
-    bytes: int
-    changed: list[str]
-    skipped: list[tuple[str, str]]
-
-
-class Restored(Noun):
-    """A file that was brought back; where what it replaced is now; or the problem because of which it was not."""
-
-    __slots__ = ("kept", "path", "problem")
-
-    def __init__(self, path: str, kept: str | None = None, problem: str | None = None) -> None:
-        _set(self, "path", path)
-        _set(self, "kept", kept)
-        _set(self, "problem", problem)
-
-    path: str
-    kept: str | None
-    problem: str | None
-
-
-class Version(Noun):
-    """A content that a file had and that can be had again; `how` it came here: snapshot or replaced."""
-
-    __slots__ = ("digest", "how", "size", "when")
-
-    def __init__(self, when: float, digest: str, size: int, how: str) -> None:
-        _set(self, "when", when)
-        _set(self, "digest", digest)
-        _set(self, "size", size)
-        _set(self, "how", how)
-
-    when: float
-    digest: str
-    size: int
-    how: str
 
 
 class Integrity:
@@ -139,7 +89,7 @@ class Integrity:
         name, vault = self._name(path), self._vault()
         rows = list(manifest["history"].get(name, ()))
         if name in manifest["files"]:
-            rows.append(_row_of(manifest["files"][name]))
+            rows.append(row_of(manifest["files"][name]))
         found = [Version(*row[:4]) for row in rows if vault.has(row[1], row[2])]
         return sorted(found, key=lambda version: version.when, reverse=True)
 
@@ -154,7 +104,7 @@ class Integrity:
         try:
             kinds = self._compare(manifest, way)
             for name in self._listed():
-                if name not in manifest["files"] and _recordable(_stat(name, way.root)):
+                if name not in manifest["files"] and recordable(lstat(name, way.root)):
                     kinds[name] = "new"
         finally:
             way.close()
@@ -165,7 +115,7 @@ class Integrity:
         kinds: dict[str, str] = {}
         moved: dict[str, os.stat_result] = {}
         for name, entry in manifest["files"].items():
-            found = _stat(name, way.root)
+            found = lstat(name, way.root)
             if found is None:
                 kinds[name] = "missing"
             elif signature(found) != entry[:5]:
@@ -179,11 +129,11 @@ class Integrity:
     def _judge_all(self, files: dict[str, Entry], moved: dict[str, os.stat_result], root: int) -> dict[str, str]:
         """Judge what moved; the digests are remembered beside the manifest, so that no verify reads them again."""
         memory = os.path.join(self.folder, "seen.json")
-        known = _read_memory(memory)
+        known = read_memory(memory)
         seen: dict[str, list[Any]] = {}
         kinds = {}
         for name, found in moved.items():
-            kind = _judge(name, files[name], found, root, known, seen)
+            kind = judge(name, files[name], found, root, known, seen)
             if kind is not None:
                 kinds[name] = kind
         if seen != known:
@@ -206,18 +156,18 @@ class Integrity:
             files = {} if only is None else {name: entry for name, entry in old.items() if name not in names}
             way, vault = Way(self.root, manifest["folders"]), self._vault()
             try:
-                skipped = _record(names, old, files, now, way.root, vault)
-                folders = _folders_of(files, way.root)
+                skipped = record(names, old, files, now, way.root, vault)
+                folders = folders_of(files, way.root)
             finally:
                 way.close()
-            changed = sorted(name for name in old.keys() | files.keys() if _differs(old.get(name), files.get(name)))
+            changed = sorted(name for name in old.keys() | files.keys() if differs(old.get(name), files.get(name)))
             for name in changed:
-                _supersede(manifest["history"], name, old.get(name), files.get(name))
+                supersede(manifest["history"], name, old.get(name), files.get(name))
             session = session if only is None or session is not None else manifest["session"]
             if first or (files, folders, session) != (old, manifest["folders"], manifest["session"]):
                 manifest |= {"files": files, "folders": folders, "session": session}
                 self._save(manifest, vault, sweep=bool(changed))
-            size = sum(entry[_SIZE] for entry in files.values())
+            size = sum(entry[SIZE] for entry in files.values())
             return Snapshot(len(files), size, changed, skipped)
 
     # -- restore ------------------------------------------------------------------------------------------
@@ -249,14 +199,14 @@ class Integrity:
             return []
         results: list[Restored] = []
         ready: list[_Plan] = []
-        _pin_all(manifest["files"], vault)
+        pin_all(manifest["files"], vault)
         for name, kind in todo:
             plan = _Plan(name, kind, manifest["files"][name])
             try:
                 plan.keep_what_is_there(manifest["history"], now, way, vault)
                 ready.append(plan)
             except OSError as error:
-                results.append(Restored(name, None, _said(error)))
+                results.append(Restored(name, None, said(error)))
         # Saved before the first file is replaced: whoever is killed from here on has lost nothing.
         self._save(manifest, vault, sweep=False)
         for plan in ready:
@@ -264,7 +214,7 @@ class Integrity:
                 kept = plan.put_back(way, vault)
                 results.append(Restored(plan.name, kept and self._name(kept)))
             except OSError as error:
-                results.append(Restored(plan.name, None, _said(error)))
+                results.append(Restored(plan.name, None, said(error)))
         way.finish()
         self._save(manifest, vault, sweep=True)
         return results
@@ -298,7 +248,7 @@ class Integrity:
             now, found = time.time_ns(), os.stat(self._manifest_path)
             if not locked and self._loaded[0] == signature(found):
                 return self._loaded[1]
-            manifest = _checked(loads(_read_text(self._manifest_path)))
+            manifest = checked(loads(read_text(self._manifest_path)))
             if not locked:
                 self._loaded = settled(found, now), manifest
             return manifest
@@ -309,7 +259,7 @@ class Integrity:
         except OSError as error:
             if locked:
                 raise
-            self.problem = f"the guard's manifest cannot be read ({_said(error)})"
+            self.problem = f"the guard's manifest cannot be read ({said(error)})"
             return None
 
     def _set_aside(self, reason: str, locked: bool) -> Manifest | None:
@@ -322,7 +272,7 @@ class Integrity:
             with self._writing():
                 return self._load(locked=True)  # by now somebody may have written a new one
         except OSError as error:
-            self.problem = f"the guard's manifest is damaged ({reason}) and cannot be set aside ({_said(error)})"
+            self.problem = f"the guard's manifest is damaged ({reason}) and cannot be set aside ({said(error)})"
             return None
 
     def _save(self, manifest: Manifest, vault: Vault, *, sweep: bool) -> None:
@@ -367,35 +317,35 @@ class _Plan:
 
     def keep_what_is_there(self, history: dict[str, list[list[Any]]], now: float, way: Way, vault: Vault) -> None:
         """Put what is there into the vault, or find that it must be moved aside."""
-        digest, size = self.entry[_DIGEST], self.entry[_SIZE]
-        if self.kind != "mode" and not (self.entry[_KEPT] and vault.intact(digest, size)):
-            raise OSError(_why_not_kept(self.entry))
+        digest, size = self.entry[DIGEST], self.entry[SIZE]
+        if self.kind != "mode" and not (self.entry[KEPT] and vault.intact(digest, size)):
+            raise OSError(why_not_kept(self.entry))
         parent = way.parent(self.name, make=False)
         if parent is None:
             return
         try:
-            self.found = _stat(self.base, parent)
+            self.found = lstat(self.base, parent)
             if self.found is None or self.kind == "mode":
                 return
-            row = _keep(self.base, parent, vault, now) if _recordable(self.found) else None
+            row = _keep(self.base, parent, vault, now) if recordable(self.found) else None
         finally:
             os.close(parent)
         self.aside = row is None
         if row is not None:
             self.kept = vault.path(row[1])
             if row[1] != digest:
-                _remember(history, self.name, row)
+                remember(history, self.name, row)
 
     def put_back(self, way: Way, vault: Vault) -> str | None:
         """Write beside and rename; where that is which was here."""
         parent = way.parent(self.name, make=True)
         assert parent is not None
         try:
-            found = _stat(self.base, parent)
+            found = lstat(self.base, parent)
             if (found and signature(found)) != (self.found and signature(self.found)):
                 raise OSError("it was changed while it was being restored; restore it again")
             if self.kind == "mode":
-                os.chmod(self.base, stat.S_IMODE(self.entry[_MODE]), dir_fd=parent)
+                os.chmod(self.base, stat.S_IMODE(self.entry[MODE]), dir_fd=parent)
             else:
                 self._write(parent, vault)
             after = os.stat(self.base, dir_fd=parent, follow_symlinks=False)
@@ -406,7 +356,7 @@ class _Plan:
 
     def _write(self, parent: int, vault: Vault) -> None:
         temporary = f".fusewire-restoring-{os.getpid()}"
-        mode, size, digest = self.entry[_MODE], self.entry[_SIZE], self.entry[_DIGEST]
+        mode, size, digest = self.entry[MODE], self.entry[SIZE], self.entry[DIGEST]
         if stat.S_ISLNK(mode):
             unlink(temporary, parent)
             os.symlink(vault.read_link(digest), temporary, dir_fd=parent)
@@ -427,158 +377,7 @@ def _keep(base: str, parent: int, vault: Vault, now: float) -> list[Any] | None:
         seen, digest, kept = look(base, parent, vault)
     except OSError:
         return None
-    return [float(now), digest, seen[_SIZE], "replaced", seen[_MODE]] if kept else None
-
-
-def _record(
-    names: set[str], old: dict[str, Entry], files: dict[str, Entry], now: float, root: int, vault: Vault
-) -> list[tuple[str, str]]:
-    """Put the entries of these names into `files`; of those whose content is not kept, the names and the reasons."""
-    _pin_all(files, vault)
-    moved = []
-    for name in sorted(names):
-        found, entry = _stat(name, root), old.get(name)
-        if entry and found and signature(found) == entry[:5] and _is_kept_as_far_as_it_can_be(entry, vault):
-            files[name] = entry
-        elif _recordable(found):
-            moved.append(name)
-    _pin_all(files, vault)
-    skipped = {name: _why_not_kept(files[name]) for name in names & files.keys() if not files[name][_KEPT]}
-    for name in moved:
-        try:
-            files[name] = _entry(*look(name, root, vault), old.get(name), now)
-            if not files[name][_KEPT]:
-                skipped[name] = _why_not_kept(files[name])
-        except OSError as error:
-            found = _stat(name, root)
-            if found is not None:
-                files[name] = old.get(name) or [*signature(found), "", 0, float(now)]
-                skipped[name] = _said(error)
-    return sorted(skipped.items())
-
-
-def _entry(seen: list[int], digest: str, kept: bool, old: Entry | None, now: float) -> Entry:
-    same = old is not None and old[_DIGEST] == digest
-    return [*seen, digest, int(kept), old[_WHEN] if same and old else float(now)]
-
-
-def _is_kept_as_far_as_it_can_be(entry: Entry, vault: Vault) -> bool:
-    if entry[_KEPT]:
-        return vault.has(entry[_DIGEST], entry[_SIZE])
-    return bool(entry[_DIGEST]) and entry[_SIZE] > limits.FILE_LIMIT
-
-
-def _why_not_kept(entry: Entry) -> str:
-    if not entry[_DIGEST]:
-        return "it could not be read when the snapshot was taken"
-    if entry[_SIZE] > limits.FILE_LIMIT:
-        return f"its {entry[_SIZE]} bytes are not kept: the limit for one file is {limits.FILE_LIMIT}"
-    if not entry[_KEPT]:
-        return f"its {entry[_SIZE]} bytes are not kept: all files together may have {limits.TOTAL_LIMIT}"
-    return "its kept content is missing or damaged; nothing was written"
-
-
-def _folders_of(names: Iterable[str], root: int) -> dict[str, list[int | str]]:
-    """The folders above these files: the mode of each and, if it is a link, where that leads."""
-    folders: dict[str, list[int | str]] = {}
-    for name in names:
-        folder = os.path.dirname(name)
-        while folder not in ("", "/") and folder not in folders:
-            found = _stat(folder, root)
-            if found is not None:
-                known: list[int | str] = [stat.S_IMODE(found.st_mode)]
-                if stat.S_ISLNK(found.st_mode):
-                    known.append(os.readlink(folder, dir_fd=root))
-                folders[folder] = known
-            folder = os.path.dirname(folder)
-    return folders
-
-
-def _judge(
-    name: str, entry: Entry, found: os.stat_result, root: int, known: dict[str, list[Any]], seen: dict[str, list[Any]]
-) -> str | None:
-    """The kind of a file whose signature moved; None if it is still what it was."""
-    if stat.S_IFMT(found.st_mode) != stat.S_IFMT(entry[_MODE]):
-        return "type"
-    if found.st_size != entry[_SIZE]:
-        return "changed" if found.st_size else "emptied"
-    other_mode = stat.S_ISREG(found.st_mode) and found.st_mode != entry[_MODE]
-    if not entry[_DIGEST]:
-        same = found.st_mtime_ns == entry[_MTIME]
-    else:
-        if known.get(name, ())[:5] == signature(found):
-            seen[name] = known[name]
-        else:
-            try:
-                now, digest, _ = look(name, root)
-            except OSError:
-                return "mode" if other_mode else "changed"
-            seen[name] = [*now, digest]
-        same = seen[name][5] == entry[_DIGEST]
-    if not same:
-        return "changed"
-    return "mode" if other_mode else None
-
-
-def _read_text(path: str) -> str:
-    """A file of ours; a pipe in its place must not hang the hook."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
-        return file.read().decode("ascii")
-
-
-def _read_memory(path: str) -> dict[str, list[Any]]:
-    try:
-        memory = loads(_read_text(path))
-    except (OSError, ValueError):
-        return {}
-    if not isinstance(memory, dict) or not all(type(row) is list and len(row) == 6 for row in memory.values()):
-        return {}
-    return memory
-
-
-def _checked(manifest: Any) -> Manifest:
-    """The manifest if it has the shape of one; a ValueError says what has not."""
-    if not isinstance(manifest, dict) or manifest.get("format") != 1:
-        raise ValueError("it is no manifest of format 1")
-    for key in ("files", "folders", "history"):
-        if not isinstance(manifest.get(key), dict):
-            raise ValueError(f"it has no {key}")
-    if not isinstance(manifest.get("session", 0), (str, type(None))):
-        raise ValueError("its session is no text")
-    for name, entry in manifest["files"].items():
-        if type(entry) is not list or list(map(type, entry)) != _ENTRY:
-            raise ValueError(f"its entry {name!a} is none")
-    for name, known in manifest["folders"].items():
-        if type(known) is not list or list(map(type, known)) not in ([int], [int, str]):
-            raise ValueError(f"its folder {name!a} is none")
-    for name, rows in manifest["history"].items():
-        if type(rows) is not list or not all(type(row) is list and list(map(type, row)) == _ROW for row in rows):
-            raise ValueError(f"its versions of {name!a} are none")
-    return manifest
-
-
-def _pin_all(files: dict[str, Entry], vault: Vault) -> None:
-    for entry in files.values():
-        if entry[_KEPT]:
-            vault.pin(entry[_DIGEST], entry[_SIZE])
-
-
-def _row_of(entry: Entry) -> list[Any]:
-    return [entry[_WHEN], entry[_DIGEST], entry[_SIZE], "snapshot", entry[_MODE]]
-
-
-def _remember(history: dict[str, list[list[Any]]], name: str, row: list[Any]) -> None:
-    """Put a version in front of the older ones; the same content is listed once."""
-    history[name] = [row, *(other for other in history.get(name, ()) if other[1] != row[1])][: VERSIONS - 1]
-
-
-def _supersede(history: dict[str, list[list[Any]]], name: str, old: Entry | None, new: Entry | None) -> None:
-    """Move what the manifest had to the history, and what it has now out of it."""
-    if old is not None and old[_KEPT] and (new is None or new[_DIGEST] != old[_DIGEST]):
-        _remember(history, name, _row_of(old))
-    if new is not None and new[_KEPT] and name in history:
-        history[name] = [row for row in history[name] if row[1] != new[_DIGEST]]
+    return [float(now), digest, seen[SIZE], "replaced", seen[MODE]] if kept else None
 
 
 def _trim(history: dict[str, list[list[Any]]], vault: Vault) -> None:
@@ -594,24 +393,6 @@ def _trim(history: dict[str, list[list[Any]]], vault: Vault) -> None:
         del history[name]
 
 
-def _differs(old: Entry | None, new: Entry | None) -> bool:
-    if old is None or new is None:
-        return old is not new
-    return bool(old[_MODE] != new[_MODE] or old[_DIGEST] != new[_DIGEST])
-
-
-def _stat(name: str, folder: int) -> os.stat_result | None:
-    """The thing of that name itself; None if it is not there or cannot be reached."""
-    try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except (OSError, ValueError):
-        return None
-
-
-def _recordable(found: os.stat_result | None) -> bool:
-    return found is not None and (stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode))
-
-
 def _without_our_own(names: Iterable[str]) -> set[str]:
     """A snapshot does not record itself: it would never be done."""
     return {name for name in names if not name.startswith(".fusewire/guard/")}
@@ -620,7 +401,3 @@ def _without_our_own(names: Iterable[str]) -> set[str]:
 def _is_below(name: str, folders: Iterable[str]) -> bool:
     """Whether a file is one of these, or lies in one of them; "." is the project."""
     return any(name == at or name.startswith(f"{at}/") or (at == "." and name[0] != "/") for at in folders)
-
-
-def _said(error: OSError) -> str:
-    return (error.strerror or str(error)).lower() if error.errno else str(error)

@@ -158,7 +158,7 @@ def _value(part: Part, world: World, walk: Walk, alone: bool) -> str | list[str]
     if part[0] == PARAMETER:
         value = _parameter(part, world, walk)
     elif part[0] == COMMAND:
-        value = walk.substitute(part[1], world)
+        value = walk.substitute(part[1], world, part[3])
     elif part[0] == PROCESS:
         value = walk.process(part[1], part[2], world)
     else:

@@ -7,11 +7,11 @@ a line goes, it goes both. Nothing here reads the disk: globs and files are aske
 
 from __future__ import annotations
 
-from fusewire.globs import matches
 from fusewire.paths import normal
 from fusewire.shell import tree
-from fusewire.shell.builtins import BUILTINS, tested
-from fusewire.shell.expansion import VALUE_LIMIT, fields_of, pattern_of, text_of
+from fusewire.shell.builtins import BUILTINS
+from fusewire.shell.expansion import fields_of, text_of
+from fusewire.shell.flow import DEPTH, METHODS, call, cut
 from fusewire.shell.lexer import Budget
 from fusewire.shell.parser import Parser
 from fusewire.shell.values import TAINT, UNKNOWN, cleaned
@@ -40,14 +40,8 @@ if TYPE_CHECKING:
 #: Simple commands that are followed in one line, loops included.
 _STEPS = 40_000
 
-#: Functions, scripts and substitutions inside each other.
-_DEPTH = 24
-
 #: Variables whose values are commands, or prompts in which commands are substituted.
 _CODE_VARIABLES = frozenset(("BASH_ENV", "ENV", "PROMPT_COMMAND", "PS0", "PS1", "PS4"))
-
-#: Turns of a loop that are followed.
-_TURNS = 1000
 
 
 class TooMuch(Exception):
@@ -92,11 +86,11 @@ class Walk:
         #: nothing has run yet that could have changed a file
         self.pristine = True
         self._steps = _STEPS
-        self._depth = 0
+        self.depth = 0
         self._processes = 0
         self._kills = False
         self._budget = Budget(0)
-        self._unread_nodes: set[int] = set()
+        self.unread_nodes: set[int] = set()
         #: texts that were read already: `find -exec sh -c` gives the same one again and again
         self._parsed: dict[str, tree.Node] = {}
 
@@ -122,16 +116,16 @@ class Walk:
     def text(self, text: str, world: World) -> list[World]:
         """A text as commands of the same shell (`eval`, `source`, the script of `bash -c`)."""
         node = self._parsed.get(text)
-        if self._depth >= _DEPTH or (node is None and self._budget.left < 0):
+        if self.depth >= DEPTH or (node is None and self._budget.left < 0):
             self.runner.unread(text, world, self)
             return [world]
         if node is None:
             self._budget.left -= len(text)
-            node = Parser(text, min(self._depth, 8), self._budget).sequence(frozenset(), "")
+            node = Parser(text, min(self.depth, 8), self._budget).sequence(frozenset(), "")
             self._parsed[text] = node
-        self._depth += 1
+        self.depth += 1
         worlds = self.run(node, [world])
-        self._depth -= 1
+        self.depth -= 1
         return worlds
 
     def script(self, text: str, world: World, positionals: list[str]) -> None:
@@ -143,9 +137,9 @@ class Walk:
             inner.options, inner.functions = frozenset(), {}
             seen = world.exported | self.environment.keys()
             inner.variables = {name: value for name, value in world.variables.items() if name in seen}
-        self._join(world, self.text(text, inner))
+        self.join(world, self.text(text, inner))
 
-    def _join(self, world: World, inner: list[World]) -> None:
+    def join(self, world: World, inner: list[World]) -> None:
         """Back from a subshell: its output and its status stay, everything else is gone."""
         for one in inner:
             if one.traps and one.traps is not world.traps:
@@ -198,7 +192,7 @@ class Walk:
             if target is not None:
                 self.wrote(target, one.out)
                 one.out = ""
-            one.out = _cut(out + one.out)
+            one.out = cut(out + one.out)
             one.stdin = stdin
         return worlds
 
@@ -210,210 +204,7 @@ class Walk:
             inner.stdin, inner.out = text, ""
             self.run(sink[0], [inner])
             return
-        self.files[normal(path)] = _cut((self.read_file(path) or "") + text if appended else text)
-
-    def _sequence(self, node: tree.Sequence, worlds: list[World]) -> list[World]:
-        for item, background in node.items:
-            going = [world for world in worlds if not world.flow]
-            if not going:
-                break
-            stopped = [world for world in worlds if world.flow]
-            if background:
-                self.run(item, [world.copy() for world in going])
-                for world in going:
-                    world.status = True
-                worlds = going + stopped
-            else:
-                worlds = self.run(item, going) + stopped
-                for world in worlds:
-                    certain = world.status is False and "errexit" in world.options and type(item) is tree.Simple
-                    if certain and not self.conditions and self._depth == 1 and not self.heard:
-                        world.flow = world.flow or "exit"
-        return worlds
-
-    def _and_or(self, node: tree.AndOr, worlds: list[World]) -> list[World]:
-        self.conditions += 1
-        worlds = self.run(node.first, worlds)
-        self.conditions -= 1
-        for operator, item in node.rest:
-            skips = operator == "||"
-            result: list[World] = []
-            for world in worlds:
-                if world.flow or world.status is skips:
-                    result.append(world)
-                    continue
-                before = world.copy() if world.status is None else None
-                self.conditions += 1
-                after = self.run(item, [world])
-                self.conditions -= 1
-                result += after
-                if before is not None and any(before.differs(one) for one in after):
-                    before.status = skips
-                    result.append(before)
-            worlds = distinct(result)
-        return worlds
-
-    def _pipeline(self, node: tree.Pipeline, worlds: list[World]) -> list[World]:
-        if len(node.commands) == 1:  # only negated: the shell itself runs it
-            self.conditions += 1
-            worlds = self.run(node.commands[0], worlds)
-            self.conditions -= 1
-            for world in worlds:
-                world.status = None if world.status is None else not world.status
-            return worlds
-        for world in worlds:
-            text = world.stdin
-            status: bool | None = None
-            for command in node.commands:
-                inner = world.copy()
-                inner.out, inner.stdin = "", text
-                piped = command is not node.commands[-1]
-                self.heard += piped
-                self.conditions += 1
-                ended = self.run(command, [inner])
-                self.conditions -= 1
-                self.heard -= piped
-                joint = World("")
-                self._join(joint, ended)
-                text, status = joint.out, joint.status
-            if "pipefail" in world.options:
-                status = None
-            if "lastpipe" in world.options and ended:
-                world.variables, world.cwd = ended[-1].variables, ended[-1].cwd
-            world.out = _cut(world.out + (text or ""))
-            world.status = (not status if status is not None else None) if node.negated else status
-        return worlds
-
-    def _group(self, node: tree.Group, worlds: list[World]) -> list[World]:
-        if not node.subshell:
-            return self.run(node.body, worlds)
-        for world in worlds:
-            inner = world.copy()
-            inner.traps = {}
-            self.conditions += 1
-            self._join(world, self.run(node.body, [inner]))
-            self.conditions -= 1
-        return worlds
-
-    def _if(self, node: tree.If, worlds: list[World]) -> list[World]:
-        done: list[World] = []
-        for condition, body in node.branches:
-            self.conditions += 1
-            worlds = self.run(condition, worlds)
-            self.conditions -= 1
-            done += [world for world in worlds if world.flow]
-            going = [world for world in worlds if not world.flow]
-            taken = [world if world.status else world.copy() for world in going if world.status is not False]
-            worlds = [world for world in going if world.status is not True]
-            done += self.run(body, taken) if taken else []
-        if node.otherwise is not None:
-            worlds = self.run(node.otherwise, worlds) if worlds else []
-        return _unsure(done + worlds)
-
-    def _while(self, node: tree.While, worlds: list[World]) -> list[World]:
-        done: list[World] = []
-        unsure = 0
-        for _ in range(_TURNS):
-            self.conditions += 1
-            worlds = self.run(node.condition, worlds)
-            self.conditions -= 1
-            going: list[World] = []
-            for world in worlds:
-                if world.flow or world.status is node.until:
-                    done.append(world)
-                elif world.status is None:
-                    done.append(world.copy())
-                    going.append(world)
-                else:
-                    going.append(world)
-            unsure += any(world.status is None or world.stdin in (None, "", UNKNOWN) for world in going)
-            if not going or unsure > 2:  # twice is enough to see what a turn leaves for the next
-                return _unsure(done + going)
-            worlds, left = self._turn(node.body, going)
-            done += left
-        return _unsure(done + worlds)
-
-    def _turn(self, body: tree.Node, worlds: list[World]) -> tuple[list[World], list[World]]:
-        """One turn of a loop: the worlds that go on, and those that have left it."""
-        going, left = [], []
-        self.loops += 1
-        worlds = self.run(body, worlds)
-        self.loops -= 1
-        for world in worlds:
-            if world.flow == "continue":
-                world.flow = ""
-            if world.flow:
-                world.flow = "" if world.flow == "break" else world.flow
-                left.append(world)
-            else:
-                going.append(world)
-        return going, left
-
-    def _for(self, node: tree.For, worlds: list[World]) -> list[World]:
-        done: list[World] = []
-        for world in worlds:
-            if not node.name:
-                for word in node.words or []:
-                    text_of(word, world, self)
-                values = [UNKNOWN, UNKNOWN]
-            else:
-                values = world.positionals[1:] if node.words is None else fields_of(node.words, world, self)
-            if len(values) > _TURNS:
-                values = [*values[:_TURNS], UNKNOWN]
-            going = [world]
-            for value in values:
-                for one in going:
-                    one.variables[node.name] = value
-                going, left = self._turn(node.body, going)
-                done += left
-            done += going
-        return _unsure(done)
-
-    def _case(self, node: tree.Case, worlds: list[World]) -> list[World]:
-        done: list[World] = []
-        for world in worlds:
-            value = text_of(node.word, world, self)
-            known = UNKNOWN not in value and (isinstance(node.word, str) or not self.literal)
-            falls = False
-            for patterns, body, terminator in node.branches:
-                texts = [pattern_of(pattern, world, self) for pattern in patterns]
-                if "nocasematch" in world.options:
-                    value, texts = value.lower(), [text.lower() for text in texts]
-                sure = known and not any(UNKNOWN in text for text in texts)
-                if falls or (sure and any(matches(value, text) for text in texts)):
-                    ended = self.run(body, [world])
-                    falls = terminator == ";&"
-                    if not falls and terminator != ";;&":
-                        done += ended
-                        break
-                    world = ended[0]
-                    done += ended[1:]
-                elif not sure:
-                    done += self.run(body, [world.copy()])
-            else:
-                done.append(world)
-        return _unsure(done)
-
-    def _function(self, node: tree.Function, worlds: list[World]) -> list[World]:
-        for world in worlds:
-            world.functions[node.name] = node.body
-            world.status = True
-            if node.name == "command_not_found_handle":
-                self.run(node.body, [world.copy()])
-        return worlds
-
-    def _test(self, node: tree.Test, worlds: list[World]) -> list[World]:
-        for world in worlds:
-            operands = [text_of(word, world, self) for word in node.words]
-            unary = len(operands) - (operands[:1] == ["!"]) == 2 and operands[-2][:1] == "-"
-            world.status = tested(operands, self, world) if unary else None
-        return worlds
-
-    def _unread(self, node: tree.Unread, worlds: list[World]) -> list[World]:
-        if worlds and id(node) not in self._unread_nodes:  # once is enough, however many loops are around it
-            self._unread_nodes.add(id(node))
-            self.runner.unread(node.text, worlds[0], self)
-        return worlds
+        self.files[normal(path)] = cut((self.read_file(path) or "") + text if appended else text)
 
     # -- simple commands ------------------------------------------------------------------------------
 
@@ -459,7 +250,7 @@ class Walk:
             if target is not None:
                 self.wrote(target, one.out)
                 one.out = ""
-            one.out = _cut(out + one.out)
+            one.out = cut(out + one.out)
             if given is not None and words != ["exec"]:
                 one.stdin = stdin
             if one.status and target is not None and not target[0].startswith("/dev/"):
@@ -503,9 +294,9 @@ class Walk:
             if old is None:
                 old = self.environment.get(base, "")
             first = old if isinstance(old, str) else old[0] if old else ""
-            world.variables[base] = _cut(first + str(new), 4096)
+            world.variables[base] = cut(first + str(new), 4096)
         else:
-            world.variables[base] = new if isinstance(new, list) else _cut(new)
+            world.variables[base] = new if isinstance(new, list) else cut(new)
         if base in _CODE_VARIABLES and isinstance(new, str) and not self.literal:
             self._run_variable(base, new, world)
 
@@ -525,7 +316,7 @@ class Walk:
             return self.text(" ".join([alias, *map(quoted, words[1:])]), world)
         function = world.functions.get(name)
         if function is not None:
-            return self._call(function, words, world)
+            return call(self, function, words, world)
         builtin = BUILTINS.get(name)
         if builtin is not None:
             worlds = builtin(self, words, world)
@@ -540,29 +331,6 @@ class Walk:
         if world.traps:
             self._trapped(world, ends=False)
         return [world]
-
-    def _call(self, body: tree.Node, words: list[str], world: World) -> list[World]:
-        if self._depth >= _DEPTH:
-            self.runner.unread("eval " + " ".join(words), world, self)
-            return [world]
-        positionals = world.positionals
-        before = dict(world.variables)
-        self.locals.append(set())
-        world.positionals = [positionals[0], *words[1:]]
-        self._depth += 1
-        self.calls += 1
-        worlds = self.run(body, [world])
-        self.calls -= 1
-        self._depth -= 1
-        local = self.locals.pop()
-        for one in worlds:
-            one.positionals = positionals
-            one.flow = "" if one.flow == "return" else one.flow
-            for name in local:
-                one.variables.pop(name, None)
-                if name in before:
-                    one.variables[name] = before[name]
-        return worlds
 
     # -- redirections and substitutions ---------------------------------------------------------------
 
@@ -611,13 +379,14 @@ class Walk:
                 return "/".join([world.cwd, *parts[4:]])
         return path if path[:1] == "/" else f"{world.cwd}/{path}"
 
-    def substitute(self, node: tree.Node, world: World) -> str:
-        """What `$(...)` gives."""
+    def substitute(self, node: tree.Node, world: World, raw: str = "") -> str:
+        """What `$(...)` gives; `raw` is how it is written."""
         inner = world.copy()
         inner.out = ""
-        if self._depth >= _DEPTH:
+        if self.depth >= DEPTH:
+            self.runner.unread(raw, world, self)
             return UNKNOWN
-        self._depth += 1
+        self.depth += 1
         read = _read_file_node(node)
         if read is not None:  # $(< file)
             paths = fields_of([read], world, self)
@@ -627,14 +396,14 @@ class Walk:
             self.heard += 1
             ended = self.run(node, [inner])
             self.heard -= 1
-            self._join(inner, ended)
+            self.join(inner, ended)
             result = inner.out
-        self._depth -= 1
+        self.depth -= 1
         return result.rstrip("\n")
 
     def expanded(self, text: str, world: World) -> str:
         """A text as in double quotes, expanded once more (`${name@P}`)."""
-        parsed = Parser(f'echo "{text}"', min(self._depth, 8), self._budget).sequence(frozenset(), "")
+        parsed = Parser(f'echo "{text}"', min(self.depth, 8), self._budget).sequence(frozenset(), "")
         return self.substitute(parsed, world)
 
     def process(self, node: tree.Node, direction: str, world: World) -> str:
@@ -648,17 +417,10 @@ class Walk:
             if not self.literal:
                 return path
         self.heard += 1
-        self._join(inner, self.run(node, [inner]))
+        self.join(inner, self.run(node, [inner]))
         self.heard -= 1
         self.files[path] = inner.out
         return path
-
-
-def _unsure(worlds: list[World]) -> list[World]:
-    """Behind a compound command nobody asks which of its commands was the last."""
-    for world in worlds:
-        world.status = None
-    return worlds
 
 
 def _listed(value: str | list[str] | None) -> list[str]:
@@ -675,21 +437,4 @@ def _read_file_node(node: tree.Node) -> tree.Word | None:
     return None
 
 
-def _cut(text: str, limit: int = VALUE_LIMIT) -> str:
-    return text if len(text) <= limit else UNKNOWN
-
-
-_METHODS: dict[type, Any] = {
-    tree.Simple: Walk._simple,
-    tree.Sequence: Walk._sequence,
-    tree.AndOr: Walk._and_or,
-    tree.Pipeline: Walk._pipeline,
-    tree.Group: Walk._group,
-    tree.If: Walk._if,
-    tree.While: Walk._while,
-    tree.For: Walk._for,
-    tree.Case: Walk._case,
-    tree.Function: Walk._function,
-    tree.Test: Walk._test,
-    tree.Unread: Walk._unread,
-}
+_METHODS: dict[type, Any] = {tree.Simple: Walk._simple, **METHODS}

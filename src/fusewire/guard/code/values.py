@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+from fusewire.shell.values import UNKNOWN as UNKNOWN
 from fusewire.words import quoted
-
-#: Stands for a part of a text that nobody can know before the code runs; it may span folders.
-UNKNOWN = "\ufdd0"
 
 #: Longer texts than any path; what is longer is as good as unknown.
 LONGEST = 4096

@@ -1,0 +1,288 @@
+"""The way through a line: lists, pipelines, groups, branches, loops and functions; where it is unsure, it goes both."""
+
+from __future__ import annotations
+
+from fusewire.globs import matches
+from fusewire.shell import tree
+from fusewire.shell.builtins import tested
+from fusewire.shell.expansion import VALUE_LIMIT, fields_of, pattern_of, text_of
+from fusewire.shell.values import UNKNOWN
+from fusewire.shell.world import World, distinct
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fusewire.shell.walk import Walk
+
+#: Functions, scripts and substitutions inside each other.
+DEPTH = 24
+
+#: Turns of a loop that are followed.
+_TURNS = 1000
+
+
+def _sequence(walk: Walk, node: tree.Sequence, worlds: list[World]) -> list[World]:
+    for item, background in node.items:
+        going = [world for world in worlds if not world.flow]
+        if not going:
+            break
+        stopped = [world for world in worlds if world.flow]
+        if background:
+            walk.run(item, [world.copy() for world in going])
+            for world in going:
+                world.status = True
+            worlds = going + stopped
+        else:
+            worlds = walk.run(item, going) + stopped
+            for world in worlds:
+                certain = world.status is False and "errexit" in world.options and type(item) is tree.Simple
+                if certain and not walk.conditions and walk.depth == 1 and not walk.heard:
+                    world.flow = world.flow or "exit"
+    return worlds
+
+
+def _and_or(walk: Walk, node: tree.AndOr, worlds: list[World]) -> list[World]:
+    walk.conditions += 1
+    worlds = walk.run(node.first, worlds)
+    walk.conditions -= 1
+    for operator, item in node.rest:
+        skips = operator == "||"
+        result: list[World] = []
+        for world in worlds:
+            if world.flow or world.status is skips:
+                result.append(world)
+                continue
+            before = world.copy() if world.status is None else None
+            walk.conditions += 1
+            after = walk.run(item, [world])
+            walk.conditions -= 1
+            result += after
+            if before is not None and any(before.differs(one) for one in after):
+                before.status = skips
+                result.append(before)
+        worlds = distinct(result)
+    return worlds
+
+
+def _pipeline(walk: Walk, node: tree.Pipeline, worlds: list[World]) -> list[World]:
+    if len(node.commands) == 1:  # only negated: the shell itself runs it
+        walk.conditions += 1
+        worlds = walk.run(node.commands[0], worlds)
+        walk.conditions -= 1
+        for world in worlds:
+            world.status = None if world.status is None else not world.status
+        return worlds
+    for world in worlds:
+        text = world.stdin
+        status: bool | None = None
+        for command in node.commands:
+            inner = world.copy()
+            inner.out, inner.stdin = "", text
+            piped = command is not node.commands[-1]
+            walk.heard += piped
+            walk.conditions += 1
+            ended = walk.run(command, [inner])
+            walk.conditions -= 1
+            walk.heard -= piped
+            joint = World("")
+            walk.join(joint, ended)
+            text, status = joint.out, joint.status
+        if "pipefail" in world.options:
+            status = None
+        if "lastpipe" in world.options and ended:
+            world.variables, world.cwd = ended[-1].variables, ended[-1].cwd
+        world.out = cut(world.out + (text or ""))
+        world.status = (not status if status is not None else None) if node.negated else status
+    return worlds
+
+
+def _group(walk: Walk, node: tree.Group, worlds: list[World]) -> list[World]:
+    if not node.subshell:
+        return walk.run(node.body, worlds)
+    for world in worlds:
+        inner = world.copy()
+        inner.traps = {}
+        walk.conditions += 1
+        walk.join(world, walk.run(node.body, [inner]))
+        walk.conditions -= 1
+    return worlds
+
+
+def _if(walk: Walk, node: tree.If, worlds: list[World]) -> list[World]:
+    done: list[World] = []
+    for condition, body in node.branches:
+        walk.conditions += 1
+        worlds = walk.run(condition, worlds)
+        walk.conditions -= 1
+        done += [world for world in worlds if world.flow]
+        going = [world for world in worlds if not world.flow]
+        taken = [world if world.status else world.copy() for world in going if world.status is not False]
+        worlds = [world for world in going if world.status is not True]
+        done += walk.run(body, taken) if taken else []
+    if node.otherwise is not None:
+        worlds = walk.run(node.otherwise, worlds) if worlds else []
+    return _unsure(done + worlds)
+
+
+def _while(walk: Walk, node: tree.While, worlds: list[World]) -> list[World]:
+    done: list[World] = []
+    unsure = 0
+    for _ in range(_TURNS):
+        walk.conditions += 1
+        worlds = walk.run(node.condition, worlds)
+        walk.conditions -= 1
+        going: list[World] = []
+        for world in worlds:
+            if world.flow or world.status is node.until:
+                done.append(world)
+            elif world.status is None:
+                done.append(world.copy())
+                going.append(world)
+            else:
+                going.append(world)
+        unsure += any(world.status is None or world.stdin in (None, "", UNKNOWN) for world in going)
+        if not going or unsure > 2:  # twice is enough to see what a turn leaves for the next
+            return _unsure(done + going)
+        worlds, left = _turn(walk, node.body, going)
+        done += left
+    return _unsure(done + worlds)
+
+
+def _turn(walk: Walk, body: tree.Node, worlds: list[World]) -> tuple[list[World], list[World]]:
+    """One turn of a loop: the worlds that go on, and those that have left it."""
+    going, left = [], []
+    walk.loops += 1
+    worlds = walk.run(body, worlds)
+    walk.loops -= 1
+    for world in worlds:
+        if world.flow == "continue":
+            world.flow = ""
+        if world.flow:
+            world.flow = "" if world.flow == "break" else world.flow
+            left.append(world)
+        else:
+            going.append(world)
+    return going, left
+
+
+def _for(walk: Walk, node: tree.For, worlds: list[World]) -> list[World]:
+    done: list[World] = []
+    for world in worlds:
+        if not node.name:
+            for word in node.words or []:
+                text_of(word, world, walk)
+            values = [UNKNOWN, UNKNOWN]
+        else:
+            values = world.positionals[1:] if node.words is None else fields_of(node.words, world, walk)
+        if len(values) > _TURNS:
+            values = [*values[:_TURNS], UNKNOWN]
+        going = [world]
+        for value in values:
+            for one in going:
+                one.variables[node.name] = value
+            going, left = _turn(walk, node.body, going)
+            done += left
+        done += going
+    return _unsure(done)
+
+
+def _case(walk: Walk, node: tree.Case, worlds: list[World]) -> list[World]:
+    done: list[World] = []
+    for world in worlds:
+        value = text_of(node.word, world, walk)
+        known = UNKNOWN not in value and (isinstance(node.word, str) or not walk.literal)
+        falls = False
+        for patterns, body, terminator in node.branches:
+            texts = [pattern_of(pattern, world, walk) for pattern in patterns]
+            if "nocasematch" in world.options:
+                value, texts = value.lower(), [text.lower() for text in texts]
+            sure = known and not any(UNKNOWN in text for text in texts)
+            if falls or (sure and any(matches(value, text) for text in texts)):
+                ended = walk.run(body, [world])
+                falls = terminator == ";&"
+                if not falls and terminator != ";;&":
+                    done += ended
+                    break
+                world = ended[0]
+                done += ended[1:]
+            elif not sure:
+                done += walk.run(body, [world.copy()])
+        else:
+            done.append(world)
+    return _unsure(done)
+
+
+def _function(walk: Walk, node: tree.Function, worlds: list[World]) -> list[World]:
+    for world in worlds:
+        world.functions[node.name] = node.body
+        world.status = True
+        if node.name == "command_not_found_handle":
+            walk.run(node.body, [world.copy()])
+    return worlds
+
+
+def call(walk: Walk, body: tree.Node, words: list[str], world: World) -> list[World]:
+    if walk.depth >= DEPTH:
+        walk.runner.unread("eval " + " ".join(words), world, walk)
+        return [world]
+    positionals = world.positionals
+    before = dict(world.variables)
+    walk.locals.append(set())
+    world.positionals = [positionals[0], *words[1:]]
+    walk.depth += 1
+    walk.calls += 1
+    worlds = walk.run(body, [world])
+    walk.calls -= 1
+    walk.depth -= 1
+    local = walk.locals.pop()
+    for one in worlds:
+        one.positionals = positionals
+        one.flow = "" if one.flow == "return" else one.flow
+        for name in local:
+            one.variables.pop(name, None)
+            if name in before:
+                one.variables[name] = before[name]
+    return worlds
+
+
+def _test(walk: Walk, node: tree.Test, worlds: list[World]) -> list[World]:
+    for world in worlds:
+        operands = [text_of(word, world, walk) for word in node.words]
+        unary = len(operands) - (operands[:1] == ["!"]) == 2 and operands[-2][:1] == "-"
+        world.status = tested(operands, walk, world) if unary else None
+    return worlds
+
+
+def _unread(walk: Walk, node: tree.Unread, worlds: list[World]) -> list[World]:
+    if worlds and id(node) not in walk.unread_nodes:  # once is enough, however many loops are around it
+        walk.unread_nodes.add(id(node))
+        walk.runner.unread(node.text, worlds[0], walk)
+    return worlds
+
+
+def _unsure(worlds: list[World]) -> list[World]:
+    """Behind a compound command nobody asks which of its commands was the last."""
+    for world in worlds:
+        world.status = None
+    return worlds
+
+
+def cut(text: str, limit: int = VALUE_LIMIT) -> str:
+    return text if len(text) <= limit else UNKNOWN
+
+
+#: How each node but a simple command is walked through.
+METHODS: dict[type, Any] = {
+    tree.Sequence: _sequence,
+    tree.AndOr: _and_or,
+    tree.Pipeline: _pipeline,
+    tree.Group: _group,
+    tree.If: _if,
+    tree.While: _while,
+    tree.For: _for,
+    tree.Case: _case,
+    tree.Function: _function,
+    tree.Test: _test,
+    tree.Unread: _unread,
+}
