@@ -444,17 +444,17 @@ class Effects:
         stdin = call.world.stdin
         if call.name in ("cat", "tac", "head", "tail", "sort", "uniq", "rev", "base64"):
             names = Options(call.args, "ncktwoS").operands
-            texts = [call.walk.read_file(call.path(name)) if name != "-" else stdin for name in names]
             for name in names:
                 call.effect(READ, name)
             if any(n != "-" and self.holds("-e", call.path(n)) is False for n in names):
                 call.world.status = False
-            if names:
+            if names and call.walk.is_heard:
+                texts = [call.walk.read_file(call.path(name)) if name != "-" else stdin for name in names]
                 stdin = "".join(UNKNOWN if text is None else text for text in texts)
                 words = [call.name, *(word for word in call.args if word not in names)]
                 call.print(printed(words, stdin) or "")
                 return
-        call.print(printed(call.words, stdin) or "")
+        call.print(printed(call.words, stdin) or "" if call.walk.is_heard else UNKNOWN)
 
 
 class _Doubt:

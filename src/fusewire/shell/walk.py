@@ -40,6 +40,12 @@ if TYPE_CHECKING:
 #: Simple commands that are followed in one line, loops included.
 _STEPS = 40_000
 
+#: What stands in a line in which the output of a command can become a word or a command.
+_LISTENERS = (
+    *("$(", "`", "<(", ">(", "xargs", "read", "mapfile", "parallel", "sh", "eval", "source", ". ", "./", "python"),
+    *("perl", "ruby", "node", "awk", "sed", "make", "patch", "apply", "am", "tar", "cpio", "ed ", "ex ", "-f", "-a"),
+)
+
 #: Variables whose values are commands, or prompts in which commands are substituted.
 _CODE_VARIABLES = frozenset(("BASH_ENV", "ENV", "PROMPT_COMMAND", "PS0", "PS1", "PS4"))
 
@@ -89,6 +95,7 @@ class Walk:
         self.depth = 0
         self._processes = 0
         self._kills = False
+        self._listens = True
         self._budget = Budget(0)
         self.unread_nodes: set[int] = set()
         #: texts that were read already: `find -exec sh -c` gives the same one again and again
@@ -99,6 +106,7 @@ class Walk:
         text = cleaned(text)
         self._budget = Budget(len(text))
         self._kills = "kill" in text
+        self._listens = any(mark in text for mark in _LISTENERS)
         worlds = self.text(text, World(cwd))
         for world in worlds:
             self._trapped(world)
@@ -148,6 +156,11 @@ class Walk:
         world.out = self.tainted(outs.pop() if len(outs) == 1 else UNKNOWN)
         states = {one.status for one in inner}
         world.status = states.pop() if len(states) == 1 else None
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether somebody who makes something of it reads what is printed now; else nobody has to know it."""
+        return self.heard > 0 and self._listens
 
     def tainted(self, text: str) -> str:
         """What is unknown in an output, marked if the line speaks of something protected."""

@@ -72,7 +72,7 @@ def _git(call: Call) -> None:
 def _git_words(call: Call, given: list[str], inherited: list[tuple[str, str]], depth: int) -> None:
     repo, rest = _globals(call, given, inherited)
     if not rest:
-        if "--exec-path" in given and call.walk.heard:
+        if "--exec-path" in given and call.walk.is_heard:
             call.print(repo.ask("--exec-path") or UNKNOWN)
         return
     name, args = rest[0], rest[1:]
@@ -88,7 +88,7 @@ def _git_words(call: Call, given: list[str], inherited: list[tuple[str, str]], d
     if command is not None and not _asks(args):
         command(call, repo, args)
         _hooks(call, repo, name)
-    call.print(printed(repo, name, args) if call.walk.heard else UNKNOWN)
+    call.print(printed(repo, name, args) if call.walk.is_heard else UNKNOWN)
 
 
 def _asks(args: list[str]) -> bool:

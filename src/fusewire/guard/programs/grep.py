@@ -143,8 +143,11 @@ def _glob_fits(entry: Entry, glob: str) -> bool:
 
 
 def _grep(call: Call) -> None:
-    grep = _Grep(call)
     call.world.status = None
+    if call.name != "rg" and not call.walk.is_heard:
+        call.print(UNKNOWN)
+        return
+    grep = _Grep(call)
     if grep.has("help", "version", "V"):
         return
     for at, word in enumerate(call.args if grep.rg else []):
@@ -215,7 +218,7 @@ def _print_lines(grep: _Grep, names: list[str]) -> None:
     call = grep.call
     for name in names:
         call.effect(READ, name)
-    if grep.has(*_CHANGED.split()) or ((grep.recursive or len(names) > 1) and not call.walk.heard):
+    if grep.has(*_CHANGED.split()) or ((grep.recursive or len(names) > 1) and not call.walk.is_heard):
         call.print(UNKNOWN)
         return
     named = grep.recursive or len(names) > 1 or grep.has("H", "with-filename")
