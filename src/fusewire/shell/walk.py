@@ -44,6 +44,7 @@ _STEPS = 40_000
 _LISTENERS = (
     *("$(", "`", "<(", ">(", "xargs", "read", "mapfile", "parallel", "sh", "eval", "source", ". ", "./", "python"),
     *("perl", "ruby", "node", "awk", "sed", "make", "patch", "apply", "am", "tar", "cpio", "ed ", "ex ", "-f", "-a"),
+    *("at ", "batch"),
 )
 
 #: Variables whose values are commands, or prompts in which commands are substituted.
@@ -160,7 +161,7 @@ class Walk:
     @property
     def is_heard(self) -> bool:
         """Whether somebody who makes something of it reads what is printed now; else nobody has to know it."""
-        return self.heard > 0 and self._listens
+        return self.heard > 0 and (self._listens or self.literal)
 
     def tainted(self, text: str) -> str:
         """What is unknown in an output, marked if the line speaks of something protected."""
