@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
+from fusewire.guard.disk import Disk
+from fusewire.guard.effects import Effects
 from fusewire.person import AGENT_VARIABLES
+from fusewire.shell.walk import Walk
 
 SOURCE = Path(__file__).parents[1] / "src" / "fusewire"
 
@@ -91,3 +94,33 @@ def project(tmp_path: Path) -> Project:
     root.mkdir()
     subprocess.run(["git", "init", "-q", str(root)], check=True)
     return Project(root)
+
+
+def lines_run(act: Any, file: str) -> int:
+    """How many lines of a file (or folder) were executed: a measure of time that no clock and no process disturbs."""
+    ran = 0
+
+    def inside(frame: Any, event: str, _: Any) -> Any:
+        nonlocal ran
+        ran += event == "line"
+        return inside
+
+    def called(frame: Any, event: str, _: Any) -> Any:
+        return inside if file in frame.f_code.co_filename else None
+
+    before = sys.gettrace()
+    sys.settrace(called)
+    try:
+        act()
+    finally:
+        sys.settrace(before)
+    return ran
+
+
+def effects_of(command: str, folder: Path) -> Effects:
+    """What a command would do, as the guard reads it in a folder."""
+    disk = Disk()
+    effects = Effects(disk)
+    walk = Walk(effects, environment=dict(os.environ), globs=disk.glob, reads=disk.read, is_folder=disk.is_folder)
+    walk.line(command, str(folder))
+    return effects

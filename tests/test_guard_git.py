@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from conftest import effects_of
 from fusewire.guard.disk import Disk
-from fusewire.guard.effects import DELETE, MOVE, READ, WRITE, Effect, Effects
+from fusewire.guard.effects import DELETE, MOVE, READ, WRITE, Effect
 from fusewire.shell.values import UNKNOWN
-from fusewire.shell.walk import Walk
 
 FILES = {
     ".gitignore": "*.log\nbuild/\n",
@@ -398,11 +398,7 @@ def place(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 
 def found(command: str, cwd: Path) -> list[Effect]:
-    disk = Disk()
-    effects = Effects(disk)
-    walk = Walk(effects, environment=dict(os.environ), globs=disk.glob, reads=disk.read, is_folder=disk.is_folder)
-    walk.line(command, str(cwd))
-    return [effect for effect in effects.found if effect.kind != READ]
+    return [effect for effect in effects_of(command, cwd).found if effect.kind != READ]
 
 
 def told(command: str, repo: Path) -> tuple[set[str], set[str]]:

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from fusewire.guard.disk import Disk
-from fusewire.guard.effects import READ, Effects
+from conftest import effects_of
+from fusewire.guard.effects import READ
 from fusewire.guard.programs.awk_output import awk_prints
 from fusewire.guard.programs.sed_output import sed_prints
 from fusewire.shell.outputs import printed
 from fusewire.shell.values import UNKNOWN
-from fusewire.shell.walk import Walk
 
 FILES = {
     "a.md": "alpha\nTODO one\n",
@@ -44,12 +43,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def changes(command: str, folder: Path) -> set[str]:
     """`write a.md`, `delete docs`, with `?` for what is unknown."""
-    disk = Disk()
-    effects = Effects(disk)
-    walk = Walk(effects, environment=dict(os.environ), globs=disk.glob, reads=disk.read, is_folder=disk.is_folder)
-    walk.line(command, str(folder))
     found = set()
-    for effect in effects.found:
+    for effect in effects_of(command, folder).found:
         if effect.kind != READ:
             path = os.path.relpath(os.path.normpath(effect.path.replace(UNKNOWN, "?")), folder)
             found.add(f"{effect.kind} {path}")

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from fusewire.guard.disk import Disk
-from fusewire.guard.effects import READ, Effects
-from fusewire.guard.programs.search import Pattern, told_apart
+from conftest import effects_of
+from fusewire.guard.effects import READ
+from fusewire.guard.programs.patterns import Pattern
+from fusewire.guard.programs.words import told_apart
 from fusewire.shell.values import UNKNOWN
-from fusewire.shell.walk import Walk
 
 FILES = {
     "a.md": "alpha\nTODO one\n",
@@ -58,14 +58,6 @@ def project(tmp_path: Path) -> Path:
     with zipfile.ZipFile(folder / "all.zip", "w") as archive:
         archive.write(folder / "docs/one.md", "docs/one.md")
     return folder
-
-
-def effects_of(command: str, folder: Path) -> Effects:
-    disk = Disk()
-    effects = Effects(disk)
-    walk = Walk(effects, environment=dict(os.environ), globs=disk.glob, reads=disk.read, is_folder=disk.is_folder)
-    walk.line(command, str(folder))
-    return effects
 
 
 def changes(command: str, folder: Path) -> set[str]:

@@ -11,7 +11,7 @@ import random
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import lines_run
 from fusewire.shell import tree
 from fusewire.shell.commands import simple_commands
 from fusewire.shell.parser import parse
@@ -501,32 +502,11 @@ PIECES = [
 ]  # fmt: skip
 
 
-def lines_run(act: Callable[[], Any]) -> int:
-    """How many lines of the reader were executed: a measure of time that no clock and no other process disturbs."""
-    ran = 0
-
-    def inside(frame: Any, event: str, _: Any) -> Any:
-        nonlocal ran
-        ran += event == "line"
-        return inside
-
-    def called(frame: Any, event: str, _: Any) -> Any:
-        return inside if "/fusewire/shell/" in frame.f_code.co_filename else None
-
-    before = sys.gettrace()
-    sys.settrace(called)
-    try:
-        act()
-    finally:
-        sys.settrace(before)
-    return ran
-
-
 @pytest.mark.parametrize("piece", PIECES)
 def test_parsing_takes_linear_time(piece: str) -> None:
     """Four times the text takes about four times the steps, and a step is counted for every few characters."""
     short, long = (piece * (size // len(piece)) for size in (4000, 16000))
-    steps = [lines_run(lambda text=text: parse(text)) for text in (short, long)]  # type: ignore[misc]
+    steps = [lines_run(lambda text=text: parse(text), "/fusewire/shell/") for text in (short, long)]  # type: ignore[misc]
     assert 0 < steps[1] <= 5 * steps[0] + 2000
     assert steps[1] <= 150 * len(long)
 

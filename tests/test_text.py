@@ -5,13 +5,13 @@ from __future__ import annotations
 import fnmatch
 import json
 import math
-import sys
 from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from conftest import lines_run
 from fusewire import quickjson
 from fusewire.durations import UNITS, number, parse_duration, parse_time, show_duration, show_time
 from fusewire.globs import matches, path_matches
@@ -161,7 +161,7 @@ def test_odd_brackets_match_as_fnmatch_does(text: str, pattern: str) -> None:
 def test_many_stars_are_matched_without_exploding() -> None:
     """A pattern that ruins backtracking matchers takes a bounded number of steps."""
     text, pattern = "a" * 2000, "*a" * 60 + "b"
-    assert _lines_run(lambda: matches(text, pattern), "globs.py") < 20 * len(text) * 20
+    assert lines_run(lambda: matches(text, pattern), "globs.py") < 20 * len(text) * 20
 
 
 @pytest.mark.parametrize(
@@ -573,32 +573,11 @@ PIECES = [
 ]  # fmt: skip
 
 
-def _lines_run(act: Any, file: str) -> int:
-    """How many lines of a source file were executed: a measure of time that no clock and no other process disturbs."""
-    ran = 0
-
-    def inside(frame: Any, event: str, _: Any) -> Any:
-        nonlocal ran
-        ran += event == "line"
-        return inside
-
-    def called(frame: Any, event: str, _: Any) -> Any:
-        return inside if file in frame.f_code.co_filename else None
-
-    before = sys.gettrace()
-    sys.settrace(called)
-    try:
-        act()
-    finally:
-        sys.settrace(before)
-    return ran
-
-
 @pytest.mark.parametrize("piece", PIECES)
 def test_reading_takes_linear_time_and_space(piece: str) -> None:
     """Four times the text takes about four times the steps, and gives at most a bounded number of words a character."""
     short, long = piece * (1000 // len(piece)), piece * (4000 // len(piece))
-    steps = [_lines_run(lambda text=text: simple_commands(text + "\n"), "/fusewire/shell/") for text in (short, long)]
+    steps = [lines_run(lambda text=text: simple_commands(text + "\n"), "/fusewire/shell/") for text in (short, long)]
     assert steps[1] <= 5 * steps[0] + 500
     assert sum(map(len, simple_commands(long))) <= 13 * len(long)
 

@@ -12,8 +12,8 @@ import click
 
 from fusewire.cli.common import color, common_options, print_json, project_root
 from fusewire.errors import FusewireError
-from fusewire.guard.check import check_command, read_command
-from fusewire.guard.integrity import Integrity
+from fusewire.guard.check import check_command, read_command, verdict_of
+from fusewire.guard.effects import READ
 from fusewire.guard.policy import protected_of
 from fusewire.guard.protected import Protected
 from fusewire.guard.tools import check_tool
@@ -150,7 +150,7 @@ def explain_command(project: str | None, command_line: str, cwd: str | None, as_
     root = _root(project, folder)
     protected = protected_of(root)
     reading = read_command(command_line, cwd=folder, protected=protected)
-    verdict = check_command(command_line, cwd=folder, root=root, protected=protected)
+    verdict = verdict_of(reading, lists=True)
     commands = [
         {"words": [_shown(word) for word in words], "cwd": _shown(where)} for words, where in reading.effects.commands
     ]
@@ -160,7 +160,7 @@ def explain_command(project: str | None, command_line: str, cwd: str | None, as_
             "path": _shown(protected.shown(normal(effect.path))),
             "recursive": effect.recursive,
             "rule": effect.rule,
-            "protected": bool(reading._hit(effect)) and effect.kind != "read",
+            "protected": effect.kind != READ and bool(reading.hit(effect)),
         }
         for effect in reading.effects.found
     ]
@@ -192,9 +192,9 @@ def _shown(text: str) -> str:
 def snapshot_command(project: str | None, as_json: bool) -> int:
     """Record every protected file as it is now. For a person: what is wrong now would become what is right."""
     require_person("`fusewire guard snapshot`")
-    integrity = _integrity(project)
-    taken = _locked(lambda: integrity.snapshot(time.time()))
-    Watch(protected_of(integrity.root)).lift()
+    watch = _watch(project)
+    taken = _locked(lambda: watch.integrity.snapshot(time.time()))
+    watch.lift()
     if as_json:
         skipped = [{"path": path, "reason": reason} for path, reason in taken.skipped]
         print_json({"files": taken.files, "bytes": taken.bytes, "changed": taken.changed, "skipped": skipped})
@@ -211,7 +211,7 @@ def snapshot_command(project: str | None, as_json: bool) -> int:
 @common_options
 def verify_command(project: str | None, as_json: bool) -> int:
     """Are the protected files what they were at the last snapshot? Exit 0 if so, 3 if one is not."""
-    integrity = _integrity(project)
+    integrity = _watch(project).integrity
     if not integrity.exists():
         if integrity.problem:
             raise FusewireError(integrity.problem)
@@ -233,7 +233,7 @@ def verify_command(project: str | None, as_json: bool) -> int:
 def restore_command(project: str | None, paths: tuple[str, ...], as_json: bool) -> int:
     """Bring protected files back as they were at the last snapshot; what they replace is kept. For a person."""
     require_person("`fusewire guard restore`")
-    integrity = _integrity(project)
+    integrity = _watch(project).integrity
     if not integrity.exists():
         raise FusewireError(integrity.problem or "there is no snapshot to restore from")
     chosen = [os.path.abspath(path) for path in paths] or None
@@ -258,8 +258,7 @@ def _locked(act: Any) -> Any:
         raise FusewireError("another process is writing the snapshot; try again") from error
 
 
-def _integrity(project: str | None) -> Integrity:
+def _watch(project: str | None) -> Watch:
     root = project_root(project)
     _warn(root)
-    protected = protected_of(root)
-    return Integrity(protected.root, protected.files)
+    return Watch(protected_of(root))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 
 from fusewire.guard.disk import Disk
-from fusewire.guard.effects import DELETE, EXECUTE, LINK, MODE, MOVE, READ, WRITE, Effects
+from fusewire.guard.effects import DELETE, LINK, MODE, MOVE, READ, WRITE, Effects
 from fusewire.guard.protected import CONFIGURATION, DOCUMENT
 from fusewire.guard.verdict import Verdict
 from fusewire.paths import normal
@@ -85,16 +85,16 @@ class Reading:
         seen: set[tuple[str, str, bool]] = set()
         for effect in self.effects.found:
             key = (effect.path, effect.kind, effect.follows)
-            if effect.kind in (READ, EXECUTE) or key in seen:
+            if effect.kind == READ or key in seen:
                 continue
             seen.add(key)
-            for path in self._hit(effect):
+            for path in self.hit(effect):
                 found.append(Hit(effect, path, self.protected.kind_of(path) or CONFIGURATION))
             if len(found) > _LISTED:
                 break
         return found
 
-    def _hit(self, effect: Effect) -> list[str]:
+    def hit(self, effect: Effect) -> list[str]:
         """The protected paths that one effect changes."""
         protected, disk = self.protected, self.disk
         destroys = effect.kind in (DELETE, MOVE)
@@ -125,7 +125,7 @@ class Reading:
         """Every file that the command would change, protected or not."""
         found: dict[str, None] = {}
         for effect in self.effects.found:
-            if effect.kind in (READ, EXECUTE):
+            if effect.kind == READ:
                 continue
             real = self.disk.real(normal(effect.path), last=effect.follows)
             paths = self.disk.tree(real) if effect.recursive and UNKNOWN not in real else [real]

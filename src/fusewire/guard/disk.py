@@ -28,7 +28,7 @@ class Disk:
         #: names that the line has made: folder -> names
         self._made: dict[str, set[str]] = {}
         #: those of them that are folders
-        self.made_folders: dict[str, set[str]] = {}
+        self._made_folders: dict[str, set[str]] = {}
 
     def was_made(self, path: str) -> bool:
         folder, _, name = normal(path).rpartition("/")
@@ -37,7 +37,7 @@ class Disk:
     def made_folder(self, path: str) -> None:
         self.made(path)
         folder, _, name = path.rpartition("/")
-        self.made_folders.setdefault(folder, set()).add(name)
+        self._made_folders.setdefault(folder, set()).add(name)
 
     def made(self, path: str) -> None:
         """The line has made this, and the folders on the way to it."""
@@ -110,7 +110,7 @@ class Disk:
         if not self._made:
             return False
         path = normal(path)
-        return path in self._made or path.rpartition("/")[2] in self.made_folders.get(path.rpartition("/")[0], ())
+        return path in self._made or path.rpartition("/")[2] in self._made_folders.get(path.rpartition("/")[0], ())
 
     def is_empty_file(self, path: str) -> bool:
         try:

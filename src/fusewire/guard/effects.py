@@ -12,12 +12,13 @@ import os
 from fusewire.globs import matches
 from fusewire.guard.disk import Disk
 from fusewire.guard.plain import writes_to
+from fusewire.guard.programs import ONLY_PRINT, program_named
 from fusewire.paths import normal
 from fusewire.shell.builtins import BUILTINS
 from fusewire.shell.outputs import is_text_program, printed
 from fusewire.shell.values import TAINT, UNKNOWN
 from fusewire.shell.walk import Walk
-from fusewire.wrappers import is_wrapper, reads_input, scripts_of, shell_operands, wrapped_by
+from fusewire.wrappers import SHELLS, is_wrapper, reads_input, scripts_of, shell_operands, wrapped_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     Program = Callable[["Call"], None]
 
-READ, WRITE, DELETE, MOVE, LINK, MODE, EXECUTE = "read", "write", "delete", "move", "link", "mode", "execute"
+READ, WRITE, DELETE, MOVE, LINK, MODE = "read", "write", "delete", "move", "link", "mode"
 
 #: Programs of ours that only look.
 _LOOKS = frozenset("ls dir pwd realpath readlink which grep egrep fgrep rg find fd fdfind sort uniq".split())
@@ -40,9 +41,8 @@ _GIT_LOOKS = frozenset("blame describe diff grep log ls-files rev-parse shortlog
 #: Programs that only look; whatever else nobody knows may have changed any file.
 _READERS = frozenset(
     (
-        "diff cmp wc file stat du df tree less more nl cut paste comm join column od hexdump strings md5sum "
-        "sha1sum sha256sum cksum jq date uname whoami id env printenv ps top hostname nproc free uptime type hash "
-        "history"
+        "diff cmp df tree less more join od hexdump strings cksum date uname whoami id ps top hostname nproc free"
+        " uptime"
     ).split()
 )
 
@@ -293,7 +293,7 @@ class Effects:
         before = len(self.found)
         call = Call(words, world, walk, self)
         self._rename(call)
-        program = _program(call.name)
+        program = program_named(call.name)
         if UNKNOWN in words[0]:
             self._partly_known(call)
         elif words[0].endswith(f"/{call.name}") and normal(call.path(words[0])) in walk.files:
@@ -302,7 +302,7 @@ class Effects:
             program(call)
         elif not self._shell(call) and not self._wrapper(call):
             self._other(call)
-        looks = program is None or call.name in _LOOKS or call.name in only_print()
+        looks = program is None or call.name in _LOOKS or call.name in ONLY_PRINT
         looks = looks or (call.name == "git" and "".join(words[1:2]) in _GIT_LOOKS)
         self.opaque = self.opaque or (call.name == "git" and not looks)
         if not looks or any(effect.kind != READ for effect in self.found[before:]):
@@ -330,7 +330,7 @@ class Effects:
             made = next((path for path in self.disk.links if path.endswith(ending)), None) if "/" not in word else word
             if made is not None:
                 real = self.disk.real(call.path(made)).rsplit("/", 1)[-1]
-                if real != call.name and _program(real) is not None and real != "busybox":
+                if real != call.name and program_named(real) is not None and real != "busybox":
                     call.name = real
                     call.words = [real, *call.args]
         if "PATH" in call.world.variables and "/" not in word:
@@ -352,8 +352,6 @@ class Effects:
                 _, operands, _ = shell_operands(call.words)
                 call.script(call.world.stdin, ["bash", *(operands if "-s" in call.words else [])])
             return True
-        from fusewire.wrappers import SHELLS
-
         if call.name not in SHELLS:
             return False
         _, operands, runs = shell_operands(call.words)
@@ -386,7 +384,7 @@ class Effects:
         inner, assignments, folder = wrapped_by(call.words)
         at = len(call.words) - len(inner)
         for candidate in (inner, call.words[at - 1 :] if at > 1 else []):
-            known = candidate and (candidate is inner or _program(candidate[0].rsplit("/", 1)[-1]) is not None)
+            known = candidate and (candidate is inner or program_named(candidate[0].rsplit("/", 1)[-1]) is not None)
             if not known:
                 continue
             world = call.world
@@ -405,7 +403,7 @@ class Effects:
             path = call.path(words[0])
             real = self.disk.real(path)
             program = real.rsplit("/", 1)[-1]
-            if program != call.name and _program(program) is not None:  # rm under another name
+            if program != call.name and program_named(program) is not None:  # rm under another name
                 call.run([program, *call.args])
                 return
             if normal(path) in call.walk.files or self.disk.exists(path):
@@ -467,16 +465,3 @@ class _Doubt:
 
     def __exit__(self, *error: object) -> None:
         self.effects._doubts -= 1
-
-
-def only_print() -> frozenset[str]:
-    """Programs of ours that turn text into text."""
-    from fusewire.guard.programs import ONLY_PRINT
-
-    return ONLY_PRINT
-
-
-def _program(name: str) -> Program | None:
-    from fusewire.guard.programs import program_named
-
-    return program_named(name)

@@ -107,6 +107,23 @@ def _printf(words: list[str], stdin: str) -> str:
     return UNKNOWN
 
 
+def filled(form: str, known: dict[str, str], *, flags: str = "-+ #0123456789.", longer: str = "") -> str:
+    """A format in which `%x` stands for something, mostly something unknown; one of `longer` has a letter more."""
+    result, at = "", 0
+    while at < len(form):
+        if form[at] != "%":
+            result += form[at]
+            at += 1
+            continue
+        end = at + 1
+        while end < len(form) and form[end] in flags:
+            end += 1
+        kind = form[end : end + 1]
+        result += "%" if kind == "%" else known.get(kind, UNKNOWN)
+        at = end + (2 if kind and kind in longer else 1)
+    return result
+
+
 def _formatted(form: str, arguments: list[str]) -> tuple[str, int, bool]:
     """The format once, how many arguments it took, and whether one of them has ended it."""
     result, used, at = "", 0, 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusewire.shell.outputs import operands, unescaped
+from fusewire.shell.outputs import filled, operands, unescaped
 from fusewire.shell.text_lines import Given, count_of, head, joined, lines_of, shuf, sort, tac, tail, uniq
 from fusewire.shell.values import TAINT, UNKNOWN
 
@@ -210,18 +210,7 @@ def _date(words: list[str], stdin: str) -> str:
     form = next((word[1:] for word in words if word[:1] == "+"), None)
     if form is None:
         return UNKNOWN
-    result, at = "", 0
-    while at < len(form):
-        if form[at] != "%":
-            result += form[at]
-            at += 1
-            continue
-        end = at + 1
-        while end < len(form) and form[end] in "-_0^#:123456789":
-            end += 1
-        result += {"%": "%", "n": "\n", "t": "\t"}.get(form[end : end + 1], UNKNOWN)
-        at = end + 1
-    return result + "\n"
+    return filled(form, {"n": "\n", "t": "\t"}, flags="-_0^#:123456789") + "\n"
 
 
 def _expr(words: list[str], stdin: str) -> str:

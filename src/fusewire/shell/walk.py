@@ -191,24 +191,35 @@ class Walk:
         return distinct(result)
 
     def _redirected(self, node: tree.Node, method: Any, world: World) -> list[World]:
+        stdin = world.stdin
+        worlds, _ = self._within(node.redirects, world, lambda: method(self, node, [world]))
+        for one in worlds:
+            one.stdin = stdin
+        return worlds
+
+    def _within(
+        self, redirects: list[tree.Redirect], world: World, act: Callable[[], list[World]], *, stays: bool = False
+    ) -> tuple[list[World], str | None]:
+        """Do something with the input and the output redirected; where the output went. `stays` keeps the input."""
         stdin, out = world.stdin, world.out
-        redirected = self.redirects(node.redirects, world)
+        redirected = self.redirects(redirects, world)
         if redirected is None:
             world.status = False
-            return [world]
+            return [world], None
         target, given = redirected
         world.stdin = given if given is not None else stdin
         world.out = ""
         self.heard += target is not None
-        worlds: list[World] = method(self, node, [world])
+        worlds = act()
         self.heard -= target is not None
         for one in worlds:
             if target is not None:
                 self.wrote(target, one.out)
                 one.out = ""
             one.out = cut(out + one.out)
-            one.stdin = stdin
-        return worlds
+            if given is not None and not stays:
+                one.stdin = stdin
+        return worlds, target[0] if target is not None else None
 
     def wrote(self, target: tuple[str, bool], text: str) -> None:
         path, appended = target
@@ -249,25 +260,14 @@ class Walk:
                 self.locals[-1] |= {name.partition("[")[0] for name, _, _ in node.assignments}
         elif any(not isinstance(value, str) for _, _, value in node.assignments):
             world.status = None  # that of the last substitution
-        stdin, out = world.stdin, world.out
-        redirected = self.redirects(node.redirects, world)
-        if redirected is None:
-            world.status = False
-            return [world]
-        target, given = redirected
-        world.stdin = given if given is not None else stdin
-        world.out = ""
-        self.heard += target is not None
-        ended = self.words(words, world) if words else [world]
-        self.heard -= target is not None
+        ended, target = self._within(
+            node.redirects,
+            world,
+            lambda: self.words(words, world) if words else [world],
+            stays=words == ["exec"],
+        )
         for one in ended:
-            if target is not None:
-                self.wrote(target, one.out)
-                one.out = ""
-            one.out = cut(out + one.out)
-            if given is not None and words != ["exec"]:
-                one.stdin = stdin
-            if one.status and target is not None and not target[0].startswith("/dev/"):
+            if one.status and target is not None and not target.startswith("/dev/"):
                 one.status = None  # the folder may not be there
             if not lasting:
                 one.exported = exported

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusewire.shell.values import UNKNOWN
+from fusewire.shell.outputs import filled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,18 +64,6 @@ def formatted(form: str, entry: Entry) -> str:
     folder = entry.shown.rpartition("/")[0] or "."
     below = entry.shown.split("/")[-entry.depth :] if entry.depth else []
     start = entry.shown.removesuffix("/".join(below)).rstrip("/") or entry.shown
-    known = {"%": "%", "p": entry.shown, "P": "/".join(below), "f": entry.name, "h": folder, "H": start}
+    known = {"p": entry.shown, "P": "/".join(below), "f": entry.name, "h": folder, "H": start}
     known["d"] = str(entry.depth)
-    result, at = "", 0
-    while at < len(form):
-        if form[at] != "%":
-            result += form[at]
-            at += 1
-            continue
-        end = at + 1
-        while end < len(form) and form[end] in "-+ #0123456789.":
-            end += 1
-        kind = form[end : end + 1]
-        result += known.get(kind, UNKNOWN)
-        at = end + (2 if kind in ("A", "B", "C", "T") and kind else 1)
-    return result
+    return filled(form, known, longer="ABCT")

@@ -134,10 +134,10 @@ def _rewrite(call: Call, tool: _Tool, names: list[str]) -> None:
 def _rewrite_fitting(call: Call, pattern: str) -> None:
     """A quoted glob that the program itself expands."""
     from fusewire.globs import path_matches
-    from fusewire.words import braces_expanded
+    from fusewire.shell.braces import alternatives
 
     base = call.world.cwd.rstrip("/")
-    patterns = [one.removeprefix("./") for one in braces_expanded(pattern)]
+    patterns = [one.removeprefix("./") for one in alternatives(pattern)]
     for number, path in enumerate(call.disk.tree(base)):
         name = path[len(base) + 1 :]
         if number >= _MOST:

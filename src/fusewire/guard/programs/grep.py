@@ -136,9 +136,9 @@ def _glob_fits(entry: Entry, glob: str) -> bool:
     path = entry.shown.removeprefix("./").lstrip("/")
     glob = glob.lstrip("/") if "/" in glob.strip("/") else glob.strip("/")
     if "{" in glob:
-        from fusewire.words import braces_expanded
+        from fusewire.shell.braces import alternatives
 
-        return any(path_matches(path, one) for one in braces_expanded(glob))
+        return any(path_matches(path, one) for one in alternatives(glob))
     return path_matches(path, glob) or matches(entry.name, glob)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fusewire.guard.effects import READ
 from fusewire.guard.programs.trees import tree
-from fusewire.shell.outputs import printed, unescaped
+from fusewire.shell.outputs import filled, printed, unescaped
 from fusewire.shell.text_lines import Given, lines_of
 from fusewire.shell.values import UNKNOWN
 
@@ -138,26 +138,10 @@ def _stat(call: Call) -> None:
         if form is None:
             call.print(f"  File: {name}\n{UNKNOWN}\n")
         else:
-            text = _directives(
+            text = filled(
                 form if end else unescaped(form), {"n": name, "N": name if "-f" in call.args else f"'{name}'"}
             )
             call.print(text + end)
-
-
-def _directives(form: str, known: dict[str, str]) -> str:
-    """A format in which `%x` stands for something, mostly something unknown."""
-    result, at = "", 0
-    while at < len(form):
-        if form[at] != "%":
-            result += form[at]
-            at += 1
-            continue
-        end = at + 1
-        while end < len(form) and form[end] in "-+ #0123456789.":
-            end += 1
-        result += {"%": "%", **known}.get(form[end : end + 1], UNKNOWN)
-        at = end + 1
-    return result
 
 
 def _du(call: Call) -> None:
