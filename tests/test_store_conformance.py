@@ -46,6 +46,7 @@ def write_with_every_verb(transaction: Transaction) -> None:
     transaction.acknowledge()
     transaction.notice("never said", 2.0)
     transaction.remove("kept")
+    transaction.remember("loop", {"iteration": 2}, 2.0)
 
 
 class StoreConformance:
@@ -101,6 +102,21 @@ class StoreConformance:
                 transaction.save(name, "constraint", "closed", {"since": 1.0}, at)
         assert [row.id for row in store.circuits()] == sorted(names)
 
+    def test_what_a_detector_remembered_is_recalled(self, store: Store) -> None:
+        """Inside a later transaction and outside of any; the last one wins, and a name of its own has its own."""
+        assert store.recall("loop") is None
+        with store.transact() as transaction:
+            assert transaction.recall("loop") is None
+            mine = {"iteration": 1, "seen": ["a"]}
+            transaction.remember("loop", mine, 1.0)
+            mine["seen"].append("b")  # type: ignore[attr-defined]
+            transaction.remember("other", {}, 1.0)
+        with store.transact() as transaction:
+            assert transaction.recall("loop") == {"iteration": 1, "seen": ["a"]}
+            transaction.remember("loop", {"iteration": 2}, 2.0)
+        assert store.recall("loop") == {"iteration": 2}
+        assert store.recall("other") == {}
+
     # -- all or nothing -----------------------------------------------------------------------------
 
     @pytest.mark.parametrize("failure", [RuntimeError, KeyboardInterrupt])
@@ -123,6 +139,7 @@ class StoreConformance:
         assert store.log_of("new") == []
         assert store.audit_of(None) == []
         assert store.notices() == ["read me"]
+        assert store.recall("loop") is None
         with store.transact() as transaction:  # and the store still works
             transaction.save("kept", "constraint", "closed", {"since": 3.0}, 3.0)
         assert store.circuits()[0].state == {"since": 3.0}

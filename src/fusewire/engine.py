@@ -48,6 +48,10 @@ class Engine:
             decisions = [self._step(transaction, policy, signal, now, actor, written) for signal, policy in policies]
         return decisions, written
 
+    def step(self, transaction: Transaction, signal: Signal, now: float) -> Decision:
+        """One signal inside a transaction of the caller's, who has more to write in it."""
+        return self._step(transaction, self.rules.policy(signal.circuit), signal, now, "", set())
+
     def enforce(
         self, violated: list[str], action: str, session: str | None, call: str | None
     ) -> tuple[list[Decision], set[str]]:
@@ -215,6 +219,7 @@ def decide(policy: Policy, signal: Signal, state: State, outcome: Outcome, now: 
         phase=state.phase,
         lease=outcome.lease,
         tripped=outcome.tripped,
+        alert=outcome.alert,
     )
 
 
@@ -249,7 +254,8 @@ def _evidence(state: State, outcome: Outcome) -> tuple[str, ...]:
     if state.trips > 1:
         found.append(f"{state.trips} trips so far")
     if outcome.alert:
-        found.append(f"{state.in_a_row} trips in a row: a person should look at this")
+        again = f"{state.in_a_row} trips in a row" if state.in_a_row > 1 else "again right after a recovery"
+        found.append(f"{again}: a person should look at this")
     return tuple(found)
 
 

@@ -46,6 +46,12 @@ if TYPE_CHECKING:
 
         def audit_of(self, circuit: str | None, since: float = 0.0) -> list[AuditRow]: ...
 
+        def recall(self, name: str) -> dict[str, Any] | None:
+            """What a detector remembered under a name; ValueError if what is stored is no JSON object."""
+
+        def remember(self, name: str, data: dict[str, Any], now: float) -> None:
+            """Keep what a detector must know at its next event; whoever calls keeps it small."""
+
     class Store(Protocol):
         """Everything that the engine asks of storage."""
 
@@ -62,6 +68,8 @@ if TYPE_CHECKING:
             """Oldest first; of every circuit for None."""
 
         def notices(self) -> list[str]: ...
+
+        def recall(self, name: str) -> dict[str, Any] | None: ...
 
         def verify(self) -> list[str]:
             """What is wrong with the storage; empty if nothing is."""

@@ -47,6 +47,7 @@ class MemoryStore:
         self._circuits: dict[str, _Circuit] = {}
         self._audit: list[AuditRow] = []
         self._notices: list[str] = []
+        self._memories: dict[str, str] = {}
         self._rows = 0
 
     @contextmanager
@@ -90,6 +91,11 @@ class MemoryStore:
         with self._lock:
             return list(self._notices)
 
+    def recall(self, name: str) -> dict[str, Any] | None:
+        with self._lock:
+            text = self._memories.get(plain(name))
+            return None if text is None else loads(text)
+
     def verify(self) -> list[str]:
         return []
 
@@ -118,6 +124,7 @@ class MemoryTransaction:
         self._store = store
         self._before: dict[str, _Circuit | None] = {}
         self._audit, self._notices = len(store._audit), list(store._notices)
+        self._memories = dict(store._memories)
 
     def roll_back(self) -> None:
         store = self._store
@@ -127,6 +134,7 @@ class MemoryTransaction:
                 store._circuits[name] = circuit
         del store._audit[self._audit :]
         store._notices = self._notices
+        store._memories = self._memories
 
     def load(self, circuit: str) -> dict[str, Any] | None:
         found = self._store._circuits.get(plain(circuit))
@@ -169,6 +177,12 @@ class MemoryTransaction:
 
     def audit_of(self, circuit: str | None, since: float = 0.0) -> list[AuditRow]:
         return self._store.audit_of(circuit, since)
+
+    def recall(self, name: str) -> dict[str, Any] | None:
+        return self._store.recall(name)
+
+    def remember(self, name: str, data: dict[str, Any], now: float) -> None:
+        self._store._memories[plain(name)] = dumps(data)
 
     def _touch(self, name: str, kind: str) -> _Circuit:
         """The circuit, moved to the end: the one that was written longest ago is dropped first."""

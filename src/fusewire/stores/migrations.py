@@ -25,6 +25,12 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
         CREATE TABLE migrations (name TEXT PRIMARY KEY, applied_to INTEGER NOT NULL);
         """,
     ),
+    (
+        "memories of detectors",
+        """
+        CREATE TABLE memories (name TEXT PRIMARY KEY, data TEXT NOT NULL, updated REAL NOT NULL) WITHOUT ROWID
+        """,
+    ),
 )
 
 LATEST = len(MIGRATIONS)

@@ -30,6 +30,7 @@ _COPIED = {
     "log": "seq, circuit, slot, at, kind, name, text, session, value, effect",
     "audit": "seq, circuit, at, source, target, cause, reason, actor",
     "notices": "seq, at, text, seen",
+    "memories": "name, data, updated",
 }
 
 

@@ -246,6 +246,9 @@ class SqliteStore:
     def notices(self) -> list[str]:
         return [text for (text,) in self._read("SELECT text FROM notices WHERE seen = 0 ORDER BY seq")]
 
+    def recall(self, name: str) -> dict[str, Any] | None:
+        return _memory(self._read(_MEMORY, (plain(name),)))
+
     def verify(self) -> list[str]:
         found = [text for (text,) in self._read("PRAGMA quick_check") if text != "ok"]
         return found + [f"{row.id}: its state cannot be read" for row in self.circuits() if row.state is None]
@@ -266,6 +269,7 @@ class SqliteStore:
 _LOG_OF = (
     "SELECT circuit, at, kind, name, text, session, value, effect FROM log WHERE circuit = ? AND at >= ? ORDER BY seq"
 )
+_MEMORY = "SELECT data FROM memories WHERE name = ?"
 _AUDIT_OF = (
     "SELECT circuit, at, source, target, cause, reason, actor FROM audit"
     " WHERE (? IS NULL OR circuit = ?) AND at >= ? ORDER BY seq"
@@ -386,6 +390,12 @@ class SqliteTransaction:
     def audit_of(self, circuit: str | None, since: float = 0.0) -> list[AuditRow]:
         return [AuditRow(*row) for row in self._connection.execute(_AUDIT_OF, _audit_query(circuit, since))]
 
+    def recall(self, name: str) -> dict[str, Any] | None:
+        return _memory(self._connection.execute(_MEMORY, (plain(name),)).fetchall())
+
+    def remember(self, name: str, data: dict[str, Any], now: float) -> None:
+        self._connection.execute("INSERT OR REPLACE INTO memories VALUES (?, ?, ?)", (plain(name), dumps(data), now))
+
     def _trim(self, table: str, limit: int, written: int | None) -> None:
         if written is not None and written % TRIM_EVERY == 0:
             self._connection.execute(
@@ -412,6 +422,15 @@ def _circuit_row(row: tuple[str, str, str, str]) -> CircuitRow:
     except (ValueError, TypeError):
         state = None
     return CircuitRow(row[0], row[1], row[2], state if isinstance(state, dict) else None)
+
+
+def _memory(rows: list[Any]) -> dict[str, Any] | None:
+    if not rows:
+        return None
+    data = loads(rows[0][0]) if isinstance(rows[0][0], str) else None
+    if not isinstance(data, dict):
+        raise ValueError("not a detector's memory")
+    return data
 
 
 def _code(error: Any) -> int:

@@ -1,0 +1,101 @@
+"""What is known of one answer of an agent, in no agent's own words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class StatusBlock:
+    """What stands between `---RALPH_STATUS---` and `---END_RALPH_STATUS---`; None where a field is missing or unreadable."""
+
+    status: str | None = None
+    tasks_completed: int | None = None
+    files_modified: int | None = None
+    tests_status: str | None = None
+    work_type: str | None = None
+    exit_signal: bool | None = None
+    recommendation: str | None = None
+    #: what the agent tries, in its own words (`APPROACH:`), and at what (`TASK:`)
+    approach: str | None = None
+    task: str | None = None
+
+
+@dataclass(frozen=True)
+class TestRun:
+    """The last run of a test runner that was seen."""
+
+    __test__ = False  # no test class, whatever pytest thinks
+
+    runner: str
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    #: tests that could not even start: collection, import, the runner itself
+    broken: int = 0
+    #: names of those that failed, sorted, at most 200
+    failing: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        return self.passed + self.failed + self.skipped + self.broken
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that failed, and was not mended before the answer ended."""
+
+    #: `test`, `build` (compiler, linter, type checker), `exception` (a traceback), `agent` (is_error), `exit`
+    source: str
+    #: the type of the error: `AssertionError`, `TS2304`, `exit 2`
+    type: str
+    #: the message as it was printed, shortened
+    message: str
+    #: `fingerprint(normalised(message), type)`: the same for the same error at another line, time or path
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The provider's own limit was reached, as its structure says."""
+
+    #: when it is lifted (seconds since the epoch), where that was said
+    resets_at: float | None
+    kind: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer, whole or as far as it came."""
+
+    #: `claude-json`, `claude-stream`, `codex`, `gemini`, `text`
+    format: str = "text"
+    #: what the JSON said that could not be read as its format wants; empty if everything could
+    damage: str = ""
+    #: the agent's final text, or the last text that it printed; at most 64 KiB, the end of it
+    text: str = ""
+    #: fingerprint of that text without what varies (numbers, times, ids, paths)
+    fingerprint: str = ""
+    #: lines and bytes of everything that was printed
+    lines: int = 0
+    bytes: int = 0
+    status: StatusBlock | None = None
+    tests: TestRun | None = None
+    problems: tuple[Problem, ...] = ()
+    #: what the format says about its own end: `completed`, `max_turns`, `hook_stopped`, ...; empty if nothing
+    ended: str = ""
+    is_error: bool = False
+    #: requests to the model, tokens and dollars, where the format tells
+    calls: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost: float | None = None
+    session: str | None = None
+    #: tools that were denied for want of a permission, in order, at most 50; and the longest row of them
+    denied: tuple[str, ...] = ()
+    denied_in_a_row: int = 0
+    #: what the agent asks its user, if that is how its answer ends
+    question: str | None = None
+    limit: Limit | None = None
+    #: why the model could not be reached (overloaded, network), as the structure says; empty if it could
+    outage: str = ""
