@@ -284,9 +284,18 @@ def _bad(policy: Policy, state: State, signal: Signal, now: float, outcome: Outc
         if listening:
             first = listening[0]
             _blame(outcome, first, state.meters.get(first.name, []), now, signal)
-        reason = f"the probe failed: {outcome.reason or signal.name}"
+        reason = f"the probe failed: {outcome.reason or signal.text or signal.name}"
         return _open(policy, state, "failed", reason, signal, now, outcome)
-    return _trip_or_warn(policy, state, listening, signal, now, outcome)
+    after = _trip_or_warn(policy, state, listening, signal, now, outcome)
+    if after.vigil:  # bad, but not what the circuit recovered from
+        after = after.copy()
+        after.vigil -= 1
+    return after
+
+
+def _recurs(state: State, meter: meters.Meter, signal: Signal) -> bool:
+    """Whether this is what the circuit has just recovered from; where marks differ, the same mark."""
+    return state.vigil > 0 and (not meter.marked or signal.fingerprint == state.mark)
 
 
 def _trip_or_warn(
@@ -300,7 +309,7 @@ def _trip_or_warn(
     for meter in counted:
         memory = state.meters.get(meter.name, [])
         trips = meter.trip_by != "ask" and not meter.limits and meters.reached(meter, memory, now, signal.turn)
-        if trips or (state.vigil and signal.kind == "bad"):
+        if trips or (signal.kind == "bad" and _recurs(state, meter, signal)):
             _blame(outcome, meter, memory, now, signal)
             if not trips:
                 outcome.reason += f", within {policy.vigil} iterations after a recovery"
@@ -431,6 +440,7 @@ def _open(policy: Policy, state: State, cause: str, reason: str, signal: Signal,
     state.until = None if wait is None else now + wait
     state.probe_at = state.lease = state.lease_until = None
     state.reason, state.evidence = plain(reason, TEXT_LIMIT), signal.text
+    state.mark = signal.fingerprint or state.mark
     state.vigil = 0
     outcome.tripped = True
     outcome.retry_at = state.until

@@ -178,6 +178,7 @@ class Decision(Noun):
     """The answer: may this go on, which rule says so, why, until when, and what to do next."""
 
     __slots__ = (
+        "alert",
         "circuit",
         "evidence",
         "lease",
@@ -203,6 +204,7 @@ class Decision(Noun):
         phase: str = "closed",
         lease: str | None = None,
         tripped: bool = False,
+        alert: bool = False,
     ) -> None:
         _set(self, "verdict", verdict)
         _set(self, "circuit", circuit)
@@ -214,6 +216,7 @@ class Decision(Noun):
         _set(self, "phase", phase)
         _set(self, "lease", lease)
         _set(self, "tripped", tripped)
+        _set(self, "alert", alert)
 
     verdict: Verdict
     circuit: str
@@ -225,6 +228,8 @@ class Decision(Noun):
     phase: str
     lease: str | None
     tripped: bool
+    #: a person should be told: it has come again after a recovery, or too often in a row
+    alert: bool
 
     @property
     def allowed(self) -> bool:
@@ -248,6 +253,7 @@ class Decision(Noun):
             "next": list(self.next),
             "lease": self.lease,
             "tripped": self.tripped,
+            "alert": self.alert,
         }
 
 

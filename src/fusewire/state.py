@@ -74,7 +74,7 @@ class Policy:
         self.keeps = keeps
         #: from this trip in a row on a person is alerted
         self.alert_from = alert_from
-        #: for so many good signals after a recovery any bad one trips at once
+        #: for so many signals after a recovery the same bad one again trips at once
         self.vigil = vigil
         #: whether a person may let actions pass an open circuit for a while
         self.override = override
@@ -129,6 +129,8 @@ class State:
     override_reason: str = ""
     reason: str = ""
     evidence: str = ""
+    #: the fingerprint that opened it last
+    mark: str = ""
     vigil: int = 0
 
     def copy(self) -> State:
