@@ -59,7 +59,7 @@ def test_every_command_says_what_it_does(project: Project, name: str) -> None:
     options = [line for line in result.stdout.splitlines() if line.startswith("  -")]
     assert options
     assert all(len(line.split("  ")) > 2 for line in options if not line.startswith("  -h, --help"))
-    if name not in ("hook", "demo", "guard"):
+    if name not in ("hook", "demo", "guard", "loop"):
         assert "--json" in result.stdout
         assert "--project" in result.stdout
 
@@ -181,7 +181,7 @@ def test_colour_is_for_terminals_and_no_colour_wins(project: Project) -> None:
     assert "\x1b[" not in plain
     assert plain.startswith("BLOCKED")
     assert "\x1b[" not in project.run("check", ID).stdout
-    assert "\x1b[" not in on_a_terminal(project, "demo", NO_COLOR="1")
+    assert "\x1b[" not in on_a_terminal(project, "demo", "constraint", NO_COLOR="1")
 
 
 def test_a_reader_that_has_gone_is_no_traceback(project: Project) -> None:
@@ -243,14 +243,40 @@ def test_words_of_other_scripts_and_odd_names_are_printed(project: Project) -> N
 # -- the demonstration ------------------------------------------------------------------------------------
 
 
-def test_the_demonstration_runs_to_its_end_and_leaves_nothing_behind(project: Project) -> None:
-    """It passes, trips, denies, refuses the agent's reset, and a person's reset ends it. Inside an agent too."""
+#: What each story must show, in this order.
+STORIES = {
+    "constraint": (
+        *("passes", "DENIED", "BLOCKED constraint:git-safety-force-push", "fusewire.disarm"),
+        "OPEN -> CLOSED",
+    ),
+    "loop": (
+        *("Circuit breaker is active", "[1] CLOSED", "a task was completed", "HALTED", "specs/calculator.md: restored"),
+        *("CIRCUIT OPEN loop.no_progress: 3 iterations in a row", "waiting 6s", "HALF_OPEN (the one probe)"),
+        *("Strategy 1 of 4: regenerate the plan", "CLOSED", "DONE after", "LOOP CLOSED", "What helped: regenerate"),
+        "## Iteration 7",
+    ),
+}
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_the_demonstrations_run_to_their_end_and_leave_nothing_behind(project: Project, story: str) -> None:
+    """Every step of the story is shown in its order. Inside an agent too."""
     place = project.root.parent / "temporary"
     place.mkdir()
-    result = project.run("demo", env={"TMPDIR": str(place), "CLAUDECODE": "1"})
-    assert (result.returncode, result.stderr) == (0, "")
-    for words in ("passes", "DENIED", "BLOCKED constraint:git-safety-force-push", "fusewire.disarm", "OPEN -> CLOSED"):
-        assert words in result.stdout
+    script = 'exec "$0" -m fusewire demo "$1" 2>&1'  # one stream, as a newcomer sees it
+    result = subprocess.run(
+        ["/bin/sh", "-c", script, sys.executable, story],
+        cwd=project.root,
+        env={**os.environ, "TMPDIR": str(place), "CLAUDECODE": "1", "FUSEWIRE_DEMO_PACE": "0", "PYTHONUNBUFFERED": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout
+    rest = result.stdout
+    for words in STORIES[story]:
+        assert words in rest, words
+        rest = rest.partition(words)[2]
     assert list(place.iterdir()) == []
     assert list(project.root.iterdir()) == [project.root / ".git"]
     assert tempfile.gettempdir() != str(place)

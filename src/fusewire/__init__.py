@@ -14,6 +14,7 @@ __all__ = [
     "Decision",
     "FusewireError",
     "InvalidTransition",
+    "Loop",
     "NotFound",
     "StoreError",
     "testing",
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
     from fusewire.breaker import Breaker
     from fusewire.errors import Blocked, ConfigError, FusewireError, InvalidTransition, NotFound, StoreError
     from fusewire.events import Decision
+    from fusewire.runner.loop import Loop
     from fusewire.trial import testing
 
-_HOME = {"Breaker": "breaker", "Decision": "events", "testing": "trial"}
+_HOME = {"Breaker": "breaker", "Decision": "events", "Loop": "runner.loop", "testing": "trial"}
 
 
 def __getattr__(name: str) -> object:

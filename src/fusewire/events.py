@@ -263,6 +263,6 @@ def merge(decisions: list[Decision]) -> Decision:
         return Decision("allow")
     strictest = max(decisions, key=lambda decision: VERDICTS.index(decision.verdict))
     others = tuple(
-        f"{d.rule}: {d.reason}" for d in decisions if d is not strictest and d.verdict != "allow" and d.reason
+        f"also {d.rule}: {d.reason}" for d in decisions if d is not strictest and d.verdict != "allow" and d.reason
     )
     return strictest.replace(evidence=strictest.evidence + others) if others else strictest

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class StatusBlock:
-    """What stands between `---RALPH_STATUS---` and `---END_RALPH_STATUS---`; None where a field is missing or unreadable."""
+    """What stands between `---RALPH_STATUS---` and `---END_RALPH_STATUS---`; None where it cannot be read."""
 
     status: str | None = None
     tasks_completed: int | None = None

@@ -24,6 +24,8 @@ COMMANDS = {
     "override": "constraints",
     "archive": "constraints",
     "import": "constraints",
+    "run": "run",
+    "loop": "loop",
     "guard": "guard",
     "hook": "upkeep",
     "doctor": "upkeep",

@@ -19,6 +19,7 @@ from fusewire.errors import FusewireError
 from fusewire.events import PUBLIC_STATE
 from fusewire.person import require_person
 from fusewire.reports import layout
+from fusewire.reports.loop import details, summary
 from fusewire.reports.messages import message
 from fusewire.words import quoted
 
@@ -37,14 +38,25 @@ LONGEST_HISTORY = 36500
 @common_options
 @with_breaker
 def status_command(breaker: Breaker, circuit: str | None, everything: bool, as_json: bool) -> int:
-    """Circuits by state, or one circuit with its violations, configuration and recent activity."""
-    if circuit is not None:
+    """Circuits by state, or one circuit with its violations, configuration and recent activity.
+
+    `status loop` shows the supervised loop: stagnation risk, score, calls, metrics, lessons.
+    """
+    if circuit is not None and circuit != "loop":
         return _status_of(breaker, circuit, as_json)
+    from fusewire.runner.overview import overview
+
     statuses = breaker.statuses()
+    loop = overview(breaker)
     if as_json:
-        print_json({"circuits": [one.to_json() for one in statuses], "warnings": warnings(breaker)})
+        data = {"circuits": [one.to_json() for one in statuses], "warnings": warnings(breaker), "loop": loop}
+        print_json(data)
+    elif circuit == "loop":
+        click.echo(details(loop))
     else:
         click.echo(layout.groups(statuses, everything=everything))
+        if loop["iterations"]:
+            click.echo(f"\n{summary(loop)}")
     return 0
 
 

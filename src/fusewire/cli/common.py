@@ -95,3 +95,8 @@ def color() -> bool | None:
 
 def print_json(data: object) -> None:
     click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def title(text: str) -> None:
+    """A heading of the demonstrations."""
+    click.secho(f"\n== {text}", bold=True, color=color())

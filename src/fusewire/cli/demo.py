@@ -1,126 +1,25 @@
-"""The bundled demonstration: a scripted agent breaks a rule again and again, in a folder that is thrown away."""
+"""The bundled demonstrations, each in a folder that is thrown away."""
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import click
 
-import fusewire
-from fusewire.cli.common import color
-from fusewire.errors import FusewireError
-from fusewire.person import AGENT_VARIABLES
-
-CONSTRAINT = """\
----
-id: git-safety-force-push
-severity: CRITICAL
-circuit_breaker:
-  dedup_seconds: 0   # the demonstration does not wait 5 minutes between two violations
-match:
-  - tool: Bash
-    command: [git push --force*, git push -f]
----
-# Never force-push to a shared branch
-"""
-
-#: What the scripted agent wants to run, one tool call after the other.
-CALLS = (
-    "pytest -q",
-    "git push --force origin main",
-    'git commit -m "never git push --force again"',
-    "cd . && git push -f",
-    "sudo git push --force",
-    "bash -c 'git push --force'",
-    "git push origin main --force",
-    "git push --force-with-lease",
-    "git status",
-    "fusewire reset git-safety-force-push --reason 'I need to go on'",
-)
-
 
 @click.command("demo")
-def demo_command() -> int:
-    """Show the breaker at work: a scripted agent, the real hook, a folder that is thrown away."""
+@click.argument("story", metavar="[loop|constraint]", type=click.Choice(["loop", "constraint"]), default="loop")
+def demo_command(story: str) -> int:
+    """Show the breakers at work: a supervised loop with the bundled agent, or an agent's hook and a constraint."""
+    if story == "loop":
+        from fusewire.cli.demo_loop import play
+    else:
+        from fusewire.cli.demo_constraint import play
     folder = Path(tempfile.mkdtemp(prefix="fusewire-demo-"))
     try:
-        _play(folder)
+        play(folder)
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
     return 0
-
-
-def _play(folder: Path) -> None:
-    (folder / ".git").mkdir()
-    constraints = folder / "docs" / "constraints"
-    constraints.mkdir(parents=True)
-    (constraints / "git-safety.md").write_text(CONSTRAINT)
-    _title("A project with one rule: docs/constraints/git-safety.md")
-    click.echo(CONSTRAINT)
-    _title("An agent works. Before each tool call its hook asks Fusewire (real processes, nothing is executed)")
-    for command in CALLS:
-        _hook_call(folder, command)
-    _title("A person looks: fusewire status git-safety-force-push")
-    _fusewire(folder, "status", "git-safety-force-push")
-    _title('A person has found the cause: fusewire reset git-safety-force-push --reason "branch protection is on"')
-    _fusewire(folder, "reset", "git-safety-force-push", "--reason", "branch protection is on")
-    _fusewire(folder, "history", "git-safety-force-push")
-    _title("The next call passes again")
-    _hook_call(folder, "git push origin main")
-
-
-def _title(text: str) -> None:
-    click.secho(f"\n== {text}", bold=True, color=color())
-
-
-def _hook_call(folder: Path, command: str) -> None:
-    payload = {
-        "session_id": "demo",
-        "cwd": str(folder),
-        "hook_event_name": "PreToolUse",
-        "tool_name": "Bash",
-        "tool_input": {"command": command},
-        "tool_use_id": "toolu_demo",
-    }
-    hook = Path(fusewire.__file__).with_name("hook.py")
-    answer = subprocess.run(
-        [sys.executable, "-I", "-S", str(hook), "claude"],
-        input=json.dumps(payload).encode(),
-        capture_output=True,
-        env={**_person_environment(), "CLAUDE_PROJECT_DIR": str(folder)},
-        check=False,
-    )
-    if answer.returncode not in (0, 2):
-        raise FusewireError(f"the hook ended with {answer.returncode}: {answer.stderr.decode().strip()}")
-    denied = answer.returncode == 2
-    verdict = click.style("DENIED", fg="red", bold=True) if denied else click.style("passes", fg="green")
-    click.echo(f"agent> {command}", color=color())
-    click.echo(f"       {verdict}", color=color())
-    said = answer.stderr.decode() if denied else _context(answer.stdout)
-    for line in said.splitlines():
-        click.echo(f"       {line}")
-
-
-def _context(stdout: bytes) -> str:
-    if not stdout:
-        return ""
-    context: str = json.loads(stdout)["hookSpecificOutput"]["additionalContext"]
-    return context
-
-
-def _fusewire(folder: Path, *arguments: str) -> None:
-    command = [sys.executable, "-m", "fusewire", *arguments, "--project", str(folder)]
-    sys.stdout.flush()
-    if subprocess.run(command, env=_person_environment(), check=False).returncode:
-        raise FusewireError(f"fusewire {arguments[0]} failed")
-
-
-def _person_environment() -> dict[str, str]:
-    """The demonstration plays both parts, even when an agent started it; it touches only its own folder."""
-    return {name: value for name, value in os.environ.items() if name not in AGENT_VARIABLES}

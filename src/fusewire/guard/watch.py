@@ -13,7 +13,7 @@ from fusewire.guard.integrity import Integrity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from fusewire.guard.integrity import Finding
     from fusewire.guard.protected import Protected
@@ -52,8 +52,11 @@ class Watch:
         if mine and self.integrity.exists():
             self.integrity.snapshot(now, only=mine)
 
-    def after(self, cause: str, session: str | None, now: float) -> tuple[str, str]:
-        """After a call: ("halt", text), ("tell", text), or ("", "") if everything is as it should be."""
+    def after(self, cause: str, session: str | None, now: float, *, strict: Collection[str] = ()) -> tuple[str, str]:
+        """After a call: ("halt", text), ("tell", text), or ("", "") if everything is as it should be.
+
+        Of what is `strict` any change is as bad as a loss.
+        """
         if not self.integrity.exists():
             problem = self.integrity.problem
             return (
@@ -62,7 +65,11 @@ class Watch:
                 else ("", "")
             )
         findings = self.integrity.verify()
-        lost = [finding for finding in findings if finding.kind in ("missing", "emptied", "type")]
+        lost = [
+            finding
+            for finding in findings
+            if finding.kind in ("missing", "emptied", "type") or (finding.kind == "changed" and finding.path in strict)
+        ]
         if lost:
             text = self._restore(lost, cause, now)
             files.write(self.root, "halt", f"{session or ''}\n{text}")
@@ -81,14 +88,19 @@ class Watch:
 
     def _restore(self, lost: list[Finding], cause: str, now: float) -> str:
         restored = self.integrity.restore(now, [self._full(finding.path) for finding in lost])
-        words = {"missing": "is gone", "emptied": "was emptied", "type": "was replaced by something else"}
+        words = {
+            "missing": "is gone",
+            "emptied": "was emptied",
+            "type": "was replaced by something else",
+            "changed": "was changed",
+        }
         lines = [f"BLOCKED guard.integrity: {_names(lost)} {words[lost[0].kind]} after: {cause[:300]}"]
         for one in restored[:_NAMED]:
             kept = f" (what was there is kept in {one.kept})" if one.kept else ""
             lines.append(
                 f"{one.path}: could not be restored: {one.problem}" if one.problem else f"{one.path}: restored{kept}"
             )
-        lines.append("Next: do not run it again; find out what in it removes protected files; ask the user.")
+        lines.append("Next: do not do it again; find out what in it removes or changes protected files; ask the user.")
         return "\n".join(lines)
 
     def _tell(self, changed: list[Finding], cause: str) -> str:

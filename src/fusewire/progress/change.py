@@ -23,6 +23,8 @@ class Change:
     only_tests: bool = False
     #: tests that were deleted, or that have fewer tests or assertions or more skips than before
     weakened: tuple[str, ...] = ()
+    #: how many test cases the changed test files have more than before
+    tests_added: int = 0
     #: fingerprint of the content of the whole tree afterwards; the same content gives the same, committed or not
     tree: str = ""
     #: fingerprint of what was added and removed, without places and white space; None if nothing was

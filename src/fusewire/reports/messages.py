@@ -14,7 +14,9 @@ def message(decision: Decision, now: float) -> str:
     """A decision in words: verdict, rule, fact; then evidence, the next step, the time, who may lift it."""
     lines = [f"{PUBLIC_VERDICT[decision.verdict]} {decision.rule}: {decision.reason}."]
     if decision.tripped:
-        lines = [f"CIRCUIT OPEN {decision.rule}: {decision.reason}.", "Matching actions are blocked from now on."]
+        is_loop = decision.rule.startswith("loop.")
+        stopped = "The loop is halted." if is_loop else "Matching actions are blocked from now on."
+        lines = [f"CIRCUIT OPEN {decision.rule}: {decision.reason}.", stopped]
     lines += [f"{fact[:1].upper()}{fact[1:]}" for fact in decision.evidence]
     by_agent = [step for step in decision.next if not step.startswith("a person")]
     by_person = [step for step in decision.next if step.startswith("a person")]

@@ -1,0 +1,191 @@
+"""Reads what an agent prints while it prints, in bounded memory, and says at the end what is known of it.
+
+Three layers: the JSON of a known format; the text that can be taken out of a damaged one; the raw text.
+"""
+
+from __future__ import annotations
+
+import codecs
+
+from fusewire.answers.answer import Answer
+from fusewire.answers.claude import Claude, is_claude
+from fusewire.answers.codex import Codex, is_codex
+from fusewire.answers.conversation import TEXT, Conversation
+from fusewire.answers.errors import LIMIT, problems_in
+from fusewire.answers.gemini import Gemini, error_in, is_gemini
+from fusewire.answers.masks import without_numbers
+from fusewire.answers.pieces import Pieces
+from fusewire.answers.question import question_in
+from fusewire.answers.runs import problem
+from fusewire.answers.salvage import looks_like_an_answer, salvaged
+from fusewire.answers.status_block import read_status
+from fusewire.answers.tail import Tail
+from fusewire.events import fingerprint, plain
+from fusewire.quickjson import loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from fusewire.answers.answer import Problem
+
+#: How much plain text is kept, from its end: more than the answer's own, because errors and test runs are looked for.
+_OUTPUT = 524_288
+_ERRORS = 65_536
+
+#: Every message of an agent has one of these: a log in JSON need not be read.
+_KEYS = (b'"type"', b'"session_id"', b'"response"')
+
+#: Lines that a problem of source `exit` quotes.
+_LAST_LINES = 3
+
+_FORMATS: tuple[tuple[Callable[[dict[str, Any]], bool], type[Conversation]], ...] = (
+    (is_claude, Claude),
+    (is_codex, Codex),
+    (is_gemini, Gemini),
+)
+
+
+class AnswerReader:
+    """One answer; `feed` what comes, then `finish` once."""
+
+    def __init__(self, now: float) -> None:
+        self._now = now
+        self._pieces = Pieces()
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._output = Tail(_OUTPUT)
+        self._errors = Tail(_ERRORS)
+        self._conversation: Conversation | None = None
+        self._mine: Callable[[dict[str, Any]], bool] = is_claude
+        self._damaged = 0
+
+    def feed(self, data: bytes) -> str:
+        """Standard output as it comes; what a person should be shown of it now."""
+        self._output.count(data)
+        return self._read(self._pieces.feed(data))
+
+    def feed_error(self, data: bytes) -> None:
+        """Standard error: looked at only if the process failed."""
+        self._errors.count(data)
+        self._errors.keep(data)
+
+    def finish(self, exit_code: int | None, *, partial: bool = False) -> Answer:
+        """What is known; `partial`: the process was ended by a time-out, so its exit status is ours."""
+        self._read(self._pieces.rest())
+        raw, errors = self._output.text(), self._errors.text()
+        conversation = self._conversation
+        if conversation is None and not raw.strip() and (message := error_in(errors)):
+            conversation = Gemini(self._now)
+            conversation.take(message)
+        damage = self._damage(conversation, partial)
+        if conversation is None or (self._damaged and not conversation.text):
+            rescued = salvaged(raw) if self._damaged else None
+            conversation = conversation or Plain(self._now)
+            if rescued:
+                conversation.format = conversation.format if self._conversation else rescued[0]
+                conversation.say(rescued[1])
+            elif isinstance(conversation, Plain):
+                conversation.read(raw)
+        conversation.close()
+        return self._answer(conversation, damage, exit_code if not partial else None)
+
+    def _read(self, pieces: Iterable[tuple[bool, bytes]]) -> str:
+        shown = []
+        for may_be_json, data in pieces:
+            read = self._message(data) if may_be_json else None
+            if read is None:
+                self._output.keep(data)
+                read = self._decoder.decode(data)
+            shown.append(read)
+        return "".join(shown)
+
+    def _message(self, data: bytes) -> str | None:
+        """What is shown of a JSON text, or None if it is no message of an agent."""
+        if not any(key in data for key in _KEYS):
+            return None
+        text = data.decode("utf-8", "replace")
+        try:
+            value = loads(text)
+        except ValueError:
+            self._damaged += looks_like_an_answer(text)
+            return None
+        messages = value if isinstance(value, list) else [value]
+        taken = [self._take(message) for message in messages if isinstance(message, dict)]
+        if isinstance(value, list) and isinstance(self._conversation, Claude):
+            self._conversation.format = "claude-json"
+        shown = [one for one in taken if one is not None]
+        return "".join(shown) if shown else None
+
+    def _take(self, message: dict[str, Any]) -> str | None:
+        if self._conversation is None:
+            for recognises, kind in _FORMATS:
+                if recognises(message):
+                    self._conversation, self._mine = kind(self._now), recognises
+                    break
+        conversation = self._conversation
+        if conversation is None:
+            return None
+        if not self._mine(message) and not (conversation.format == "codex" and message.get("type") == "error"):
+            return None
+        return plain(conversation.take(message))
+
+    def _damage(self, conversation: Conversation | None, partial: bool) -> str:
+        if self._damaged:
+            return f"{self._damaged} JSON text{'s' if self._damaged > 1 else ''} cut or damaged"
+        if conversation and not conversation.complete and not partial:
+            return "the last message is missing"
+        return ""
+
+    def _answer(self, told: Conversation, damage: str, exit_code: int | None) -> Answer:
+        text = told.text.encode("utf-8", "replace")[-TEXT:].decode("utf-8", "ignore")
+        status = read_status(text)
+        return Answer(
+            format=told.format,
+            damage=damage,
+            text=text,
+            fingerprint=fingerprint(without_numbers(text)) if text.strip() else "",
+            lines=self._output.lines + self._errors.lines,
+            bytes=self._output.bytes + self._errors.bytes,
+            status=status,
+            tests=told.work.tests,
+            problems=tuple(self._problems(told, exit_code)[:LIMIT]),
+            ended=told.ended,
+            is_error=told.is_error,
+            calls=told.calls,
+            input_tokens=told.input_tokens,
+            output_tokens=told.output_tokens,
+            cost=told.cost,
+            session=plain(told.session, 200) if told.session else None,
+            denied=tuple(told.denied),
+            denied_in_a_row=told.denied_in_a_row,
+            question=told.question or question_in(text, status),
+            limit=told.limit,
+            outage=told.outage,
+        )
+
+    def _problems(self, told: Conversation, exit_code: int | None) -> list[Problem]:
+        """What failed; an exit status speaks only if nothing better is known."""
+        found = told.failures + told.work.problems()
+        if found or not exit_code or told.limit or told.outage or told.is_error:
+            return found
+        errors = self._errors.text()
+        found = problems_in(errors)
+        if found:
+            return found
+        said = _last_lines(errors) or _last_lines(self._output.text()) or _last_lines(told.text)
+        return [problem("exit", f"exit {exit_code}", said)]
+
+
+class Plain(Conversation):
+    """No JSON: the output is the answer."""
+
+    def read(self, raw: str) -> None:
+        self.say(raw)
+        # Nobody says whether something in it failed: a shape of an error in it is one, until a test run passes.
+        self.work.saw(raw, failed=True)
+
+
+def _last_lines(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return "\n".join(lines[-_LAST_LINES:])

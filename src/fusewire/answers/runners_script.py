@@ -1,0 +1,153 @@
+"""What jest, vitest, mocha, `node --test` and TAP producers print at the end of a run."""
+
+from __future__ import annotations
+
+import re
+
+from fusewire.answers.runs import counted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fusewire.answers.runs import Run
+
+
+def _numbers(summary: str) -> dict[str, int]:
+    return {word: int(number) for number, word in re.findall(r"(\d+) (\w+)", summary)}
+
+
+def _said(text: str, start: int, lines: int) -> str:
+    """The next lines that say something, in one."""
+    following = (line.strip() for line in text[start : start + 2000].split("\n"))
+    return " ".join([line for line in following if line][:lines])
+
+
+_JEST_END = re.compile(r"^Tests: +(?:(\d.*), )?(\d+) total$", re.MULTILINE)
+_JEST_FAILURE = re.compile(r"^  \u25cf (.+)$", re.MULTILINE)
+_JEST_BROKEN = "Test suite failed to run"
+
+
+def jest_run(text: str) -> Run | None:
+    summaries = list(_JEST_END.finditer(text))
+    if not summaries:
+        return None
+    summary, begin = summaries[-1], summaries[-2].end() if len(summaries) > 1 else 0
+    numbers = _numbers(summary[1] or "")
+    failures: dict[str, str] = {}
+    broken: list[str] = []
+    for match in _JEST_FAILURE.finditer(text, begin, summary.start()):
+        if match[1] == _JEST_BROKEN:
+            broken.append(_said(text, match.end(), 1))
+        elif "\u203a" in match[1] or numbers.get("failed"):
+            failures.setdefault(match[1], _said(text, match.end(), 3))
+    if not int(summary[2]) and not broken:
+        return None
+    return counted(
+        "jest", summary.end(), failures, broken=min(broken, default=""),
+        passed=numbers.get("passed", 0), failed=numbers.get("failed", 0),
+        skipped=numbers.get("skipped", 0) + numbers.get("todo", 0), broken_count=len(set(broken)),
+    )  # fmt: skip
+
+
+_VITEST_END = re.compile(r"^ +Tests  (?:(\d.*) \(\d+\)|no tests)$", re.MULTILINE)
+_VITEST_FAILURE = re.compile(r"^ FAIL  (\S.{0,500}?)(?: \[ .* \])?$", re.MULTILINE)
+
+
+def vitest_run(text: str) -> Run | None:
+    summaries = list(_VITEST_END.finditer(text))
+    if not summaries:
+        return None
+    summary, begin = summaries[-1], summaries[-2].end() if len(summaries) > 1 else 0
+    numbers = _numbers(summary[1] or "")
+    failures: dict[str, str] = {}
+    broken: dict[str, str] = {}
+    for match in _VITEST_FAILURE.finditer(text, begin, summary.start()):
+        # Several tests that failed alike are listed above one message.
+        following = _VITEST_FAILURE.sub("", text[match.end() : match.end() + 2000])
+        (failures if " > " in match[1] else broken)[match[1]] = _said(following, 0, 1)
+    if not numbers and not broken:
+        return None
+    return counted(
+        "vitest", summary.end(), failures, broken=": ".join(min(broken.items(), default=("", ""))).strip(": "),
+        passed=numbers.get("passed", 0), failed=numbers.get("failed", 0),
+        skipped=numbers.get("skipped", 0) + numbers.get("todo", 0), broken_count=len(broken),
+    )  # fmt: skip
+
+
+_MOCHA_END = re.compile(
+    r"^  (\d+) passing \(.*\)\n(?:  (\d+) pending\n)?(?:  (\d+) failing\n)?((?:(?!  \d+ passing \()(?:[ \t].*)?\n)*)",
+    re.MULTILINE,
+)
+_MOCHA_FAILURE = re.compile(r"^  \d+\) (.+\n(?:       +\S.*\n)*?)\n((?:      +\S.*\n)+)", re.MULTILINE)
+
+
+def mocha_run(text: str) -> Run | None:
+    summaries = list(_MOCHA_END.finditer(text + "\n"))
+    if not summaries:
+        return None
+    last = summaries[-1]
+    failures: dict[str, str] = {}
+    broken: list[str] = []
+    for title, said in _MOCHA_FAILURE.findall(last[4]):
+        name = " ".join(title.split()).removesuffix(":")
+        if re.search(r'"(?:before|after) (?:all|each)" hook', name):
+            broken.append(f"{name}: {said.strip()}")
+        else:
+            failures[name] = said.split("\n")[0].strip()
+    failed = max(int(last[3] or 0) - len(broken), 0)
+    if not int(last[1]) + int(last[2] or 0) + failed + len(broken):
+        return None
+    return counted(
+        "mocha", min(last.end(), len(text)), failures, broken=min(broken, default=""),
+        passed=int(last[1]), failed=failed, skipped=int(last[2] or 0), broken_count=len(broken),
+    )  # fmt: skip
+
+
+_TAP_PLAN = re.compile(r"^1\.\.(\d+)(?: .*)?$", re.MULTILINE)
+_TAP_RESULT = re.compile(
+    r"^(not )?ok (\d+)(?:(?: -)? ([^#\n]{0,500}?))? *(?:# *(SKIP|TODO)\b.*)?$", re.MULTILINE | re.IGNORECASE
+)
+_TAP_SAID = re.compile(r"  (?:error|message): ['\"|>-]*\s*(.+?)['\"]?$", re.MULTILINE)
+
+
+def tap_run(text: str) -> Run | None:
+    """Results without indentation from the last number 1 on; without a plan it is no TAP."""
+    results = list(_TAP_RESULT.finditer(text))
+    starts = [index for index, match in enumerate(results) if match[2] == "1"]
+    if not starts or not _TAP_PLAN.search(text):
+        return None
+    results = results[starts[-1] :]
+    passed = failed = skipped = 0
+    failures: dict[str, str] = {}
+    for index, match in enumerate(results):
+        until = results[index + 1].start() if index + 1 < len(results) else match.end() + 2000
+        if match[4]:
+            skipped += 1
+        elif match[1]:
+            failed += 1
+            said = _TAP_SAID.search(text, match.end(), until)
+            failures[match[3] or f"test {match[2]}"] = said[1] if said else ""
+        else:
+            passed += 1
+    ends = [results[-1].end(), *(match.end() for match in _TAP_PLAN.finditer(text, results[-1].end()))]
+    return counted("tap", ends[-1], failures, passed=passed, failed=failed, skipped=skipped)
+
+
+_NODE_COUNT = re.compile(r"^\u2139 (tests|pass|fail|cancelled|skipped|todo) (\d+)$", re.MULTILINE)
+_NODE_FAILURE = re.compile(r"^ *\u2716 (\S.*?) \([\d.]+ms\)\n(?: +(\S.*))?", re.MULTILINE)
+
+
+def node_run(text: str) -> Run | None:
+    """`node --test` in a terminal; elsewhere it prints TAP."""
+    begin = text.rfind("\u2139 tests ")
+    found = list(_NODE_COUNT.finditer(text, begin))
+    numbers = {match[1]: int(match[2]) for match in found}
+    if not numbers.get("tests"):
+        return None
+    failures = {
+        match[1]: match[2] or "" for match in _NODE_FAILURE.finditer(text, text.rfind("\u2139 tests ", 0, begin) + 1)
+    }
+    return counted(
+        "node", found[-1].end(), failures,
+        passed=numbers.get("pass", 0), failed=numbers.get("fail", 0) + numbers.get("cancelled", 0),
+        skipped=numbers.get("skipped", 0) + numbers.get("todo", 0),
+    )  # fmt: skip

@@ -1,0 +1,78 @@
+"""A run of a test runner as it stands in a text: its counts, where it ends, and what its first failure said."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from fusewire.answers.answer import Problem, TestRun
+from fusewire.answers.masks import normalised
+from fusewire.events import fingerprint, plain
+
+#: Names that a TestRun keeps, and that a message shows.
+NAMES = 200
+_SHOWN = 10
+_MESSAGE = 600
+
+_TYPE = re.compile(r"([A-Za-z_][\w.$]*(?:Error|Exception|Warning|Failure|Interrupt|Exit|NotFound))(?: \[\w+\])?(?::|$)")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A TestRun and what a problem needs to know of it."""
+
+    tests: TestRun
+    end: int
+    #: what the first failing test said, and what the first broken one said
+    message: str = ""
+    broken: str = ""
+
+    @property
+    def passing(self) -> bool:
+        """A run in which nothing ran mends nothing."""
+        return self.tests.passed > 0 and not self.tests.failed and not self.tests.broken
+
+
+def counted(
+    runner: str,
+    end: int,
+    failures: dict[str, str],
+    *,
+    passed: int = 0,
+    failed: int = 0,
+    skipped: int = 0,
+    broken_count: int = 0,
+    broken: str = "",
+) -> Run:
+    """A run from its counts and {name of a failing test: what it said}."""
+    names = sorted(plain(name, 300) for name in failures)[:NAMES]
+    first = failures[min(failures)] if failures else ""
+    tests = TestRun(runner, passed, failed, skipped, broken_count, tuple(names))
+    return Run(tests, end, first.strip(), broken.strip())
+
+
+def type_in(message: str, otherwise: str) -> str:
+    """The class that a message starts with: `ValueError: x` is a ValueError."""
+    match = _TYPE.match(message)
+    if match:
+        return match[1].rsplit(".", 1)[-1]
+    return "AssertionError" if re.match(r"assert\b|expect\(", message) else otherwise
+
+
+def problem(source: str, kind: str, message: str) -> Problem:
+    """A problem with its fingerprint; white space at the ends and whatever is too long are left out."""
+    message = plain(message.strip(), _MESSAGE)
+    return Problem(source, kind, message, fingerprint(normalised(message), kind))
+
+
+def problems_of(run: Run) -> list[Problem]:
+    """One problem for all failing tests, so that fewer of them are another error; one for what could not start."""
+    tests, found = run.tests, []
+    if tests.failed:
+        more = f" and {tests.failed - _SHOWN} more" if tests.failed > _SHOWN and len(tests.failing) > _SHOWN else ""
+        names = ", ".join(tests.failing[:_SHOWN]) or f"{tests.failed} of {tests.total} tests"
+        message = f"{plain(names, 400)}{more}: {plain(run.message, 180)}" if run.message else plain(names, 400) + more
+        found.append(problem("test", type_in(run.message, "failed"), message))
+    if tests.broken:
+        found.append(problem("test", "broken", run.broken or f"{tests.broken} could not start ({tests.runner})"))
+    return found

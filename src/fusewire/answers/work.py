@@ -1,0 +1,66 @@
+"""What the tools of a session, or a plain output, have shown of tests and errors: later mends earlier."""
+
+from __future__ import annotations
+
+import re
+
+from fusewire.answers.errors import LIMIT, problems_in
+from fusewire.answers.masks import plain_text
+from fusewire.answers.quotes import without_quotes
+from fusewire.answers.runs import problems_of
+from fusewire.answers.tests import last_run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fusewire.answers.answer import Problem, TestRun
+    from fusewire.answers.runs import Run
+
+#: How much of one output is looked at, from its end: that is where summaries are.
+OUTPUT = 262_144
+
+#: Programs that show what is in files: what they print was run by nobody.
+_READERS = frozenset(
+    "awk bat cat cd diff echo egrep export fgrep find git grep head jq less ls more nl printf pwd rg sed set sort tail"
+    " tree true type wc which".split()
+)
+_SEGMENT = re.compile(r"\|\||&&|[|;&\n]")
+
+
+class Work:
+    """The last test run, and the errors of the last call if that failed."""
+
+    def __init__(self) -> None:
+        self._run: Run | None = None
+        self._failed = ""
+
+    def saw(self, output: str, *, failed: bool) -> None:
+        """A command has printed this; `failed` is said by its exit status, or by nobody (plain output)."""
+        text = without_quotes(plain_text(output[-OUTPUT:]))
+        run = last_run(text)
+        if run:
+            self._run = run
+        # What a test run printed before its summary is spoken for by the run.
+        self._failed = text[run.end if run else 0 :] if failed else ""
+
+    def other_call(self, *, failed: bool) -> None:
+        """A call of a tool that runs nothing: a session that went on after a failure did not end with it."""
+        if not failed:
+            self._failed = ""
+
+    @property
+    def tests(self) -> TestRun | None:
+        return self._run.tests if self._run else None
+
+    def problems(self) -> list[Problem]:
+        """What was not mended."""
+        of_tests = problems_of(self._run) if self._run else []
+        return (of_tests + problems_in(self._failed))[:LIMIT]
+
+
+def runs_something(command: str) -> bool:
+    """Whether a command line has a program in it that does more than show files."""
+    for segment in _SEGMENT.split(command[:4000]):
+        words = segment.split()
+        if words and words[0] not in _READERS:
+            return True
+    return False

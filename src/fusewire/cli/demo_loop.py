@@ -1,0 +1,80 @@
+"""The main demonstration: the bundled agent in the supervised loop, from work to trouble and back."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fusewire.breaker import Breaker
+from fusewire.circuit import Policy
+from fusewire.cli.common import title
+from fusewire.cli.demo_constraint import fusewire_command
+from fusewire.cli.run import supervise
+from fusewire.demo import agent
+from fusewire.demo.project import make_project
+from fusewire.durations import show_duration
+from fusewire.errors import FusewireError
+from fusewire.rules import Rules, load_rules
+from fusewire.runner.loop import Loop
+
+#: Seconds, instead of the 30 minutes that no configuration can shorten.
+COOLDOWN = 6.0
+
+
+def play(folder: Path) -> None:
+    """Two runs of one agent in a folder that is thrown away."""
+    project = folder / "project"
+    project.mkdir()
+    make_project(project)
+    os.environ["FUSEWIRE_DEMO_COUNTER"] = str(folder / "starts")
+    title("A small project: a plan with four open boxes, a specification, tests. Its agent works alone, in a loop:")
+    click.echo('   fusewire run --prompt PROMPT.md --verify "python -m unittest" -- python agent.py')
+    click.echo(f"   (real processes, real git; but a cooldown of {show_duration(COOLDOWN)} instead of 30 minutes)")
+    first = _run(project)
+    title("It did good work, and then it deleted its own specification: restored, and the loop was halted (exit 3)")
+    _expect(first == 3 and (project / "specs" / "calculator.md").exists())
+    click.echo("   A person has read that, and starts the loop again. State, counts and lessons go on.\n")
+    second = _run(project)
+    _expect(second == 0)
+    title("What a person sees afterwards: fusewire status loop")
+    fusewire_command(project, "status", "loop")
+    title("And the log of every iteration, .fusewire/loop/status.md. Its end:")
+    log = (project / ".fusewire" / "loop" / "status.md").read_text("utf-8")
+    click.echo("## Iteration" + log.rpartition("## Iteration")[2].rstrip())
+    click.echo("\nMore: fusewire run --help; fusewire demo constraint shows the hook that an agent calls itself.")
+
+
+def _run(project: Path) -> int:
+    options: dict[str, Any] = {
+        "prompt": str(project / "PROMPT.md"),
+        "until": None,
+        "verify": f"{sys.executable} -B -m unittest -q",
+        "junit": None,
+        "max_iterations": 12,
+        "max_time": 50.0,
+        "max_cost": None,
+        "timeout": 20.0,
+        "idle_timeout": 20.0,
+        "wait": True,
+    }
+    with Breaker.open(project=project, rules=shortened(load_rules(str(project)))) as breaker:
+        return supervise(Loop(breaker), (sys.executable, "-I", "-B", agent.__file__), options).code
+
+
+def shortened(rules: Rules) -> Rules:
+    """The same rules with a cooldown that a newcomer can watch."""
+    for name, data in rules.policies.items():
+        policy = Policy.from_data(data)
+        if policy.schedule == "doubling":
+            policy.cooldown = (COOLDOWN,)
+            rules.policies[name] = policy.to_data()
+    return rules
+
+
+def _expect(went_well: bool) -> None:
+    if not went_well:
+        raise FusewireError("the demonstration did not go as it should; please report it")

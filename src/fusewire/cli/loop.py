@@ -1,0 +1,189 @@
+"""`fusewire loop`: the same checks for somebody else's loop script, and what the loop has learned."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fusewire.cli.common import color, common_options, print_json, with_breaker
+from fusewire.durations import show_duration
+from fusewire.errors import Blocked, FusewireError
+from fusewire.reports.messages import message
+
+if TYPE_CHECKING:
+    from fusewire.answers.answer import Answer
+    from fusewire.breaker import Breaker
+    from fusewire.events import Decision
+    from fusewire.runner.loop import Loop
+    from fusewire.runner.nouns import Result
+
+
+@click.group("loop")
+def loop_command() -> None:
+    """The loop breaker around somebody else's script, iteration by iteration.
+
+    \b
+    while advice=$(fusewire loop begin --wait); do
+      { cat PROMPT.md; echo "$advice"; } | claude -p --output-format json > answer.json
+      [ "$(fusewire loop end --output answer.json --exit-code $?)" = CONTINUE ] || break
+    done
+    """
+
+
+@loop_command.command("begin")
+@click.option("--wait", is_flag=True, help="Wait for cooldowns and limits instead of exit 3.")
+@common_options
+@with_breaker
+def begin_command(breaker: Breaker, wait: bool, as_json: bool) -> int:
+    """May an iteration begin? Exit 0 with advice for the agent on standard output (often none), or exit 3.
+
+    The call is counted, and the tree and the protected files are recorded. The iteration belongs to the process that
+    called (the script): if that dies, the next `loop begin` settles it.
+    """
+    from fusewire.runner.loop import Loop
+
+    loop = Loop(breaker)
+    while True:
+        try:
+            begun = loop.begin(owner=_owner())
+            break
+        except Blocked as blocked:
+            if not wait or blocked.decision.retry_after is None:
+                return _say_refused(loop, blocked.decision, as_json)
+            _wait(loop, blocked.decision)
+    if as_json:
+        print_json(
+            {
+                "decision": "ALLOWED",
+                "iteration": begun.number,
+                "token": begun.token,
+                "state": begun.state,
+                "advice": list(begun.advice.lines),
+                "calls_left": begun.calls_left,
+            }
+        )
+    elif begun.advice.lines:
+        click.echo(begun.advice.in_prompt(begun.number, begun.state).strip("\n"))
+    return 0
+
+
+@loop_command.command("end")
+@click.option("--output", "path", metavar="FILE", help="What the agent printed (- reads standard input).")
+@click.option("--exit-code", type=int, default=0, help="How the agent ended; 124 is a time-out.")
+@click.option("--junit", metavar="FILE", help="Test results to read.")
+@click.option("--token", help="Which iteration, as `loop begin --json` named it (default: this script's last one).")
+@common_options
+@with_breaker
+def end_command(
+    breaker: Breaker, path: str | None, exit_code: int, junit: str | None, token: str | None, as_json: bool
+) -> int:
+    """Judge the iteration: CONTINUE (exit 0), FINISHED (exit 0) or HALTED (exit 3) on standard output."""
+    from fusewire.answers.tests import read_junit
+    from fusewire.runner.loop import Loop
+
+    loop = Loop(breaker)
+    token = token or loop.running(_owner())
+    if token is None:
+        raise FusewireError("no iteration of this script is under way; begin one: fusewire loop begin")
+    answer = _answer(loop, path, exit_code)
+    tests = None
+    if junit is not None:
+        try:
+            with open(junit, "rb") as file:
+                tests = read_junit(file.read())
+        except OSError as error:
+            raise FusewireError(f"the test results cannot be read: {junit}: {error.strerror}") from error
+    result = loop.end(token, code=exit_code, answer=answer, tests=tests)
+    return _say_result(loop, result, as_json)
+
+
+def _answer(loop: Loop, path: str | None, exit_code: int) -> Answer:
+    from fusewire.answers.reader import AnswerReader
+
+    reader = AnswerReader(loop.engine.clock())
+    if path is not None:
+        try:
+            with open(sys.stdin.fileno() if path == "-" else path, "rb", closefd=path != "-") as file:
+                while data := file.read(65536):
+                    reader.feed(data)
+        except OSError as error:
+            raise FusewireError(f"the output cannot be read: {path}: {error.strerror}") from error
+    return reader.finish(exit_code, partial=exit_code == 124)
+
+
+def _say_result(loop: Loop, result: Result, as_json: bool) -> int:
+    halted = bool(result.halted or result.trips)
+    word = "HALTED" if halted else "FINISHED" if result.finished else "CONTINUE"
+    if as_json:
+        print_json(
+            {
+                "verdict": word,
+                "iteration": result.number,
+                "state": result.state,
+                "kind": result.kind,
+                "score": result.score,
+                "points": result.points,
+                "risk": result.entry["risk"],
+                "files": result.change.count,
+                "finished": result.finished or None,
+                "halted": result.halted or None,
+                "trips": [trip.to_json() for trip in result.trips],
+            }
+        )
+    else:
+        click.echo(word)
+        for text in (result.halted, result.told):
+            if text:
+                click.echo(text, err=True)
+        for trip in result.trips:
+            click.secho(message(trip, loop.engine.clock()), fg="red", err=True, color=color())
+    return 3 if halted else 0
+
+
+def _say_refused(loop: Loop, decision: Decision, as_json: bool) -> int:
+    if as_json:
+        print_json(decision.to_json())
+    else:
+        click.secho(message(decision, loop.engine.clock()), fg="red", err=True, color=color())
+    return 3
+
+
+def _wait(loop: Loop, decision: Decision) -> None:
+    import time
+
+    said = 0.0
+    refused: Decision | None = decision
+    while refused is not None and (left := refused.retry_after) is not None:
+        if time.monotonic() - said >= 60 or not said:
+            said = time.monotonic()
+            click.echo(f"waiting {show_duration(left)}: {refused.rule}: {refused.reason}", err=True)
+        time.sleep(min(1.0, left))
+        refused = loop.refusal()
+
+
+def _owner() -> str:
+    """The script that called; what it begins, it ends."""
+    from fusewire.runner.leftovers import process_identity
+
+    return process_identity(os.getppid()) or ""
+
+
+@loop_command.command("lessons")
+@common_options
+@with_breaker
+def lessons_command(breaker: Breaker, as_json: bool) -> int:
+    """What the loop learned from its trips: the pattern, its cause, what was tried, what helped."""
+    from fusewire.durations import show_time
+    from fusewire.runner.loop import Loop
+
+    learned: list[dict[str, Any]] = Loop(breaker).view()["lessons"]
+    if as_json:
+        print_json({"lessons": [{**lesson, "at": show_time(lesson["at"])} for lesson in learned]})
+    for lesson in learned if not as_json else ():
+        click.echo(f"{show_time(lesson['at'])} {lesson['text']}")
+    if not learned and not as_json:
+        click.echo("nothing yet: no circuit of this project's loop has opened")
+    return 0

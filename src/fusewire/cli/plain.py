@@ -1,0 +1,114 @@
+"""A run in plain lines: the agent's output on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import click
+
+from fusewire.cli.common import color
+from fusewire.durations import show_duration
+
+if TYPE_CHECKING:
+    from fusewire.runner.nouns import Begun, Result
+    from fusewire.runner.process import Ended
+
+#: Seconds between two lines of a countdown.
+_MINUTE = 60.0
+
+
+class QuietView:
+    """Nothing but what a person must know."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def began(self, begun: Begun) -> None:
+        pass
+
+    def output(self, text: str) -> None:
+        pass
+
+    def tick(self, seconds: float) -> None:
+        pass
+
+    def judged(self, result: Result, ended: Ended) -> None:
+        pass
+
+    def waits(self, why: str, left: float, whole: float) -> None:
+        pass
+
+    def tells(self, text: str) -> None:
+        click.echo(text, err=True)
+
+
+class PlainView(QuietView):
+    """One line when an iteration begins, one when it has been judged, one a minute while waiting."""
+
+    def __init__(self) -> None:
+        self._said = 0.0
+        self._why = ""
+        self._line_open = False
+
+    def began(self, begun: Begun) -> None:
+        probe = " (the one probe)" if begun.held else ""
+        self.tells(f"[{begun.number}] {begun.state}{probe}, {begun.calls_left} calls left")
+        for line in begun.advice.lines:
+            self.tells(f"    told to the agent: {line}")
+
+    def output(self, text: str) -> None:
+        click.echo(text, nl=False)
+        self._line_open = not text.endswith("\n")
+
+    def judged(self, result: Result, ended: Ended) -> None:
+        for line in judgement(result, ended):
+            self.tells(line)
+
+    def waits(self, why: str, left: float, whole: float) -> None:
+        now = time.monotonic()
+        if why == self._why and now - self._said < _MINUTE:
+            return
+        self._why, self._said = why, now
+        self.tells(f"waiting {show_duration(left)}: {why}")
+
+    def tells(self, text: str) -> None:
+        if self._line_open:  # the agent's last line had no end
+            click.echo("")
+            self._line_open = False
+        click.echo(text, err=True, color=color())
+
+
+def judgement(result: Result, ended: Ended) -> list[str]:
+    """An iteration in a line, and what the guard and the circuits have to say about it."""
+    change, facts = result.change, []
+    facts.append(f"{change.count} file{'s' if change.count != 1 else ''}" if change.count else "no file changed")
+    if change.commits:
+        facts.append(f"{change.commits} commit{'s' if change.commits != 1 else ''}")
+    if result.entry["tests"]:
+        passed, failed, skipped, broken = result.entry["tests"]
+        facts.append(f"tests {passed} passed, {failed + broken} failed, {skipped} skipped")
+    if result.ended != "exit":
+        facts.append(result.ended)
+    elif ended.code:
+        facts.append(f"exit {ended.code}")
+    if ended.left:
+        facts.append(f"{ended.left} processes left behind were ended")
+    score = result.entry["blocked"] if result.kind == "neutral" else f"score {result.score:+d}"
+    points = f" ({', '.join(result.points)})" if result.points else ""
+    lines = [
+        f"[{result.number}] {score}{points}; {', '.join(facts)}; {show_duration(ended.seconds)};"
+        f" risk {result.entry['risk']}"
+    ]
+    if result.answer.damage:
+        lines.append(f"    output: {result.answer.damage}; what could be read was kept")
+    if result.told:
+        lines.append(result.told)
+    lines += [f"CIRCUIT OPEN {trip.rule}: {trip.reason}" for trip in result.trips]
+    return lines

@@ -1,0 +1,148 @@
+"""`fusewire run`: the supervised loop around any agent."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fusewire.breaker import Breaker
+from fusewire.cli.common import common_options, print_json, show_warnings, with_breaker
+from fusewire.cli.plain import PlainView, QuietView
+from fusewire.durations import parse_duration, show_duration
+from fusewire.errors import FusewireError
+from fusewire.reports.messages import message
+
+if TYPE_CHECKING:
+    from fusewire.runner.loop import Loop
+    from fusewire.runner.supervisor import Outcome
+
+#: The seed's sentence.
+ANNOUNCEMENT = "Circuit breaker is active — monitoring for stagnation, rate limits, and file protection."
+
+
+def _seconds(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
+    """A duration as people write it."""
+    if value is None:
+        return None
+    try:
+        seconds = parse_duration(value)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 1e9:
+        raise click.BadParameter(f'{value!r} is no duration; allowed: such as "90s", "15m", "1h 30m"')
+    return seconds
+
+
+@click.command("run", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
+@click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
+@click.option("--prompt", metavar="FILE", help="For the agent: on standard input, or where {prompt} stands in COMMAND.")
+@click.option("--max-iterations", type=click.IntRange(1), metavar="N", help="End after so many iterations (exit 4).")
+@click.option("--max-time", metavar="DURATION", callback=_seconds, help='End after so long, such as "8h" (exit 4).')
+@click.option(
+    "--max-cost", type=click.FloatRange(0, min_open=True), metavar="USD", help="End once this is spent (exit 4)."
+)
+@click.option(
+    "--timeout", metavar="DURATION", callback=_seconds, help="The longest that one iteration may take (default: 15m)."
+)
+@click.option(
+    "--idle-timeout",
+    metavar="DURATION",
+    callback=_seconds,
+    help="The longest that it may print nothing (default: 15m).",
+)
+@click.option("--until", metavar="CMD", help="Run after every iteration; the loop is done when it succeeds.")
+@click.option("--verify", metavar="CMD", help="Must succeed before the agent's word that it is finished counts.")
+@click.option("--plan", metavar="FILE", help="Done when all its boxes are ticked (default: IMPLEMENTATION_PLAN.md).")
+@click.option("--junit", metavar="FILE", help="Test results to read after every iteration.")
+@click.option("--wait/--no-wait", default=True, help="Wait for cooldowns and limits (default), or exit 3 instead.")
+@common_options
+@with_breaker
+def run_command(breaker: Breaker, command: tuple[str, ...], as_json: bool, **options: Any) -> int:
+    """Run an agent again and again until its work is done, and stop it where it stagnates.
+
+    \b
+    fusewire run --prompt PROMPT.md -- claude -p --output-format json
+    fusewire run --prompt PROMPT.md --until "pytest -q" --max-iterations 50 -- codex exec --json -
+    fusewire run --prompt PROMPT.md -- gemini -o json -p {prompt}
+
+    It ends when the agent prints a RALPH_STATUS block with EXIT_SIGNAL: true, when --until succeeds, when all boxes of
+    the plan are ticked (exit 0); at a cap (exit 4); when a circuit opens and nothing is left to wait for or to try, or
+    a protected file was destroyed (exit 3). A stopped run can be started again: counts, cooldowns and limits go on.
+    """
+    if not command:
+        raise click.UsageError("which agent? fusewire run [OPTIONS] -- COMMAND...")
+    if any("{prompt}" in part for part in command) and options["prompt"] is None:
+        raise click.UsageError("{prompt} stands in the command, but --prompt names no file")
+    if options["prompt"] is not None and not os.path.isfile(options["prompt"]):
+        raise FusewireError(f"no such prompt: {options['prompt']}")
+    from fusewire.runner.loop import Loop
+
+    loop = Loop(breaker, plan=options["plan"])
+    show_warnings(breaker)
+    outcome = supervise(loop, command, options, quiet=as_json)
+    if as_json:
+        print_json(report(loop, outcome))
+    return outcome.code
+
+
+def supervise(loop: Loop, command: tuple[str, ...], options: dict[str, Any], *, quiet: bool = False) -> Outcome:
+    """One run in front of a person: the announcement, the run, its end."""
+    from fusewire.policies.rulebook import read_rulebook
+    from fusewire.runner.supervisor import Options, Supervisor
+
+    settings = read_rulebook(Path(loop.root)).values["loop"].parsed
+    chosen = Options(
+        command=command,
+        prompt=options["prompt"],
+        until=options["until"],
+        verify=options["verify"],
+        junit=options["junit"],
+        max_iterations=options["max_iterations"],
+        max_seconds=options["max_time"],
+        max_cost=options["max_cost"],
+        timeout=options["timeout"] or settings["timeout"],
+        idle=options["idle_timeout"] or settings["idle_timeout"],
+        wait=options["wait"],
+    )
+    view = QuietView() if quiet else _view()
+    click.echo(ANNOUNCEMENT, err=True)
+    with view:
+        outcome = Supervisor(loop, chosen, view).run()
+    say_end(loop, outcome)
+    return outcome
+
+
+def _view() -> PlainView:
+    """A live line where a person watches, plain lines elsewhere."""
+    if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        from fusewire.cli.live import LiveView
+
+        return LiveView()
+    return PlainView()
+
+
+def say_end(loop: Loop, outcome: Outcome) -> None:
+    """How it ended, in one block: never a success that is none."""
+    verdict = {0: "DONE", 3: "HALTED", 4: "CAPPED", 130: "INTERRUPTED"}[outcome.code]
+    cost = "" if outcome.cost is None else f", ${outcome.cost:.2f}"
+    count = f"{outcome.iterations} iteration{'s' if outcome.iterations != 1 else ''}"
+    click.echo(f"{verdict} after {count} in {show_duration(outcome.seconds)}{cost}: {outcome.reason}", err=True)
+    if outcome.decision is not None:
+        click.echo(message(outcome.decision, loop.engine.clock()), err=True)
+
+
+def report(loop: Loop, outcome: Outcome) -> dict[str, Any]:
+    """The run and the loop, for programs."""
+    return {
+        "exit": outcome.code,
+        "reason": outcome.reason,
+        "iterations": outcome.iterations,
+        "seconds": round(outcome.seconds, 3),
+        "cost": outcome.cost,
+        "decision": None if outcome.decision is None else outcome.decision.to_json(),
+        "loop": loop.view(),
+    }

@@ -1,0 +1,130 @@
+"""The project's tree at one moment: every repository under the root, and the files that are in none.
+
+Of a repository only HEAD, its branches and what differs from HEAD is kept, so that a snapshot grows with the work that
+is not committed and not with the project.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from fusewire.progress import data, territory
+from fusewire.progress.entries import Entry, Reader
+from fusewire.progress.git import GitFailure, git
+from fusewire.progress.repository import Repository, overrides_of, with_answers
+from fusewire.progress.status import Status, branches_of, status_of
+from fusewire.progress.territory import named, shortened, survey, top_above
+from fusewire.progress.trees import overlaid
+
+_AT_ONCE = 4
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The tree under a root at one moment."""
+
+    root: str
+    repositories: Mapping[str, Repository] = field(default_factory=dict)
+    #: files outside repositories
+    files: Mapping[str, Entry] = field(default_factory=dict)
+    #: fingerprint of the whole content; empty if not all of it could be read
+    tree: str = ""
+    problems: tuple[str, ...] = ()
+
+    def to_data(self) -> object:
+        """Plain tuples, dictionaries and values, as `marshal` takes them."""
+        repositories = {path: _plain_repository(one) for path, one in self.repositories.items()}
+        return (data.FORMAT, self.root, repositories, _plain(self.files), self.tree, self.problems)
+
+    @classmethod
+    def from_data(cls, given: object) -> Snapshot:
+        """The snapshot again; ValueError if the data is damaged."""
+        _, root, repositories, files, tree, problems = data.checked(given)
+        made = {
+            path: Repository(path, prefix, head, branch, branches, data.entries(own), own_tree, basis)
+            for path, (prefix, head, branch, branches, own, own_tree, basis) in repositories.items()
+        }
+        return cls(root, made, data.entries(files), tree, problems)
+
+
+def _plain_repository(one: Repository) -> tuple[object, ...]:
+    return one.prefix, one.head, one.branch, dict(one.branches), _plain(one.files), one.tree, one.basis
+
+
+def _plain(files: Mapping[str, Entry]) -> dict[str, tuple[object, ...]]:
+    return {path: (*one[:3], one.profile and tuple(one.profile), *one[4:]) for path, one in files.items()}
+
+
+def take(root: str, previous: Snapshot | None = None) -> Snapshot:
+    """A snapshot; the previous one of the same root only saves time."""
+    root = os.path.realpath(root)
+    if previous is None or previous.root != root:
+        previous = Snapshot(root)
+    now_ns = time.time_ns()
+    above = _repository_of(root)
+    prefix = os.path.relpath(root, above) if above and above != root else ""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        asked = {"": _asked(pool, above, prefix)} if above else {}
+        found = survey(root, inside=above is not None)
+        for top in found.tops:
+            asked[top] = _asked(pool, os.path.join(root, top), "")
+        answers = {path: _answer(path, one, found.problems) for path, one in asked.items()}
+    reader = Reader(root, _known(previous), now_ns)
+    files = {path: reader.entry(path, seen) for path, seen in sorted(found.files.items())}
+    repositories: dict[str, Repository] = {}
+    for path in sorted(answers, reverse=True):  # the inner ones first: their trees are part of the outer ones'
+        bare = Repository(path, "" if path else prefix)
+        answer = answers[path]
+        if answer is not None:
+            bare = with_answers(bare, answer, reader, repositories, previous.repositories.get(path), found.problems)
+        repositories[path] = bare
+    tree = repositories[""].tree if above else overlaid(None, overrides_of(files, "", repositories), _no_tree)
+    whole = not found.problems and all(one.tree for one in repositories.values())
+    ordered = dict(sorted(repositories.items()))
+    return Snapshot(root, ordered, files, tree if whole else "", tuple(found.problems))
+
+
+def _repository_of(root: str) -> str | None:
+    """The top of the repository that the root lies in, unless it is one that ignores the root."""
+    above = top_above(root)
+    if above is None or above == root:
+        return above
+    try:
+        git(above, "check-ignore", "-q", "./" + os.path.relpath(root, above))
+    except GitFailure:  # exit status 1: it is not ignored
+        return above
+    return None
+
+
+def _asked(pool: ThreadPoolExecutor, top: str, prefix: str) -> tuple[Future[Status], Future[dict[str, str]]]:
+    return pool.submit(status_of, top, prefix), pool.submit(branches_of, top)
+
+
+def _answer(
+    path: str, asked: tuple[Future[Status], Future[dict[str, str]]], problems: list[str]
+) -> tuple[Status, dict[str, str]] | None:
+    try:
+        status, branches = asked[0].result(), asked[1].result()
+    except GitFailure as failure:
+        problems.append(f"{named(path)}: {failure}")
+        return None
+    problems.extend(map(shortened, status.problems))
+    if len(status.rows) > territory.FILES:
+        problems.append(territory.too_many("that are not committed"))
+        return None
+    return status, branches
+
+
+def _known(previous: Snapshot) -> dict[str, Entry]:
+    known = dict(previous.files)
+    for repository in previous.repositories.values():
+        known.update(repository.files)
+    return known
+
+
+def _no_tree(name: str) -> bytes:
+    raise AssertionError(name)

@@ -1,0 +1,103 @@
+"""What git says of one repository: HEAD, branches, and the files that are not as HEAD has them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from fusewire.progress.git import GitFailure, git, only
+from fusewire.progress.kinds import is_state
+
+
+@dataclass(frozen=True)
+class Row:
+    """One file that differs from HEAD, or may; modes and ids are 0 and empty for what is not there."""
+
+    head_mode: int = 0
+    head_id: str = ""
+    #: the mode that git would commit; -1 if the disk must tell
+    mode: int = -1
+
+
+@dataclass(frozen=True)
+class Status:
+    """Paths are relative to the folder that was asked for."""
+
+    head: str = ""
+    branch: str = ""
+    rows: dict[str, Row] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+
+def status_of(top: str, prefix: str) -> Status:
+    """The state of a repository, or of one folder in it; GitFailure if git cannot say."""
+    problems: list[str] = []
+    asked = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames")
+    try:
+        shown = git(top, *asked, "--ignore-submodules=all", "--", *only(prefix), problems=problems)
+    except GitFailure as failure:
+        if "must be run in a work tree" not in str(failure):
+            raise
+        return Status()  # a bare repository among its worktrees: it has branches and no files
+    head, branch, rows = _read(shown, prefix + "/" if prefix else "")
+    return Status(head, branch, rows, tuple(problems))
+
+
+def branches_of(top: str) -> dict[str, str]:
+    shown = git(top, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads")
+    pairs = (os.fsdecode(line).partition(" ") for line in shown.splitlines())
+    return {name.removeprefix("refs/heads/"): at for at, _, name in pairs}
+
+
+def _read(shown: bytes, prefix: str) -> tuple[str, str, dict[str, Row]]:
+    head = branch = ""
+    rows: dict[str, Row] = {}
+    for line in shown.split(b"\0"):
+        kind = line[:2]
+        if line.startswith(b"# branch.oid "):
+            head = "" if line.endswith(b"(initial)") else line.rpartition(b" ")[2].decode()
+        elif line.startswith(b"# branch.head "):
+            branch = "" if line.endswith(b" (detached)") else os.fsdecode(line.split(b" ", 2)[2])
+        elif kind == b"1 ":
+            _, _, _, head_mode, _, mode, head_id, _, name = line.split(b" ", 8)
+            _put(rows, name, prefix, _row(head_mode, head_id, int(mode, 8)))
+        elif kind == b"u ":  # in a conflict "ours" is what HEAD has
+            _, _, _, _, head_mode, _, mode, _, head_id, _, name = line.split(b" ", 10)
+            _put(rows, name, prefix, _row(head_mode, head_id, int(mode, 8)))
+        elif kind == b"? " and not line.endswith(b"/"):  # a slash: another repository, which speaks for itself
+            name = line[2:]
+            before = rows.get(_path(name, prefix), Row())
+            _put(rows, name, prefix, Row(before.head_mode, before.head_id))
+    return head, branch, rows
+
+
+def _row(head_mode: bytes, head_id: bytes, mode: int) -> Row:
+    in_head = int(head_mode, 8)
+    return Row(in_head, head_id.decode() if in_head else "", mode)
+
+
+def _put(rows: dict[str, Row], name: bytes, prefix: str, row: Row) -> None:
+    path = _path(name, prefix)
+    if not is_state(path):
+        rows[path] = row
+
+
+def _path(name: bytes, prefix: str) -> str:
+    return os.fsdecode(name).removeprefix(prefix)
+
+
+def ids_with_filters(top: str, paths: list[str]) -> dict[str, str]:
+    """The ids that git would give to files whose line ends it may change; what fails is left out.
+
+    Large file storage is switched off: its filter would write into the repository.
+    """
+    ids: dict[str, str] = {}
+    plain = [path for path in paths if "\n" not in path and not path.startswith('"')]
+    if not plain:
+        return ids
+    without = ("-c", "filter.lfs.clean=", "-c", "filter.lfs.process=", "-c", "filter.lfs.required=false")
+    try:
+        shown = git(top, *without, "hash-object", "--stdin-paths", given=os.fsencode("\n".join(plain) + "\n"))
+    except GitFailure:  # one of them is gone: each is then what its bytes are
+        return ids
+    return dict(zip(plain, shown.decode().split(), strict=False))

@@ -1,0 +1,239 @@
+"""One iteration around anybody's agent: may it begin, and what has it brought? `fusewire run`, `fusewire loop` and the
+library all go through here.
+
+Before: every circuit of the loop and the rate limit are asked in one transaction, and the tree and the protected files
+are recorded. After: the difference is judged, told to the circuits and remembered, in one transaction again. In between
+nothing is locked. Whoever is killed in between leaves an iteration that the next one settles.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from fusewire.answers.answer import Answer
+from fusewire.breaker import Breaker
+from fusewire.circuit import step, view
+from fusewire.detectors.stagnation import CIRCUITS
+from fusewire.engine import decide
+from fusewire.errors import Blocked, FusewireError, NotFound, StoreRebuilt
+from fusewire.events import Signal, merge
+from fusewire.progress.change import Change
+from fusewire.progress.difference import difference
+from fusewire.progress.snapshot import Snapshot, take
+from fusewire.runner.advice import advice_for
+from fusewire.runner.facts import ending, facts_of
+from fusewire.runner.leftovers import end_marked, is_alive, process_identity
+from fusewire.runner.nouns import Begun, Result, Seen
+from fusewire.runner.overview import calls_left, overview
+from fusewire.runner.places import Places
+from fusewire.runner.plan import Plan
+from fusewire.runner.protection import Protection
+from fusewire.runner.record import RATE, Record
+from fusewire.runner.settling import Settling
+from fusewire.runner.watched import Watched
+
+if TYPE_CHECKING:
+    from fusewire.answers.answer import TestRun
+    from fusewire.circuit import State
+    from fusewire.events import Decision
+    from fusewire.stores import Transaction
+
+#: Seconds that the processes of a killed supervisor's agent get to end by themselves.
+_GRACE = 2.0
+
+
+class Loop:
+    """The loop of one project. Safe to use from several processes at once."""
+
+    def __init__(self, breaker: Breaker, *, plan: str | None = None) -> None:
+        if breaker.root is None:
+            raise FusewireError("a loop needs a project to watch")
+        self.breaker = breaker
+        self.engine = breaker.engine
+        self.root = breaker.root
+        self.places = Places(self.root)
+        self.plan = Plan(self.root, plan)
+        self.protection = Protection(self.root, breaker.rules)
+        #: the newest snapshot that this process took: it makes the next one cheap
+        self._last: Snapshot | None = None
+
+    @classmethod
+    def open(cls, project: str | os.PathLike[str] | None = None, *, plan: str | None = None) -> Loop:
+        """The loop of the project around a folder (default: the current one)."""
+        return cls(Breaker.open(project=project), plan=plan)
+
+    # -- before ---------------------------------------------------------------------------------------
+
+    def refusal(self) -> Decision | None:
+        """Why no iteration may begin now, and for how long; nothing is written and no call is counted."""
+        now = self.engine.clock()
+        decisions = []
+        for circuit in (*CIRCUITS, RATE):
+            policy, state = self.engine.view(circuit)
+            signal = _question(circuit, "nobody")
+            after, outcome = step(policy, state, signal, now)
+            decisions.append(decide(policy, signal, after, outcome, now))
+        return _refused(decisions)
+
+    def begin(self, *, owner: str | None = None, first: bool = False) -> Begun:
+        """Begin an iteration; raises `Blocked` while a circuit is open or the hour is full.
+
+        `owner` is the process that will end it: if it dies before, the next one to begin settles the iteration.
+        """
+        self.settle_lost()
+        refused = self.refusal()
+        if refused is not None:
+            raise Blocked(refused)
+        self.protection.begin(self.engine.clock())
+        before = self._snapshot()
+        token = os.urandom(6).hex()
+        self.places.save_before(token, before.to_data())
+        try:
+            return self._begin(token, before, owner or process_identity(os.getpid()) or "", first)
+        except BaseException:
+            self.places.forget(token)
+            raise
+
+    def _begin(self, token: str, before: Snapshot, owner: str, first: bool) -> Begun:
+        with self.breaker.store.transact() as transaction:
+            now = self.engine.clock()
+            record = Record.recalled(transaction)
+            decisions = [self.engine.step(transaction, _question(name, token), now) for name in (*CIRCUITS, RATE)]
+            refused = _refused(decisions)
+            if refused is not None:  # and everything that was asked is undone with the transaction
+                raise Blocked(refused)
+            held = tuple(decision.circuit for decision in decisions if decision.lease == token)
+            record.iteration += 1
+            record.running[token] = {
+                "number": record.iteration,
+                "at": now,
+                "owner": owner,
+                "held": list(held),
+                "ticked": self.plan.ticked(),
+            }
+            states = self.states(transaction, now)
+            left = calls_left(self.breaker.rules, states, now)
+            advice = advice_for(self.breaker.rules, states, held, record, left, first, now)
+            record.running[token]["strategy"] = advice.strategy
+            record.notes = []
+            record.remember(transaction, now)
+        rows = tuple(row for row in self.breaker.store.circuits() if row.kind == "loop")
+        state = "HALF_OPEN" if held else "CLOSED"
+        return Begun(token, record.iteration, state, advice, left, before, held, record.to_data(), rows)
+
+    # -- after ----------------------------------------------------------------------------------------
+
+    def look(self, token: str, begun: Begun | None = None) -> Seen:
+        """What the agent has left behind, before anybody else touches it; protected files are restored here."""
+        before = begun.before if begun else self._before(token)
+        cause = f"iteration {begun.number} of the loop" if begun else "an iteration of the loop"
+        verdict, text = self.protection.after(cause, self.engine.clock())
+        # Only now: what the guard has put back is no change.
+        after = self._snapshot()
+        change = difference(before, after) if before else Change(problem="what was there before is not known")
+        return Seen(change, before.tree if before else "", self.plan.ticked(), verdict, text)
+
+    def end(
+        self,
+        token: str,
+        *,
+        why: str = "exit",
+        code: int | None = 0,
+        answer: Answer | None = None,
+        tests: TestRun | None = None,
+        begun: Begun | None = None,
+        seen: Seen | None = None,
+        seconds: float = 0.0,
+    ) -> Result:
+        """Judge an iteration that has begun and is over. `tests` are those that somebody else than the agent ran."""
+        answer = answer or Answer()
+        seen = seen or self.look(token, begun)
+        facts = facts_of(ending(why, code), answer, seen.change, tests, seen.ticked, seen.tree_before)
+        settling = Settling(self, token, facts, answer, seen, begun, seconds)
+        try:
+            result = settling.settle()
+        except StoreRebuilt:  # the damage showed only in the middle; nothing was written, and now it is mended
+            result = settling.settle()
+        self.places.forget(token)
+        self.places.log_status(result.entry)
+        return result
+
+    def abandon(self, token: str) -> None:
+        """Give an iteration up without a judgement: its call stays counted, its probe is free again."""
+        with self.breaker.store.transact() as transaction:
+            now = self.engine.clock()
+            record = Record.recalled(transaction)
+            running = record.running.pop(token, None)
+            for circuit in (running or {}).get("held", ()):
+                self.engine.step(transaction, Signal("release", circuit, "release", lease=token), now)
+            record.remember(transaction, now)
+        self.places.forget(token)
+
+    def note(self, text: str) -> None:
+        """Something that the agent must be told in the next iteration."""
+        with self.breaker.store.transact() as transaction:
+            record = Record.recalled(transaction)
+            record.notes = [*record.notes, text][-5:]
+            record.remember(transaction, self.engine.clock())
+
+    def running(self, owner: str) -> str | None:
+        """The iteration that a process has begun and not ended."""
+        record = Record.recalled(self.breaker.store)
+        mine = [token for token, entry in record.running.items() if entry["owner"] == owner]
+        return mine[-1] if mine else None
+
+    def settle_lost(self) -> list[Result]:
+        """End and judge the iterations whose supervisor is dead: what they changed counts, else nobody knows."""
+        record = Record.recalled(self.breaker.store)
+        lost = [token for token, entry in record.running.items() if not is_alive(entry["owner"])]
+        results = []
+        for token in lost:
+            end_marked(token, _GRACE)
+            try:
+                results.append(self.end(token, why="stopped", code=None))
+            except NotFound:  # somebody else has settled it
+                continue
+        return results
+
+    def iteration(self) -> Watched:
+        """A context manager around one iteration of a loop of your own; raises `Blocked` if it may not begin."""
+        return Watched(self)
+
+    # -- looking --------------------------------------------------------------------------------------
+
+    def view(self) -> dict[str, Any]:
+        """The loop as it is now, for people and programs: state, risk, calls, time left, score, trend, metrics."""
+        return overview(self.breaker)
+
+    def states(self, transaction: Transaction, now: float) -> dict[str, State]:
+        states = {}
+        for circuit in (*CIRCUITS, RATE):
+            policy = self.breaker.rules.policy(circuit)
+            states[circuit] = view(policy, self.engine.load(transaction, policy, circuit, now), now)
+        return states
+
+    def _snapshot(self) -> Snapshot:
+        self._last = take(self.root, self._last or self._before("last"))
+        self.places.save_before("last", self._last.to_data())
+        return self._last
+
+    def _before(self, token: str) -> Snapshot | None:
+        data = self.places.before(token)
+        try:
+            return None if data is None else Snapshot.from_data(data)
+        except ValueError:
+            return None
+
+
+def _question(circuit: str, token: str) -> Signal:
+    return Signal("ask", circuit, "call" if circuit == RATE else "iteration", lease=token)
+
+
+def _refused(decisions: list[Decision]) -> Decision | None:
+    """The strictest refusal; it lasts as long as the longest of them."""
+    refusals = [decision for decision in decisions if not decision.allowed]
+    if not refusals:
+        return None
+    refusals.sort(key=lambda decision: -(decision.retry_after if decision.retry_after is not None else 1e12))
+    return merge(refusals)

@@ -1,0 +1,63 @@
+"""The loop's files, in `.fusewire/loop/`: what was there before an iteration, what agents printed, the status log."""
+
+from __future__ import annotations
+
+import marshal
+import os
+from typing import Any
+
+from fusewire.reports.loop import log_entry
+from fusewire.rules import STATE_FOLDER
+from fusewire.stores.folder import ensure_state_folder, replace_file
+
+#: The status log is cut to its newer half beyond this size.
+STATUS_LIMIT = 512 * 1024
+
+
+class Places:
+    """Where the loop of one project keeps its files."""
+
+    def __init__(self, root: str) -> None:
+        self.folder = os.path.join(root, STATE_FOLDER, "loop")
+        self.outputs = os.path.join(self.folder, "output")
+        self.status_log = os.path.join(self.folder, "status.md")
+
+    def make(self) -> None:
+        ensure_state_folder(os.path.dirname(self.folder))
+        os.makedirs(self.outputs, exist_ok=True)
+
+    def output_of(self, number: int) -> str:
+        return os.path.join(self.outputs, f"iteration-{number:06d}.log")
+
+    def save_before(self, token: str, data: Any) -> None:
+        self.make()
+        replace_file(self._before(token), marshal.dumps(data))
+
+    def before(self, token: str) -> Any:
+        """What was saved; None if there is nothing that can be read."""
+        try:
+            with open(self._before(token), "rb") as file:
+                return marshal.loads(file.read())
+        except (OSError, ValueError, EOFError, TypeError):
+            return None
+
+    def forget(self, token: str) -> None:
+        try:
+            os.unlink(self._before(token))
+        except OSError:
+            pass
+
+    def _before(self, token: str) -> str:
+        return os.path.join(self.folder, f"{token}.snapshot")
+
+    def log_status(self, entry: dict[str, Any]) -> None:
+        """Append to the status log, which never grows beyond its limit."""
+        self.make()
+        with open(self.status_log, "ab") as file:
+            file.write(log_entry(entry).encode("utf-8", "replace") + b"\n")
+            size = file.tell()
+        if size > STATUS_LIMIT:
+            with open(self.status_log, "rb") as file:
+                file.seek(size - STATUS_LIMIT // 2)
+                kept = file.read()
+            replace_file(self.status_log, kept[kept.find(b"## Iteration ") :])

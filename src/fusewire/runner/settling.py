@@ -1,0 +1,123 @@
+"""The end of an iteration: judged, told to the circuits, learned from and remembered in one transaction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fusewire.detectors.stagnation import judge
+from fusewire.errors import NotFound
+from fusewire.events import Signal
+from fusewire.runner import lessons
+from fusewire.runner.nouns import Result
+from fusewire.runner.overview import calls_left, risk_of, strictest
+from fusewire.runner.record import RATE, Record, entry_of
+
+if TYPE_CHECKING:
+    from fusewire.answers.answer import Answer
+    from fusewire.circuit import State
+    from fusewire.detectors.iteration import Iteration
+    from fusewire.detectors.stagnation import Judgement
+    from fusewire.events import Decision
+    from fusewire.runner.loop import Loop
+    from fusewire.runner.nouns import Begun, Seen
+    from fusewire.stores import Transaction
+
+#: More than any agent's answer says of its calls.
+_MOST_CALLS = 1000
+
+
+class Settling:
+    """The end of one iteration: one transaction."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        token: str,
+        facts: Iteration,
+        answer: Answer,
+        seen: Seen,
+        begun: Begun | None,
+        seconds: float,
+    ) -> None:
+        self.loop, self.token, self.facts, self.answer, self.seen = loop, token, facts, answer, seen
+        self.begun, self.seconds = begun, seconds
+
+    def settle(self) -> Result:
+        loop, engine = self.loop, self.loop.engine
+        with loop.breaker.store.transact() as transaction:
+            now = engine.clock()
+            record, removed = self._record(transaction, now)
+            running = record.running.pop(self.token, None)
+            if running is None:
+                raise NotFound(f"no iteration {self.token} is under way; begin one: fusewire loop begin")
+            record.detector, judged = judge(record.detector, self.facts, running["held"], self.token)
+            decisions = [engine.step(transaction, signal, now) for signal in judged.signals]
+            for _ in range(min((self.answer.calls or 1) - 1, _MOST_CALLS)):
+                engine.step(transaction, Signal("note", RATE, "call"), now)
+            trips = [decision for decision in decisions if decision.tripped]
+            states = loop.states(transaction, now)
+            self._learn(record, running, judged, trips, states, now)
+            left = calls_left(loop.breaker.rules, states, now)
+            entry = entry_of(running, self.facts, self.answer, self.seen.change, judged, left, self.seconds, now)
+            entry["risk"] = risk_of(loop.breaker.rules, states, now)
+            entry["trips"] = [decision.circuit for decision in trips]
+            record.add(entry)
+            record.remember(transaction, now)
+        return Result(
+            number=entry["number"],
+            state=strictest(states),
+            kind=judged.kind,
+            score=judged.score,
+            points=judged.points,
+            change=self.seen.change,
+            answer=self.answer,
+            ended=self.facts.ended,
+            trips=tuple(trips),
+            escalates=any(self._escalates(decision, states) for decision in trips),
+            halted=removed or (self.seen.text if self.seen.verdict == "halt" else ""),
+            told=self.seen.text if self.seen.verdict == "tell" else "",
+            finished=self._finished(),
+            entry=entry,
+        )
+
+    def _record(self, transaction: Transaction, now: float) -> tuple[Record, str]:
+        """What is remembered; if the agent has removed it, what was remembered when it began."""
+        record = Record.recalled(transaction)
+        begun = self.begun
+        if begun is None or self.token in record.running:
+            return record, ""
+        for row in begun.rows:
+            if row.state is not None and transaction.load(row.id) is None:
+                transaction.save(row.id, row.kind, row.phase, row.state, now)
+        text = "Fusewire's own state was removed during the iteration"
+        transaction.notice(f"{text}; the loop's part of it was put back", now)
+        return Record.from_data(begun.memory), f"BLOCKED loop.state: {text}; it has been put back."
+
+    def _learn(
+        self,
+        record: Record,
+        running: dict[str, Any],
+        judged: Judgement,
+        trips: list[Decision],
+        states: dict[str, State],
+        now: float,
+    ) -> None:
+        strategy = running.get("strategy") or ""
+        if judged.kind != "neutral":
+            for circuit in running["held"]:
+                helped = states[circuit].phase == "closed"
+                record.lessons = lessons.after_probe(record.lessons, circuit, strategy, helped=helped)
+        for decision in trips:
+            record.lessons = lessons.after_trip(record.lessons, decision, running["number"], now)
+
+    def _escalates(self, decision: Decision, states: dict[str, State]) -> bool:
+        steps = self.loop.breaker.rules.policy(decision.circuit).next
+        return decision.alert or states[decision.circuit].in_a_row >= len(steps)
+
+    def _finished(self) -> str:
+        """A claim of an agent that failed is none."""
+        if self.facts.ended != "exit" or self.answer.is_error:
+            return ""
+        if self.answer.status is not None and self.answer.status.exit_signal:
+            return "the agent says EXIT_SIGNAL: true"
+        return self.loop.plan.finished()

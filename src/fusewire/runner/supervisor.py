@@ -1,0 +1,363 @@
+"""`fusewire run`: an agent is started again and again until its work is done, a cap is reached or a circuit opens.
+
+The supervisor prints nothing and decides nothing: what people see is its `View`'s matter, and whether an iteration may
+run is the loop's.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fusewire.answers.reader import AnswerReader
+from fusewire.answers.tests import read_junit, read_tests
+from fusewire.errors import Blocked, FusewireError
+from fusewire.runner.outputlog import OutputLog, prune
+from fusewire.runner.process import run_agent
+from fusewire.runner.warden import Warden
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+    from typing import Any, Protocol
+
+    from fusewire.answers.answer import TestRun
+    from fusewire.events import Decision
+    from fusewire.runner.loop import Loop
+    from fusewire.runner.nouns import Begun, Result
+    from fusewire.runner.process import Ended
+
+    class View(Protocol):
+        """What a person sees of a run."""
+
+        def began(self, begun: Begun) -> None: ...
+        def output(self, text: str) -> None: ...
+        def tick(self, seconds: float) -> None: ...
+        def judged(self, result: Result, ended: Ended) -> None: ...
+        def waits(self, why: str, left: float, whole: float) -> None: ...
+        def tells(self, text: str) -> None: ...
+
+
+#: Exit codes of the command line contract.
+DONE, HALTED, CAPPED, INTERRUPTED = 0, 3, 4, 130
+
+#: Seconds to wait after an outage, doubled each time, and after a provider's limit that does not say when it ends.
+_OUTAGE = 10.0
+_LONGEST_OUTAGE = 300.0
+_LIMIT = 300.0
+
+#: Bytes of a checking command's output that are read for test results, from its end.
+_READ = 1024 * 1024
+
+#: How much of it an agent is told.
+_TOLD = 2000
+
+#: Output of the last iterations that is kept.
+_LOGS = 20
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a person asked for. Durations are in seconds."""
+
+    command: tuple[str, ...]
+    prompt: str | None = None
+    until: str | None = None
+    verify: str | None = None
+    junit: str | None = None
+    max_iterations: int | None = None
+    max_seconds: float | None = None
+    max_cost: float | None = None
+    timeout: float = 900.0
+    idle: float = 900.0
+    wait: bool = True
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended."""
+
+    code: int
+    reason: str
+    iterations: int
+    seconds: float
+    cost: float | None
+    #: the refusal or the trip that ended it
+    decision: Decision | None = None
+
+
+class Supervisor:
+    """One run of one agent in one project."""
+
+    def __init__(self, loop: Loop, options: Options, view: View) -> None:
+        self.loop = loop
+        self.options = options
+        self.view = view
+        self.iterations = 0
+        self.cost: float | None = None
+        self._started = time.monotonic()
+        self._interrupted = False
+        self._outages = 0
+
+    def run(self) -> Outcome:
+        """Until it ends; everything that was started has ended by then."""
+        with _Signals(self._interrupt), Warden() as warden:
+            for lost in self.loop.settle_lost():
+                self.view.tells(
+                    f"Iteration {lost.number} was cut off when its supervisor died; it is settled as {lost.kind}."
+                )
+            while True:
+                outcome = self._cap() or self._once(warden)
+                if outcome is not None:
+                    return outcome
+
+    def _once(self, warden: Warden) -> Outcome | None:
+        """One iteration or one wait; the outcome if the run ends with it."""
+        try:
+            begun = self.loop.begin(first=not self.iterations)
+        except Blocked as blocked:
+            return self._wait_for_circuits(blocked.decision)
+        self.iterations += 1
+        self.view.began(begun)
+        try:
+            return self._iterate(begun, warden)
+        except BaseException:
+            self.loop.abandon(begun.token)
+            raise
+
+    def _iterate(self, begun: Begun, warden: Warden) -> Outcome | None:
+        options = self.options
+        reader = AnswerReader(self.loop.engine.clock())
+        prompt = self._prompt(begun)
+        log = OutputLog(self.loop.places.output_of(begun.number))
+        started = time.monotonic()
+
+        def read(data: bytes) -> None:
+            log.write(data)
+            if shown := reader.feed(data):
+                self.view.output(shown)
+
+        def read_error(data: bytes) -> None:
+            log.write(data)
+            reader.feed_error(data)
+            self.view.output(data.decode("utf-8", "replace"))
+
+        try:
+            ended = run_agent(
+                [part.replace("{prompt}", prompt or "") for part in options.command],
+                cwd=self.loop.root,
+                environment=self._environment(begun),
+                given=b"" if self._prompt_in_command() else (prompt or "").encode("utf-8", "replace"),
+                timeout=options.timeout,
+                idle=options.idle,
+                on_output=read,
+                on_error=read_error,
+                on_tick=lambda: self.view.tick(time.monotonic() - started),
+                stop=lambda: self._interrupted,
+                mark=begun.token,
+                warden=warden,
+            )
+        finally:
+            log.close()
+            prune(self.loop.places.outputs, _LOGS)
+        answer = reader.finish(ended.code, partial=ended.why in ("timeout", "idle", "stopped"))
+        seen = self.loop.look(begun.token, begun)
+        if ended.why == "stopped":
+            self.loop.abandon(begun.token)
+            return self._outcome(INTERRUPTED, seen.text if seen.verdict == "halt" else "interrupted")
+        tests, passed = self._until(begun, warden)
+        result = self.loop.end(
+            begun.token,
+            why=ended.why,
+            code=ended.code,
+            answer=answer,
+            tests=tests,
+            begun=begun,
+            seen=seen,
+            seconds=ended.seconds,
+        )
+        if answer.cost is not None:
+            self.cost = (self.cost or 0.0) + answer.cost
+        self.view.judged(result, ended)
+        return self._after(result, passed, begun, warden)
+
+    def _after(self, result: Result, until_passed: bool, begun: Begun, warden: Warden) -> Outcome | None:
+        """Halted, finished, tripped, or on to the next one."""
+        if result.halted:
+            return self._outcome(HALTED, result.halted)
+        if self._interrupted:
+            return self._outcome(INTERRUPTED, "interrupted")
+        if until_passed:
+            return self._outcome(DONE, f"`{self.options.until}` succeeds")
+        if result.finished and self._verified(result, begun, warden):
+            return self._outcome(DONE, result.finished)
+        if result.trips and (result.escalates or not self.options.wait):
+            return self._outcome(HALTED, "", max(result.trips, key=lambda trip: trip.alert))
+        return self._wait_for_provider(result)
+
+    # -- checking -------------------------------------------------------------------------------------
+
+    def _until(self, begun: Begun, warden: Warden) -> tuple[TestRun | None, bool]:
+        """The test results that do not come from the agent, and whether `--until` holds."""
+        tests, passed = None, False
+        if self.options.until is not None:
+            ended, text = self._check(self.options.until, begun, warden)
+            tests, passed = read_tests(text), ended.why == "exit" and ended.code == 0
+        return self._junit() or tests, passed
+
+    def _junit(self) -> TestRun | None:
+        if self.options.junit is None:
+            return None
+        try:
+            return read_junit((Path(self.loop.root) / self.options.junit).read_bytes())
+        except OSError:
+            return None
+
+    def _verified(self, result: Result, begun: Begun, warden: Warden) -> bool:
+        """Verification before completion: whoever says that it is finished must pass the person's command."""
+        command = self.options.verify
+        if command is None:
+            return True
+        ended, text = self._check(command, begun, warden)
+        if ended.why == "exit" and ended.code == 0:
+            return True
+        told = text[-_TOLD:].strip()
+        how = f"ended with {ended.code}" if ended.why == "exit" else f"did not end ({ended.why})"
+        self.view.tells(f"Not finished: {result.finished}, but `{command}` {how}.")
+        self.loop.note(f"You said that you are finished, but `{command}` {how}. Its output ends with:\n{told}")
+        return False
+
+    def _check(self, command: str, begun: Begun, warden: Warden) -> tuple[Ended, str]:
+        kept = bytearray()
+
+        def keep(data: bytes) -> None:
+            kept.extend(data)
+            del kept[:-_READ]
+
+        ended = run_agent(
+            ["/bin/sh", "-c", command],
+            cwd=self.loop.root,
+            environment=dict(os.environ),
+            given=b"",
+            timeout=self.options.timeout,
+            idle=None,
+            on_output=keep,
+            on_error=keep,
+            on_tick=lambda: None,
+            stop=lambda: self._interrupted,
+            mark=begun.token,
+            warden=warden,
+        )
+        return ended, kept.decode("utf-8", "replace")
+
+    # -- waiting --------------------------------------------------------------------------------------
+
+    def _wait_for_circuits(self, decision: Decision) -> Outcome | None:
+        if not self.options.wait or decision.retry_after is None:
+            return self._outcome(HALTED, "", decision)
+        whole = decision.retry_after
+        return self._wait(f"{decision.rule}: {decision.reason}", whole, lambda: _left(self.loop.refusal()))
+
+    def _wait_for_provider(self, result: Result) -> Outcome | None:
+        limit, outage = result.answer.limit, result.answer.outage
+        self._outages = self._outages + 1 if outage else 0
+        if not limit and not outage:
+            return None
+        if not self.options.wait:
+            return self._outcome(HALTED, f"the provider's limit is reached ({limit.kind})") if limit else None
+        clock = self.loop.engine.clock
+        if limit:
+            until = limit.resets_at if limit.resets_at is not None else clock() + _LIMIT
+            why = f"the provider's limit is reached ({limit.kind})"
+        else:
+            until = clock() + min(_LONGEST_OUTAGE, _OUTAGE * 2 ** (self._outages - 1))
+            why = f"the model could not be reached: {outage}"
+        return self._wait(why, until - clock(), lambda: until - clock())
+
+    def _wait(self, why: str, whole: float, left: Callable[[], float]) -> Outcome | None:
+        """Until nothing is left to wait for; a person's reset or interruption, or the run's own cap, ends it early."""
+        while (remaining := left()) > 0:
+            if self._interrupted:
+                return self._outcome(INTERRUPTED, "interrupted")
+            if capped := self._cap():
+                return capped
+            self.view.waits(why, remaining, max(whole, remaining))
+            time.sleep(min(0.25, remaining))
+        return None
+
+    # -- the rest -------------------------------------------------------------------------------------
+
+    def _cap(self) -> Outcome | None:
+        options = self.options
+        if self._interrupted:
+            return self._outcome(INTERRUPTED, "interrupted")
+        if options.max_iterations is not None and self.iterations >= options.max_iterations:
+            return self._outcome(CAPPED, f"{self.iterations} iterations (--max-iterations {options.max_iterations})")
+        if options.max_seconds is not None and time.monotonic() - self._started >= options.max_seconds:
+            return self._outcome(CAPPED, "its time is up (--max-time)")
+        if options.max_cost is not None and (self.cost or 0.0) >= options.max_cost:
+            return self._outcome(CAPPED, f"${self.cost or 0.0:.2f} were spent (--max-cost {options.max_cost:g})")
+        return None
+
+    def _prompt(self, begun: Begun) -> str | None:
+        """Read anew every time, so that a person can steer a running loop; with advice below it if there is any."""
+        if self.options.prompt is None:
+            return None
+        try:
+            text = Path(self.options.prompt).read_text("utf-8", "replace")
+        except OSError as error:
+            raise FusewireError(f"the prompt cannot be read: {self.options.prompt}: {error.strerror}") from error
+        return text + begun.advice.in_prompt(begun.number, begun.state)
+
+    def _prompt_in_command(self) -> bool:
+        return any("{prompt}" in part for part in self.options.command)
+
+    def _environment(self, begun: Begun) -> dict[str, str]:
+        return {
+            **os.environ,
+            "FUSEWIRE_AGENT": "loop",
+            "FUSEWIRE_ITERATION": str(begun.number),
+            "FUSEWIRE_STATE": begun.state,
+            "FUSEWIRE_ADVICE": "\n".join(begun.advice.lines).replace("\0", ""),
+            "FUSEWIRE_CALLS_LEFT": str(begun.calls_left),
+        }
+
+    def _interrupt(self) -> None:
+        self._interrupted = True
+
+    def _outcome(self, code: int, reason: str, decision: Decision | None = None) -> Outcome:
+        if decision is not None:
+            reason = f"{decision.rule}: {decision.reason}"
+        return Outcome(code, reason, self.iterations, time.monotonic() - self._started, self.cost, decision)
+
+
+class _Signals:
+    """While a run lasts, Ctrl-C and its kin end it in order instead of in the middle."""
+
+    _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        self.act = act
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> None:
+        for number in self._ENDS:
+            self._before[number] = signal.signal(number, self._arrived)
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _arrived(self, number: int, frame: FrameType | None) -> None:
+        self.act()
+
+
+def _left(refused: Decision | None) -> float:
+    """Seconds until it is worth asking again."""
+    if refused is None:
+        return 0.0
+    return refused.retry_after if refused.retry_after is not None else 1.0
