@@ -79,6 +79,7 @@ class Claude(Conversation):
     def take(self, message: dict[str, Any]) -> str:
         self.session = words(message.get("session_id")) or self.session
         kind = message.get("type")
+        self.format = self.format if kind == "result" else "claude-stream"
         if kind == "assistant":
             return self._assistant(message)
         if kind == "user":
@@ -150,7 +151,6 @@ class Claude(Conversation):
             self.work.other_call(failed=failed)
 
     def _system(self, message: dict[str, Any]) -> None:
-        self.format = "claude-stream"
         if message.get("subtype") == "permission_denied":
             _remember(self._rejected, words(message.get("tool_use_id")), words(message.get("tool_name")))
         elif message.get("subtype") == "api_retry":

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 JSON_LIMIT = 4_194_304
 _STEP = 262_144
 
+#: Every message of an agent has one of these keys: a log in JSON need not be read.
+_KEYS = (b'"type"', b'"session_id"', b'"response"')
+_NOTABLE = (*_KEYS, b"{\n", b"{\r", b"{ ", b"{\t")
+
 #: How a line inside of a printed object starts, and what its first letter is; nothing stands for one yet to come.
 _INDENT = frozenset((b" ", b"\t", b"}", b"\r", b"\n"))
 _INSIDE = frozenset(bytes([byte]) for byte in b'"}]{[-0123456789tfn') | {b""}
@@ -23,6 +27,8 @@ class Pieces:
     """`feed` and `rest` give (may be JSON, bytes) in the order of the stream."""
 
     def __init__(self) -> None:
+        #: how many JSON texts were longer than the limit
+        self.too_long = 0
         self._held: bytearray | None = None
         #: inside of a block that began with a lone bracket: where its current line starts
         self._line = 0
@@ -37,11 +43,19 @@ class Pieces:
         """What was held back when the stream ended."""
         held, self._held = self._held, None
         if held:
-            yield _may_be_json(held), bytes(held)
+            yield _may_be_json(held) and any(key in held for key in _KEYS), bytes(held)
 
     def _feed(self, data: bytes) -> Iterator[tuple[bool, bytes]]:
         position, bracket, array = 0, -2, -2
+        looked = False
         while position < len(data):
+            if self._held is None and not looked:
+                looked = True
+                end = _end_of_logs(data, position)
+                if end > position:
+                    yield False, data[position:end]
+                    self._at_start, position = True, end
+                    continue
             if self._held is not None:
                 newline = data.find(b"\n", position)
                 end = newline + 1 if newline >= 0 else len(data)
@@ -68,6 +82,7 @@ class Pieces:
         held = self._held or bytearray()
         line = bytes(held[self._line : self._line + 64])
         if len(held) > JSON_LIMIT or (len(held) > 1 and not _may_be_json(held)):
+            self.too_long += len(held) > JSON_LIMIT
             yield from self._let_go(False, ended)
         elif self._block and line and not (line[:1] in _INDENT and line.strip()[:1] in _INSIDE):
             foreign = bytes(held[self._line :])
@@ -82,9 +97,16 @@ class Pieces:
             yield from self._let_go(True, ended)
 
     def _let_go(self, may_be: bool, ended: bool) -> Iterator[tuple[bool, bytes]]:
-        held, self._held = self._held, None
+        held, self._held = bytes(self._held or b""), None
         self._at_start = ended
-        yield may_be, bytes(held or b"")
+        yield may_be and any(key in held for key in _KEYS), held
+
+
+def _end_of_logs(data: bytes, position: int) -> int:
+    """Where the last whole line ends, if none of the lines that look like JSON is an agent's: they are many and short."""
+    if data.find(b"\n{", position) < 0 or any(data.find(mark, position) >= 0 for mark in _NOTABLE):
+        return position
+    return data.rfind(b"\n") + 1
 
 
 def _may_be_json(held: bytearray) -> bool:

@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 _OUTPUT = 524_288
 _ERRORS = 65_536
 
-#: Every message of an agent has one of these: a log in JSON need not be read.
-_KEYS = (b'"type"', b'"session_id"', b'"response"')
-
 #: Lines that a problem of source `exit` quotes.
 _LAST_LINES = 3
 
@@ -73,22 +70,32 @@ class AnswerReader:
     def finish(self, exit_code: int | None, *, partial: bool = False) -> Answer:
         """What is known; `partial`: the process was ended by a time-out, so its exit status is ours."""
         self._read(self._pieces.rest())
-        raw, errors = self._output.text(), self._errors.text()
-        conversation = self._conversation
-        if conversation is None and not raw.strip() and (message := error_in(errors)):
-            conversation = Gemini(self._now)
-            conversation.take(message)
-        damage = self._damage(conversation, partial)
-        if conversation is None or (self._damaged and not conversation.text):
-            rescued = salvaged(raw) if self._damaged else None
-            conversation = conversation or Plain(self._now)
-            if rescued:
-                conversation.format = conversation.format if self._conversation else rescued[0]
-                conversation.say(rescued[1])
-            elif isinstance(conversation, Plain):
-                conversation.read(raw)
-        conversation.close()
-        return self._answer(conversation, damage, exit_code if not partial else None)
+        raw = self._output.text()
+        if self._pieces.too_long and looks_like_an_answer(raw):
+            self._damaged += self._pieces.too_long
+        told = self._conversation or self._told_on_errors(raw)
+        damage = self._damage(told, partial)
+        rescued = salvaged(raw) if self._damaged and not (told and told.text) else None
+        told = told or self._plain(raw, rescued[0] if rescued else "")
+        if rescued:
+            told.say(rescued[1])
+        told.close()
+        return self._answer(told, damage, exit_code if not partial else None)
+
+    def _told_on_errors(self, raw: str) -> Conversation | None:
+        """Gemini prints the object of a failure on standard error, and nothing else."""
+        message = error_in(self._errors.text()) if not raw.strip() else None
+        if message is None:
+            return None
+        told = Gemini(self._now)
+        told.take(message)
+        return told
+
+    def _plain(self, raw: str, rescued: str) -> Conversation:
+        told = Plain(self._now, format=rescued or "text")
+        if not rescued:
+            told.read(raw)
+        return told
 
     def _read(self, pieces: Iterable[tuple[bool, bytes]]) -> str:
         shown = []
@@ -102,8 +109,6 @@ class AnswerReader:
 
     def _message(self, data: bytes) -> str | None:
         """What is shown of a JSON text, or None if it is no message of an agent."""
-        if not any(key in data for key in _KEYS):
-            return None
         text = data.decode("utf-8", "replace")
         try:
             value = loads(text)

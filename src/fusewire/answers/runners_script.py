@@ -74,7 +74,8 @@ def vitest_run(text: str) -> Run | None:
 
 
 _MOCHA_END = re.compile(
-    r"^  (\d+) passing \(.*\)\n(?:  (\d+) pending\n)?(?:  (\d+) failing\n)?((?:(?!  \d+ passing \()(?:[ \t].*)?\n)*)",
+    r"^  (\d+) passing \(.*\)\n(?:  (\d+) pending\n)?(?:  (\d+) failing\n)?"
+    r"((?:(?!  \d+ passing \()(?:[ \t].*)?\n)*)",
     re.MULTILINE,
 )
 _MOCHA_FAILURE = re.compile(r"^  \d+\) (.+\n(?:       +\S.*\n)*?)\n((?:      +\S.*\n)+)", re.MULTILINE)
@@ -103,9 +104,8 @@ def mocha_run(text: str) -> Run | None:
 
 
 _TAP_PLAN = re.compile(r"^1\.\.(\d+)(?: .*)?$", re.MULTILINE)
-_TAP_RESULT = re.compile(
-    r"^(not )?ok (\d+)(?:(?: -)? ([^#\n]{0,500}?))? *(?:# *(SKIP|TODO)\b.*)?$", re.MULTILINE | re.IGNORECASE
-)
+_TAP_RESULT = re.compile(r"^(not )?ok (\d+)\b(?: - | )?([^#\n]*)(#.*)?$", re.MULTILINE)
+_TAP_LEFT_OUT = re.compile(r"# *(?:SKIP|TODO)\b", re.IGNORECASE)
 _TAP_SAID = re.compile(r"  (?:error|message): ['\"|>-]*\s*(.+?)['\"]?$", re.MULTILINE)
 
 
@@ -120,12 +120,12 @@ def tap_run(text: str) -> Run | None:
     failures: dict[str, str] = {}
     for index, match in enumerate(results):
         until = results[index + 1].start() if index + 1 < len(results) else match.end() + 2000
-        if match[4]:
+        if match[4] and _TAP_LEFT_OUT.match(match[4]):
             skipped += 1
         elif match[1]:
             failed += 1
             said = _TAP_SAID.search(text, match.end(), until)
-            failures[match[3] or f"test {match[2]}"] = said[1] if said else ""
+            failures[match[3].strip() or f"test {match[2]}"] = said[1] if said else ""
         else:
             passed += 1
     ends = [results[-1].end(), *(match.end() for match in _TAP_PLAN.finditer(text, results[-1].end()))]

@@ -95,6 +95,14 @@ class _Cleaner:
         self._styles = []
 
 
+#: For what is ours: it may quote an agent.
+_PLAIN = _Cleaner(colors=False)
+
+
+def _in_a_row(text: str) -> str:
+    return _PLAIN.shown(" ".join(text.split()))
+
+
 def _last_written(line: str) -> str:
     """What a carriage return has left to be seen."""
     return line.rstrip("\r").rpartition("\r")[2]
@@ -296,7 +304,6 @@ class LiveView(PlainView):
         footer.scores = [one["score"] for one in begun.memory.get("history", ()) if one["kind"] != "neutral"]
         footer.seconds, footer.wait = 0.0, None
         self._why = ""
-        self._cleaner.forget()
         self._gate.log = Places("").output_of(begun.number)
         super().began(begun)
 
@@ -328,7 +335,7 @@ class LiveView(PlainView):
 
     def waits(self, why: str, left: float, whole: float) -> None:
         """Said once, as the footer may have no room for all of it; then counted down."""
-        self._footer.wait, self._footer.seconds = (" ".join(why.split()), left, whole), None
+        self._footer.wait, self._footer.seconds = (_in_a_row(why), left, whole), None
         if why != self._why:
             self._why = why
             self.tells(f"waiting {_whole(left + 0.999)}: {why}")
@@ -338,8 +345,7 @@ class LiveView(PlainView):
         self._end_line()
         lines = self._lines(all_of_them=True)
         self._cleaner.forget()
-        plain = _Cleaner(colors=False)
-        self._paint(lines + [plain.shown(line) for line in text.split("\n")])
+        self._paint(lines + [_PLAIN.shown(line) for line in text.split("\n")])
 
     def _pass_on(self, text: str, out: BinaryIO) -> None:
         """As it is. A program that reads it, such as `tee`, may print it on this terminal: not into the footer."""
@@ -370,7 +376,7 @@ class LiveView(PlainView):
         """The end of a line that has none yet; it moves up as a whole once it has."""
         if not self._open or self._clock() < self._open_since + _PATIENCE:
             return []
-        seen = _Cleaner(colors=False).shown(self._open).expandtabs()[-width:]
+        seen = _PLAIN.shown(self._open).expandtabs()[-width:]
         while cell_len(seen) >= width:
             seen = seen[1:]
         return [Text(seen)]

@@ -95,10 +95,9 @@ def overrides_of(
     made: dict[str, tuple[int, str] | None] = {".fusewire": None}
     for path, entry in files.items():
         made[path.removeprefix(start)] = (entry.mode, entry.id) if entry.mode else None
-    tops = sorted(path for path in inner if path.startswith(start) and path != start.rstrip("/"))
-    for path in tops:
-        if not any(path.startswith(f"{other}/") for other in tops):
-            tree = inner[path].tree
+    for path, repository in inner.items():
+        if path.startswith(start) and path != start.rstrip("/"):
+            tree = repository.tree
             made[path.removeprefix(start)] = None if tree == empty_tree(len(tree)) else (FOLDER, tree)
     return made
 

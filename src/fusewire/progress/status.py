@@ -64,7 +64,7 @@ def _read(shown: bytes, prefix: str) -> tuple[str, str, dict[str, Row]]:
         elif kind == b"u ":  # in a conflict "ours" is what HEAD has
             _, _, _, _, head_mode, _, mode, _, head_id, _, name = line.split(b" ", 10)
             _put(rows, name, prefix, _row(head_mode, head_id, int(mode, 8)))
-        elif kind == b"? " and not line.endswith(b"/"):  # a slash: another repository, which speaks for itself
+        elif kind == b"? ":
             name = line[2:]
             before = rows.get(_path(name, prefix), Row())
             _put(rows, name, prefix, Row(before.head_mode, before.head_id))

@@ -346,7 +346,8 @@ class _Signals:
 
     def __enter__(self) -> None:
         for number in self._ENDS:
-            self._before[number] = signal.signal(number, self._arrived)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup means it
+                self._before[number] = signal.signal(number, self._arrived)
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
