@@ -103,7 +103,7 @@ class Pieces:
 
 
 def _end_of_logs(data: bytes, position: int) -> int:
-    """Where the last whole line ends, if none of the lines that look like JSON is an agent's: they are many and short."""
+    """Where the last whole line ends, if no line that looks like JSON is an agent's: logs have many short ones."""
     if data.find(b"\n{", position) < 0 or any(data.find(mark, position) >= 0 for mark in _NOTABLE):
         return position
     return data.rfind(b"\n") + 1
