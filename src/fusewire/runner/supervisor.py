@@ -233,6 +233,7 @@ class Supervisor:
 
     def _check(self, command: str, begun: Begun, warden: Warden) -> tuple[Ended, str]:
         kept = bytearray()
+        started = time.monotonic()
 
         def keep(data: bytes) -> None:
             kept.extend(data)
@@ -247,7 +248,7 @@ class Supervisor:
             idle=None,
             on_output=keep,
             on_error=keep,
-            on_tick=lambda: None,
+            on_tick=lambda: self.view.tick(time.monotonic() - started),
             stop=lambda: self._interrupted,
             mark=begun.token,
             warden=warden,
