@@ -1,6 +1,6 @@
 """`make bench`: medians, and ratios measured in one run. Each part prints what it found and whether a goal is reached.
 
-python bench/run.py          all of it, in about a minute
+python bench/run.py          all of it, in about three minutes
 python bench/run.py 1 3      some of the parts
 """
 
@@ -16,7 +16,9 @@ import time
 import check_and_record
 import guard
 import mirror
+import snapshots
 import starts
+import supervisor
 import writers
 from redis_server import RedisServer
 
@@ -35,6 +37,8 @@ def main(wanted: list[str]) -> None:
                 "3": lambda: starts.report(folder),
                 "4": lambda: mirror.report(folder),
                 "5": lambda: guard.report(folder),
+                "6": lambda: snapshots.report(folder),
+                "7": lambda: supervisor.report(folder),
             }
             for name in wanted or parts:
                 print(parts[name](), end="\n\n", flush=True)

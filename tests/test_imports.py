@@ -163,6 +163,24 @@ def test_the_guard_knows_no_phases_and_no_store() -> None:
             assert {module.split(".")[0] for module in inside} <= allowed, f"{name} imports {sorted(inside)}"
 
 
+def test_what_looks_at_a_tree_and_at_an_answer_decides_nothing() -> None:
+    """Snapshots know git and the disk, answers know bytes; circuits, stores, rules and the loop are none of theirs."""
+    for name, path in MODULES.items():
+        room = name.split(".")[0]
+        if room in ("progress", "answers"):
+            inside = {module for module in own(imported(path)) if module != "stores.folder"}
+            assert {module.split(".")[0] for module in inside} <= {room, "events", "paths", "globs"}, name
+        if room == "answers":
+            assert not foreign(imported(path)) & IMPURE - {"datetime"}, name
+
+
+def test_the_runner_prints_nothing() -> None:
+    """What people see of a run is the view's matter."""
+    for name, path in MODULES.items():
+        if name.split(".")[0] == "runner":
+            assert "print(" not in path.read_text(), name
+
+
 def test_the_shell_reader_touches_nothing() -> None:
     """No disk, no process, no clock: what it must know of the disk it is given as functions."""
     for name, path in MODULES.items():
