@@ -169,7 +169,7 @@ def test_what_looks_at_a_tree_and_at_an_answer_decides_nothing() -> None:
         room = name.split(".")[0]
         if room in ("progress", "answers"):
             inside = {module for module in own(imported(path)) if module != "stores.folder"}
-            assert {module.split(".")[0] for module in inside} <= {room, "events", "paths", "globs"}, name
+            assert {module.split(".")[0] for module in inside} <= {room, "events", "paths", "globs", "quickjson"}, name
         if room == "answers":
             assert not foreign(imported(path)) & IMPURE - {"datetime"}, name
 

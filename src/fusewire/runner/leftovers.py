@@ -37,7 +37,7 @@ _PASSES = 20
 _AGAIN = 0.2
 
 #: Seconds after which what cannot be killed (it hangs in the kernel) is left alone.
-_KILLING = 5.0
+_KILLING = 10.0
 
 #: So many more processes than there were when they were asked to end: they will not end by being asked.
 _MULTIPLYING = 50

@@ -26,8 +26,8 @@ class Pipes:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
-        #: When the last byte came.
-        self.last = time.monotonic()
+        #: When the last byte came, and when it was last looked for one: callbacks may take long in between.
+        self.last = self.looked = time.monotonic()
         self._input: IO[bytes] = process.stdin
         self._rest = memoryview(given)
         self._hears: dict[IO[bytes], Heard] = {process.stdout: on_output, process.stderr: on_error}
@@ -55,7 +55,9 @@ class Pipes:
 
     def pump(self, seconds: float) -> None:
         """Pass on what is there; if there is nothing, wait so long for it."""
-        for key, _ in self._selector.select(max(0.0, seconds)):
+        ready = self._selector.select(max(0.0, seconds))
+        self.looked = time.monotonic()
+        for key, _ in ready:
             key.data()
 
     def be_deaf(self) -> None:

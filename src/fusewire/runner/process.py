@@ -139,12 +139,11 @@ class _Agent:
             self._turn(self._until_next(deadline, idle))
             if self._has_exited():
                 return "exit"
-            now = time.monotonic()
             if self._stopping:
                 return "stopped"
-            if deadline is not None and now >= deadline:
+            if deadline is not None and time.monotonic() >= deadline:
                 return "timeout"
-            if idle is not None and now >= self._pipes.last + idle:
+            if idle is not None and self._pipes.looked >= self._pipes.last + idle:
                 return "idle"
 
     def finish(self) -> int:
