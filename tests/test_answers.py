@@ -752,10 +752,11 @@ def test_denials_in_a_row_are_told_by_the_order_of_results() -> None:
     assert got.problems == ()
 
 
-def test_answers_that_differ_in_numbers_only_have_one_fingerprint() -> None:
-    """Counts, times and ids vary from answer to answer; an empty answer has none."""
-    first, second, third = "Ran 12 tests in 3.1s at /a/b/x.py", "Ran 13 tests in 9.9s at /c/x.py", "Ran all tests"
+def test_answers_that_differ_in_what_varies_by_itself_have_one_fingerprint() -> None:
+    """Times, durations and ids vary from answer to answer, a task's number does not; an empty answer has none."""
+    first, second, third = "Task 7 took 3.1s at /a/b/x.py", "Task 7 took 9.9s at /c/x.py", "I read 8.sql in 3.1s"
     assert answer(first).fingerprint == answer(second).fingerprint != answer(third).fingerprint
+    assert answer("Reviewed 0007.sql").fingerprint != answer("Reviewed 0008.sql").fingerprint
     assert answer(" \n").fingerprint == ""
 
 

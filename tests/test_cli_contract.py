@@ -252,7 +252,7 @@ STORIES = {
     "loop": (
         *("Circuit breaker is active", "[1] CLOSED", "a task was completed", "HALTED", "specs/calculator.md: restored"),
         *("CIRCUIT OPEN loop.no_progress: 3 iterations in a row", "waiting 6s", "HALF_OPEN (the one probe)"),
-        *("Strategy 1 of 4: regenerate the plan", "CLOSED", "DONE after", "LOOP CLOSED", "What helped: regenerate"),
+        *("Strategy 1 of 4: Regenerate plan", "CLOSED", "DONE after", "LOOP CLOSED", "What helped: Regenerate"),
         "## Iteration 7",
     ),
 }

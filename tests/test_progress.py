@@ -534,7 +534,9 @@ def test_a_repository_of_sha256(tmp_path: Path) -> None:
 
 #: (files before, files after, meaningful)
 MEANING: dict[str, tuple[dict[str, str], dict[str, str], str]] = {
-    "indentation": ({"a.py": "if x:\n  y\n"}, {"a.py": "if x:\n    y\n\n"}, ""),
+    "indentation": ({"a.js": "if (x)\n  y\n"}, {"a.js": "if (x)\n    y\n\n"}, ""),
+    "indentation that means something": ({"a.yml": "a:\nb: 1\n"}, {"a.yml": "a:\n  b: 1\n"}, "a.yml"),
+    "blank lines": ({"a.py": "if x:\n  y\n"}, {"a.py": "\nif x:\n\n  y\n\n"}, ""),
     "line ends": ({"a.txt": "a\nb\n"}, {"a.txt": "a\r\nb\r\n"}, ""),
     "a word": ({"a.py": "x\n"}, {"a.py": "y\n"}, "a.py"),
     "lock files": ({}, {"package-lock.json": "1", "sub/Cargo.lock": "1", "uv.lock": "1", "go.sum": "1"}, ""),
@@ -599,7 +601,8 @@ PATHS = {
     "yarn.lock": "by-product",
     "pnpm-lock.yaml": "by-product",
     "bun.lockb": "by-product",
-    "app/build/outputs/a": "by-product",
+    "app/build/outputs/a": "",
+    "build/outputs/a": "by-product",
     "a/node_modules/b.js": "by-product",
     "a.css.map": "by-product",
     "coverage/index.html": "by-product",
@@ -1000,4 +1003,10 @@ PLANS = [
 @pytest.mark.parametrize(("text", "expected"), PLANS)
 def test_the_boxes_of_a_plan(text: str, expected: tuple[int, int]) -> None:
     """Ticked and open; not what is in a fence, not what only looks like a box."""
-    assert boxes(text) == expected
+    ticked, still_open = boxes(text)
+    assert (len(ticked), len(still_open)) == expected
+
+
+def test_a_box_is_known_by_its_text() -> None:
+    """White space at its ends and inside does not make another task of it."""
+    assert boxes("- [x]  add  the shop \n* [ ] pay\n- [X]\n") == (["add the shop", ""], ["pay"])

@@ -271,12 +271,12 @@ def test_the_same_claim_again_is_no_task(loop: Played) -> None:
 
 
 def test_a_box_that_is_ticked_again_is_no_task(loop: Played) -> None:
-    """Only what goes beyond the most that was ever ticked counts."""
+    """Each box counts once, also where the plan is tidied up in between."""
     completed = []
-    for done in (3, 4, 3, 4, 5):
-        loop.play(**WORK, tasks_done=done)
+    for ticked in (("a",), (), ("a",), ("a", "b"), ("c",)):
+        loop.play(**WORK, ticked=ticked)
         completed.append(loop.judged.tasks)
-    assert completed == [0, 1, 0, 0, 1]
+    assert completed == [1, 0, 0, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -294,6 +294,48 @@ def test_what_only_looks_like_work_is_none(loop: Played, facts: dict[str, Any]) 
     trips = [loop.play(**facts) for _ in range(3)]
     assert trips[:2] == [[], []]
     assert trips[2]
+
+
+def test_tests_that_are_run_after_an_edit_are_work_once(loop: Played) -> None:
+    """An iteration edits, the next only runs the tests: for ever. Running them again on the same tree is idle."""
+    green = (5, 0, 0, 0, ())
+    for _ in range(10):
+        assert loop.play(**WORK) == []
+        assert loop.play(tests=green) == []
+        assert loop.judged.score == 0
+    loop.play(tests=green)
+    assert loop.judged.kind == "none"
+
+
+def test_failures_that_become_fewer_are_not_the_same_error(loop: Played) -> None:
+    """Also where only the last of them are printed, so that their names stay the same."""
+    for failed in range(39, 19, -1):
+        names = ("test_y", "test_z")
+        assert loop.play(**WORK, error=ERROR, tests=(100 - failed, failed, 0, 0, names)) == []
+        assert loop.judged.score in (1, 4)
+
+
+def test_whoever_commits_beside_a_failure_reaches_the_errors_own_limit(loop: Played) -> None:
+    """A big feature whose last test stays red: four iterations pass, the fifth is the seed's limit."""
+    for _ in range(4):
+        assert loop.play(**WORK, commits=1, error=ERROR) == []
+    assert loop.play(**WORK, commits=1, error=ERROR) == ["same_error"]
+
+
+def test_committed_work_under_alternating_names_is_work(loop: Played) -> None:
+    """Implementing and documenting in turns; with an error that stays it is circular."""
+    for count in range(20):
+        assert loop.play(**WORK, commits=1, said_approach=("implement", "document")[count % 2]) == []
+    stuck = Played()
+    trips = [stuck.play(**WORK, commits=1, tasks_claimed=0, error=ERROR, said_approach=name) for name in "abab"]
+    assert trips[-1] == ["circular"]
+
+
+def test_saying_that_all_is_done_is_no_stagnation(loop: Played) -> None:
+    """Once; who says it again and again, and is not believed, gets nowhere."""
+    assert [loop.play(**WORK), loop.play(**WORK), loop.play(finished=True)] == [[], [], []]
+    assert loop.judged.score == 0
+    assert loop.play(finished=True) == ["score"]
 
 
 # -- the task's own retries -----------------------------------------------------------------------------------

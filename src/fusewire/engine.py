@@ -228,9 +228,15 @@ def near(policy: Policy, state: State, now: float) -> bool:
     if state.phase not in ("closed", "watch"):
         return False
     for meter in policy.meters:
-        height = meters.level(meter, state.meters.get(meter.name, []), now)
-        if meter.trip_by in ("at", "ask") and height and (height >= meter.trip - 1 or height >= 0.8 * meter.trip):
-            return True
+        memory = state.meters.get(meter.name, [])
+        height = meters.level(meter, memory, now)
+        if meter.family == "share":
+            if height and meters.reached(meter, meters.count(meter, memory, 1, None, now, None), now):
+                return True
+        elif meter.trip_by in ("at", "ask") and height:
+            one_less = meter.trip - 1 if meter.family != "trend" else meter.trip
+            if height >= min(one_less, 0.8 * meter.trip):
+                return True
     return False
 
 
@@ -270,7 +276,8 @@ def next_steps(policy: Policy, circuit: str, phase: str) -> tuple[str, ...]:
     steps = policy.next
     if phase == "open" and policy.reset in ("close", "probe"):
         does = "" if policy.reset == "close" else " (ends the cooldown, one probe decides)"
-        steps += (f'a person can run: fusewire reset {quoted(circuit)} --reason "..."{does}',)
+        name = quoted(policy.group or circuit)
+        steps += (f'a person can run: fusewire reset {name} --reason "..."{does}',)
     if policy.override:
         steps += (f'a person can let it pass for a while: fusewire override {quoted(circuit)} --for 1h --reason "..."',)
     return steps

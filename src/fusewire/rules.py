@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Signature = tuple[Stamp, ...]
 
 #: Raised when the shape of the blob changes.
-_FORMAT = 2
+_FORMAT = 3
 
 STATE_FOLDER = ".fusewire"
 
@@ -109,6 +109,11 @@ class Rules:
         if constraint is None:
             return self._build("{constraint}", self.policies["{constraint}"])
         return self._build(name, constraint.policy_data)
+
+    def group(self, name: str) -> list[str]:
+        """The circuits that are reset together under this name; none if it is no such name."""
+        policies = ((key, self._build(key, data)) for key, data in self.policies.items())
+        return [key for key, policy in policies if name and policy.group == name and name not in self.constraints]
 
     def _build(self, key: str, data: tuple[Any, ...]) -> Policy:
         policy = self._built.get(key)

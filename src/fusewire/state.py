@@ -17,6 +17,7 @@ class Policy:
         "alert_from",
         "cooldown",
         "dedup",
+        "group",
         "id",
         "keeps",
         "kind",
@@ -50,6 +51,7 @@ class Policy:
         alert_from: int = 0,
         vigil: int = 0,
         override: bool = False,
+        group: str = "",
         next: tuple[str, ...] = (),
     ) -> None:
         #: template of the circuit ids that this policy serves: `tool/tool_failure/{tool}`
@@ -78,6 +80,8 @@ class Policy:
         self.vigil = vigil
         #: whether a person may let actions pass an open circuit for a while
         self.override = override
+        #: circuits that open together and are reset together have one name for that
+        self.group = group
         self.next = next
 
     def settles_with(self) -> str:

@@ -74,7 +74,7 @@ class Answer:
     damage: str = ""
     #: the agent's final text, or the last text that it printed; at most 64 KiB, the end of it
     text: str = ""
-    #: fingerprint of that text without what varies (numbers, times, ids, paths)
+    #: fingerprint of that text without what varies by itself (times, durations, ids, paths)
     fingerprint: str = ""
     #: lines and bytes of everything that was printed
     lines: int = 0

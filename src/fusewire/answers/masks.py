@@ -48,8 +48,6 @@ _MASKS = [
     )
 ]
 
-_NUMBER = re.compile(r"\d+")
-
 
 def plain_text(text: str) -> str:
     """Without colours, and with the line ends of this system."""
@@ -64,8 +62,3 @@ def normalised(message: str) -> str:
     for pattern, mask in _MASKS:
         text = pattern.sub(mask, text)
     return " ".join(text.split())
-
-
-def without_numbers(text: str) -> str:
-    """For whole answers, in which every count may differ."""
-    return _NUMBER.sub("<n>", normalised(text))

@@ -13,7 +13,7 @@ from fusewire.answers.codex import Codex, is_codex
 from fusewire.answers.conversation import TEXT, Conversation
 from fusewire.answers.errors import LIMIT, problems_in
 from fusewire.answers.gemini import Gemini, error_in, is_gemini
-from fusewire.answers.masks import without_numbers
+from fusewire.answers.masks import normalised
 from fusewire.answers.pieces import Pieces
 from fusewire.answers.question import question_in
 from fusewire.answers.runs import problem
@@ -149,7 +149,7 @@ class AnswerReader:
             format=told.format,
             damage=damage,
             text=text,
-            fingerprint=fingerprint(without_numbers(text)) if text.strip() else "",
+            fingerprint=fingerprint(normalised(text)) if text.strip() else "",
             lines=self._output.lines + self._errors.lines,
             bytes=self._output.bytes + self._errors.bytes,
             status=status,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from typing import Any
 
 import click
 
 from fusewire import __version__
+from fusewire.cli.streams import silence
 from fusewire.errors import AgentRefused, Blocked, FusewireError
 
 #: command -> the module of this package that has it
@@ -60,11 +60,6 @@ def fusewire(ctx: click.Context, project: str | None) -> None:
     ctx.obj = {"project": project}
 
 
-def _silence_stdout() -> None:
-    """Nobody can read it; do not complain again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code of docs/cli.md."""
     try:
@@ -89,9 +84,9 @@ def main(arguments: list[str] | None = None) -> int:
         click.echo(f"Error: {error}", err=True)
         return 1
     except BrokenPipeError:
-        _silence_stdout()
+        silence(1)
         return 1
     except OSError as error:
-        _silence_stdout()
+        silence(1)
         click.echo(f"Error: {error.filename or 'system'}: {error.strerror or error}", err=True)
         return 1

@@ -7,15 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusewire.circuit import within
-from fusewire.cli.common import (
-    color,
-    common_options,
-    print_json,
-    warnings,
-    with_breaker,
-)
+from fusewire.cli.common import common_options, print_json, warnings, with_breaker
+from fusewire.cli.streams import color
 from fusewire.durations import number, show_time
-from fusewire.errors import FusewireError
+from fusewire.errors import FusewireError, InvalidTransition
 from fusewire.events import PUBLIC_STATE
 from fusewire.person import require_person
 from fusewire.reports import layout
@@ -182,8 +177,11 @@ def warn_of(breaker: Breaker, decision: Decision) -> None:
 @common_options
 @with_breaker
 def reset_command(breaker: Breaker, circuit: str, reason: str, as_json: bool) -> int:
-    """Reset an open circuit, as its policy allows. For a person: refused inside an agent."""
+    """Reset an open circuit as its policy allows (`loop`: all of the loop's). For a person: refused inside an agent."""
     actor = require_person("`fusewire reset`")
+    members = breaker.rules.group(circuit)
+    if members:
+        return _reset_group(breaker, circuit, members, reason, as_json)
     before = breaker.status(circuit)
     decision = breaker.reset(circuit, reason)
     move = breaker.store.audit_of(circuit)[-1]
@@ -203,6 +201,21 @@ def reset_command(breaker: Breaker, circuit: str, reason: str, as_json: bool) ->
     click.echo(
         f"Audit: {audit['timestamp']} {audit['from']} -> {audit['to']} by {actor}: {reason or 'no reason given'}"
     )
+    return 0
+
+
+def _reset_group(breaker: Breaker, group: str, members: list[str], reason: str, as_json: bool) -> int:
+    """Everything of the group that is open."""
+    is_open = [name for name in members if breaker.status(name).phase == "open"]
+    if not is_open:
+        raise InvalidTransition(f"Invalid transition from CLOSED: no circuit of {group} is open")
+    decisions = [breaker.reset(name, reason) for name in is_open]
+    if as_json:
+        print_json({"reset": [decision.to_json() for decision in decisions]})
+        return 0
+    for decision in decisions:
+        click.echo(f"{decision.circuit}: OPEN -> {decision.state}")
+    click.echo("The cooldown is over; the next iteration is the one probe, and it decides.")
     return 0
 
 

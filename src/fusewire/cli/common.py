@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from fusewire.breaker import Breaker
+from fusewire.cli.streams import color
 from fusewire.errors import FusewireError, StoreError
 from fusewire.events import PUBLIC_STATE
 from fusewire.rules import find_project
@@ -86,11 +87,6 @@ def show_warnings(breaker: Breaker) -> None:
     for warning in warnings(breaker):
         hint = " (seen it? fusewire doctor --acknowledge)" if warning in notices else ""
         click.secho(f"Warning: {warning}{hint}", fg="yellow", err=True, color=color())
-
-
-def color() -> bool | None:
-    """None lets click look at the terminal; NO_COLOR wins."""
-    return False if os.environ.get("NO_COLOR") else None
 
 
 def print_json(data: object) -> None:

@@ -10,7 +10,8 @@ import click
 
 from fusewire.breaker import LONGEST_OVERRIDE
 from fusewire.cli.circuits import warn_of
-from fusewire.cli.common import color, common_options, print_json, with_breaker
+from fusewire.cli.common import common_options, print_json, with_breaker
+from fusewire.cli.streams import color
 from fusewire.constraints.archive import ARCHIVE_FILE
 from fusewire.detectors.constraints import violated
 from fusewire.durations import parse_duration, show_duration

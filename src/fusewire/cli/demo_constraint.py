@@ -11,7 +11,8 @@ from pathlib import Path
 import click
 
 import fusewire
-from fusewire.cli.common import color, title
+from fusewire.cli.common import title
+from fusewire.cli.streams import color
 from fusewire.errors import FusewireError
 from fusewire.person import AGENT_VARIABLES
 

@@ -50,6 +50,7 @@ def play(folder: Path) -> None:
 
 def _run(project: Path) -> int:
     options: dict[str, Any] = {
+        "cwd": str(project),
         "prompt": str(project / "PROMPT.md"),
         "until": None,
         "verify": f"{sys.executable} -B -m unittest -q",

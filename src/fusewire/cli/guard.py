@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from fusewire.cli.common import color, common_options, print_json, project_root
+from fusewire.cli.common import common_options, print_json, project_root
+from fusewire.cli.streams import color
 from fusewire.errors import FusewireError
 from fusewire.guard.check import check_command, read_command, verdict_of
 from fusewire.guard.effects import READ

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fusewire.cli.common import color, common_options, print_json, with_breaker
+from fusewire.cli.common import common_options, print_json, with_breaker
+from fusewire.cli.streams import color
 from fusewire.durations import show_duration
 from fusewire.errors import Blocked, FusewireError
 from fusewire.reports.messages import message
@@ -27,9 +28,13 @@ def loop_command() -> None:
 
     \b
     while advice=$(fusewire loop begin --wait); do
-      { cat PROMPT.md; echo "$advice"; } | claude -p --output-format json > answer.json
-      [ "$(fusewire loop end --output answer.json --exit-code $?)" = CONTINUE ] || break
+      { cat PROMPT.md; echo "$advice"; } | claude -p --output-format json > .fusewire/answer.json
+      [ "$(fusewire loop end --output .fusewire/answer.json --exit-code $?)" = FINISHED ] && exit
     done
+    exit 3
+
+    After a trip `begin --wait` waits for the cooldown, and the next iteration is the probe. Where a person is needed
+    (nothing is left to try, a protected file was destroyed) it does not wait, and the script ends.
     """
 
 
@@ -44,11 +49,15 @@ def begin_command(breaker: Breaker, wait: bool, as_json: bool) -> int:
     called (the script): if that dies, the next `loop begin` settles it.
     """
     from fusewire.runner.loop import Loop
+    from fusewire.runner.owner import owner
 
-    loop = Loop(breaker)
+    loop, mine = Loop(breaker), owner()
+    unfinished = None if as_json else loop.running([mine])
+    if unfinished is not None:  # the script began it and went on without a word; one that takes the token may have more
+        loop.end(unfinished)
     while True:
         try:
-            begun = loop.begin(owner=_owner())
+            begun = loop.begin(owner=mine)
             break
         except Blocked as blocked:
             if not wait or blocked.decision.retry_after is None:
@@ -83,9 +92,10 @@ def end_command(
     """Judge the iteration: CONTINUE (exit 0), FINISHED (exit 0) or HALTED (exit 3) on standard output."""
     from fusewire.answers.tests import read_junit
     from fusewire.runner.loop import Loop
+    from fusewire.runner.owner import possible_owners
 
     loop = Loop(breaker)
-    token = token or loop.running(_owner())
+    token = token or loop.running(possible_owners())
     if token is None:
         raise FusewireError("no iteration of this script is under way; begin one: fusewire loop begin")
     answer = _answer(loop, path, exit_code)
@@ -96,7 +106,9 @@ def end_command(
                 tests = read_junit(file.read())
         except OSError as error:
             raise FusewireError(f"the test results cannot be read: {junit}: {error.strerror}") from error
-    result = loop.end(token, code=exit_code, answer=answer, tests=tests)
+    own = [file for file in (path, junit) if file not in (None, "-")]
+    seen = loop.look(token, ignored=[os.path.abspath(file) for file in own if file])
+    result = loop.end(token, code=exit_code, answer=answer, tests=tests, seen=seen)
     return _say_result(loop, result, as_json)
 
 
@@ -115,7 +127,7 @@ def _answer(loop: Loop, path: str | None, exit_code: int) -> Answer:
 
 
 def _say_result(loop: Loop, result: Result, as_json: bool) -> int:
-    halted = bool(result.halted or result.trips)
+    halted = bool(result.halted or (result.trips and not result.finished))
     word = "HALTED" if halted else "FINISHED" if result.finished else "CONTINUE"
     if as_json:
         print_json(
@@ -162,13 +174,6 @@ def _wait(loop: Loop, decision: Decision) -> None:
             click.echo(f"waiting {show_duration(left)}: {refused.rule}: {refused.reason}", err=True)
         time.sleep(min(1.0, left))
         refused = loop.refusal()
-
-
-def _owner() -> str:
-    """The script that called; what it begins, it ends."""
-    from fusewire.runner.leftovers import process_identity
-
-    return process_identity(os.getppid()) or ""
 
 
 @loop_command.command("lessons")

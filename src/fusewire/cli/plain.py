@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fusewire.cli.common import color
+from fusewire.cli.streams import say, silence
 from fusewire.durations import show_duration
+from fusewire.reports.messages import message
 
 if TYPE_CHECKING:
+    from fusewire.events import Decision
     from fusewire.runner.nouns import Begun, Result
     from fusewire.runner.process import Ended
 
@@ -45,8 +47,12 @@ class QuietView:
     def waits(self, why: str, left: float, whole: float) -> None:
         pass
 
+    def opened(self, trip: Decision) -> None:
+        """A circuit has opened, and the run will wait."""
+        self.tells(message(trip, time.time()))
+
     def tells(self, text: str) -> None:
-        click.echo(text, err=True)
+        say(text)
 
 
 class PlainView(QuietView):
@@ -61,10 +67,13 @@ class PlainView(QuietView):
         probe = " (the one probe)" if begun.held else ""
         self.tells(f"[{begun.number}] {begun.state}{probe}, {begun.calls_left} calls left")
         for line in begun.advice.lines:
-            self.tells(f"    told to the agent: {line}")
+            self.tells("    told to the agent: " + line.replace("\n", "\n    "))
 
     def output(self, text: str) -> None:
-        click.echo(text, nl=False)
+        try:
+            click.echo(text, nl=False)
+        except OSError:  # nobody reads any more; the log still does
+            silence(1)
         self._line_open = not text.endswith("\n")
 
     def judged(self, result: Result, ended: Ended) -> None:
@@ -80,21 +89,24 @@ class PlainView(QuietView):
 
     def tells(self, text: str) -> None:
         if self._line_open:  # the agent's last line had no end
-            click.echo("")
-            self._line_open = False
-        click.echo(text, err=True, color=color())
+            self.output("\n")
+        say(text)
 
 
 def judgement(result: Result, ended: Ended) -> list[str]:
     """An iteration in a line, and what the guard and the circuits have to say about it."""
     change, facts = result.change, []
-    facts.append(f"{change.count} file{'s' if change.count != 1 else ''}" if change.count else "no file changed")
+    files = f"{change.count} file{'s' if change.count != 1 else ''}" if change.count else "no file changed"
+    idle = change.count and not change.meaningful and not change.commits
+    facts.append(f"{files} in ways that do not count" if idle else files)
     if change.commits:
         facts.append(f"{change.commits} commit{'s' if change.commits != 1 else ''}")
     if result.entry["tests"]:
         passed, failed, skipped, broken = result.entry["tests"]
         facts.append(f"tests {passed} passed, {failed + broken} failed, {skipped} skipped")
-    if result.ended != "exit":
+    if ended.problem:
+        facts.append(f"the agent could not be started: {ended.problem}")
+    elif result.ended != "exit":
         facts.append(result.ended)
     elif ended.code:
         facts.append(f"exit {ended.code}")
@@ -110,5 +122,4 @@ def judgement(result: Result, ended: Ended) -> list[str]:
         lines.append(f"    output: {result.answer.damage}; what could be read was kept")
     if result.told:
         lines.append(result.told)
-    lines += [f"CIRCUIT OPEN {trip.rule}: {trip.reason}" for trip in result.trips]
     return lines

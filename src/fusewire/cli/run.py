@@ -12,6 +12,7 @@ import click
 from fusewire.breaker import Breaker
 from fusewire.cli.common import common_options, print_json, show_warnings, with_breaker
 from fusewire.cli.plain import PlainView, QuietView
+from fusewire.cli.streams import say
 from fusewire.durations import parse_duration, show_duration
 from fusewire.errors import FusewireError
 from fusewire.reports.messages import message
@@ -81,12 +82,25 @@ def run_command(breaker: Breaker, command: tuple[str, ...], as_json: bool, **opt
         raise FusewireError(f"no such prompt: {options['prompt']}")
     from fusewire.runner.loop import Loop
 
+    for name in ("until", "verify"):
+        if options[name] is not None and not options[name].strip():
+            raise click.UsageError(f"--{name} is an empty command")
+    here = _folder(breaker.root or "")
+    for name in ("plan", "junit"):
+        options[name] = options[name] and os.path.join(here, options[name])
+    options["cwd"] = here
     loop = Loop(breaker, plan=options["plan"])
     show_warnings(breaker)
     outcome = supervise(loop, command, options, quiet=as_json)
     if as_json:
         print_json(report(loop, outcome))
     return outcome.code
+
+
+def _folder(root: str) -> str:
+    """Where the agent runs: here, if here is in the project."""
+    here, real = os.path.realpath(os.getcwd()), os.path.realpath(root)
+    return os.getcwd() if here == real or here.startswith(real.rstrip("/") + "/") else root
 
 
 def supervise(loop: Loop, command: tuple[str, ...], options: dict[str, Any], *, quiet: bool = False) -> Outcome:
@@ -97,6 +111,7 @@ def supervise(loop: Loop, command: tuple[str, ...], options: dict[str, Any], *, 
     settings = read_rulebook(Path(loop.root)).values["loop"].parsed
     chosen = Options(
         command=command,
+        cwd=options["cwd"],
         prompt=options["prompt"],
         until=options["until"],
         verify=options["verify"],
@@ -109,7 +124,7 @@ def supervise(loop: Loop, command: tuple[str, ...], options: dict[str, Any], *, 
         wait=options["wait"],
     )
     view = QuietView() if quiet else _view()
-    click.echo(ANNOUNCEMENT, err=True)
+    say(ANNOUNCEMENT)
     with view:
         outcome = Supervisor(loop, chosen, view).run()
     say_end(loop, outcome)
@@ -130,9 +145,9 @@ def say_end(loop: Loop, outcome: Outcome) -> None:
     verdict = {0: "DONE", 3: "HALTED", 4: "CAPPED", 130: "INTERRUPTED"}[outcome.code]
     cost = "" if outcome.cost is None else f", ${outcome.cost:.2f}"
     count = f"{outcome.iterations} iteration{'s' if outcome.iterations != 1 else ''}"
-    click.echo(f"{verdict} after {count} in {show_duration(outcome.seconds)}{cost}: {outcome.reason}", err=True)
+    say(f"{verdict} after {count} in {show_duration(outcome.seconds)}{cost}: {outcome.reason}")
     if outcome.decision is not None:
-        click.echo(message(outcome.decision, loop.engine.clock()), err=True)
+        say(message(outcome.decision, loop.engine.clock()))
 
 
 def report(loop: Loop, outcome: Outcome) -> dict[str, Any]:

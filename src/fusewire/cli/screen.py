@@ -10,7 +10,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from fusewire.cli.common import color
+from fusewire.cli.streams import color
 
 _ASCII = str.maketrans("▁▂▃▄▅▆▇█·…━─", "_.,:-=+#|~=-")
 

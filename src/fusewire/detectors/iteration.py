@@ -19,19 +19,22 @@ class Iteration(Noun):
         "builds",
         "commits",
         "denied",
+        "denied_names",
         "ended",
         "error",
         "error_text",
         "files",
+        "finished",
         "lines",
         "meaningful",
+        "names",
         "only_tests",
         "read_only",
         "said_approach",
         "tasks_claimed",
-        "tasks_done",
         "tests",
         "tests_added",
+        "ticked",
         "tree",
         "tree_before",
         "weakened",
@@ -55,14 +58,16 @@ class Iteration(Noun):
     #: only tests that were there before changed; and how many test cases there are more than before
     only_tests: bool
     tests_added: int
+    #: some of the changed files by name
+    names: str
     #: fingerprints of the tree before and after, and of what was added and removed
     tree_before: str
     tree: str
     approach: str | None
     #: what the agent says it tries
     said_approach: str | None
-    #: tasks of the plan that are ticked, and those that the agent says it has completed
-    tasks_done: int
+    #: tasks of the plan that were ticked in it, by marks of their texts, and how many the agent says it has completed
+    ticked: tuple[str, ...]
     tasks_claimed: int
     #: (passed, failed, skipped, broken, names of the failing ones) of the last test run
     tests: tuple[int, int, int, int, tuple[str, ...]] | None
@@ -79,6 +84,9 @@ class Iteration(Noun):
     read_only: bool
     #: the longest row of calls that were denied for want of a permission
     denied: int
+    denied_names: str
+    #: the agent says that all is done, and nobody has proved it wrong
+    finished: bool
 
 
 _UNKNOWN: dict[str, Any] = {
@@ -89,12 +97,13 @@ _UNKNOWN: dict[str, Any] = {
     "meaningful": 0,
     "weakened": 0,
     "only_tests": False,
+    "names": "",
     "tests_added": 0,
     "tree_before": "",
     "tree": "",
     "approach": None,
     "said_approach": None,
-    "tasks_done": 0,
+    "ticked": (),
     "tasks_claimed": 0,
     "tests": None,
     "error": None,
@@ -104,4 +113,6 @@ _UNKNOWN: dict[str, Any] = {
     "answer": "",
     "read_only": False,
     "denied": 0,
+    "denied_names": "",
+    "finished": False,
 }

@@ -57,8 +57,9 @@ POINTS = {
 #: Different approaches to one failure that are the task's own matter before the loop's breaker counts it.
 TASK_APPROACHES = 3
 
-#: Trees, approaches, answers and failures that are remembered.
+#: Trees, approaches, answers and failures that are remembered, and boxes.
 _KEPT = 20
+_TICKED = 500
 
 
 class Judgement:
@@ -101,9 +102,8 @@ def judge(memory: Memory, facts: Iteration, held: Collection[str], lease: str) -
 
 
 def _tasks(memory: Memory, facts: Iteration) -> int:
-    """Tasks completed: boxes ticked beyond the most that were ever ticked; claims only with a new answer."""
-    known: int = memory.get("tasks_done", facts.tasks_done)
-    ticked = max(0, facts.tasks_done - known)
+    """Tasks completed: boxes that were never ticked before; claims only with a new answer."""
+    ticked = len(set(facts.ticked) - set(memory.get("ticked", ())))
     claimed = facts.tasks_claimed if _is_new_answer(memory, facts) else 0
     return max(ticked, claimed)
 
@@ -122,9 +122,21 @@ def _newly_passing(memory: Memory, facts: Iteration) -> bool:
     before, now = memory.get("tests"), facts.tests
     if not before or not now or facts.weakened or sum(now[:4]) < sum(before[:4]) or now[2] > before[2]:
         return False
-    if before[4] and (now[4] or not now[1]):
+    if len(before[4]) >= before[1] > 0 and len(now[4]) >= now[1]:  # otherwise not all of them are known by name
         return bool(set(before[4]) - set(now[4])) and now[0] > 0
     return bool(now[1] + now[3] < before[1] + before[3] and now[0] > before[0])
+
+
+def _fewer_failures(memory: Memory, facts: Iteration) -> bool:
+    """Fewer than there ever were with this error: it is not the same failure any more."""
+    least, now = memory.get("least"), facts.tests
+    if least is None or now is None or facts.weakened or facts.error != memory.get("error"):
+        return False
+    return bool(now[1] + now[3] < least)
+
+
+def _same_error(memory: Memory, facts: Iteration) -> bool:
+    return facts.error is not None and facts.error == memory.get("error") and not _fewer_failures(memory, facts)
 
 
 def _tests_grew(memory: Memory, facts: Iteration) -> bool:
@@ -139,25 +151,40 @@ def _kind(memory: Memory, facts: Iteration, verdict: Judgement, *, resolved: boo
         return "progress"
     if verdict.test_fix:
         return "tests"
-    if facts.meaningful or verdict.result:
+    if facts.meaningful or verdict.result or _ends_well(memory, facts):
         return "progress"
     if facts.ended in ("launch", "crash", "idle"):
         return "none"
+    if _verifies(memory, facts):
+        return "progress"
     if facts.blocked:
         return "neutral"
     return "progress" if facts.read_only and _is_new_answer(memory, facts) else "none"
 
 
+def _ends_well(memory: Memory, facts: Iteration) -> bool:
+    """Finding that all is done is the end of work, not stagnation; saying it again and again is."""
+    return facts.finished and not memory.get("finished")
+
+
+def _verifies(memory: Memory, facts: Iteration) -> bool:
+    """Tests were run on what an earlier iteration has changed and not tested: once, that is work, too."""
+    return facts.tests is not None and bool(memory.get("untested"))
+
+
 def _points(memory: Memory, facts: Iteration, verdict: Judgement, passing: bool) -> dict[str, int]:
     changed = facts.meaningful > 0 or _committed(facts)
+    passing_on = _verifies(memory, facts)
     found = {
         "a failing test passes": passing,
         "a task was completed": verdict.tasks > 0,
         "a file was changed": changed,
         "a build or lint error is gone": changed and _build_mended(memory, facts),
-        "the same error as before": facts.error is not None and facts.error == memory.get("error"),
+        # Whoever finishes something beside a failure is not held up by it; its own circuit counts it all the same.
+        "the same error as before": _same_error(memory, facts) and not verdict.result,
         # Work that is to change no file is not measured by files.
-        "no file was changed": not changed and not (verdict.kind == "progress" and facts.read_only),
+        "no file was changed": not changed
+        and not (verdict.kind == "progress" and (facts.read_only or _ends_well(memory, facts) or passing_on)),
         "earlier changes were reverted": _reverted(memory, facts),
     }
     return {name: POINTS[name] for name, holds in found.items() if holds}
@@ -178,12 +205,15 @@ def _reverted(memory: Memory, facts: Iteration) -> bool:
 
 def _followed(memory: Memory, facts: Iteration, verdict: Judgement, *, resolved: bool) -> Memory:
     """The trees and approaches so far. A result ends a row of approaches; so does their being found circular."""
-    trees = appended(memory.get("trees", ()), facts.tree_before, _KEPT) if facts.tree_before else []
-    trees = appended(trees, facts.tree, _KEPT) if facts.tree else trees
+    trees = list(memory.get("trees", ()))
+    for tree in (facts.tree_before, facts.tree):
+        trees = appended(trees, tree, _KEPT) if tree else trees
     approach = facts.said_approach or facts.approach
     approaches = [*memory.get("approaches", ()), approach][-_KEPT:] if approach else memory.get("approaches", [])
     if resolved:
         return {"trees": trees[-1:], "approaches": []}
+    if _committed(facts) and facts.error is None:
+        approaches = []
     if length := period(approaches):
         verdict.circular = f"{length} approaches alternate: {' / '.join(_shown(step) for step in approaches[-length:])}"
     elif (length := period(trees)) and facts.tree != facts.tree_before:
@@ -216,17 +246,29 @@ def _tried(memory: Memory, facts: Iteration) -> tuple[dict[str, list[str]], bool
 
 def _noted(memory: Memory, facts: Iteration, verdict: Judgement) -> Memory:
     """What the next iteration is compared with. A neutral one says nothing, so it is not compared with."""
-    tasks_done = max(facts.tasks_done, memory.get("tasks_done", 0))
+    ticked = list(dict.fromkeys([*memory.get("ticked", ()), *facts.ticked]))[-_TICKED:]
     answers = [*memory.get("answers", ()), facts.answer][-_KEPT:] if facts.answer else memory.get("answers", [])
     if verdict.kind == "neutral" or facts.ended in ("timeout", "idle"):
-        return {"tasks_done": tasks_done, "answers": answers}
+        return {"ticked": ticked, "answers": answers, "finished": facts.finished}
     return {
-        "tasks_done": tasks_done,
+        "ticked": ticked,
         "answers": answers,
+        "finished": facts.finished,
         "error": facts.error,
         "builds": list(facts.builds),
         "tests": _flat(facts.tests) if facts.tests else memory.get("tests"),
+        "least": _least(memory, facts),
+        "untested": facts.tests is None and (facts.meaningful > 0 or memory.get("untested", False)),
     }
+
+
+def _least(memory: Memory, facts: Iteration) -> int | None:
+    """The fewest failures since this error came."""
+    if facts.error is None or facts.tests is None:
+        return None
+    failures = facts.tests[1] + facts.tests[3]
+    least = memory.get("least") if facts.error == memory.get("error") else None
+    return failures if least is None else min(failures, least)
 
 
 def _flat(tests: tuple[Any, ...]) -> list[Any]:
@@ -244,7 +286,8 @@ class _Telling:
         self.verdict = verdict
         self.held = held
         self.lease = lease
-        self.same_error = facts.error is not None and facts.error == memory.get("error")
+        self.same_error = _same_error(memory, facts)
+        self.fewer_failures = _fewer_failures(memory, facts)
 
     def signals(self, error_counts: bool) -> list[Signal]:
         facts, verdict = self.facts, self.verdict
@@ -254,8 +297,18 @@ class _Telling:
         told = [*self._progress(), *self._volume(), *self._denials()]
         told += self._error(error_counts)
         fixes = verdict.test_fix
-        told.append(self._signal("bad" if fixes else "good", "loop/test_fix", "work", value=int(fixes)))
-        told.append(self._signal("bad" if verdict.score < 0 else "good", "loop/score", "score", value=verdict.score))
+        told.append(
+            self._signal("bad" if fixes else "good", "loop/test_fix", "work", value=int(fixes), text=facts.names)
+        )
+        told.append(
+            self._signal(
+                "bad" if verdict.score < 0 else "good",
+                "loop/score",
+                "score",
+                value=verdict.score,
+                text=", ".join(verdict.points),
+            )
+        )
         if verdict.circular:
             told.append(self._signal("bad", "loop/circular", "circular", text=verdict.circular))
         # Whoever held a probe answers with it; what else that circuit would have heard is in the answer.
@@ -274,18 +327,22 @@ class _Telling:
             return [self._signal("good", "loop/output_decline", "progress")]
         if self.facts.lines is None:
             return []
-        return [self._signal("note", "loop/output_decline", "volume", value=self.facts.lines)]
+        text = f"{self.facts.lines} lines"
+        return [self._signal("note", "loop/output_decline", "volume", value=self.facts.lines, text=text)]
 
     def _denials(self) -> list[Signal]:
         if not self.facts.denied:
             return [self._signal("good", "loop/permission_denied", "clean")]
+        circuit, names = "loop/permission_denied", self.facts.denied_names
         return [
-            self._signal("bad", "loop/permission_denied", "permission_denied"),
-            self._signal("note", "loop/permission_denied", "denied_calls", value=self.facts.denied),
+            self._signal("bad", circuit, "permission_denied", text=names),
+            self._signal("note", circuit, "denied_calls", value=self.facts.denied, text=names),
         ]
 
     def _error(self, counts: bool) -> list[Signal]:
         facts = self.facts
+        if self.fewer_failures:
+            return [self._signal("good", "loop/same_error", "clean")]
         if facts.error is not None:
             signal = self._signal("bad", "loop/same_error", "error", fingerprint=facts.error, text=facts.error_text)
             return [signal] if counts else []

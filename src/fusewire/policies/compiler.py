@@ -42,6 +42,7 @@ def _policy(kind: str, table: Mapping[str, Any], shared: Mapping[str, Any], valu
         alert_from=table.get("alert_from", 0),
         vigil=table.get("vigil", 0),
         override=table.get("override", False),
+        group=table.get("group", ""),
         next=tuple(table.get("next", ())),
     )
 
@@ -80,8 +81,8 @@ def _meter(table: Mapping[str, Any], values: Values) -> Meter:
         warn=trip * warn["share"] if "share" in warn else _value(warn["at"], values) if warn else None,
         span=_value(table.get("turns", table.get("span", 0)), values),
         turns="turns" in table,
-        size=table.get("size", 0),
-        needs=table.get("needs", 0),
+        size=_value(table.get("size", 0), values),
+        needs=_value(table.get("needs", 0), values),
         floor=table.get("floor", 0),
         marked=table.get("marked", False),
         adds=table.get("adds", False),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from fusewire.progress.change import LISTED, Change
@@ -21,13 +21,13 @@ from fusewire.progress.trees import MODULE
 _PROBLEMS_SHOWN = 3
 
 
-def difference(before: Snapshot, after: Snapshot) -> Change:
-    """Reads what was committed from the repositories; writes nothing."""
+def difference(before: Snapshot, after: Snapshot, *, ignored: Collection[str] = ()) -> Change:
+    """Reads what was committed from the repositories; writes nothing. What is `ignored` is nobody's work."""
     if before.root != after.root:
         return Change(problem=f"two roots: {shortened(before.root)} and {shortened(after.root)}", tree=after.tree)
     compared = _Comparison(before, after)
     compared.run()
-    pairs = compared.pairs()
+    pairs = {path: pair for path, pair in compared.pairs().items() if path not in ignored}
     weaker = weakened(pairs)
     work = meaningful(pairs, weaker)
     listed = sorted(pairs)
@@ -41,7 +41,7 @@ def difference(before: Snapshot, after: Snapshot) -> Change:
         only_tests=only_tests(pairs, [*work, *weaker]),
         weakened=tuple(weaker[:LISTED]),
         tests_added=tests_added({path: pair for path, pair in pairs.items() if path in compared.edited}),
-        tree=after.tree,
+        tree=after.tree if pairs or not ignored else before.tree,
         approach=approach(pairs, edited),
     )
 

@@ -11,9 +11,8 @@ CACHES = frozenset(
     " htmlcov node_modules target venv".split()
 )
 
-#: Folders of output, unless they lie among sources.
+#: Folders of output at the top; further below they may hold sources.
 _OUTPUT = frozenset("build coverage dist log logs out temp tmp".split())
-_SOURCES = frozenset("cmd internal lib pkg src".split())
 
 _LOCKS = frozenset(
     "package-lock.json npm-shrinkwrap.json pnpm-lock.yaml bun.lockb go.sum go.work.sum gradle.lockfile"
@@ -47,19 +46,10 @@ def is_test(path: str) -> bool:
 def is_by_product(path: str) -> bool:
     """Whether the path names a lock file, a log, a cache, an artefact or generated code."""
     *folders, name = path.split("/")
-    if not CACHES.isdisjoint(folders) or _is_output(folders):
+    if not CACHES.isdisjoint(folders) or not _OUTPUT.isdisjoint(folders[:1]):
         return True
     name = name.lower()
     return name in _LOCKS or _BY_PRODUCT.fullmatch(name) is not None
-
-
-def _is_output(folders: list[str]) -> bool:
-    for folder in folders:
-        if folder in _SOURCES:
-            return False
-        if folder in _OUTPUT:
-            return True
-    return False
 
 
 def is_state(path: str) -> bool:

@@ -10,6 +10,9 @@ from typing import NamedTuple
 from fusewire.progress.kinds import is_test
 from fusewire.progress.shapes import NOTHING, Shape, shape
 
+#: Files in which the indentation of a line is meaning.
+_INDENTED = (".py", ".pyi", ".yaml", ".yml", ".mk", "Makefile", ".haml", ".pug", ".sass", ".nim", ".coffee")
+
 #: A longer text has no profile: any difference of it counts.
 PROFILED = 1 << 20
 #: A longer text has no lines: its approach is its hash.
@@ -21,7 +24,7 @@ _HEAD = 1024
 class Profile(NamedTuple):
     """One text."""
 
-    #: hash of the text without any white space
+    #: hash of the text without white space that means nothing
     squeezed: bytes
     #: sorted hashes of its lines, one after the other; None if it is too long
     lines: bytes | None
@@ -45,7 +48,15 @@ def profile_of(path: str, content: bytes) -> Profile | None:
     counted = shape(path, content.decode("utf-8", "replace")) if is_test(path) else NOTHING
     lines = _line_hashes(content) if len(content) <= _LINED else None
     generated = _GENERATED.search(content, 0, _HEAD) is not None
-    return Profile(_short(b"".join(content.split())), lines, counted, generated)
+    return Profile(_short(_squeezed(path, content)), lines, counted, generated)
+
+
+def _squeezed(path: str, content: bytes) -> bytes:
+    """Without white space; where indentation is meaning, that stays."""
+    if not path.endswith(_INDENTED):
+        return b"".join(content.split())
+    lines = (line for line in content.splitlines() if line.strip())
+    return b"\n".join(line[: len(line) - len(line.lstrip())] + b"".join(line.split()) for line in lines)
 
 
 def _line_hashes(content: bytes) -> bytes:

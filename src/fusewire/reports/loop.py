@@ -93,8 +93,9 @@ def summary(view: dict[str, Any]) -> str:
     """The loop in three lines, below the circuits."""
     last = view["last"]
     waits = view["retry_after"]
+    count = _counted(view["iterations"], "iteration")
     lines = [
-        f"LOOP {view['state'].replace('_', '-')}: {view['iterations']} iterations, stagnation risk {view['risk']}"
+        f"LOOP {view['state'].replace('_', '-')}: {count}, stagnation risk {view['risk']}"
         + (f", a probe in {show_duration(waits)}" if waits else ""),
         f"  score {view['score']:+d} over the last 3, {view['trend']} {view['sparkline']}",
         f"  {view['calls_left']} of {view['calls_limit']} calls left in this hour",
@@ -102,6 +103,10 @@ def summary(view: dict[str, Any]) -> str:
     if last is not None:
         lines.append(f"  last: iteration {last['number']} at {show_time(last['at'])}, {_worth(last)}")
     return "\n".join(lines)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _worth(entry: Entry) -> str:

@@ -37,10 +37,10 @@ def sparkline(values: Sequence[float]) -> str:
 
 
 def trend(scores: Sequence[float]) -> str:
-    """`rising`, `falling` or `steady`: the newer half of the scores beside the older one."""
+    """`rising`, `falling` or `steady`: the last three scores beside the three before them."""
     if len(scores) < 2:
         return "steady"
-    half = len(scores) // 2
-    older, newer = scores[:half], scores[-half:]
+    half = min(3, len(scores) // 2)
+    older, newer = scores[-2 * half : -half], scores[-half:]
     difference = sum(newer) / len(newer) - sum(older) / len(older)
     return "rising" if difference > 0.5 else "falling" if difference < -0.5 else "steady"

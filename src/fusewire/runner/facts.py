@@ -19,6 +19,9 @@ READ_ONLY = {
 #: Which problem speaks for an iteration that has several.
 _SPEAKS_FIRST = ("test", "build", "exception", "agent", "exit")
 
+#: Characters of a list of names that is shown as evidence.
+_SHOWN = 200
+
 #: Failing tests that are remembered by name.
 _NAMES = 50
 
@@ -36,7 +39,13 @@ def ending(why: str, code: int | None) -> str:
 
 
 def facts_of(
-    ended: str, answer: Answer, change: Change, tests: TestRun | None, ticked: int, tree_before: str
+    ended: str,
+    answer: Answer,
+    change: Change,
+    tests: TestRun | None,
+    ticked: tuple[str, ...],
+    tree_before: str,
+    finished: bool,
 ) -> Iteration:
     """`tests` are those that the supervisor ran itself; without them, those that the agent printed."""
     status = answer.status
@@ -56,7 +65,7 @@ def facts_of(
         tree=change.tree,
         approach=change.approach,
         said_approach=_said(status.approach) if status else None,
-        tasks_done=ticked,
+        ticked=ticked,
         tasks_claimed=min(status.tasks_completed or 0, 100) if status and not cut_short else 0,
         tests=None
         if tests is None
@@ -68,6 +77,9 @@ def facts_of(
         answer=answer.fingerprint if answer.text.strip() else "",
         read_only=bool(status and (status.work_type or "").upper().replace(" ", "_").replace("-", "_") in READ_ONLY),
         denied=answer.denied_in_a_row,
+        denied_names=", ".join(dict.fromkeys(answer.denied))[:_SHOWN],
+        names=", ".join(change.files)[:_SHOWN],
+        finished=finished,
     )
 
 

@@ -17,7 +17,7 @@ from fusewire.circuit import step, view
 from fusewire.detectors.stagnation import CIRCUITS
 from fusewire.engine import decide
 from fusewire.errors import Blocked, FusewireError, NotFound, StoreRebuilt
-from fusewire.events import Signal, merge
+from fusewire.events import Decision, Signal, merge
 from fusewire.progress.change import Change
 from fusewire.progress.difference import difference
 from fusewire.progress.snapshot import Snapshot, take
@@ -34,9 +34,10 @@ from fusewire.runner.settling import Settling
 from fusewire.runner.watched import Watched
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
     from fusewire.answers.answer import TestRun
     from fusewire.circuit import State
-    from fusewire.events import Decision
     from fusewire.stores import Transaction
 
 #: Seconds that the processes of a killed supervisor's agent get to end by themselves.
@@ -61,9 +62,18 @@ class Loop:
     @classmethod
     def open(cls, project: str | os.PathLike[str] | None = None, *, plan: str | None = None) -> Loop:
         """The loop of the project around a folder (default: the current one)."""
+        if project is not None and not os.path.isdir(project):
+            raise FusewireError(f"no such folder: {os.fspath(project)}")
         return cls(Breaker.open(project=project), plan=plan)
 
     # -- before ---------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """A person has started a run: what halted the last one of this process is over, and lessons are due."""
+        with self.breaker.store.transact() as transaction:
+            record = Record.recalled(transaction)
+            record.owner, record.halted = "", {}
+            record.remember(transaction, self.engine.clock())
 
     def refusal(self) -> Decision | None:
         """Why no iteration may begin now, and for how long; nothing is written and no call is counted."""
@@ -76,13 +86,14 @@ class Loop:
             decisions.append(decide(policy, signal, after, outcome, now))
         return _refused(decisions)
 
-    def begin(self, *, owner: str | None = None, first: bool = False) -> Begun:
+    def begin(self, *, owner: str | None = None) -> Begun:
         """Begin an iteration; raises `Blocked` while a circuit is open or the hour is full.
 
         `owner` is the process that will end it: if it dies before, the next one to begin settles the iteration.
         """
+        owner = owner or process_identity(os.getpid()) or ""
         self.settle_lost()
-        refused = self.refusal()
+        refused = self._halted(owner) or self.refusal()
         if refused is not None:
             raise Blocked(refused)
         self.protection.begin(self.engine.clock())
@@ -90,12 +101,22 @@ class Loop:
         token = os.urandom(6).hex()
         self.places.save_before(token, before.to_data())
         try:
-            return self._begin(token, before, owner or process_identity(os.getpid()) or "", first)
+            return self._begin(token, before, owner)
         except BaseException:
             self.places.forget(token)
             raise
 
-    def _begin(self, token: str, before: Snapshot, owner: str, first: bool) -> Begun:
+    def _halted(self, owner: str) -> Decision | None:
+        """A halt is for a person: whoever was halted goes on only after a reset, a guard snapshot or a new start."""
+        halted = Record.recalled(self.breaker.store).halted
+        if halted.get("owner") != owner:
+            return None
+        escalated = [name for name in halted["circuits"].split() if self.engine.view(name)[1].phase == "open"]
+        if not escalated and not (halted["guard"] and self.protection.halted()):
+            return None
+        return Decision("block", rule="loop.halted", reason=halted["text"], next=("a person can start the loop again",))
+
+    def _begin(self, token: str, before: Snapshot, owner: str) -> Begun:
         with self.breaker.store.transact() as transaction:
             now = self.engine.clock()
             record = Record.recalled(transaction)
@@ -104,13 +125,15 @@ class Loop:
             if refused is not None:  # and everything that was asked is undone with the transaction
                 raise Blocked(refused)
             held = tuple(decision.circuit for decision in decisions if decision.lease == token)
+            first, record.owner = record.owner != owner, owner
             record.iteration += 1
             record.running[token] = {
                 "number": record.iteration,
                 "at": now,
                 "owner": owner,
                 "held": list(held),
-                "ticked": self.plan.ticked(),
+                "ticked": list(self.plan.ticked()),
+                "open": self.plan.is_open(),
             }
             states = self.states(transaction, now)
             left = calls_left(self.breaker.rules, states, now)
@@ -124,15 +147,21 @@ class Loop:
 
     # -- after ----------------------------------------------------------------------------------------
 
-    def look(self, token: str, begun: Begun | None = None) -> Seen:
-        """What the agent has left behind, before anybody else touches it; protected files are restored here."""
+    def look(self, token: str, begun: Begun | None = None, *, ignored: Iterable[str] = ()) -> Seen:
+        """What the agent has left behind, before anybody else touches it; protected files are restored here.
+
+        Files that are `ignored` are the loop's own, such as the agent's output: no work of the agent's.
+        """
         before = begun.before if begun else self._before(token)
         cause = f"iteration {begun.number} of the loop" if begun else "an iteration of the loop"
         verdict, text = self.protection.after(cause, self.engine.clock())
         # Only now: what the guard has put back is no change.
         after = self._snapshot()
-        change = difference(before, after) if before else Change(problem="what was there before is not known")
-        return Seen(change, before.tree if before else "", self.plan.ticked(), verdict, text)
+        if before is None:
+            return Seen(Change(problem="what was there before is not known"), "", self.plan.ticked(), verdict, text)
+        real = os.path.realpath(self.root)
+        own = {os.path.relpath(os.path.realpath(os.path.join(self.root, path)), real) for path in ignored}
+        return Seen(difference(before, after, ignored=own), before.tree, self.plan.ticked(), verdict, text)
 
     def end(
         self,
@@ -145,12 +174,20 @@ class Loop:
         begun: Begun | None = None,
         seen: Seen | None = None,
         seconds: float = 0.0,
+        finished: str | None = None,
     ) -> Result:
-        """Judge an iteration that has begun and is over. `tests` are those that somebody else than the agent ran."""
+        """Judge an iteration that has begun and is over. `tests` are those that somebody else than the agent ran.
+
+        `finished` is the claim that all is done, as far as it was verified; by default it is believed.
+        """
         answer = answer or Answer()
         seen = seen or self.look(token, begun)
-        facts = facts_of(ending(why, code), answer, seen.change, tests, seen.ticked, seen.tree_before)
-        settling = Settling(self, token, facts, answer, seen, begun, seconds)
+        if finished is None:
+            finished = self.claim(token, why, code, answer)
+        facts = facts_of(
+            ending(why, code), answer, seen.change, tests, seen.ticked, seen.tree_before, finished=bool(finished)
+        )
+        settling = Settling(self, token, facts, answer, seen, begun, seconds, finished)
         try:
             result = settling.settle()
         except StoreRebuilt:  # the damage showed only in the middle; nothing was written, and now it is mended
@@ -158,6 +195,15 @@ class Loop:
         self.places.forget(token)
         self.places.log_status(result.entry)
         return result
+
+    def claim(self, token: str, why: str, code: int | None, answer: Answer) -> str:
+        """Why the work is said to be done: the agent's word, or the plan. The word of one that failed is none."""
+        if why != "exit" or code != 0 or answer.is_error:
+            return ""
+        if answer.status is not None and answer.status.exit_signal:
+            return "the agent says EXIT_SIGNAL: true"
+        running = Record.recalled(self.breaker.store).running.get(token, {})
+        return self.plan.finished(was_open=running.get("open", False))
 
     def abandon(self, token: str) -> None:
         """Give an iteration up without a judgement: its call stays counted, its probe is free again."""
@@ -177,15 +223,16 @@ class Loop:
             record.notes = [*record.notes, text][-5:]
             record.remember(transaction, self.engine.clock())
 
-    def running(self, owner: str) -> str | None:
-        """The iteration that a process has begun and not ended."""
+    def running(self, owners: Collection[str]) -> str | None:
+        """The newest iteration that one of these processes has begun and not ended."""
         record = Record.recalled(self.breaker.store)
-        mine = [token for token, entry in record.running.items() if entry["owner"] == owner]
+        mine = [token for token, entry in record.running.items() if entry["owner"] in owners]
         return mine[-1] if mine else None
 
     def settle_lost(self) -> list[Result]:
         """End and judge the iterations whose supervisor is dead: what they changed counts, else nobody knows."""
         record = Record.recalled(self.breaker.store)
+        self.places.tidy(record.running)
         lost = [token for token, entry in record.running.items() if not is_alive(entry["owner"])]
         results = []
         for token in lost:

@@ -38,8 +38,8 @@ class Seen:
 
     change: Change
     tree_before: str
-    #: boxes of the plan that are ticked
-    ticked: int
+    #: tasks of the plan that are ticked
+    ticked: tuple[str, ...]
     #: of the guard: `halt`, `tell` or nothing, and its words
     verdict: str
     text: str

@@ -69,7 +69,9 @@ class OutputLog:
 
 
 def prune(folder: str, keep: int = 20) -> int:
-    """Remove the oldest logs (*.log) of a folder; how many."""
+    """Remove the oldest logs (*.log) of a folder; how many. A folder that somebody has removed has none."""
+    if not os.path.isdir(folder):
+        return 0
     with os.scandir(folder) as entries:
         files = [entry for entry in entries if entry.name.endswith(".log") and entry.is_file(follow_symlinks=False)]
     found = sorted((entry.stat(follow_symlinks=False).st_mtime_ns, entry.name, entry.path) for entry in files)

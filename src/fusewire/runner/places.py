@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import marshal
 import os
+import time
+from collections.abc import Container
 from typing import Any
 
 from fusewire.reports.loop import log_entry
 from fusewire.rules import STATE_FOLDER
 from fusewire.stores.folder import ensure_state_folder, replace_file
+
+#: Seconds after which a snapshot of no known iteration is waste.
+_OLD = 3600
 
 #: The status log is cut to its newer half beyond this size.
 STATUS_LIMIT = 512 * 1024
@@ -47,6 +52,17 @@ class Places:
         except OSError:
             pass
 
+    def tidy(self, running: Container[str]) -> None:
+        """Remove the snapshots of iterations that nobody knows any more; a young one may be about to be known."""
+        try:
+            with os.scandir(self.folder) as entries:
+                for entry in entries:
+                    token, _, suffix = entry.name.partition(".")
+                    if suffix == "snapshot" and token != "last" and token not in running and _is_old(entry):
+                        os.unlink(entry.path)
+        except OSError:
+            pass
+
     def _before(self, token: str) -> str:
         return os.path.join(self.folder, f"{token}.snapshot")
 
@@ -61,3 +77,7 @@ class Places:
                 file.seek(size - STATUS_LIMIT // 2)
                 kept = file.read()
             replace_file(self.status_log, kept[kept.find(b"## Iteration ") :])
+
+
+def _is_old(entry: os.DirEntry[str]) -> bool:
+    return time.time() - entry.stat().st_mtime > _OLD

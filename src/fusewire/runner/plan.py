@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 
 from fusewire.errors import FusewireError
+from fusewire.events import fingerprint
 from fusewire.progress.plan import boxes
 
 #: Where agents keep their plan, if nobody says where.
 USUAL = ("IMPLEMENTATION_PLAN.md", "fix_plan.md", "@fix_plan.md", ".ralph/fix_plan.md", ".ralph/@fix_plan.md")
+
+#: Tasks that are told apart: the last ones of a plan.
+_TASKS = 500
 
 #: Larger than any plan.
 _LIMIT = 1024 * 1024
@@ -27,23 +31,27 @@ class Plan:
             usual = (os.path.join(root, name) for name in USUAL)
             self.path = next((place for place in usual if os.path.isfile(place)), None)
         #: a plan that nobody named and that has nothing open ends no loop
-        self._ends = path is not None or self._boxes()[1] > 0
+        self._ends = path is not None or self.is_open()
 
-    def ticked(self) -> int:
-        return self._boxes()[0]
-
-    def finished(self) -> str:
-        """Why the plan ends the loop; empty if it does not."""
+    def finished(self, *, was_open: bool = False) -> str:
+        """Why the plan ends the loop; empty if it does not. `was_open`: a box was open when the iteration began."""
         ticked, still_open = self._boxes()
-        if not self._ends or still_open or not ticked:
+        if not (self._ends or was_open) or still_open or not ticked:
             return ""
-        return f"all {ticked} boxes of {os.path.basename(self.path or '')} are ticked"
+        return f"no box of {os.path.basename(self.path or '')} is open any more ({len(ticked)} ticked)"
 
-    def _boxes(self) -> tuple[int, int]:
+    def ticked(self) -> tuple[str, ...]:
+        """The tasks that are done, each by a short mark of its text."""
+        return tuple(fingerprint(text)[7:19] for text in self._boxes()[0][-_TASKS:])
+
+    def is_open(self) -> bool:
+        return bool(self._boxes()[1])
+
+    def _boxes(self) -> tuple[list[str], list[str]]:
         if self.path is None:
-            return 0, 0
+            return [], []
         try:
             with open(self.path, "rb") as file:
                 return boxes(file.read(_LIMIT).decode("utf-8", "replace"))
         except OSError:
-            return 0, 0
+            return [], []

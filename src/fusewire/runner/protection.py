@@ -9,6 +9,8 @@ from fusewire.guard import session as marks
 from fusewire.guard.policy import OWN, protected_of
 from fusewire.guard.protected import DOCUMENT
 from fusewire.guard.watch import Watch
+from fusewire.rules import STATE_FOLDER
+from fusewire.stores.folder import free_name
 
 if TYPE_CHECKING:
     from fusewire.rules import Rules
@@ -30,13 +32,37 @@ class Protection:
     def begin(self, now: float) -> None:
         self.watch.begin(_SESSION, now)
 
+    def halt(self, text: str) -> None:
+        """Halt the loop until a person lifts it."""
+        marks.write(self.root, "halt", f"{_SESSION}\n{text}")
+
+    def halted(self) -> bool:
+        return bool(marks.read(self.root, "halt"))
+
     def after(self, cause: str, now: float) -> tuple[str, str]:
         """("halt", text), ("tell", text) or ("", ""). The agent may update documents; that is its work."""
         halted_by_hook = marks.read(self.root, "halt").partition("\n")[2]
         if halted_by_hook:
             return "halt", halted_by_hook
+        added = self._set_aside_new()
         self.watch.permitted(self._updated_documents(), now)
-        return self.watch.after(cause, _SESSION, now, strict=_STRICT)
+        verdict, text = self.watch.after(cause, _SESSION, now, strict=_STRICT)
+        if added:
+            text = "\n".join(part for part in (added, text if verdict == "halt" else "") if part)
+            self.halt(text)
+            return "halt", text
+        return verdict, text
+
+    def _set_aside_new(self) -> str:
+        """Configuration that was not there before and would be in force from the next start on; nothing is lost."""
+        lines = []
+        for finding in self.watch.integrity.verify():
+            if finding.kind == "new" and finding.path in _STRICT:
+                kept = free_name(os.path.join(self.root, STATE_FOLDER, f"added-{finding.path.replace('/', '-')}"))
+                os.rename(os.path.join(self.watch.root, finding.path), kept)
+                where = os.path.join(STATE_FOLDER, os.path.basename(kept))
+                lines.append(f"BLOCKED guard.integrity: {finding.path} was added by an agent; it is now {where}.")
+        return "\n".join([*lines, "Next: a person decides whether it is wanted."]) if lines else ""
 
     def _updated_documents(self) -> list[str]:
         protected = self.watch.protected

@@ -40,6 +40,10 @@ class Record:
     #: what the agent must be told next
     notes: list[str] = field(default_factory=list)
     totals: dict[str, Any] = field(default_factory=dict)
+    #: the process that began the newest iteration; another one is a new run
+    owner: str = ""
+    #: whom the guard or an escalation halted, and why; empty if nobody
+    halted: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def recalled(cls, store: Store | Transaction) -> Record:

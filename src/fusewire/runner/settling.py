@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.detectors.stagnation import judge
 from fusewire.errors import NotFound
-from fusewire.events import Signal
+from fusewire.events import Signal, plain
 from fusewire.runner import lessons
 from fusewire.runner.nouns import Result
 from fusewire.runner.overview import calls_left, risk_of, strictest
@@ -38,9 +38,10 @@ class Settling:
         seen: Seen,
         begun: Begun | None,
         seconds: float,
+        finished: str,
     ) -> None:
         self.loop, self.token, self.facts, self.answer, self.seen = loop, token, facts, answer, seen
-        self.begun, self.seconds = begun, seconds
+        self.begun, self.seconds, self.finished = begun, seconds, finished
 
     def settle(self) -> Result:
         loop, engine = self.loop, self.loop.engine
@@ -50,7 +51,8 @@ class Settling:
             running = record.running.pop(self.token, None)
             if running is None:
                 raise NotFound(f"no iteration {self.token} is under way; begin one: fusewire loop begin")
-            record.detector, judged = judge(record.detector, self.facts, running["held"], self.token)
+            facts = self._in_context(record, running)
+            record.detector, judged = judge(record.detector, facts, running["held"], self.token)
             decisions = [engine.step(transaction, signal, now) for signal in judged.signals]
             for _ in range(min((self.answer.calls or 1) - 1, _MOST_CALLS)):
                 engine.step(transaction, Signal("note", RATE, "call"), now)
@@ -62,6 +64,9 @@ class Settling:
             entry["risk"] = risk_of(loop.breaker.rules, states, now)
             entry["trips"] = [decision.circuit for decision in trips]
             record.add(entry)
+            halted = removed or (self.seen.text if self.seen.verdict == "halt" else "")
+            escalates = any(self._escalates(decision, states) for decision in trips)
+            record.halted = self._halt(running, halted, trips if escalates else [])
             record.remember(transaction, now)
         return Result(
             number=entry["number"],
@@ -73,12 +78,28 @@ class Settling:
             answer=self.answer,
             ended=self.facts.ended,
             trips=tuple(trips),
-            escalates=any(self._escalates(decision, states) for decision in trips),
-            halted=removed or (self.seen.text if self.seen.verdict == "halt" else ""),
+            escalates=escalates,
+            halted=halted,
             told=self.seen.text if self.seen.verdict == "tell" else "",
-            finished=self._finished(),
+            finished=self.finished,
             entry=entry,
         )
+
+    def _in_context(self, record: Record, running: dict[str, Any]) -> Iteration:
+        """The facts beside what else went on: where two worked at once, whose tree it was is not known."""
+        before = set(running.get("ticked", ()))
+        facts: Iteration = self.facts.replace(ticked=tuple(one for one in self.facts.ticked if one not in before))
+        if record.running or any(entry["at"] > running["at"] for entry in record.history):
+            facts = facts.replace(tree="", tree_before="")
+        return facts
+
+    def _halt(self, running: dict[str, Any], halted: str, escalated: list[Decision]) -> dict[str, str]:
+        text = halted or "; ".join(f"{decision.rule}: {decision.reason}" for decision in escalated)
+        if not text:
+            return {}
+        circuits = " ".join(decision.circuit for decision in escalated)
+        guard = "halted" if halted else ""
+        return {"owner": running["owner"], "text": plain(text, 1000), "circuits": circuits, "guard": guard}
 
     def _record(self, transaction: Transaction, now: float) -> tuple[Record, str]:
         """What is remembered; if the agent has removed it, what was remembered when it began."""
@@ -91,7 +112,9 @@ class Settling:
                 transaction.save(row.id, row.kind, row.phase, row.state, now)
         text = "Fusewire's own state was removed during the iteration"
         transaction.notice(f"{text}; the loop's part of it was put back", now)
-        return Record.from_data(begun.memory), f"BLOCKED loop.state: {text}; it has been put back."
+        text = f"BLOCKED loop.state: {text}; it has been put back."
+        self.loop.protection.halt(text)
+        return Record.from_data(begun.memory), text
 
     def _learn(
         self,
@@ -113,11 +136,3 @@ class Settling:
     def _escalates(self, decision: Decision, states: dict[str, State]) -> bool:
         steps = self.loop.breaker.rules.policy(decision.circuit).next
         return decision.alert or states[decision.circuit].in_a_row >= len(steps)
-
-    def _finished(self) -> str:
-        """A claim of an agent that failed is none."""
-        if self.facts.ended != "exit" or self.answer.is_error:
-            return ""
-        if self.answer.status is not None and self.answer.status.exit_signal:
-            return "the agent says EXIT_SIGNAL: true"
-        return self.loop.plan.finished()

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         def tick(self, seconds: float) -> None: ...
         def judged(self, result: Result, ended: Ended) -> None: ...
         def waits(self, why: str, left: float, whole: float) -> None: ...
+        def opened(self, trip: Decision) -> None: ...
         def tells(self, text: str) -> None: ...
 
 
@@ -65,6 +66,8 @@ class Options:
     """What a person asked for. Durations are in seconds."""
 
     command: tuple[str, ...]
+    #: where the agent and the checks run; by default at the project's root
+    cwd: str | None = None
     prompt: str | None = None
     until: str | None = None
     verify: str | None = None
@@ -102,6 +105,7 @@ class Supervisor:
         self._started = time.monotonic()
         self._interrupted = False
         self._outages = 0
+        self._told: set[str] = set()
 
     def run(self) -> Outcome:
         """Until it ends; everything that was started has ended by then."""
@@ -110,6 +114,7 @@ class Supervisor:
                 self.view.tells(
                     f"Iteration {lost.number} was cut off when its supervisor died; it is settled as {lost.kind}."
                 )
+            self.loop.start()
             while True:
                 outcome = self._cap() or self._once(warden)
                 if outcome is not None:
@@ -118,7 +123,7 @@ class Supervisor:
     def _once(self, warden: Warden) -> Outcome | None:
         """One iteration or one wait; the outcome if the run ends with it."""
         try:
-            begun = self.loop.begin(first=not self.iterations)
+            begun = self.loop.begin()
         except Blocked as blocked:
             return self._wait_for_circuits(blocked.decision)
         self.iterations += 1
@@ -149,10 +154,10 @@ class Supervisor:
         try:
             ended = run_agent(
                 [part.replace("{prompt}", prompt or "") for part in options.command],
-                cwd=self.loop.root,
+                cwd=options.cwd or self.loop.root,
                 environment=self._environment(begun),
                 given=b"" if self._prompt_in_command() else (prompt or "").encode("utf-8", "replace"),
-                timeout=options.timeout,
+                timeout=self._longest(),
                 idle=options.idle,
                 on_output=read,
                 on_error=read_error,
@@ -165,11 +170,12 @@ class Supervisor:
             log.close()
             prune(self.loop.places.outputs, _LOGS)
         answer = reader.finish(ended.code, partial=ended.why in ("timeout", "idle", "stopped"))
-        seen = self.loop.look(begun.token, begun)
+        seen = self.loop.look(begun.token, begun, ignored=[options.junit] if options.junit else [])
         if ended.why == "stopped":
             self.loop.abandon(begun.token)
-            return self._outcome(INTERRUPTED, seen.text if seen.verdict == "halt" else "interrupted")
+            return self._outcome(INTERRUPTED, seen.text if seen.verdict == "halt" else "stopped by a signal")
         tests, passed = self._until(begun, warden)
+        claimed = self.loop.claim(begun.token, ended.why, ended.code, answer)
         result = self.loop.end(
             begun.token,
             why=ended.why,
@@ -179,24 +185,30 @@ class Supervisor:
             begun=begun,
             seen=seen,
             seconds=ended.seconds,
+            finished=claimed if claimed and not passed and self._verified(claimed, begun, warden) else "",
         )
         if answer.cost is not None:
             self.cost = (self.cost or 0.0) + answer.cost
         self.view.judged(result, ended)
-        return self._after(result, passed, begun, warden)
+        return self._after(result, passed)
 
-    def _after(self, result: Result, until_passed: bool, begun: Begun, warden: Warden) -> Outcome | None:
+    def _after(self, result: Result, until_passed: bool) -> Outcome | None:
         """Halted, finished, tripped, or on to the next one."""
         if result.halted:
             return self._outcome(HALTED, result.halted)
         if self._interrupted:
-            return self._outcome(INTERRUPTED, "interrupted")
+            return self._outcome(INTERRUPTED, "stopped by a signal")
         if until_passed:
             return self._outcome(DONE, f"`{self.options.until}` succeeds")
-        if result.finished and self._verified(result, begun, warden):
+        if result.finished:
             return self._outcome(DONE, result.finished)
-        if result.trips and (result.escalates or not self.options.wait):
-            return self._outcome(HALTED, "", max(result.trips, key=lambda trip: trip.alert))
+        halts = bool(result.trips) and (result.escalates or not self.options.wait)
+        said_last = max(result.trips, key=lambda trip: trip.alert) if halts else None
+        for trip in result.trips:
+            if trip is not said_last:
+                self.view.opened(trip)
+        if said_last is not None:
+            return self._outcome(HALTED, "", said_last.replace(verdict="block"))
         return self._wait_for_provider(result)
 
     # -- checking -------------------------------------------------------------------------------------
@@ -207,17 +219,25 @@ class Supervisor:
         if self.options.until is not None:
             ended, text = self._check(self.options.until, begun, warden)
             tests, passed = read_tests(text), ended.why == "exit" and ended.code == 0
+            if ended.code in (126, 127):
+                self._tell_once(f"`{self.options.until}` cannot be run: {text[-_TOLD:].strip()}")
         return self._junit() or tests, passed
 
     def _junit(self) -> TestRun | None:
         if self.options.junit is None:
             return None
         try:
-            return read_junit((Path(self.loop.root) / self.options.junit).read_bytes())
-        except OSError:
+            return read_junit(Path(self.options.junit).read_bytes())
+        except OSError as error:
+            self._tell_once(f"no test results: {self.options.junit}: {error.strerror}")
             return None
 
-    def _verified(self, result: Result, begun: Begun, warden: Warden) -> bool:
+    def _tell_once(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self.view.tells(text)
+
+    def _verified(self, claimed: str, begun: Begun, warden: Warden) -> bool:
         """Verification before completion: whoever says that it is finished must pass the person's command."""
         command = self.options.verify
         if command is None:
@@ -227,8 +247,9 @@ class Supervisor:
             return True
         told = text[-_TOLD:].strip()
         how = f"ended with {ended.code}" if ended.why == "exit" else f"did not end ({ended.why})"
-        self.view.tells(f"Not finished: {result.finished}, but `{command}` {how}.")
-        self.loop.note(f"You said that you are finished, but `{command}` {how}. Its output ends with:\n{told}")
+        said = f" Its output ends with:\n{told}" if told else ""
+        self.view.tells(f"Not finished: {claimed}, but `{command}` {how}.")
+        self.loop.note(f"You said that you are finished, but `{command}` {how}.{said}")
         return False
 
     def _check(self, command: str, begun: Begun, warden: Warden) -> tuple[Ended, str]:
@@ -241,10 +262,10 @@ class Supervisor:
 
         ended = run_agent(
             ["/bin/sh", "-c", command],
-            cwd=self.loop.root,
+            cwd=self.options.cwd or self.loop.root,
             environment=dict(os.environ),
             given=b"",
-            timeout=self.options.timeout,
+            timeout=self._longest(),
             idle=None,
             on_output=keep,
             on_error=keep,
@@ -283,7 +304,7 @@ class Supervisor:
         """Until nothing is left to wait for; a person's reset or interruption, or the run's own cap, ends it early."""
         while (remaining := left()) > 0:
             if self._interrupted:
-                return self._outcome(INTERRUPTED, "interrupted")
+                return self._outcome(INTERRUPTED, "stopped by a signal")
             if capped := self._cap():
                 return capped
             self.view.waits(why, remaining, max(whole, remaining))
@@ -295,14 +316,21 @@ class Supervisor:
     def _cap(self) -> Outcome | None:
         options = self.options
         if self._interrupted:
-            return self._outcome(INTERRUPTED, "interrupted")
+            return self._outcome(INTERRUPTED, "stopped by a signal")
         if options.max_iterations is not None and self.iterations >= options.max_iterations:
-            return self._outcome(CAPPED, f"{self.iterations} iterations (--max-iterations {options.max_iterations})")
+            return self._outcome(CAPPED, f"its iterations are used up (--max-iterations {options.max_iterations})")
         if options.max_seconds is not None and time.monotonic() - self._started >= options.max_seconds:
             return self._outcome(CAPPED, "its time is up (--max-time)")
         if options.max_cost is not None and (self.cost or 0.0) >= options.max_cost:
             return self._outcome(CAPPED, f"${self.cost or 0.0:.2f} were spent (--max-cost {options.max_cost:g})")
         return None
+
+    def _longest(self) -> float:
+        """Seconds that what is started now may take: the run's own time is not exceeded either."""
+        if self.options.max_seconds is None:
+            return self.options.timeout
+        left = self.options.max_seconds - (time.monotonic() - self._started)
+        return max(0.05, min(self.options.timeout, left))
 
     def _prompt(self, begun: Begun) -> str | None:
         """Read anew every time, so that a person can steer a running loop; with advice below it if there is any."""
@@ -328,6 +356,8 @@ class Supervisor:
         }
 
     def _interrupt(self) -> None:
+        if not self._interrupted:
+            self.view.tells("stopping: the agent is asked to end ...")
         self._interrupted = True
 
     def _outcome(self, code: int, reason: str, decision: Decision | None = None) -> Outcome:

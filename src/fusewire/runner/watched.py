@@ -39,7 +39,7 @@ class Watched:
 
     def answered(self, output: str | bytes, *, exit_code: int = 0, timed_out: bool = False) -> None:
         """What the agent printed (may come in parts), and how it ended."""
-        self._reader.feed(output.encode("utf-8", "surrogateescape") if isinstance(output, str) else output)
+        self._reader.feed(output.encode("utf-8", "replace") if isinstance(output, str) else output)
         self._code, self._why = exit_code, "timeout" if timed_out else "exit"
 
     def __exit__(
