@@ -757,10 +757,10 @@ def test_the_shape_of_a_test_file(path: str, text: str, expected: tuple[int, int
 
 
 def test_the_same_edit_again_is_the_same_approach(repository: Path) -> None:
-    """Whatever the file is by then, wherever the lines stand, and however they are indented."""
-    first = change(repository, "printf 'try:\\n  x()\\n' >> src/app.py")
-    second = change(repository, "printf '  try:\\n\\n    x()\\n' >> src/app.py; touch noise.log")
-    third = change(repository, f"printf 'try:\\nx()\\n' | cat - src/app.py > t; mv t src/app.py; {COMMIT}")
+    """Whatever the file is by then, wherever the lines stand, and however they are indented where that says nothing."""
+    first = change(repository, "printf 'try {\\n  x()\\n' >> src/app.js")
+    second = change(repository, "printf '  try {\\n\\n    x()\\n' >> src/app.js; touch noise.log")
+    third = change(repository, f"printf 'try {{\\nx()\\n' | cat - src/app.js > t; mv t src/app.js; {COMMIT}")
     assert first.approach == second.approach == third.approach is not None
     assert len({first.tree, second.tree, third.tree}) == 3
 

@@ -132,7 +132,7 @@ class Breaker:
 
         # What is only in this process's memory disarms nothing.
         in_memory = isinstance(self.store, MemoryStore)
-        return self._send(signal, "person" if in_memory else require_person(f"{signal.kind} of a circuit"))
+        return self._send(signal, "person" if in_memory else require_person(f"{signal.kind} of a circuit", self.root))
 
     # -- looking ------------------------------------------------------------------------------------
 

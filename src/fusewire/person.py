@@ -20,9 +20,34 @@ AGENT_VARIABLES = (
 )
 
 
-def require_person(act: str) -> str:
+#: What `fusewire run` puts into the environment of its agent: the project whose loop it is in.
+PROJECT = "FUSEWIRE_PROJECT"
+
+#: More processes above one another than anybody has.
+_DEEPEST = 64
+
+
+def inside_loop(root: str) -> bool:
+    """Whether this was started by an agent in this project's loop; also if it has cleaned its environment since."""
+    mark = f"{PROJECT}={os.path.realpath(root)}".encode()
+    pid = os.getpid()
+    for _ in range(_DEEPEST):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if mark in file.read().split(b"\0"):
+                    return True
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                pid = int(file.read().rpartition(b")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            break
+    return os.environ.get(PROJECT) == os.path.realpath(root)
+
+
+def require_person(act: str, root: str | None = None) -> str:
     """Refuse from inside an agent; the name of the person otherwise."""
     inside = next((name for name in AGENT_VARIABLES if os.environ.get(name)), None)
+    if not inside and root is not None and inside_loop(root):
+        inside = PROJECT
     if inside:
         raise AgentRefused(f"{act} is for a person at a terminal, and this runs inside an agent ({inside} is set)")
     import getpass

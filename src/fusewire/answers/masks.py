@@ -48,6 +48,8 @@ _MASKS = [
     )
 ]
 
+_NUMBER = re.compile(r"\d+")
+
 
 def plain_text(text: str) -> str:
     """Without colours, and with the line ends of this system."""
@@ -62,3 +64,8 @@ def normalised(message: str) -> str:
     for pattern, mask in _MASKS:
         text = pattern.sub(mask, text)
     return " ".join(text.split())
+
+
+def without_numbers(text: str) -> str:
+    """With every number masked as well."""
+    return _NUMBER.sub("<n>", normalised(text))

@@ -6,6 +6,7 @@ Three layers: the JSON of a known format; the text that can be taken out of a da
 from __future__ import annotations
 
 import codecs
+from dataclasses import replace
 
 from fusewire.answers.answer import Answer
 from fusewire.answers.claude import Claude, is_claude
@@ -13,7 +14,7 @@ from fusewire.answers.codex import Codex, is_codex
 from fusewire.answers.conversation import TEXT, Conversation
 from fusewire.answers.errors import LIMIT, problems_in
 from fusewire.answers.gemini import Gemini, error_in, is_gemini
-from fusewire.answers.masks import normalised
+from fusewire.answers.masks import normalised, without_numbers
 from fusewire.answers.pieces import Pieces
 from fusewire.answers.question import question_in
 from fusewire.answers.runs import problem
@@ -47,8 +48,10 @@ _FORMATS: tuple[tuple[Callable[[dict[str, Any]], bool], type[Conversation]], ...
 class AnswerReader:
     """One answer; `feed` what comes, then `finish` once."""
 
-    def __init__(self, now: float) -> None:
+    def __init__(self, now: float, given: str = "") -> None:
         self._now = now
+        #: the prompt: where an agent echoes it, what stands in it is not the agent's word
+        self._given = given.strip()
         self._pieces = Pieces()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._output = Tail(_OUTPUT)
@@ -144,7 +147,7 @@ class AnswerReader:
 
     def _answer(self, told: Conversation, damage: str, exit_code: int | None) -> Answer:
         text = told.text.encode("utf-8", "replace")[-TEXT:].decode("utf-8", "ignore")
-        status = read_status(text)
+        status = read_status(text.replace(self._given, "") if self._given else text)
         return Answer(
             format=told.format,
             damage=damage,
@@ -179,7 +182,9 @@ class AnswerReader:
         if found:
             return found
         said = _last_lines(errors) or _last_lines(self._output.text()) or _last_lines(told.text)
-        return [problem("exit", f"exit {exit_code}", said)]
+        # Nobody knows which of its numbers matter.
+        known = problem("exit", f"exit {exit_code}", said)
+        return [replace(known, fingerprint=fingerprint(without_numbers(known.message), known.type))]
 
 
 class Plain(Conversation):

@@ -35,12 +35,21 @@ _LONGEST = 500
 
 
 def read_status(text: str) -> StatusBlock | None:
-    """The last complete block that says anything; None if there is none."""
+    """The last complete block that says anything; None if there is none.
+
+    One that is quoted in the middle of a text (in a fence, and the text goes on) is an example.
+    """
     for start, end in reversed(_blocks(text)):
         block = _read(text[start:end])
-        if block != StatusBlock():
+        if block != StatusBlock() and not _is_quoted(text, start, end):
             return block
     return None
+
+
+def _is_quoted(text: str, start: int, end: int) -> bool:
+    fences = [line for line in text[:start].splitlines() if _FENCE.match(line)]
+    rest = text[end:].splitlines()[1:]
+    return len(fences) % 2 == 1 and any(line.strip() and not _FENCE.match(line) for line in rest)
 
 
 def without_status(text: str) -> str:

@@ -11,7 +11,8 @@ import click
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import color
 from fusewire.durations import show_duration
-from fusewire.errors import Blocked, FusewireError
+from fusewire.errors import AgentRefused, Blocked, FusewireError
+from fusewire.person import inside_loop
 from fusewire.reports.messages import message
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def begin_command(breaker: Breaker, wait: bool, as_json: bool) -> int:
     from fusewire.runner.loop import Loop
     from fusewire.runner.owner import owner
 
+    _require_outside(breaker)
     loop, mine = Loop(breaker), owner()
     unfinished = None if as_json else loop.running([mine])
     if unfinished is not None:  # the script began it and went on without a word; one that takes the token may have more
@@ -94,6 +96,7 @@ def end_command(
     from fusewire.runner.loop import Loop
     from fusewire.runner.owner import possible_owners
 
+    _require_outside(breaker)
     loop = Loop(breaker)
     token = token or loop.running(possible_owners())
     if token is None:
@@ -110,6 +113,12 @@ def end_command(
     seen = loop.look(token, ignored=[os.path.abspath(file) for file in own if file])
     result = loop.end(token, code=exit_code, answer=answer, tests=tests, seen=seen)
     return _say_result(loop, result, as_json)
+
+
+def _require_outside(breaker: Breaker) -> None:
+    """An agent in this project's loop neither begins nor ends iterations of it."""
+    if inside_loop(breaker.root or ""):
+        raise AgentRefused("this runs inside an iteration of this project's own loop")
 
 
 def _answer(loop: Loop, path: str | None, exit_code: int) -> Answer:

@@ -14,7 +14,8 @@ from fusewire.cli.common import common_options, print_json, show_warnings, with_
 from fusewire.cli.plain import PlainView, QuietView
 from fusewire.cli.streams import say
 from fusewire.durations import parse_duration, show_duration
-from fusewire.errors import FusewireError
+from fusewire.errors import AgentRefused, FusewireError
+from fusewire.person import inside_loop
 from fusewire.reports.messages import message
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ def run_command(breaker: Breaker, command: tuple[str, ...], as_json: bool, **opt
         raise FusewireError(f"no such prompt: {options['prompt']}")
     from fusewire.runner.loop import Loop
 
+    if inside_loop(breaker.root or ""):
+        raise AgentRefused("this runs inside an iteration of this project's own loop")
     for name in ("until", "verify"):
         if options[name] is not None and not options[name].strip():
             raise click.UsageError(f"--{name} is an empty command")

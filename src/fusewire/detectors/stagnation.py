@@ -61,6 +61,12 @@ TASK_APPROACHES = 3
 _KEPT = 20
 _TICKED = 500
 
+#: Iterations in a row whose progress may rest on the agent's word alone.
+ON_TRUST = 25
+
+#: The same change so many times in a row is one change that is made again and again.
+REPEATS = 5
+
 
 class Judgement:
     """What an iteration was worth."""
@@ -102,10 +108,15 @@ def judge(memory: Memory, facts: Iteration, held: Collection[str], lease: str) -
 
 
 def _tasks(memory: Memory, facts: Iteration) -> int:
-    """Tasks completed: boxes that were never ticked before; claims only with a new answer."""
+    """Tasks completed: boxes that were never ticked before; claims only with a new answer, and not for ever."""
     ticked = len(set(facts.ticked) - set(memory.get("ticked", ())))
-    claimed = facts.tasks_claimed if _is_new_answer(memory, facts) else 0
+    claimed = facts.tasks_claimed if _is_believed(memory, facts) else 0
     return max(ticked, claimed)
+
+
+def _is_believed(memory: Memory, facts: Iteration) -> bool:
+    """Whether an agent's word that something was done counts: in new words, and with a change now and then."""
+    return _is_new_answer(memory, facts) and (facts.meaningful > 0 or memory.get("on_trust", 0) < ON_TRUST)
 
 
 def _is_new_answer(memory: Memory, facts: Iteration) -> bool:
@@ -122,9 +133,12 @@ def _newly_passing(memory: Memory, facts: Iteration) -> bool:
     before, now = memory.get("tests"), facts.tests
     if not before or not now or facts.weakened or sum(now[:4]) < sum(before[:4]) or now[2] > before[2]:
         return False
-    if len(before[4]) >= before[1] > 0 and len(now[4]) >= now[1]:  # otherwise not all of them are known by name
-        return bool(set(before[4]) - set(now[4])) and now[0] > 0
-    return bool(now[1] + now[3] < before[1] + before[3] and now[0] > before[0])
+    if now[1] + now[3] < before[1] + before[3] and now[0] > before[0]:
+        return True
+    # As many as before: then others fail instead, which is no gain unless they are new.
+    mended = set(before[4]) - set(now[4])
+    all_named = len(before[4]) >= before[1] and len(now[4]) >= now[1]
+    return bool(mended and all_named and sum(now[:4]) > sum(before[:4]) and now[0] > before[0])
 
 
 def _fewer_failures(memory: Memory, facts: Iteration) -> bool:
@@ -159,7 +173,7 @@ def _kind(memory: Memory, facts: Iteration, verdict: Judgement, *, resolved: boo
         return "progress"
     if facts.blocked:
         return "neutral"
-    return "progress" if facts.read_only and _is_new_answer(memory, facts) else "none"
+    return "progress" if facts.read_only and _is_believed(memory, facts) else "none"
 
 
 def _ends_well(memory: Memory, facts: Iteration) -> bool:
@@ -214,7 +228,9 @@ def _followed(memory: Memory, facts: Iteration, verdict: Judgement, *, resolved:
         return {"trees": trees[-1:], "approaches": []}
     if _committed(facts) and facts.error is None:
         approaches = []
-    if length := period(approaches):
+    if facts.approach and not _committed(facts) and approaches[-REPEATS:] == [facts.approach] * REPEATS:
+        verdict.circular = f"the same change was made {REPEATS} times in a row"
+    elif length := period(approaches):
         verdict.circular = f"{length} approaches alternate: {' / '.join(_shown(step) for step in approaches[-length:])}"
     elif (length := period(trees)) and facts.tree != facts.tree_before:
         verdict.circular = f"the files alternate between the same {length} contents"
@@ -227,32 +243,33 @@ def _shown(approach: str) -> str:
     return f"the change {approach[7:19]}" if approach.startswith("sha256:") else approach
 
 
-def _tried(memory: Memory, facts: Iteration) -> tuple[dict[str, list[str]], bool]:
+def _tried(memory: Memory, facts: Iteration) -> tuple[list[tuple[str, list[str]]], bool]:
     """The approaches named for each failure, and whether this failure is the loop's matter by now.
 
     The first three different ones are the task's own retries; an agent that names none has none.
     """
-    tried: dict[str, list[str]] = dict(memory.get("tried", {}))
+    tried: list[tuple[str, list[str]]] = list(memory.get("tried", ()))
     if facts.error is None:
         return tried, False
-    named = tried.pop(facts.error, [])
+    named = next((names for error, names in tried if error == facts.error), [])
+    others = [one for one in tried if one[0] != facts.error][-_KEPT + 1 :]
     is_new = facts.said_approach is not None and facts.said_approach not in named
     if is_new and len(named) < TASK_APPROACHES:
-        tried[facts.error] = [*named, facts.said_approach or ""]
-        return dict(list(tried.items())[-_KEPT:]), False
-    tried[facts.error] = named
-    return dict(list(tried.items())[-_KEPT:]), True
+        return [*others, (facts.error, [*named, facts.said_approach or ""])], False
+    return [*others, (facts.error, named)], True
 
 
 def _noted(memory: Memory, facts: Iteration, verdict: Judgement) -> Memory:
     """What the next iteration is compared with. A neutral one says nothing, so it is not compared with."""
     ticked = list(dict.fromkeys([*memory.get("ticked", ()), *facts.ticked]))[-_TICKED:]
+    on_trust = 0 if facts.meaningful or _committed(facts) else memory.get("on_trust", 0) + 1
     answers = [*memory.get("answers", ()), facts.answer][-_KEPT:] if facts.answer else memory.get("answers", [])
     if verdict.kind == "neutral" or facts.ended in ("timeout", "idle"):
-        return {"ticked": ticked, "answers": answers, "finished": facts.finished}
+        return {"ticked": ticked, "answers": answers, "finished": facts.finished, "on_trust": on_trust}
     return {
         "ticked": ticked,
         "answers": answers,
+        "on_trust": on_trust,
         "finished": facts.finished,
         "error": facts.error,
         "builds": list(facts.builds),

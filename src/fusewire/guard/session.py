@@ -58,7 +58,7 @@ def halted(root: str, session: str | None) -> str:
 
 def read(root: str, name: str) -> str:
     try:
-        with open(os.path.join(root, _FOLDER, name), "rb") as file:
+        with open(os.open(os.path.join(root, _FOLDER, name), os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             return file.read(_LIMIT).decode("utf-8", "surrogatepass")
     except OSError:
         return ""

@@ -46,7 +46,7 @@ def profile_of(path: str, content: bytes) -> Profile | None:
     if len(content) > PROFILED or b"\0" in content[:8192]:
         return None
     counted = shape(path, content.decode("utf-8", "replace")) if is_test(path) else NOTHING
-    lines = _line_hashes(content) if len(content) <= _LINED else None
+    lines = _line_hashes(path, content) if len(content) <= _LINED else None
     generated = _GENERATED.search(content, 0, _HEAD) is not None
     return Profile(_short(_squeezed(path, content)), lines, counted, generated)
 
@@ -55,12 +55,18 @@ def _squeezed(path: str, content: bytes) -> bytes:
     """Without white space; where indentation is meaning, that stays."""
     if not path.endswith(_INDENTED):
         return b"".join(content.split())
-    lines = (line for line in content.splitlines() if line.strip())
-    return b"\n".join(line[: len(line) - len(line.lstrip())] + b"".join(line.split()) for line in lines)
+    return b"\n".join(_indent(line) + b"".join(line.split()) for line in content.splitlines() if line.strip())
 
 
-def _line_hashes(content: bytes) -> bytes:
-    lines = (b" ".join(words) for line in content.splitlines() if (words := line.split()))
+def _indent(line: bytes) -> bytes:
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _line_hashes(path: str, content: bytes) -> bytes:
+    keeps = path.endswith(_INDENTED)
+    lines = (
+        (_indent(line) if keeps else b"") + b" ".join(words) for line in content.splitlines() if (words := line.split())
+    )
     return b"".join(sorted(map(_short, lines)))
 
 

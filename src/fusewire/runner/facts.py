@@ -43,7 +43,6 @@ def facts_of(
     answer: Answer,
     change: Change,
     tests: TestRun | None,
-    ticked: tuple[str, ...],
     tree_before: str,
     finished: bool,
 ) -> Iteration:
@@ -65,7 +64,6 @@ def facts_of(
         tree=change.tree,
         approach=change.approach,
         said_approach=_said(status.approach) if status else None,
-        ticked=ticked,
         tasks_claimed=min(status.tasks_completed or 0, 100) if status and not cut_short else 0,
         tests=None
         if tests is None

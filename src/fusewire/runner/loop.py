@@ -21,6 +21,7 @@ from fusewire.events import Decision, Signal, merge
 from fusewire.progress.change import Change
 from fusewire.progress.difference import difference
 from fusewire.progress.snapshot import Snapshot, take
+from fusewire.rules import load_rules
 from fusewire.runner.advice import advice_for
 from fusewire.runner.facts import ending, facts_of
 from fusewire.runner.leftovers import end_marked, is_alive, process_identity
@@ -56,6 +57,9 @@ class Loop:
         self.places = Places(self.root)
         self.plan = Plan(self.root, plan)
         self.protection = Protection(self.root, breaker.rules)
+        #: the project's rules as they stand in its files; a demonstration may follow others
+        files = load_rules(self.root)
+        self._rules = (files.policies, files.guard)
         #: the newest snapshot that this process took: it makes the next one cheap
         self._last: Snapshot | None = None
 
@@ -132,8 +136,7 @@ class Loop:
                 "at": now,
                 "owner": owner,
                 "held": list(held),
-                "ticked": list(self.plan.ticked()),
-                "open": self.plan.is_open(),
+                "boxes": self.plan.boxes(),
             }
             states = self.states(transaction, now)
             left = calls_left(self.breaker.rules, states, now)
@@ -155,13 +158,25 @@ class Loop:
         before = begun.before if begun else self._before(token)
         cause = f"iteration {begun.number} of the loop" if begun else "an iteration of the loop"
         verdict, text = self.protection.after(cause, self.engine.clock())
+        if verdict != "halt" and (changed := self._rules_changed()):
+            verdict, text = "halt", changed
         # Only now: what the guard has put back is no change.
         after = self._snapshot()
         if before is None:
-            return Seen(Change(problem="what was there before is not known"), "", self.plan.ticked(), verdict, text)
+            return Seen(Change(problem="what was there before is not known"), "", self.plan.boxes(), verdict, text)
         real = os.path.realpath(self.root)
         own = {os.path.relpath(os.path.realpath(os.path.join(self.root, path)), real) for path in ignored}
-        return Seen(difference(before, after, ignored=own), before.tree, self.plan.ticked(), verdict, text)
+        return Seen(difference(before, after, ignored=own), before.tree, self.plan.boxes(), verdict, text)
+
+    def _rules_changed(self) -> str:
+        """Whether another start would follow other rules than this one does: that is for a person to decide."""
+        fresh = load_rules(self.root)
+        if (fresh.policies, fresh.guard) == self._rules:
+            return ""
+        text = "BLOCKED loop.rules: Fusewire's configuration was changed during the iteration."
+        self.protection.halt(text)
+        self._rules = (fresh.policies, fresh.guard)
+        return text
 
     def end(
         self,
@@ -184,9 +199,7 @@ class Loop:
         seen = seen or self.look(token, begun)
         if finished is None:
             finished = self.claim(token, why, code, answer)
-        facts = facts_of(
-            ending(why, code), answer, seen.change, tests, seen.ticked, seen.tree_before, finished=bool(finished)
-        )
+        facts = facts_of(ending(why, code), answer, seen.change, tests, seen.tree_before, finished=bool(finished))
         settling = Settling(self, token, facts, answer, seen, begun, seconds, finished)
         try:
             result = settling.settle()
@@ -203,7 +216,7 @@ class Loop:
         if answer.status is not None and answer.status.exit_signal:
             return "the agent says EXIT_SIGNAL: true"
         running = Record.recalled(self.breaker.store).running.get(token, {})
-        return self.plan.finished(was_open=running.get("open", False))
+        return self.plan.finished(running.get("boxes", ([], [])))
 
     def abandon(self, token: str) -> None:
         """Give an iteration up without a judgement: its call stays counted, its probe is free again."""
@@ -227,7 +240,7 @@ class Loop:
         """The newest iteration that one of these processes has begun and not ended."""
         record = Record.recalled(self.breaker.store)
         mine = [token for token, entry in record.running.items() if entry["owner"] in owners]
-        return mine[-1] if mine else None
+        return max(mine, key=lambda token: int(record.running[token]["number"]), default=None)
 
     def settle_lost(self) -> list[Result]:
         """End and judge the iterations whose supervisor is dead: what they changed counts, else nobody knows."""

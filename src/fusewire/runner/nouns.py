@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from fusewire.progress.change import Change
     from fusewire.progress.snapshot import Snapshot
     from fusewire.runner.advice import Advice
+    from fusewire.runner.plan import Boxes
     from fusewire.stores.rows import CircuitRow
 
 
@@ -38,8 +39,8 @@ class Seen:
 
     change: Change
     tree_before: str
-    #: tasks of the plan that are ticked
-    ticked: tuple[str, ...]
+    #: tasks of the plan that are ticked, and that are open
+    boxes: Boxes
     #: of the guard: `halt`, `tell` or nothing, and its words
     verdict: str
     text: str

@@ -25,7 +25,8 @@ class OutputLog:
         self._head = head
         self._limit = head + LINE + 3 * tail
         self._size = 0
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        self._file = os.open(path, flags, 0o600)
 
     def write(self, data: bytes) -> None:
         rest = memoryview(data)

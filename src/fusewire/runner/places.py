@@ -10,7 +10,7 @@ from typing import Any
 
 from fusewire.reports.loop import log_entry
 from fusewire.rules import STATE_FOLDER
-from fusewire.stores.folder import ensure_state_folder, replace_file
+from fusewire.stores.folder import ensure_state_folder, read_regular, replace_file
 
 #: Seconds after which a snapshot of no known iteration is waste.
 _OLD = 3600
@@ -41,8 +41,7 @@ class Places:
     def before(self, token: str) -> Any:
         """What was saved; None if there is nothing that can be read."""
         try:
-            with open(self._before(token), "rb") as file:
-                return marshal.loads(file.read())
+            return marshal.loads(read_regular(self._before(token)))
         except (OSError, ValueError, EOFError, TypeError):
             return None
 
@@ -67,16 +66,18 @@ class Places:
         return os.path.join(self.folder, f"{token}.snapshot")
 
     def log_status(self, entry: dict[str, Any]) -> None:
-        """Append to the status log, which never grows beyond its limit."""
-        self.make()
-        with open(self.status_log, "ab") as file:
-            file.write(log_entry(entry).encode("utf-8", "replace") + b"\n")
-            size = file.tell()
-        if size > STATUS_LIMIT:
-            with open(self.status_log, "rb") as file:
-                file.seek(size - STATUS_LIMIT // 2)
-                kept = file.read()
-            replace_file(self.status_log, kept[kept.find(b"## Iteration ") :])
+        """Append to the status log, which never grows beyond its limit; what cannot be written ends no loop."""
+        try:
+            self.make()
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            with open(os.open(self.status_log, flags, 0o644), "r+b", buffering=0) as file:
+                file.write(log_entry(entry).encode("utf-8", "replace") + b"\n")
+                size = file.tell()
+            if size > STATUS_LIMIT:
+                kept = read_regular(self.status_log)[-STATUS_LIMIT // 2 :]
+                replace_file(self.status_log, kept[kept.find(b"## Iteration ") :])
+        except OSError:
+            pass
 
 
 def _is_old(entry: os.DirEntry[str]) -> bool:

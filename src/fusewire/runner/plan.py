@@ -7,6 +7,10 @@ import os
 from fusewire.errors import FusewireError
 from fusewire.events import fingerprint
 from fusewire.progress.plan import boxes
+from fusewire.stores.folder import read_regular
+
+#: ticked, open
+Boxes = tuple[list[str], list[str]]
 
 #: Where agents keep their plan, if nobody says where.
 USUAL = ("IMPLEMENTATION_PLAN.md", "fix_plan.md", "@fix_plan.md", ".ralph/fix_plan.md", ".ralph/@fix_plan.md")
@@ -31,27 +35,37 @@ class Plan:
             usual = (os.path.join(root, name) for name in USUAL)
             self.path = next((place for place in usual if os.path.isfile(place)), None)
         #: a plan that nobody named and that has nothing open ends no loop
-        self._ends = path is not None or self.is_open()
+        self._ends = path is not None or bool(self._boxes()[1])
 
-    def finished(self, *, was_open: bool = False) -> str:
-        """Why the plan ends the loop; empty if it does not. `was_open`: a box was open when the iteration began."""
+    def finished(self, before: Boxes) -> str:
+        """Why the plan ends the loop; empty if it does not. Boxes that were open `before` and are gone are not done."""
         ticked, still_open = self._boxes()
-        if not (self._ends or was_open) or still_open or not ticked:
+        if not (self._ends or before[1]) or still_open or not ticked:
+            return ""
+        if len(ticked) - len(before[0]) < len(before[1]):
             return ""
         return f"no box of {os.path.basename(self.path or '')} is open any more ({len(ticked)} ticked)"
 
-    def ticked(self) -> tuple[str, ...]:
-        """The tasks that are done, each by a short mark of its text."""
-        return tuple(fingerprint(text)[7:19] for text in self._boxes()[0][-_TASKS:])
-
-    def is_open(self) -> bool:
-        return bool(self._boxes()[1])
+    def boxes(self) -> Boxes:
+        """The tasks that are done and those that are open, each by a short mark of its text."""
+        ticked, still_open = self._boxes()
+        return _marks(ticked), _marks(still_open)
 
     def _boxes(self) -> tuple[list[str], list[str]]:
         if self.path is None:
             return [], []
         try:
-            with open(self.path, "rb") as file:
-                return boxes(file.read(_LIMIT).decode("utf-8", "replace"))
+            return boxes(read_regular(self.path, _LIMIT).decode("utf-8", "replace"))
         except OSError:
             return [], []
+
+
+def completed(before: Boxes, after: Boxes) -> list[str]:
+    """The tasks that were ticked in between: open before, or reworded while they were ticked."""
+    new = [mark for mark in after[0] if mark not in set(before[0])]
+    known = [mark for mark in new if mark in set(before[1])]
+    return known or new[: max(0, len(before[1]) - len(after[1]))]
+
+
+def _marks(texts: list[str]) -> list[str]:
+    return [fingerprint(text)[7:19] for text in texts[-_TASKS:]]

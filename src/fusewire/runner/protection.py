@@ -10,6 +10,7 @@ from fusewire.guard.policy import OWN, protected_of
 from fusewire.guard.protected import DOCUMENT
 from fusewire.guard.watch import Watch
 from fusewire.rules import STATE_FOLDER
+from fusewire.runner.copies import Copies
 from fusewire.stores.folder import free_name
 
 if TYPE_CHECKING:
@@ -28,9 +29,11 @@ class Protection:
     def __init__(self, root: str, rules: Rules) -> None:
         self.root = root
         self.watch = Watch(protected_of(root, rules))
+        self._copies = Copies()
 
     def begin(self, now: float) -> None:
         self.watch.begin(_SESSION, now)
+        self._copies.take(self.watch.protected.files())
 
     def halt(self, text: str) -> None:
         """Halt the loop until a person lifts it."""
@@ -44,6 +47,8 @@ class Protection:
         halted_by_hook = marks.read(self.root, "halt").partition("\n")[2]
         if halted_by_hook:
             return "halt", halted_by_hook
+        if self._copies and not self.watch.integrity.exists():
+            return self._put_back(cause)
         added = self._set_aside_new()
         self.watch.permitted(self._updated_documents(), now)
         verdict, text = self.watch.after(cause, _SESSION, now, strict=_STRICT)
@@ -52,6 +57,14 @@ class Protection:
             self.halt(text)
             return "halt", text
         return verdict, text
+
+    def _put_back(self, cause: str) -> tuple[str, str]:
+        """Fusewire's own copies are gone; what this process remembers is put back, and nobody goes on."""
+        restored = self._copies.put_back(self.root)
+        text = f"BLOCKED guard.integrity: the copies of protected files were removed after: {cause}"
+        text = "\n".join([text, *(f"{path}: restored" for path in restored)])
+        self.halt(text)
+        return "halt", text
 
     def _set_aside_new(self) -> str:
         """Configuration that was not there before and would be in force from the next start on; nothing is lost."""

@@ -65,7 +65,8 @@ class Record:
         return dict(vars(self))
 
     def remember(self, transaction: Transaction, now: float) -> None:
-        self.running = dict(list(self.running.items())[-_RUNNING:])
+        newest = sorted(self.running.items(), key=lambda item: int(item[1]["number"]))[-_RUNNING:]
+        self.running = dict(newest)
         transaction.remember(_NAME, self.to_data(), now)
 
     def add(self, entry: dict[str, Any]) -> None:
@@ -109,6 +110,6 @@ def entry_of(
         "lines": facts.lines,
         "calls": answer.calls or 1,
         "calls_left": calls_left,
-        "cost": answer.cost,
+        "cost": None if answer.cost is None else max(0.0, answer.cost),
         "seconds": round(seconds, 3),
     }

@@ -10,6 +10,7 @@ from fusewire.events import Signal, plain
 from fusewire.runner import lessons
 from fusewire.runner.nouns import Result
 from fusewire.runner.overview import calls_left, risk_of, strictest
+from fusewire.runner.plan import completed
 from fusewire.runner.record import RATE, Record, entry_of
 
 if TYPE_CHECKING:
@@ -87,8 +88,8 @@ class Settling:
 
     def _in_context(self, record: Record, running: dict[str, Any]) -> Iteration:
         """The facts beside what else went on: where two worked at once, whose tree it was is not known."""
-        before = set(running.get("ticked", ()))
-        facts: Iteration = self.facts.replace(ticked=tuple(one for one in self.facts.ticked if one not in before))
+        ticked = completed(running.get("boxes", ([], [])), self.seen.boxes)
+        facts: Iteration = self.facts.replace(ticked=tuple(ticked))
         if record.running or any(entry["at"] > running["at"] for entry in record.history):
             facts = facts.replace(tree="", tree_before="")
         return facts
@@ -105,16 +106,18 @@ class Settling:
         """What is remembered; if the agent has removed it, what was remembered when it began."""
         record = Record.recalled(transaction)
         begun = self.begun
-        if begun is None or self.token in record.running:
+        if begun is None:
             return record, ""
-        for row in begun.rows:
-            if row.state is not None and transaction.load(row.id) is None:
-                transaction.save(row.id, row.kind, row.phase, row.state, now)
+        lost = [row for row in begun.rows if row.state is not None and transaction.load(row.id) is None]
+        if self.token in record.running and not lost:
+            return record, ""
+        for row in lost:
+            transaction.save(row.id, row.kind, row.phase, row.state or {}, now)
         text = "Fusewire's own state was removed during the iteration"
         transaction.notice(f"{text}; the loop's part of it was put back", now)
         text = f"BLOCKED loop.state: {text}; it has been put back."
         self.loop.protection.halt(text)
-        return Record.from_data(begun.memory), text
+        return record if self.token in record.running else Record.from_data(begun.memory), text
 
     def _learn(
         self,

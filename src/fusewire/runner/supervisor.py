@@ -10,15 +10,16 @@ import os
 import signal
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fusewire.answers.reader import AnswerReader
 from fusewire.answers.tests import read_junit, read_tests
 from fusewire.errors import Blocked, FusewireError
+from fusewire.person import PROJECT
 from fusewire.runner.outputlog import OutputLog, prune
 from fusewire.runner.process import run_agent
 from fusewire.runner.warden import Warden
+from fusewire.stores.folder import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,7 +104,7 @@ class Supervisor:
         self.iterations = 0
         self.cost: float | None = None
         self._started = time.monotonic()
-        self._interrupted = False
+        self._interrupted = self._by_a_person = False
         self._outages = 0
         self._told: set[str] = set()
 
@@ -136,8 +137,8 @@ class Supervisor:
 
     def _iterate(self, begun: Begun, warden: Warden) -> Outcome | None:
         options = self.options
-        reader = AnswerReader(self.loop.engine.clock())
         prompt = self._prompt(begun)
+        reader = AnswerReader(self.loop.engine.clock(), given=prompt or "")
         log = OutputLog(self.loop.places.output_of(begun.number))
         started = time.monotonic()
 
@@ -172,7 +173,10 @@ class Supervisor:
         answer = reader.finish(ended.code, partial=ended.why in ("timeout", "idle", "stopped"))
         seen = self.loop.look(begun.token, begun, ignored=[options.junit] if options.junit else [])
         if ended.why == "stopped":
-            self.loop.abandon(begun.token)
+            if self._by_a_person:
+                self.loop.abandon(begun.token)
+            else:  # an agent can send that as well; what happens again and again must show
+                self.loop.end(begun.token, why="stopped", code=None, answer=answer, begun=begun, seen=seen)
             return self._outcome(INTERRUPTED, seen.text if seen.verdict == "halt" else "stopped by a signal")
         tests, passed = self._until(begun, warden)
         claimed = self.loop.claim(begun.token, ended.why, ended.code, answer)
@@ -188,7 +192,7 @@ class Supervisor:
             finished=claimed if claimed and not passed and self._verified(claimed, begun, warden) else "",
         )
         if answer.cost is not None:
-            self.cost = (self.cost or 0.0) + answer.cost
+            self.cost = (self.cost or 0.0) + max(0.0, answer.cost)
         self.view.judged(result, ended)
         return self._after(result, passed)
 
@@ -227,7 +231,7 @@ class Supervisor:
         if self.options.junit is None:
             return None
         try:
-            return read_junit(Path(self.options.junit).read_bytes())
+            return read_junit(read_regular(self.options.junit))
         except OSError as error:
             self._tell_once(f"no test results: {self.options.junit}: {error.strerror}")
             return None
@@ -263,7 +267,7 @@ class Supervisor:
         ended = run_agent(
             ["/bin/sh", "-c", command],
             cwd=self.options.cwd or self.loop.root,
-            environment=dict(os.environ),
+            environment={**os.environ, "FUSEWIRE_AGENT": "check", PROJECT: os.path.realpath(self.loop.root)},
             given=b"",
             timeout=self._longest(),
             idle=None,
@@ -337,7 +341,7 @@ class Supervisor:
         if self.options.prompt is None:
             return None
         try:
-            text = Path(self.options.prompt).read_text("utf-8", "replace")
+            text = read_regular(self.options.prompt).decode("utf-8", "replace")
         except OSError as error:
             raise FusewireError(f"the prompt cannot be read: {self.options.prompt}: {error.strerror}") from error
         return text + begun.advice.in_prompt(begun.number, begun.state)
@@ -349,13 +353,15 @@ class Supervisor:
         return {
             **os.environ,
             "FUSEWIRE_AGENT": "loop",
+            PROJECT: os.path.realpath(self.loop.root),
             "FUSEWIRE_ITERATION": str(begun.number),
             "FUSEWIRE_STATE": begun.state,
             "FUSEWIRE_ADVICE": "\n".join(begun.advice.lines).replace("\0", ""),
             "FUSEWIRE_CALLS_LEFT": str(begun.calls_left),
         }
 
-    def _interrupt(self) -> None:
+    def _interrupt(self, number: int) -> None:
+        self._by_a_person = number == signal.SIGINT
         if not self._interrupted:
             self.view.tells("stopping: the agent is asked to end ...")
         self._interrupted = True
@@ -371,7 +377,7 @@ class _Signals:
 
     _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-    def __init__(self, act: Callable[[], None]) -> None:
+    def __init__(self, act: Callable[[int], None]) -> None:
         self.act = act
         self._before: dict[int, Any] = {}
 
@@ -385,7 +391,7 @@ class _Signals:
             signal.signal(number, handler)
 
     def _arrived(self, number: int, frame: FrameType | None) -> None:
-        self.act()
+        self.act(number)
 
 
 def _left(refused: Decision | None) -> float:

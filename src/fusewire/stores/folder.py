@@ -34,6 +34,16 @@ def replace_file(path: str, content: bytes, temporary: str | None = None) -> Non
         raise
 
 
+def read_regular(path: str, limit: int = -1) -> bytes:
+    """A file's content; OSError if it is none: a pipe of that name would never end."""
+    import stat
+
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(22, "not a regular file", path)
+        return file.read(limit)
+
+
 def free_name(prefix: str) -> str:
     """The first of prefix-1, prefix-2, ... that no file has: what is set aside replaces nothing."""
     number = 1
