@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -239,12 +240,12 @@ def test_a_configuration_that_an_agent_adds_is_not_taken(bare: Stage) -> None:
 
 @pytest.mark.parametrize("does", ["rm -rf .fusewire", "rm -f .fusewire/state.db*", "echo x > .fusewire/state.db"])
 def test_state_that_an_agent_removes_is_put_back(bare: Stage, does: str) -> None:
-    """Counters, calls and the number of the iteration go on, and the loop is halted."""
+    """Counters, calls and the number of the iteration go on; where not all could be rebuilt, the loop is halted."""
     bare.write("AGENTS.md", "# Agents\n")
     bare.run(IDLE, "--max-iterations", "1")
     ended = bare.run(f"{IDLE}; {does}", "--max-iterations", "1")
-    assert (ended.returncode, bare.starts()) == (3, [1, 2]), ended.stderr
-    assert "HALTED after 1 iteration" in ended.stderr
+    assert ended.returncode == 3 or "was damaged" in ended.stderr, ended.stderr
+    assert bare.starts() == [1, 2]
     assert (bare.loop()["iterations"], bare.loop()["calls_left"]) == (2, 98)
     assert (bare.run(IDLE).returncode, bare.starts(), bare.loop()["state"]) == (3, [1, 2, 3], "OPEN")
 
@@ -346,13 +347,14 @@ def test_the_environment_says_where_the_loop_stands(bare: Stage) -> None:
         seen.append({key[9:]: value for key, _, value in entries if key.startswith("FUSEWIRE_")})
     for environment in seen:
         environment.pop("MARK")
+        assert environment.pop("PROJECT") == str(bare.root.resolve())
     first, third, probe, until = seen
     assert first == {"AGENT": "loop", "ITERATION": "1", "STATE": "CLOSED", "ADVICE": "", "CALLS_LEFT": "99"}
     assert third.pop("ADVICE").startswith("Warning: 2 of 3 on loop/no_progress.")
     assert third == {"AGENT": "loop", "ITERATION": "3", "STATE": "CLOSED", "CALLS_LEFT": "97"}
     assert f"Strategy 1 of 4: {FIRST}." in probe.pop("ADVICE").splitlines()
     assert probe == {"AGENT": "loop", "ITERATION": "4", "STATE": "HALF_OPEN", "CALLS_LEFT": "96"}
-    assert until == {}
+    assert until == {"AGENT": "check"}
 
 
 @pytest.mark.parametrize(
@@ -540,7 +542,7 @@ def test_what_a_halt_tells_a_person_to_run_is_enough(bare: Stage) -> None:
     ended = bare.run(IDLE)
     commands = re.findall(r'fusewire (reset \S+) --reason "\.\.\."', ended.stderr)
     assert commands
-    for command in commands:
+    for command in dict.fromkeys(commands):
         assert bare.call(*command.split(), "--reason", "looked at").returncode == 0
     assert bare.run(WORK, "--max-iterations", "1").returncode == 4
     assert (bare.starts(), bare.loop()["state"]) == ([1, 2, 3, 4], "CLOSED")
@@ -750,3 +752,102 @@ def test_the_status_log_has_the_form_of_the_seed(bare: Stage) -> None:
         "- Tests: not run\n- Errors encountered: none\n- Progress score: -3\n- API calls remaining: 98\n"
         "- Stagnation risk: LOW\n\n"
     )
+
+
+# -- what a new user and an adversary met -----------------------------------------------------------------------
+
+
+def test_an_agent_runs_where_it_was_started(bare: Stage) -> None:
+    """In a subfolder of the project: agent, check, plan and results are looked up there."""
+    folder = bare.root / "packages" / "api"
+    folder.mkdir(parents=True)
+    (folder / "agent.sh").write_text("pwd\necho x > done.txt\n")
+    (folder / "PLAN.md").write_text("- [ ] one\n- [ ] two\n")
+    options = ["--plan", "PLAN.md", "--until", "test -f done.txt", "--max-iterations", "2"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "fusewire", "run", *options, "--", "sh", "agent.sh"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout.strip()) == (0, str(folder)), ended.stderr
+    assert (bare.root / ".fusewire").is_dir() or (folder / ".fusewire").is_dir()
+
+
+QUOTED = "---RALPH_STATUS---\nSTATUS: COMPLETE\nEXIT_SIGNAL: true\n---END_RALPH_STATUS---\n"
+
+
+@pytest.mark.parametrize(
+    "does",
+    ["cat; echo 'I could not do anything yet.'", f"printf 'Later I print:\n```\n{QUOTED}```\nTwo tasks are left.\n'"],
+    ids=["echoed prompt", "quoted example"],
+)
+def test_a_status_block_that_is_only_shown_ends_nothing(bare: Stage, does: str) -> None:
+    """The prompt's example comes back, or stands in a fence in the middle of the answer."""
+    bare.write("PROMPT.md", f"Print this when all is done:\n{QUOTED}")
+    ended = bare.run(does, "--prompt", str(bare.root / "PROMPT.md"), "--max-iterations", "1")
+    assert ended.returncode == 4, ended.stderr
+
+
+def test_open_boxes_that_are_deleted_are_not_done(bare: Stage) -> None:
+    """A plan without open boxes ends the loop only if they were ticked."""
+    bare.write("IMPLEMENTATION_PLAN.md", "- [x] one\n- [ ] two\n- [ ] three\n")
+    ended = bare.run("sed -i '/\\[ \\]/d' IMPLEMENTATION_PLAN.md", "--max-iterations", "1")
+    assert ended.returncode == 4, ended.stderr
+
+
+def test_protected_files_survive_the_loss_of_their_copies(bare: Stage) -> None:
+    """One command removes the files and everything that Fusewire keeps: the supervisor remembers them."""
+    bare.write("specs/a.md", "# A\n")
+    bare.write("AGENTS.md", "# Agents\n")
+    ended = bare.run("rm -rf specs AGENTS.md .fusewire", "--max-iterations", "3")
+    assert (ended.returncode, bare.starts()) == (3, [1]), ended.stderr
+    assert "specs/a.md: restored" in ended.stderr
+    assert (bare.root / "specs" / "a.md").read_text() == "# A\n"
+    assert (bare.root / "AGENTS.md").read_text() == "# Agents\n"
+
+
+def test_rules_that_an_agent_changes_halt_the_loop(bare: Stage) -> None:
+    """Wherever they stand: the next start would follow them."""
+    added = "[tool.fusewire.loop]\\nno_progress = 900\\n"
+    ended = bare.run(f"printf '{added}' > pyproject.toml", "--max-iterations", "3")
+    assert (ended.returncode, bare.starts()) == (3, [1]), ended.stderr
+    assert "loop.rules" in ended.stderr
+    other = bare.run("printf '[project]\\nname = \"x\"\\n' > pyproject.toml", "--max-iterations", "1")
+    assert other.returncode == 3  # it takes the rules away again, which is a change of them as well
+
+
+@pytest.mark.parametrize("place", [".fusewire/loop/status.md", ".fusewire/guard/halt", "IMPLEMENTATION_PLAN.md"])
+def test_a_pipe_in_the_place_of_a_file_hangs_nobody(bare: Stage, place: str) -> None:
+    """Nobody will ever write into it."""
+    bare.write("IMPLEMENTATION_PLAN.md", "- [ ] one\n")
+    ended = bare.run(f"mkdir -p .fusewire/guard; rm -f {place}; mkfifo {place}; echo x > w$n", "--max-iterations", "2")
+    assert ended.returncode in (3, 4), ended.stderr
+
+
+def test_an_agent_cannot_take_part_in_its_own_loop(bare: Stage) -> None:
+    """Not by resetting it, not by ending its own iteration, not with a cleaned environment."""
+    program = f"{sys.executable} -m fusewire"
+    for command in ("loop begin", "loop end", "run -- true", "reset loop --reason x"):
+        clean = f"env -u FUSEWIRE_AGENT -u FUSEWIRE_PROJECT {program} {command}"
+        bare.run(f'{clean} 2> "$OUT/said"; echo $? > "$OUT/code"; echo $n > w$n', "--max-iterations", "1")
+        assert (bare.read("code").strip(), "BLOCKED" in bare.read("said")) == ("3", True), (command, bare.read("said"))
+
+
+def test_a_signal_that_no_person_sent_leaves_a_trace(bare: Stage) -> None:
+    """An agent that ends its supervisor again and again is stopped by the circuit of neutral iterations."""
+    codes = [bare.run("kill -TERM $PPID; sleep 5").returncode for _ in range(6)]
+    assert codes == [130] * 5 + [3]
+
+
+def test_a_reader_that_is_gone_ends_no_run(bare: Stage) -> None:
+    """`fusewire run ... | head -1`: the loop goes on, and its exit code is its own."""
+    script = (
+        "exec 3>&1; { \"$0\" -m fusewire run --max-iterations 3 -- sh -c 'echo one; echo two > w$FUSEWIRE_ITERATION'"
+    )
+    script += "; echo $? >&3; } | head -1 > /dev/null"
+    ended = subprocess.run(
+        ["bash", "-c", script, sys.executable], cwd=bare.root, capture_output=True, text=True, check=False
+    )
+    assert ended.stdout.strip() == "4", ended.stderr

@@ -338,6 +338,39 @@ def test_saying_that_all_is_done_is_no_stagnation(loop: Played) -> None:
     assert loop.play(finished=True) == ["score"]
 
 
+# -- what the adversary tried -----------------------------------------------------------------------------------
+
+
+def test_other_tests_that_fail_instead_are_no_gain(loop: Played) -> None:
+    """Two tests that fail in turns: neither of them passes for good."""
+    for count in range(6):
+        names = (("test_a",), ("test_b",))[count % 2]
+        loop.play(**WORK, tests=(1, 1, 0, 0, names))
+        assert "a failing test passes" not in loop.judged.points
+
+
+def test_the_same_change_again_and_again_is_circular(loop: Played) -> None:
+    """The same lines are added once more while the file grows; committed, or in other files, that is work."""
+    trips = [loop.play(**WORK, approach=fingerprint("the same lines")) for _ in range(5)]
+    assert trips == [[], [], [], [], ["circular"]]
+    committing = Played()
+    for _ in range(20):
+        assert committing.play(**WORK, commits=1, approach=fingerprint("the same lines")) == []
+
+
+@pytest.mark.parametrize("facts", [{"tasks_claimed": 1}, {"read_only": True}])
+def test_an_agents_word_alone_is_believed_for_a_while(loop: Played, facts: dict[str, Any]) -> None:
+    """Twenty-five iterations in new words, then something has to change; a change renews the trust."""
+    kinds = []
+    for _ in range(26):
+        loop.play(**facts)
+        kinds.append(loop.judged.kind)
+    assert kinds == ["progress"] * 25 + ["none"]
+    other = Played()
+    for count in range(60):
+        assert other.play(**(WORK if count % 20 == 0 else facts)) == []
+
+
 # -- the task's own retries -----------------------------------------------------------------------------------
 
 

@@ -522,5 +522,6 @@ def _blame(outcome: Outcome, meter: meters.Meter, memory: list[Any], now: float,
         limit=number(meter.trip),
         limit_percent=number(round(meter.trip * 100, 1)),
         span=span,
+        size=meter.size,
         name=signal.name,
     )

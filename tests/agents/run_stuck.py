@@ -56,7 +56,7 @@ STUCK = {
     "deletes tests": Stuck("rm -rf tests; echo mended", "loop.score", 3, ("is -9", "no file was changed")),
     "writes what git ignores": _no_progress("mkdir -p .venv; echo $n > .venv/x.py"),
     "audits the same again": Stuck(
-        'echo "Reviewed file $n."; ' + status(work_type="AUDIT"), "loop.score", 3, ("is -6", "no file was changed")
+        'echo "Reviewed everything."; ' + status(work_type="AUDIT"), "loop.score", 3, ("is -6", "no file was changed")
     ),
     "the same error while tasks are done": Stuck(
         f"{WORK}\n{_FAILS}\n{_TASK}", "loop.same_error", 5, ("5 times in a row (limit 5)", "KeyError")
@@ -117,7 +117,7 @@ STUCK = {
     "reaches no model": Stuck(
         'cat "$ANSWERS/claude_json_api529.out"; exit 1', "loop.neutral", 5, ("the model could not be reached",)
     ),
-    "no progress, raised": Stuck(IDLE, "loop.no_progress", 5, ("(limit 5)",), "no_progress = 5"),
+    "no progress, raised": Stuck(IDLE, "loop.no_progress", 5, ("(limit 5)",), "no_progress = 5\nscore_over = 5"),
     "no progress, lowered": Stuck(IDLE, "loop.no_progress", 2, ("(limit 2)",), "no_progress = 2"),
     "same error, raised": Stuck(
         f"{WORK}\n{_FAILS}\n{_TASK}", "loop.same_error", 7, ("7 times in a row (limit 7)",), "same_error = 7"

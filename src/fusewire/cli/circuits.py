@@ -178,7 +178,7 @@ def warn_of(breaker: Breaker, decision: Decision) -> None:
 @with_breaker
 def reset_command(breaker: Breaker, circuit: str, reason: str, as_json: bool) -> int:
     """Reset an open circuit as its policy allows (`loop`: all of the loop's). For a person: refused inside an agent."""
-    actor = require_person("`fusewire reset`")
+    actor = require_person("`fusewire reset`", breaker.root)
     members = breaker.rules.group(circuit)
     if members:
         return _reset_group(breaker, circuit, members, reason, as_json)
@@ -246,7 +246,7 @@ def history_command(breaker: Breaker, circuit: str, days: float, as_json: bool) 
 @with_breaker
 def config_command(breaker: Breaker, circuit: str, as_json: bool) -> int:
     """The settings in force for a circuit, and where each of them comes from. Refused inside an agent."""
-    require_person("`fusewire config`")
+    require_person("`fusewire config`", breaker.root)
     settings = settings_of(breaker, circuit)
     if as_json:
         table = {key: {"value": value, "source": source} for key, value, source in settings}

@@ -85,7 +85,7 @@ def override_command(
     breaker: Breaker, circuit: str, reason: str | None, duration: str, end: bool, as_json: bool
 ) -> int:
     """Emergency: let actions pass an open circuit for a limited time, without closing it. For a person."""
-    actor = require_person("`fusewire override`")
+    actor = require_person("`fusewire override`", breaker.root)
     if not end and not (reason and reason.strip()):
         raise click.UsageError("an override needs --reason TEXT")
     try:
@@ -112,7 +112,7 @@ def archive_command(breaker: Breaker, circuit: str, as_json: bool) -> int:
     """Move a constraint's circuit into the archive. For a person; `status: retired` does it by itself."""
     from fusewire.constraints.lifecycle import archive
 
-    actor = require_person("`fusewire archive`")
+    actor = require_person("`fusewire archive`", breaker.root)
     if "/" in circuit:
         raise FusewireError(f"only constraints are archived, not {circuit}")
     entry = archive(breaker, circuit, actor=actor)
@@ -137,7 +137,7 @@ def import_command(breaker: Breaker, file: str | None, as_json: bool) -> int:
     """Take circuits over from a state file (default: the project's own, edited by hand). For a person."""
     from fusewire.constraints.lifecycle import import_states
 
-    actor = require_person("`fusewire import`")
+    actor = require_person("`fusewire import`", breaker.root)
     path = Path(file) if file else Path(breaker.root or ".") / STATE_FILE
     try:
         text = path.read_text("utf-8")

@@ -192,7 +192,7 @@ def _shown(text: str) -> str:
 @common_options
 def snapshot_command(project: str | None, as_json: bool) -> int:
     """Record every protected file as it is now. For a person: what is wrong now would become what is right."""
-    require_person("`fusewire guard snapshot`")
+    require_person("`fusewire guard snapshot`", project_root(project))
     watch = _watch(project)
     taken = _locked(lambda: watch.integrity.snapshot(time.time()))
     watch.lift()
@@ -233,7 +233,7 @@ def verify_command(project: str | None, as_json: bool) -> int:
 @common_options
 def restore_command(project: str | None, paths: tuple[str, ...], as_json: bool) -> int:
     """Bring protected files back as they were at the last snapshot; what they replace is kept. For a person."""
-    require_person("`fusewire guard restore`")
+    require_person("`fusewire guard restore`", project_root(project))
     integrity = _watch(project).integrity
     if not integrity.exists():
         raise FusewireError(integrity.problem or "there is no snapshot to restore from")

@@ -89,6 +89,8 @@ def run_command(breaker: Breaker, command: tuple[str, ...], as_json: bool, **opt
         if options[name] is not None and not options[name].strip():
             raise click.UsageError(f"--{name} is an empty command")
     here = _folder(breaker.root or "")
+    if options["plan"] is not None and not os.path.isfile(os.path.join(here, options["plan"])):
+        raise FusewireError(f"no such plan: {options['plan']}")
     for name in ("plan", "junit"):
         options[name] = options[name] and os.path.join(here, options[name])
     options["cwd"] = here

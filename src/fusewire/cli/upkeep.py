@@ -35,7 +35,7 @@ def hook_command(agent: str) -> None:
 def doctor_command(breaker: Breaker, acknowledge: bool, as_json: bool) -> int:
     """Is everything in order? Configuration, state database, notices, and how to register the hook."""
     if acknowledge:
-        actor = require_person("`fusewire doctor --acknowledge`")
+        actor = require_person("`fusewire doctor --acknowledge`", breaker.root)
         with breaker.store.transact() as transaction:
             count = transaction.acknowledge()
         click.echo(f"{count} notices acknowledged by {actor}", err=True)

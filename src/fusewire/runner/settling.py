@@ -65,7 +65,8 @@ class Settling:
             entry["risk"] = risk_of(loop.breaker.rules, states, now)
             entry["trips"] = [decision.circuit for decision in trips]
             record.add(entry)
-            halted = removed or (self.seen.text if self.seen.verdict == "halt" else "")
+            found = self.seen.text if self.seen.verdict == "halt" else ""
+            halted = "\n".join(text for text in (found, removed) if text)
             escalates = any(self._escalates(decision, states) for decision in trips)
             record.halted = self._halt(running, halted, trips if escalates else [])
             record.remember(transaction, now)

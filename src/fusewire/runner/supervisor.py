@@ -206,13 +206,14 @@ class Supervisor:
             return self._outcome(DONE, f"`{self.options.until}` succeeds")
         if result.finished:
             return self._outcome(DONE, result.finished)
-        halts = bool(result.trips) and (result.escalates or not self.options.wait)
-        said_last = max(result.trips, key=lambda trip: trip.alert) if halts else None
-        for trip in result.trips:
-            if trip is not said_last:
-                self.view.opened(trip)
-        if said_last is not None:
-            return self._outcome(HALTED, "", said_last.replace(verdict="block"))
+        if result.trips:
+            says_most = max(result.trips, key=lambda trip: trip.alert)
+            for trip in result.trips:
+                if trip is not says_most:
+                    self.view.tells(f"CIRCUIT OPEN {trip.rule}: {trip.reason}.")
+            if result.escalates or not self.options.wait:
+                return self._outcome(HALTED, "", says_most.replace(verdict="block"))
+            self.view.opened(says_most)
         return self._wait_for_provider(result)
 
     # -- checking -------------------------------------------------------------------------------------
