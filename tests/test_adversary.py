@@ -255,9 +255,9 @@ def test_a_circuit_whose_constraint_is_gone_is_still_shown(tripped: Project) -> 
 def test_a_call_that_cannot_be_judged_in_time_is_denied(tripped: Project) -> None:
     """Whatever blocks the hook, its own deadline comes before the agent's, and nothing on the way swallows it."""
     tripped.hook(tripped.bash("make"))
-    (marker,) = (tripped.root / ".fusewire/guard").glob("session.*")
-    marker.unlink()
-    os.mkfifo(marker)
+    (blob,) = (tripped.root / ".fusewire").glob("rules.*.bin")
+    blob.unlink()
+    os.mkfifo(blob)
     answer = tripped.hook(tripped.bash("make"))
     assert answer.returncode == 2
     assert b"no answer within" in answer.stderr
