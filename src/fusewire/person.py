@@ -23,24 +23,15 @@ AGENT_VARIABLES = (
 #: What `fusewire run` puts into the environment of its agent: the project whose loop it is in.
 PROJECT = "FUSEWIRE_PROJECT"
 
-#: More processes above one another than anybody has.
-_DEEPEST = 64
-
 
 def inside_loop(root: str) -> bool:
     """Whether this was started by an agent in this project's loop; also if it has cleaned its environment since."""
+    from fusewire.runner.proctable import ancestors, environment
+
+    if os.environ.get(PROJECT) == os.path.realpath(root):
+        return True
     mark = f"{PROJECT}={os.path.realpath(root)}".encode()
-    pid = os.getpid()
-    for _ in range(_DEEPEST):
-        try:
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                if mark in file.read().split(b"\0"):
-                    return True
-            with open(f"/proc/{pid}/stat", "rb") as file:
-                pid = int(file.read().rpartition(b")")[2].split()[1])
-        except (OSError, ValueError, IndexError):
-            break
-    return os.environ.get(PROJECT) == os.path.realpath(root)
+    return any(mark in environment(pid).split(b"\0") for pid in ancestors())
 
 
 def require_person(act: str, root: str | None = None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.runner.proctable import process_identity
+from fusewire.runner.proctable import ancestors, process_identity
 
 #: Programs that only start another one and pass its end on.
 _WRAPPERS = {
@@ -12,13 +12,10 @@ _WRAPPERS = {
     *("sudo", "time", "timeout", "uv", "uvx", "xargs"),
 }
 
-#: More processes above one another than anybody has.
-_DEEPEST = 64
-
 
 def owner() -> str:
     """The nearest process above us that stays: no wrapper, and no copy of a shell that it made for one command."""
-    pids = _above()
+    pids = ancestors()
     for pid, parent in zip(pids, [*pids[1:], 0], strict=True):
         if _name(pid) not in _WRAPPERS and _command(pid) != _command(parent):
             return process_identity(pid) or ""
@@ -27,22 +24,7 @@ def owner() -> str:
 
 def possible_owners() -> list[str]:
     """This process itself (a shell becomes its last command) and everything above it."""
-    return [identity for pid in [os.getpid(), *_above()] if (identity := process_identity(pid))]
-
-
-def _above() -> list[int]:
-    found = [os.getppid()]
-    while len(found) < _DEEPEST and (parent := _parent(found[-1])) > 1:
-        found.append(parent)
-    return found
-
-
-def _parent(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
+    return [identity for pid in [os.getpid(), *ancestors()] if (identity := process_identity(pid))]
 
 
 def _command(pid: int) -> bytes:

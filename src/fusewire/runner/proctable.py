@@ -20,6 +20,9 @@ PROC = "/proc"
 _STATE, _PARENT, _GROUP, _SESSION, _FLAGS, _THREADS, _START = 0, 1, 2, 3, 6, 17, 19
 _ENVIRONMENT, _ENVIRONMENT_END = 47, 48
 
+#: More processes above one another than anybody has.
+_DEEPEST = 64
+
 #: The flag of the kernel's own threads.
 _OF_THE_KERNEL = 0x200000
 
@@ -65,6 +68,14 @@ def look(pid: int) -> Process | None:
     dead = fields[_STATE] in (b"Z", b"X") and int(fields[_THREADS]) <= 1
     parent, group, session = (int(fields[at]) for at in (_PARENT, _GROUP, _SESSION))
     return Process(pid, parent, group, session, fields[_START].decode(), dead)
+
+
+def ancestors() -> list[int]:
+    """The processes above this one, the nearest first; init is nobody's."""
+    found = [os.getppid()]
+    while len(found) < _DEEPEST and (process := look(found[-1])) is not None and process.parent > 1:
+        found.append(process.parent)
+    return found
 
 
 def is_there(process: Process) -> bool:

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any, Protocol
 
-    from fusewire.answers.answer import TestRun
+    from fusewire.answers.answer import Answer, TestRun
     from fusewire.events import Decision
     from fusewire.runner.loop import Loop
-    from fusewire.runner.nouns import Begun, Result
+    from fusewire.runner.nouns import Begun, Result, Seen
     from fusewire.runner.process import Ended
 
     class View(Protocol):
@@ -136,6 +136,33 @@ class Supervisor:
             raise
 
     def _iterate(self, begun: Begun, warden: Warden) -> Outcome | None:
+        ended, answer = self._run_agent(begun, warden)
+        junit = self.options.junit
+        seen = self.loop.look(begun.token, begun, ignored=[junit] if junit else [])
+        if ended.why == "stopped":
+            return self._stopped(begun, answer, seen)
+        tests, until = self._until(begun, warden)
+        claimed = self.loop.claim(begun.token, ended.why, ended.code, answer)
+        if until or not (claimed and self._verified(claimed, begun, warden)):
+            claimed = until
+        result = self.loop.end(
+            begun.token,
+            why=ended.why,
+            code=ended.code,
+            answer=answer,
+            tests=tests,
+            begun=begun,
+            seen=seen,
+            seconds=ended.seconds,
+            finished=claimed,
+        )
+        if answer.cost is not None:
+            self.cost = (self.cost or 0.0) + max(0.0, answer.cost)
+        self.view.judged(result, ended)
+        return self._after(result)
+
+    def _run_agent(self, begun: Begun, warden: Warden) -> tuple[Ended, Answer]:
+        """Its output goes to the log, to the reader and to the person, as it comes."""
         options = self.options
         prompt = self._prompt(begun)
         reader = AnswerReader(self.loop.engine.clock(), given=prompt or "")
@@ -163,47 +190,29 @@ class Supervisor:
                 on_output=read,
                 on_error=read_error,
                 on_tick=lambda: self.view.tick(time.monotonic() - started),
-                stop=lambda: self._interrupted,
+                stop=self._stops,
                 mark=begun.token,
                 warden=warden,
             )
         finally:
             log.close()
             prune(self.loop.places.outputs, _LOGS)
-        answer = reader.finish(ended.code, partial=ended.why in ("timeout", "idle", "stopped"))
-        seen = self.loop.look(begun.token, begun, ignored=[options.junit] if options.junit else [])
-        if ended.why == "stopped":
-            if self._by_a_person:
-                self.loop.abandon(begun.token)
-            else:  # an agent can send that as well; what happens again and again must show
-                self.loop.end(begun.token, why="stopped", code=None, answer=answer, begun=begun, seen=seen)
-            return self._outcome(INTERRUPTED, seen.text if seen.verdict == "halt" else "stopped by a signal")
-        tests, passed = self._until(begun, warden)
-        claimed = self.loop.claim(begun.token, ended.why, ended.code, answer)
-        result = self.loop.end(
-            begun.token,
-            why=ended.why,
-            code=ended.code,
-            answer=answer,
-            tests=tests,
-            begun=begun,
-            seen=seen,
-            seconds=ended.seconds,
-            finished=claimed if claimed and not passed and self._verified(claimed, begun, warden) else "",
-        )
-        if answer.cost is not None:
-            self.cost = (self.cost or 0.0) + max(0.0, answer.cost)
-        self.view.judged(result, ended)
-        return self._after(result, passed)
+        return ended, reader.finish(ended.code, partial=ended.why in ("timeout", "idle", "stopped"))
 
-    def _after(self, result: Result, until_passed: bool) -> Outcome | None:
+    def _stopped(self, begun: Begun, answer: Answer, seen: Seen) -> Outcome:
+        """A person's Ctrl-C is no judgement; another signal an agent can send as well, so that it must show."""
+        if self._by_a_person:
+            self.loop.abandon(begun.token)
+        else:
+            self.loop.end(begun.token, why="stopped", code=None, answer=answer, begun=begun, seen=seen)
+        return self._outcome(INTERRUPTED, seen.text if seen.verdict == "halt" else "stopped by a signal")
+
+    def _after(self, result: Result) -> Outcome | None:
         """Halted, finished, tripped, or on to the next one."""
         if result.halted:
             return self._outcome(HALTED, result.halted)
         if self._interrupted:
             return self._outcome(INTERRUPTED, "stopped by a signal")
-        if until_passed:
-            return self._outcome(DONE, f"`{self.options.until}` succeeds")
         if result.finished:
             return self._outcome(DONE, result.finished)
         if result.trips:
@@ -218,15 +227,17 @@ class Supervisor:
 
     # -- checking -------------------------------------------------------------------------------------
 
-    def _until(self, begun: Begun, warden: Warden) -> tuple[TestRun | None, bool]:
-        """The test results that do not come from the agent, and whether `--until` holds."""
-        tests, passed = None, False
+    def _until(self, begun: Begun, warden: Warden) -> tuple[TestRun | None, str]:
+        """The test results that do not come from the agent, and that `--until` holds, if it does."""
+        tests, holds = None, ""
         if self.options.until is not None:
             ended, text = self._check(self.options.until, begun, warden)
-            tests, passed = read_tests(text), ended.why == "exit" and ended.code == 0
-            if ended.code in (126, 127):
+            tests = read_tests(text)
+            if ended.why == "exit" and ended.code == 0:
+                holds = f"`{self.options.until}` succeeds"
+            elif ended.code in (126, 127):
                 self._tell_once(f"`{self.options.until}` cannot be run: {text[-_TOLD:].strip()}")
-        return self._junit() or tests, passed
+        return self._junit() or tests, holds
 
     def _junit(self) -> TestRun | None:
         if self.options.junit is None:
@@ -275,7 +286,7 @@ class Supervisor:
             on_output=keep,
             on_error=keep,
             on_tick=lambda: self.view.tick(time.monotonic() - started),
-            stop=lambda: self._interrupted,
+            stop=self._stops,
             mark=begun.token,
             warden=warden,
         )
@@ -362,10 +373,14 @@ class Supervisor:
         }
 
     def _interrupt(self, number: int) -> None:
+        """In the middle of whatever goes on: nothing is said or written here."""
         self._by_a_person = number == signal.SIGINT
-        if not self._interrupted:
-            self.view.tells("stopping: the agent is asked to end ...")
         self._interrupted = True
+
+    def _stops(self) -> bool:
+        if self._interrupted:
+            self._tell_once("stopping: the agent is asked to end ...")
+        return self._interrupted
 
     def _outcome(self, code: int, reason: str, decision: Decision | None = None) -> Outcome:
         if decision is not None:
