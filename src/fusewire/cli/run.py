@@ -20,7 +20,7 @@ from fusewire.reports.messages import message
 
 if TYPE_CHECKING:
     from fusewire.runner.loop import Loop
-    from fusewire.runner.supervisor import Outcome
+    from fusewire.runner.run import Outcome
 
 #: The seed's sentence.
 ANNOUNCEMENT = "Circuit breaker is active — monitoring for stagnation, rate limits, and file protection."
@@ -111,7 +111,8 @@ def _folder(root: str) -> str:
 def supervise(loop: Loop, command: tuple[str, ...], options: dict[str, Any], *, quiet: bool = False) -> Outcome:
     """One run in front of a person: the announcement, the run, its end."""
     from fusewire.policies.rulebook import read_rulebook
-    from fusewire.runner.supervisor import Options, Supervisor
+    from fusewire.runner.run import Options
+    from fusewire.runner.supervisor import Supervisor
 
     settings = read_rulebook(Path(loop.root)).values["loop"].parsed
     chosen = Options(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fusewire.answers.reader import AnswerReader
@@ -18,31 +17,20 @@ from fusewire.errors import Blocked, FusewireError
 from fusewire.person import PROJECT
 from fusewire.runner.outputlog import OutputLog, prune
 from fusewire.runner.process import run_agent
+from fusewire.runner.run import Outcome
+from fusewire.runner.signals import Signals
 from fusewire.runner.warden import Warden
 from fusewire.stores.folder import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import FrameType
-    from typing import Any, Protocol
 
     from fusewire.answers.answer import Answer, TestRun
     from fusewire.events import Decision
     from fusewire.runner.loop import Loop
     from fusewire.runner.nouns import Begun, Result, Seen
     from fusewire.runner.process import Ended
-
-    class View(Protocol):
-        """What a person sees of a run."""
-
-        def began(self, begun: Begun) -> None: ...
-        def output(self, text: str) -> None: ...
-        def tick(self, seconds: float) -> None: ...
-        def judged(self, result: Result, ended: Ended) -> None: ...
-        def waits(self, why: str, left: float, whole: float) -> None: ...
-        def opened(self, trip: Decision) -> None: ...
-        def tells(self, text: str) -> None: ...
-
+    from fusewire.runner.run import Options, View
 
 #: Exit codes of the command line contract.
 DONE, HALTED, CAPPED, INTERRUPTED = 0, 3, 4, 130
@@ -62,38 +50,6 @@ _TOLD = 2000
 _LOGS = 20
 
 
-@dataclass(frozen=True)
-class Options:
-    """What a person asked for. Durations are in seconds."""
-
-    command: tuple[str, ...]
-    #: where the agent and the checks run; by default at the project's root
-    cwd: str | None = None
-    prompt: str | None = None
-    until: str | None = None
-    verify: str | None = None
-    junit: str | None = None
-    max_iterations: int | None = None
-    max_seconds: float | None = None
-    max_cost: float | None = None
-    timeout: float = 900.0
-    idle: float = 900.0
-    wait: bool = True
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a run ended."""
-
-    code: int
-    reason: str
-    iterations: int
-    seconds: float
-    cost: float | None
-    #: the refusal or the trip that ended it
-    decision: Decision | None = None
-
-
 class Supervisor:
     """One run of one agent in one project."""
 
@@ -110,7 +66,7 @@ class Supervisor:
 
     def run(self) -> Outcome:
         """Until it ends; everything that was started has ended by then."""
-        with _Signals(self._interrupt), Warden() as warden:
+        with Signals(self._interrupt), Warden() as warden:
             for lost in self.loop.settle_lost():
                 self.view.tells(
                     f"Iteration {lost.number} was cut off when its supervisor died; it is settled as {lost.kind}."
@@ -386,28 +342,6 @@ class Supervisor:
         if decision is not None:
             reason = f"{decision.rule}: {decision.reason}"
         return Outcome(code, reason, self.iterations, time.monotonic() - self._started, self.cost, decision)
-
-
-class _Signals:
-    """While a run lasts, Ctrl-C and its kin end it in order instead of in the middle."""
-
-    _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-    def __init__(self, act: Callable[[int], None]) -> None:
-        self.act = act
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> None:
-        for number in self._ENDS:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup means it
-                self._before[number] = signal.signal(number, self._arrived)
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _arrived(self, number: int, frame: FrameType | None) -> None:
-        self.act(number)
 
 
 def _left(refused: Decision | None) -> float:
