@@ -231,7 +231,7 @@ def test_the_third_iteration_without_a_change_is_halted(scripts: Scripts, loop: 
     assert "Warning: 2 of 3 on loop/no_progress" in (scripts.folder / "advice").read_text()
     opened, refused = done.stderr.split("BLOCKED ")
     assert "CIRCUIT OPEN loop.no_progress: 3 iterations in a row brought no meaningful change (limit 3)." in opened
-    assert "The loop is halted." in opened
+    assert "No iteration runs while it is open." in opened
     assert "A probe is allowed at" in refused
     assert "fusewire reset loop --reason" in refused
     assert [loop.view()[name] for name in ("iterations", "running", "calls_left")] == [3, 0, 97]

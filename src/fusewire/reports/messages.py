@@ -15,7 +15,7 @@ def message(decision: Decision, now: float) -> str:
     lines = [f"{PUBLIC_VERDICT[decision.verdict]} {decision.rule}: {decision.reason}."]
     if decision.tripped:
         is_loop = decision.rule.startswith("loop.")
-        stopped = "The loop is halted." if is_loop else "Matching actions are blocked from now on."
+        stopped = "No iteration runs while it is open." if is_loop else "Matching actions are blocked from now on."
         lines = [f"CIRCUIT OPEN {decision.rule}: {decision.reason}.", stopped]
     lines += [f"{fact[:1].upper()}{fact[1:]}" for fact in decision.evidence]
     by_agent = [step for step in decision.next if not step.startswith("a person")]
