@@ -55,6 +55,11 @@ def number(value: float) -> str:
     return f"{value:.{digits}f}".rstrip("0").rstrip(".")
 
 
+def counted(count: int, what: str) -> str:
+    """1 file, 2 files."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def show_time(moment: float | None) -> str | None:
     """ISO 8601 in UTC; milliseconds only where there are any."""
     if moment is None:

@@ -97,6 +97,13 @@ class Engine:
 
     # -- reading ------------------------------------------------------------------------------------
 
+    def foresee(self, signal: Signal) -> Decision:
+        """What a circuit would answer now; nothing is written and nothing counted."""
+        policy, state = self.view(signal.circuit)
+        now = self.clock()
+        after, outcome = circuits.step(policy, state, signal, now)
+        return decide(policy, signal, after, outcome, now)
+
     def view(self, circuit: str) -> tuple[Policy, State]:
         """The circuit as it is now; nothing is written, a circuit that nothing happened to is closed."""
         policy = self.rules.policy(circuit)

@@ -34,6 +34,12 @@ def inside_loop(root: str) -> bool:
     return any(mark in environment(pid).split(b"\0") for pid in ancestors())
 
 
+def require_outside_loop(root: str) -> None:
+    """Refuse an agent in this project's loop: it neither begins nor ends iterations of it."""
+    if inside_loop(root):
+        raise AgentRefused("this runs inside an iteration of this project's own loop")
+
+
 def require_person(act: str, root: str | None = None) -> str:
     """Refuse from inside an agent; the name of the person otherwise."""
     inside = next((name for name in AGENT_VARIABLES if os.environ.get(name)), None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -20,6 +19,7 @@ from fusewire.durations import show_duration
 from fusewire.errors import FusewireError
 from fusewire.rules import Rules, load_rules
 from fusewire.runner.loop import Loop
+from fusewire.runner.run import Options
 
 #: Seconds, instead of the 30 minutes that no configuration can shorten.
 COOLDOWN = 6.0
@@ -49,21 +49,17 @@ def play(folder: Path) -> None:
 
 
 def _run(project: Path) -> int:
-    options: dict[str, Any] = {
-        "cwd": str(project),
-        "prompt": str(project / "PROMPT.md"),
-        "until": None,
-        "verify": f"{sys.executable} -B -m unittest -q",
-        "junit": None,
-        "max_iterations": 12,
-        "max_time": 50.0,
-        "max_cost": None,
-        "timeout": 20.0,
-        "idle_timeout": 20.0,
-        "wait": True,
-    }
+    options = Options(
+        command=(sys.executable, "-I", "-B", agent.__file__),
+        prompt=str(project / "PROMPT.md"),
+        verify=f"{sys.executable} -B -m unittest -q",
+        max_iterations=12,
+        max_seconds=50.0,
+        timeout=20.0,
+        idle=20.0,
+    )
     with Breaker.open(project=project, rules=shortened(load_rules(str(project)))) as breaker:
-        return supervise(Loop(breaker), (sys.executable, "-I", "-B", agent.__file__), options).code
+        return supervise(Loop(breaker), options).code
 
 
 def shortened(rules: Rules) -> Rules:

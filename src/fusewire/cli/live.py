@@ -20,7 +20,7 @@ from rich.text import Text
 from fusewire.cli.plain import PlainView
 from fusewire.cli.screen import Screen
 from fusewire.cli.shown_lines import PLAIN, Cleaner, Gate, bounded, in_a_row
-from fusewire.durations import show_duration
+from fusewire.durations import counted, show_duration
 from fusewire.reports.trends import sparkline
 from fusewire.runner.places import Places
 
@@ -69,7 +69,7 @@ class _Footer:
             bars = sparkline(self.scores[-max(1, min(_SCORES, width // 8)) :])
             parts.append(Text(f"{bars} last 3: {sum(self.scores[-3:]):+d}"))
         if self.calls_left is not None:
-            parts.append(Text(f"{self.calls_left} call{'s' if self.calls_left != 1 else ''} left"))
+            parts.append(Text(f"{counted(self.calls_left, 'call')} left"))
         if self.cost is not None:
             parts.append(Text(f"${self.cost:.2f}"))
         parts.append(Text(f"run {_whole(now - self.began)}", style="dim"))

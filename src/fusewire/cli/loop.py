@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusewire.cli.common import common_options, print_json, with_breaker
+from fusewire.cli.plain import PlainView
 from fusewire.cli.streams import color
-from fusewire.durations import show_duration
-from fusewire.errors import AgentRefused, Blocked, FusewireError
-from fusewire.person import inside_loop
+from fusewire.errors import Blocked, FusewireError
+from fusewire.person import require_outside_loop
 from fusewire.reports.messages import message
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def begin_command(breaker: Breaker, wait: bool, as_json: bool) -> int:
     from fusewire.runner.loop import Loop
     from fusewire.runner.owner import owner
 
-    _require_outside(breaker)
+    require_outside_loop(breaker.root or "")
     loop, mine = Loop(breaker), owner()
     unfinished = None if as_json else loop.running([mine])
     if unfinished is not None:  # the script began it and went on without a word; one that takes the token may have more
@@ -96,7 +96,7 @@ def end_command(
     from fusewire.runner.loop import Loop
     from fusewire.runner.owner import possible_owners
 
-    _require_outside(breaker)
+    require_outside_loop(breaker.root or "")
     loop = Loop(breaker)
     token = token or loop.running(possible_owners())
     if token is None:
@@ -113,12 +113,6 @@ def end_command(
     seen = loop.look(token, ignored=[os.path.abspath(file) for file in own if file])
     result = loop.end(token, code=exit_code, answer=answer, tests=tests, seen=seen)
     return _say_result(loop, result, as_json)
-
-
-def _require_outside(breaker: Breaker) -> None:
-    """An agent in this project's loop neither begins nor ends iterations of it."""
-    if inside_loop(breaker.root or ""):
-        raise AgentRefused("this runs inside an iteration of this project's own loop")
 
 
 def _answer(loop: Loop, path: str | None, exit_code: int) -> Answer:
@@ -175,12 +169,10 @@ def _say_refused(loop: Loop, decision: Decision, as_json: bool) -> int:
 def _wait(loop: Loop, decision: Decision) -> None:
     import time
 
-    said = 0.0
+    view = PlainView()
     refused: Decision | None = decision
     while refused is not None and (left := refused.retry_after) is not None:
-        if time.monotonic() - said >= 60 or not said:
-            said = time.monotonic()
-            click.echo(f"waiting {show_duration(left)}: {refused.rule}: {refused.reason}", err=True)
+        view.waits(f"{refused.rule}: {refused.reason}", left, left)
         time.sleep(min(1.0, left))
         refused = loop.refusal()
 
@@ -191,9 +183,9 @@ def _wait(loop: Loop, decision: Decision) -> None:
 def lessons_command(breaker: Breaker, as_json: bool) -> int:
     """What the loop learned from its trips: the pattern, its cause, what was tried, what helped."""
     from fusewire.durations import show_time
-    from fusewire.runner.loop import Loop
+    from fusewire.runner.overview import overview
 
-    learned: list[dict[str, Any]] = Loop(breaker).view()["lessons"]
+    learned: list[dict[str, Any]] = overview(breaker)["lessons"]
     if as_json:
         print_json({"lessons": [{**lesson, "at": show_time(lesson["at"])} for lesson in learned]})
     for lesson in learned if not as_json else ():

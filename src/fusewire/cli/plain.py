@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fusewire.cli.streams import say, silence
-from fusewire.durations import show_duration
+from fusewire.durations import counted, show_duration
 from fusewire.reports.messages import message
 
 if TYPE_CHECKING:
@@ -96,11 +96,11 @@ class PlainView(QuietView):
 def judgement(result: Result, ended: Ended) -> list[str]:
     """An iteration in a line, and what the guard and the circuits have to say about it."""
     change, facts = result.change, []
-    files = f"{change.count} file{'s' if change.count != 1 else ''}" if change.count else "no file changed"
+    files = counted(change.count, "file") if change.count else "no file changed"
     idle = change.count and not change.meaningful and not change.commits
     facts.append(f"{files} in ways that do not count" if idle else files)
     if change.commits:
-        facts.append(f"{change.commits} commit{'s' if change.commits != 1 else ''}")
+        facts.append(counted(change.commits, "commit"))
     if result.entry["tests"]:
         passed, failed, skipped, broken = result.entry["tests"]
         facts.append(f"tests {passed} passed, {failed + broken} failed, {skipped} skipped")

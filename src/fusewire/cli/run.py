@@ -13,14 +13,14 @@ from fusewire.breaker import Breaker
 from fusewire.cli.common import common_options, print_json, show_warnings, with_breaker
 from fusewire.cli.plain import PlainView, QuietView
 from fusewire.cli.streams import say
-from fusewire.durations import parse_duration, show_duration
-from fusewire.errors import AgentRefused, FusewireError
-from fusewire.person import inside_loop
+from fusewire.durations import counted, parse_duration, show_duration
+from fusewire.errors import FusewireError
+from fusewire.person import require_outside_loop
 from fusewire.reports.messages import message
 
 if TYPE_CHECKING:
     from fusewire.runner.loop import Loop
-    from fusewire.runner.run import Outcome
+    from fusewire.runner.run import Options, Outcome
 
 #: The seed's sentence.
 ANNOUNCEMENT = "Circuit breaker is active — monitoring for stagnation, rate limits, and file protection."
@@ -83,8 +83,7 @@ def run_command(breaker: Breaker, command: tuple[str, ...], as_json: bool, **opt
         raise FusewireError(f"no such prompt: {options['prompt']}")
     from fusewire.runner.loop import Loop
 
-    if inside_loop(breaker.root or ""):
-        raise AgentRefused("this runs inside an iteration of this project's own loop")
+    require_outside_loop(breaker.root or "")
     for name in ("until", "verify"):
         if options[name] is not None and not options[name].strip():
             raise click.UsageError(f"--{name} is an empty command")
@@ -93,10 +92,9 @@ def run_command(breaker: Breaker, command: tuple[str, ...], as_json: bool, **opt
         raise FusewireError(f"no such plan: {options['plan']}")
     for name in ("plan", "junit"):
         options[name] = options[name] and os.path.join(here, options[name])
-    options["cwd"] = here
     loop = Loop(breaker, plan=options["plan"])
     show_warnings(breaker)
-    outcome = supervise(loop, command, options, quiet=as_json)
+    outcome = supervise(loop, _options(loop, command, here, options), quiet=as_json)
     if as_json:
         print_json(report(loop, outcome))
     return outcome.code
@@ -108,16 +106,15 @@ def _folder(root: str) -> str:
     return os.getcwd() if here == real or here.startswith(real.rstrip("/") + "/") else root
 
 
-def supervise(loop: Loop, command: tuple[str, ...], options: dict[str, Any], *, quiet: bool = False) -> Outcome:
-    """One run in front of a person: the announcement, the run, its end."""
+def _options(loop: Loop, command: tuple[str, ...], here: str, options: dict[str, Any]) -> Options:
+    """What the command line says, and the project's settings where it says nothing."""
     from fusewire.policies.rulebook import read_rulebook
     from fusewire.runner.run import Options
-    from fusewire.runner.supervisor import Supervisor
 
     settings = read_rulebook(Path(loop.root)).values["loop"].parsed
-    chosen = Options(
+    return Options(
         command=command,
-        cwd=options["cwd"],
+        cwd=here,
         prompt=options["prompt"],
         until=options["until"],
         verify=options["verify"],
@@ -129,10 +126,16 @@ def supervise(loop: Loop, command: tuple[str, ...], options: dict[str, Any], *, 
         idle=options["idle_timeout"] or settings["idle_timeout"],
         wait=options["wait"],
     )
+
+
+def supervise(loop: Loop, options: Options, *, quiet: bool = False) -> Outcome:
+    """One run in front of a person: the announcement, the run, its end."""
+    from fusewire.runner.supervisor import Supervisor
+
     view = QuietView() if quiet else _view()
     say(ANNOUNCEMENT)
     with view:
-        outcome = Supervisor(loop, chosen, view).run()
+        outcome = Supervisor(loop, options, view).run()
     say_end(loop, outcome)
     return outcome
 
@@ -150,7 +153,7 @@ def say_end(loop: Loop, outcome: Outcome) -> None:
     """How it ended, in one block: never a success that is none."""
     verdict = {0: "DONE", 3: "HALTED", 4: "CAPPED", 130: "INTERRUPTED"}[outcome.code]
     cost = "" if outcome.cost is None else f", ${outcome.cost:.2f}"
-    count = f"{outcome.iterations} iteration{'s' if outcome.iterations != 1 else ''}"
+    count = counted(outcome.iterations, "iteration")
     say(f"{verdict} after {count} in {show_duration(outcome.seconds)}{cost}: {outcome.reason}")
     if outcome.decision is not None:
         say(message(outcome.decision, loop.engine.clock()))

@@ -9,6 +9,7 @@ import click
 
 from fusewire.agents import AGENTS
 from fusewire.cli.common import common_options, print_json, warnings, with_breaker
+from fusewire.durations import counted
 from fusewire.person import require_person
 from fusewire.rules import STATE_FOLDER
 
@@ -55,7 +56,7 @@ def doctor_command(breaker: Breaker, acknowledge: bool, as_json: bool) -> int:
         click.echo(f"constraints    {sum(not c.retired for c in breaker.rules.constraints.values())} active")
         click.echo(f"state          {'; '.join(damage) or 'readable'}")
         click.echo(f"hook (claude)  {hook_command_line()}")
-        click.echo(f"{len(findings)} finding{'s' if len(findings) != 1 else ''}" if findings else "all in order")
+        click.echo(counted(len(findings), "finding") if findings else "all in order")
     return 1 if findings else 0
 
 

@@ -92,13 +92,14 @@ def judge(memory: Memory, facts: Iteration, held: Collection[str], lease: str) -
     verdict = Judgement()
     verdict.tasks = _tasks(memory, facts)
     passing = _newly_passing(memory, facts)
-    verdict.result = bool(verdict.tasks or passing or _committed(facts))
+    resolved = verdict.tasks > 0 or passing
+    verdict.result = resolved or _committed(facts)
     verdict.test_fix = facts.only_tests and not passing and not _tests_grew(memory, facts)
-    verdict.kind = _kind(memory, facts, verdict, resolved=bool(verdict.tasks or passing))
+    verdict.kind = _kind(memory, facts, verdict, resolved=resolved)
     if verdict.kind != "neutral":
         verdict.points = _points(memory, facts, verdict, passing)
         verdict.score = sum(verdict.points.values())
-    after = {**memory, **_followed(memory, facts, verdict, resolved=bool(verdict.tasks or passing))}
+    after = {**memory, **_followed(memory, facts, verdict, resolved=resolved)}
     after["tried"], counts = _tried(memory, facts)
     verdict.signals = _Telling(memory, facts, verdict, held, lease).signals(counts)
     return {**after, **_noted(memory, facts, verdict)}, verdict

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from fusewire.circuit import within
-from fusewire.durations import number, show_duration, show_time
+from fusewire.durations import counted, number, show_duration, show_time
 from fusewire.events import PUBLIC_STATE
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _line(status: Status) -> str:
     if status.override_until is not None:
         parts.append(f"overridden until {show_time(status.override_until)}")
     if status.trips:
-        parts.append(f"{status.trips} trip{'s' if status.trips != 1 else ''}")
+        parts.append(counted(status.trips, "trip"))
     return ", ".join(parts)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusewire.durations import show_duration, show_time
+from fusewire.durations import counted, show_duration, show_time
 from fusewire.reports import trends
 
 TYPE_CHECKING = False
@@ -93,7 +93,7 @@ def summary(view: dict[str, Any]) -> str:
     """The loop in three lines, below the circuits."""
     last = view["last"]
     waits = view["retry_after"]
-    count = _counted(view["iterations"], "iteration")
+    count = counted(view["iterations"], "iteration")
     lines = [
         f"LOOP {view['state'].replace('_', '-')}: {count}, stagnation risk {view['risk']}"
         + (f", a probe in {show_duration(waits)}" if waits else ""),
@@ -103,10 +103,6 @@ def summary(view: dict[str, Any]) -> str:
     if last is not None:
         lines.append(f"  last: iteration {last['number']} at {show_time(last['at'])}, {_worth(last)}")
     return "\n".join(lines)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _worth(entry: Entry) -> str:

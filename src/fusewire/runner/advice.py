@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from fusewire import meters
 from fusewire.engine import near
 from fusewire.runner.lessons import GIVEN, in_words
+from fusewire.runner.overview import calls_limit
+from fusewire.runner.record import RATE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,9 +55,9 @@ def advice_for(
         lines += recovery
     else:
         lines += _warnings(rules, states, now)
-    (meter,) = rules.policy("loop/rate").meters
-    if calls_left <= 0.2 * meter.trip:
-        lines.append(f"{calls_left} of {int(meter.trip)} calls are left in this hour: do what matters most first.")
+    limit = calls_limit(rules)
+    if calls_left <= 0.2 * limit:
+        lines.append(f"{calls_left} of {limit} calls are left in this hour: do what matters most first.")
     if first or held:
         known = [lesson for lesson in record.lessons if lesson["helped"] or lesson["tried"] or not held]
         lines += [f"Learned before: {in_words(lesson)}." for lesson in known[-GIVEN:]]
@@ -83,7 +85,7 @@ def _warnings(rules: Rules, states: Mapping[str, State], now: float) -> list[str
     told = []
     for circuit, state in states.items():
         policy = rules.policy(circuit)
-        if circuit == "loop/rate" or not near(policy, state, now):
+        if circuit == RATE or not near(policy, state, now):
             continue
         for meter in policy.meters:
             level = meters.level(meter, state.meters.get(meter.name, []), now)

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.answers.answer import Answer
 from fusewire.breaker import Breaker
-from fusewire.circuit import step, view
+from fusewire.circuit import view
 from fusewire.detectors.stagnation import CIRCUITS
-from fusewire.engine import decide
 from fusewire.errors import Blocked, FusewireError, NotFound, StoreRebuilt
 from fusewire.events import Decision, Signal, merge
 from fusewire.progress.change import Change
@@ -81,14 +80,7 @@ class Loop:
 
     def refusal(self) -> Decision | None:
         """Why no iteration may begin now, and for how long; nothing is written and no call is counted."""
-        now = self.engine.clock()
-        decisions = []
-        for circuit in (*CIRCUITS, RATE):
-            policy, state = self.engine.view(circuit)
-            signal = _question(circuit, "nobody")
-            after, outcome = step(policy, state, signal, now)
-            decisions.append(decide(policy, signal, after, outcome, now))
-        return _refused(decisions)
+        return _refused([self.engine.foresee(_question(circuit, "nobody")) for circuit in (*CIRCUITS, RATE)])
 
     def begin(self, *, owner: str | None = None) -> Begun:
         """Begin an iteration; raises `Blocked` while a circuit is open or the hour is full.

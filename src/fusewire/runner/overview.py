@@ -28,7 +28,7 @@ def overview(breaker: Breaker) -> dict[str, Any]:
     record = Record.recalled(breaker.store)
     waits = [state.until - now for state in states.values() if state.phase == "open" and state.until is not None]
     scores = [entry["score"] for entry in record.history if entry["kind"] != "neutral"]
-    left, limit = calls_left(rules, states, now), int(rules.policy(RATE).meters[0].trip)
+    left, limit = calls_left(rules, states, now), calls_limit(rules)
     return {
         "state": strictest(states),
         "iterations": record.totals.get("iterations", 0),
@@ -52,6 +52,11 @@ def strictest(states: Mapping[str, State]) -> str:
     """OPEN if any circuit is, else HALF_OPEN if any is, else CLOSED."""
     found = {PUBLIC_STATE[states[circuit].phase] for circuit in CIRCUITS}
     return next((state for state in ("OPEN", "HALF_OPEN") if state in found), "CLOSED")
+
+
+def calls_limit(rules: Rules) -> int:
+    (meter,) = rules.policy(RATE).meters
+    return int(meter.trip)
 
 
 def calls_left(rules: Rules, states: Mapping[str, State], now: float) -> int:

@@ -14,6 +14,7 @@ from fusewire.runner.copies import Copies
 from fusewire.stores.folder import free_name
 
 if TYPE_CHECKING:
+    from fusewire.guard.findings import Finding
     from fusewire.rules import Rules
 
 #: The loop's name among the sessions that watch a project.
@@ -49,8 +50,9 @@ class Protection:
             return "halt", halted_by_hook
         if self._copies and not self.watch.integrity.exists():
             return self._put_back(cause)
-        added = self._set_aside_new()
-        self.watch.permitted(self._updated_documents(), now)
+        findings = self.watch.integrity.verify()
+        added = self._set_aside_new(findings)
+        self.watch.permitted(self._updated_documents(findings), now)
         verdict, text = self.watch.after(cause, _SESSION, now, strict=_STRICT)
         if added:
             text = "\n".join(part for part in (added, text if verdict == "halt" else "") if part)
@@ -66,10 +68,10 @@ class Protection:
         self.halt(text)
         return "halt", text
 
-    def _set_aside_new(self) -> str:
+    def _set_aside_new(self, findings: list[Finding]) -> str:
         """Configuration that was not there before and would be in force from the next start on; nothing is lost."""
         lines = []
-        for finding in self.watch.integrity.verify():
+        for finding in findings:
             if finding.kind == "new" and finding.path in _STRICT:
                 kept = free_name(os.path.join(self.root, STATE_FOLDER, f"added-{finding.path.replace('/', '-')}"))
                 os.rename(os.path.join(self.watch.root, finding.path), kept)
@@ -77,11 +79,11 @@ class Protection:
                 lines.append(f"BLOCKED guard.integrity: {finding.path} was added by an agent; it is now {where}.")
         return "\n".join([*lines, "Next: a person decides whether it is wanted."]) if lines else ""
 
-    def _updated_documents(self) -> list[str]:
+    def _updated_documents(self, findings: list[Finding]) -> list[str]:
         protected = self.watch.protected
         return [
             finding.path
-            for finding in self.watch.integrity.verify()
+            for finding in findings
             if finding.kind in ("changed", "new", "mode")
             and protected.kind_of(os.path.realpath(os.path.join(protected.root, finding.path))) == DOCUMENT
         ]
