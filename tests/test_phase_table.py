@@ -10,14 +10,14 @@ from fusewire.events import PUBLIC_STATE, Signal
 from fusewire.meters import Meter
 
 NAMES = ("closed", "watch", "open", "probe")
-CAUSES = ("warned", "tripped", "recovered", "cooled", "reset", "retried", "succeeded", "quiet", "failed")
+CAUSES = ("warned", "tripped", "recovered", "cooled", "reset", "retried", "restarted", "succeeded", "quiet", "failed")
 
 #: Written out a second time on purpose: the table in the code is compared with this one.
 MOVES = {
     "closed": {"warned": "watch", "tripped": "open"},
-    "watch": {"tripped": "open", "recovered": "closed"},
-    "open": {"cooled": "probe", "reset": "closed", "retried": "probe"},
-    "probe": {"succeeded": "closed", "quiet": "closed", "failed": "open"},
+    "watch": {"tripped": "open", "recovered": "closed", "restarted": "closed"},
+    "open": {"cooled": "probe", "reset": "closed", "retried": "probe", "restarted": "closed"},
+    "probe": {"succeeded": "closed", "quiet": "closed", "failed": "open", "restarted": "closed"},
 }
 
 METER = Meter("faults", "streak", "fault", 3, warn=2, resets_on=("success",), reason="{level} of {limit}")
@@ -78,6 +78,7 @@ SIGNALS = [
     ("closed", sent("note", "weather"), "closed"),
     ("closed", sent("release", lease="L"), "closed"),
     ("closed", sent("reset"), None),
+    ("closed", sent("restart"), "closed"),
     ("closed", sent("override", value=60), None),
     ("closed", sent("deny"), None),
     ("watch", sent("ask", "action"), "watch"),
@@ -88,6 +89,7 @@ SIGNALS = [
     ("watch", sent("note", "fault"), "open"),
     ("watch", sent("release", lease="L"), "watch"),
     ("watch", sent("reset"), None),
+    ("watch", sent("restart"), "closed"),
     ("watch", sent("override", value=60), None),
     ("watch", sent("deny"), None),
     ("open", sent("ask", "action"), "open"),
@@ -97,6 +99,7 @@ SIGNALS = [
     ("open", sent("note", "fault"), "open"),
     ("open", sent("release", lease="L"), "open"),
     ("open", sent("reset"), "closed"),
+    ("open", sent("restart"), "closed"),
     ("open", sent("override", value=60), "open"),
     ("open", sent("deny"), None),
     ("probe", sent("ask", "action"), "probe"),
@@ -110,6 +113,7 @@ SIGNALS = [
     ("probe", sent("note", "fault"), "probe"),
     ("probe", sent("release", lease="L"), "probe"),
     ("probe", sent("reset"), None),
+    ("probe", sent("restart"), "closed"),
     ("probe", sent("override", value=60), "probe"),
     ("probe", sent("deny"), None),
 ]
@@ -139,7 +143,7 @@ def test_a_signal_leads_from_phase_to_phase_and_never_changes_its_argument(
 
 def test_every_signal_kind_is_tried_in_every_phase() -> None:
     """The list above leaves no kind of signal out of any phase."""
-    kinds = {"ask", "bad", "good", "note", "release", "reset", "override", "deny"}
+    kinds = {"ask", "bad", "good", "note", "release", "reset", "restart", "override", "deny"}
     assert {(phase, signal.kind) for phase, signal, _ in SIGNALS} == {
         (phase, kind) for phase in NAMES for kind in kinds
     }

@@ -18,6 +18,7 @@ pair that is not in the table is an error (`InvalidTransition`), and nothing has
     open --cooled--> probe            the cooldown has passed (nobody has to be running for that)
     open --reset--> closed            a person acts, where the policy says that this closes
     open --retried--> probe           a person acts, where the policy says that one probe decides
+    watch, open, probe --restarted--> closed    the work itself starts anew, and so does every count
     probe --succeeded, quiet--> closed
     probe --failed--> open            the cooldown starts anew, by the policy's schedule
 
@@ -76,12 +77,15 @@ PHASES: dict[tuple[str, str], str] = {
     ("closed", "tripped"): "open",
     ("watch", "tripped"): "open",
     ("watch", "recovered"): "closed",
+    ("watch", "restarted"): "closed",
     ("open", "cooled"): "probe",
     ("open", "reset"): "closed",
     ("open", "retried"): "probe",
+    ("open", "restarted"): "closed",
     ("probe", "succeeded"): "closed",
     ("probe", "quiet"): "closed",
     ("probe", "failed"): "open",
+    ("probe", "restarted"): "closed",
 }
 
 
@@ -387,13 +391,14 @@ def _reset(policy: Policy, state: State, signal: Signal, now: float, outcome: Ou
         state.lease = state.lease_until = None
         state.last_reset = now
         return state
-    state = _move(state, "reset", now, signal.text, outcome)
-    state.meters = {}
-    state.opened_at = state.until = state.last_counted = state.override_until = None
-    state.reason = state.evidence = state.override_reason = ""
-    state.in_a_row = 0
-    state.last_reset = now
-    return state
+    return _anew(_move(state, "reset", now, signal.text, outcome), now)
+
+
+def _restart(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
+    """What is counted here is over, open or not: another session, or the same work from its checkpoint."""
+    if state.phase != "closed":
+        return _anew(_move(state, "restarted", now, signal.text, outcome), now)
+    return _anew(state.copy(), now) if state.meters else state
 
 
 def _override(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
@@ -414,6 +419,7 @@ _HANDLERS = {
     "note": _note,
     "release": _release,
     "reset": _reset,
+    "restart": _restart,
     "override": _override,
 }
 
@@ -460,6 +466,17 @@ def _close(policy: Policy, state: State, cause: str, at: float, reason: str, out
     state.reason = state.evidence = state.override_reason = ""
     state.in_a_row = 0
     state.vigil = policy.vigil
+    return state
+
+
+def _anew(state: State, now: float) -> State:
+    """The (closed) state with nothing counted; what has been, has been."""
+    state.meters = {}
+    state.opened_at = state.until = state.probe_at = state.lease = state.lease_until = None
+    state.last_counted = state.override_until = None
+    state.reason = state.evidence = state.override_reason = ""
+    state.in_a_row = 0
+    state.last_reset = now
     return state
 
 

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal
 
-    SignalKind = Literal["good", "bad", "note", "ask", "deny", "reset", "override", "release"]
+    SignalKind = Literal["good", "bad", "note", "ask", "deny", "reset", "restart", "override", "release"]
     Verdict = Literal["allow", "warn", "ask", "block"]
 
 __all__ = ["Decision", "Event", "Signal", "fingerprint", "identifier", "merge", "plain"]
