@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ import click
 
 from fusewire.breaker import Breaker
 from fusewire.cli.streams import color
+from fusewire.durations import parse_duration
 from fusewire.errors import FusewireError, StoreError
 from fusewire.events import PUBLIC_STATE
 from fusewire.rules import find_project
@@ -87,6 +89,28 @@ def show_warnings(breaker: Breaker) -> None:
     for warning in warnings(breaker):
         hint = " (seen it? fusewire doctor --acknowledge)" if warning in notices else ""
         click.secho(f"Warning: {warning}{hint}", fg="yellow", err=True, color=color())
+
+
+def seconds(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
+    """An option's duration as people write it."""
+    if value is None:
+        return None
+    try:
+        length = parse_duration(value)
+    except ValueError:
+        length = 0.0
+    if not 0 < length < 1e9:
+        raise click.BadParameter(f'{value!r} is no duration; allowed: such as "90s", "15m", "1h 30m"')
+    return length
+
+
+def read_input(path: str, what: str) -> bytes:
+    """A file that the command was given; `-` is standard input."""
+    try:
+        with open(sys.stdin.fileno() if path == "-" else path, "rb", closefd=path != "-") as file:
+            return file.read()
+    except OSError as error:
+        raise FusewireError(f"{what} cannot be read: {path}: {error.strerror}") from error
 
 
 def print_json(data: object) -> None:

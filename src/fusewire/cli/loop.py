@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fusewire.cli.common import common_options, print_json, with_breaker
+from fusewire.cli.common import common_options, print_json, read_input, with_breaker
 from fusewire.cli.plain import PlainView
 from fusewire.cli.streams import color
 from fusewire.errors import Blocked, FusewireError
@@ -104,11 +104,7 @@ def end_command(
     answer = _answer(loop, path, exit_code)
     tests = None
     if junit is not None:
-        try:
-            with open(junit, "rb") as file:
-                tests = read_junit(file.read())
-        except OSError as error:
-            raise FusewireError(f"the test results cannot be read: {junit}: {error.strerror}") from error
+        tests = read_junit(read_input(junit, "the test results"))
     own = [file for file in (path, junit) if file not in (None, "-")]
     seen = loop.look(token, ignored=[os.path.abspath(file) for file in own if file])
     result = loop.end(token, code=exit_code, answer=answer, tests=tests, seen=seen)

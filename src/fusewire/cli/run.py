@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusewire.breaker import Breaker
-from fusewire.cli.common import common_options, print_json, show_warnings, with_breaker
+from fusewire.cli.common import common_options, print_json, seconds, show_warnings, with_breaker
 from fusewire.cli.plain import PlainView, QuietView
 from fusewire.cli.streams import say
-from fusewire.durations import counted, parse_duration, show_duration
+from fusewire.durations import counted, show_duration
 from fusewire.errors import FusewireError
 from fusewire.person import require_outside_loop
 from fusewire.reports.messages import message
@@ -26,34 +26,21 @@ if TYPE_CHECKING:
 ANNOUNCEMENT = "Circuit breaker is active — monitoring for stagnation, rate limits, and file protection."
 
 
-def _seconds(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
-    """A duration as people write it."""
-    if value is None:
-        return None
-    try:
-        seconds = parse_duration(value)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < 1e9:
-        raise click.BadParameter(f'{value!r} is no duration; allowed: such as "90s", "15m", "1h 30m"')
-    return seconds
-
-
 @click.command("run", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 @click.option("--prompt", metavar="FILE", help="For the agent: on standard input, or where {prompt} stands in COMMAND.")
 @click.option("--max-iterations", type=click.IntRange(1), metavar="N", help="End after so many iterations (exit 4).")
-@click.option("--max-time", metavar="DURATION", callback=_seconds, help='End after so long, such as "8h" (exit 4).')
+@click.option("--max-time", metavar="DURATION", callback=seconds, help='End after so long, such as "8h" (exit 4).')
 @click.option(
     "--max-cost", type=click.FloatRange(0, min_open=True), metavar="USD", help="End once this is spent (exit 4)."
 )
 @click.option(
-    "--timeout", metavar="DURATION", callback=_seconds, help="The longest that one iteration may take (default: 15m)."
+    "--timeout", metavar="DURATION", callback=seconds, help="The longest that one iteration may take (default: 15m)."
 )
 @click.option(
     "--idle-timeout",
     metavar="DURATION",
-    callback=_seconds,
+    callback=seconds,
     help="The longest that it may print nothing (default: 15m).",
 )
 @click.option("--until", metavar="CMD", help="Run after every iteration; the loop is done when it succeeds.")
