@@ -32,6 +32,9 @@ CONSTRAINTS_FOLDER = os.path.join("docs", "constraints")
 #: The constraints' circuits in the seed's format, a mirror of the database.
 STATE_FILE = os.path.join(CONSTRAINTS_FOLDER, ".circuit-state.json")
 
+#: The phases' circuit in the seed's format, likewise.
+PHASE_FILE = os.path.join(".prp-session", "circuit-breaker.json")
+
 #: What a blob depends on in Fusewire itself, beside the policies.
 _SHAPES = ("rules.py", "state.py", "meters.py")
 

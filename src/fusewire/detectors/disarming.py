@@ -12,12 +12,20 @@ if TYPE_CHECKING:
 #: Commands of the program that change a circuit, its rules or its registration by hand.
 PERSON_ONLY = frozenset(("reset", "config", "override", "archive", "import", "uninstall", "hook"))
 
+#: Commands with acts of both kinds: those that only a person may do.
+PERSON_ONLY_ACTS = {
+    "attempt": frozenset(("retry", "restore")),
+    "guard": frozenset(("snapshot", "restore")),
+    "phase": frozenset(("resolve", "start", "import")),
+    "scope": frozenset(("set",)),
+}
+
 #: Options of the program, and of Python, that take a value.
 _VALUED = frozenset(("--project",))
 _PYTHON_VALUED = frozenset(("-X", "-W", "--check-hash-based-pycs"))
 
 #: Where Fusewire keeps its state and its rules; relative to the project, and to projects inside it.
-OWN_FOLDERS = ("**/.fusewire/**", "**/docs/constraints/**")
+OWN_FOLDERS = ("**/.fusewire/**", "**/docs/constraints/**", "**/.prp-session/circuit-breaker.json")
 
 #: Code that imports Fusewire and names one of these could lift a circuit; what stays in memory cannot.
 _LIFTING = ("Breaker", "breaker", "cli", "constraints", "engine", "stores", "__main__", "gate")
@@ -70,8 +78,9 @@ def _own_command(words: list[str]) -> str:
     command = words[at] if at < len(words) else ""
     if command in PERSON_ONLY:
         return f"fusewire {command}"
-    if command == "guard" and words[at + 1 : at + 2] in (["snapshot"], ["restore"]):
-        return f"fusewire guard {words[at + 1]}"
+    act = next((word for word in words[at + 1 :] if not word.startswith("-")), "")
+    if act in PERSON_ONLY_ACTS.get(command, ()):
+        return f"fusewire {command} {act}"
     return "fusewire doctor --acknowledge" if command == "doctor" and "--acknowledge" in words else ""
 
 

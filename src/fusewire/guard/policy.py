@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fusewire.guard.protected import CONFIGURATION, DOCUMENT, Protected
-from fusewire.rules import load_rules, user_config_path
+from fusewire.rules import PHASE_FILE, STATE_FOLDER, load_rules, user_config_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ OWN = (
     ".fusewire/",
     "fusewire.toml",
     "docs/constraints/",
+    PHASE_FILE,
     ".claude/settings.json",
     ".claude/settings.local.json",
     ".codex/hooks.json",
@@ -37,7 +38,7 @@ _HOME_OWN = (
 def protected_of(root: str, rules: Rules | None = None) -> Protected:
     """The protected paths of a project, as its configuration and Fusewire's own needs say."""
     documents, configuration, ignored, roots, grants = (rules or load_rules(root)).guard
-    unwatched = [".fusewire", "docs/constraints"]
+    unwatched = [STATE_FOLDER, "docs/constraints", PHASE_FILE]
     own = [*OWN, *_HOME_OWN, user_config_path()]
     package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     if not package.startswith(os.path.realpath(root) + os.sep):  # whoever works on Fusewire itself may change it

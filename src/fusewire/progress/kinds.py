@@ -54,4 +54,4 @@ def is_by_product(path: str) -> bool:
 
 def is_state(path: str) -> bool:
     """Whether it is our own state, or git's."""
-    return not {".fusewire", ".git"}.isdisjoint(path.split("/"))
+    return not {".fusewire", ".git", ".prp-session"}.isdisjoint(path.split("/"))

@@ -9,13 +9,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.events import Decision
 
+#: What an open circuit stops, by the kind of its rule.
+_STOPPED = {
+    "loop": "No iteration runs while it is open.",
+    "phase": "No phase begins while it is open.",
+    "attempt": "Stop the attempts, and report.",
+}
+
 
 def message(decision: Decision, now: float) -> str:
     """A decision in words: verdict, rule, fact; then evidence, the next step, the time, who may lift it."""
     lines = [f"{PUBLIC_VERDICT[decision.verdict]} {decision.rule}: {decision.reason}."]
     if decision.tripped:
-        is_loop = decision.rule.startswith("loop.")
-        stopped = "No iteration runs while it is open." if is_loop else "Matching actions are blocked from now on."
+        stopped = _STOPPED.get(decision.rule.partition(".")[0], "Matching actions are blocked from now on.")
         lines = [f"CIRCUIT OPEN {decision.rule}: {decision.reason}.", stopped]
     lines += [f"{fact[:1].upper()}{fact[1:]}" for fact in decision.evidence]
     by_agent = [step for step in decision.next if not step.startswith("a person")]
