@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from xml.parsers import expat
 
 from fusewire.answers.answer import TestRun
 from fusewire.answers.runs import NAMES
 
 _LIMIT = 50_000_000
+#: Cases that are kept one by one, and how much of what each one said.
+_KEPT = 100_000
+_SAID = 16_000
 
 #: How pytest words an `error` that is no exception of the test itself.
 _NOT_STARTED = re.compile(r"collection failure|failed on (?:setup|teardown)")
+
+
+@dataclass
+class JUnitCase:
+    """One test case as the file has it."""
+
+    place: str
+    name: str
+    #: `passed`, `failed`, `skipped`, or `broken`: it could not start, or what came after it broke
+    outcome: str = "passed"
+    #: the attribute `message` of what went wrong, and the text below it
+    message: str = ""
+    text: str = ""
 
 
 class _Cases:
@@ -21,29 +38,44 @@ class _Cases:
         self.counts = {"passed": 0, "failed": 0, "skipped": 0, "broken": 0}
         self.failing: set[str] = set()
         self.suites = 0
-        self._name = ""
-        self._outcome = ""
+        self.kept: list[JUnitCase] = []
+        self._case: JUnitCase | None = None
+        self._text: list[str] | None = None
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag in ("testsuite", "testsuites"):
             self.suites += 1
         elif tag == "testcase":
-            place = attributes.get("classname") or attributes.get("file") or ""
-            self._name = f"{place}::{attributes.get('name', '')}" if place else attributes.get("name", "")
-            self._outcome = "passed"
-        elif tag == "failure":
-            self._outcome = "failed"
-        elif tag == "error":
-            self._outcome = "broken" if _NOT_STARTED.search(attributes.get("message", "")) else "failed"
-        elif tag == "skipped" and self._outcome == "passed":
-            self._outcome = "skipped"
+            self._case = JUnitCase(
+                attributes.get("classname") or attributes.get("file") or "", attributes.get("name", "")
+            )
+        elif self._case:
+            self._ended(self._case, tag, attributes.get("message", ""))
+
+    def _ended(self, case: JUnitCase, tag: str, message: str) -> None:
+        if case.outcome == "failed":
+            return  # whatever broke after it
+        if tag in ("failure", "error"):
+            case.outcome = "broken" if tag == "error" and _NOT_STARTED.search(message) else "failed"
+            case.message, self._text = message, []
+        elif tag == "skipped" and case.outcome == "passed":
+            case.outcome = "skipped"
+
+    def data(self, text: str) -> None:
+        if self._text is not None:
+            self._text.append(text)
 
     def end(self, tag: str) -> None:
-        if tag == "testcase" and self._outcome:
-            self.counts[self._outcome] += 1
-            if self._outcome == "failed" and len(self.failing) < 10_000:
-                self.failing.add(self._name)
-            self._outcome = ""
+        case = self._case
+        if case and self._text is not None and tag in ("failure", "error"):
+            case.text, self._text = "".join(self._text)[:_SAID], None
+        if tag == "testcase" and case:
+            self.counts[case.outcome] += 1
+            if case.outcome == "failed" and len(self.failing) < 10_000:
+                self.failing.add(f"{case.place}::{case.name}" if case.place else case.name)
+            if len(self.kept) < _KEPT:
+                self.kept.append(case)
+            self._case = None
 
 
 def _refuse(*_: object) -> None:
@@ -52,12 +84,20 @@ def _refuse(*_: object) -> None:
 
 def read_junit(data: bytes) -> TestRun | None:
     """One or many suites; None if it is no JUnit XML, is cut, has a document type or is larger than 50 MB."""
+    found = read_junit_cases(data)
+    return found[0] if found else None
+
+
+def read_junit_cases(data: bytes) -> tuple[TestRun, list[JUnitCase]] | None:
+    """The counts, and the test cases in their order; None as above."""
     if len(data) > _LIMIT:
         return None
     cases = _Cases()
     parser = expat.ParserCreate()
+    parser.buffer_text = True
     parser.StartElementHandler = cases.start
     parser.EndElementHandler = cases.end
+    parser.CharacterDataHandler = cases.data
     parser.StartDoctypeDeclHandler = _refuse
     try:
         parser.Parse(data, True)
@@ -65,4 +105,4 @@ def read_junit(data: bytes) -> TestRun | None:
         return None
     if not cases.suites:
         return None
-    return TestRun("junit", **cases.counts, failing=tuple(sorted(cases.failing)[:NAMES]))
+    return TestRun("junit", **cases.counts, failing=tuple(sorted(cases.failing)[:NAMES])), cases.kept

@@ -18,6 +18,8 @@ _GO_LINE = re.compile(
     r"|(?P<reason>panic: .*|(?:vet: )?\S+\.go:\d+:\d+: .*)|FAIL)$",
     re.MULTILINE,
 )
+#: At the end of an `ok`, when no test has the name that was asked for.
+_GO_NOTHING = "[no tests to run]"
 
 
 @dataclass
@@ -27,7 +29,9 @@ class _Package:
     outcomes: dict[str, str] = field(default_factory=dict)
     said: dict[str, str] = field(default_factory=dict)
     broken: str = ""
+    #: it is well, and something of it ran
     ok: bool = False
+    empty: bool = False
 
 
 def go_run(text: str) -> Run | None:
@@ -42,8 +46,8 @@ def go_run(text: str) -> Run | None:
             reason = reason or match["reason"]
         elif match["name"]:
             rest = match["rest"] or ""
-            package.ok = match["package"] != "FAIL"
-            if not package.ok and (rest.startswith("[") or "FAIL" not in package.outcomes.values()):
+            package.ok = match["package"] != "FAIL" and _GO_NOTHING not in rest
+            if match["package"] == "FAIL" and (rest.startswith("[") or "FAIL" not in package.outcomes.values()):
                 package.broken = f"{match['name']}: {reason or 'failed outside its tests'}"
             packages[match["name"]] = package
             package, reason = _Package(), ""
@@ -86,8 +90,10 @@ def _go_event(packages: dict[str, _Package], event: dict[str, object]) -> None:
         output = str(event.get("Output", "")).strip()
         if action == "output" and output and not output.startswith(("===", "---")):
             package.said.setdefault(test, re.sub(r"^\S+\.go:\d+: ", "", output))
+    elif action == "output" and _GO_NOTHING in str(event.get("Output", "")):
+        package.empty = True
     elif action == "pass":
-        package.ok = True
+        package.ok = not package.empty
     elif action == "fail" and "FAIL" not in package.outcomes.values():
         package.broken = f"{name} failed outside its tests"
 
@@ -114,7 +120,8 @@ def _go_counted(packages: dict[str, _Package], end: int) -> Run | None:
 
 _CARGO_START = re.compile(r"^ +Finished .*target\(s\) in .*$", re.MULTILINE)
 _CARGO_END = re.compile(r"^test result: (?:ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored;.*$", re.MULTILINE)
-_CARGO_FAILURE = re.compile(r"^test (\S+)(?: - .*)? \.\.\. FAILED$", re.MULTILINE)
+#: With -q only the failing ones have a line.
+_CARGO_FAILURE = re.compile(r"^(?:test )?(\S+)(?: - .*)? (?:\.\.\.|---) FAILED$", re.MULTILINE)
 _CARGO_SAID = re.compile(
     r"^thread '(?P<test>[^'\n]*)' (?:\(\d+\) )?panicked at "
     r"(?:'(?P<old>.*)', .*|\S+:\n(?P<new>.*(?:\n +(?:left|right): .*)*))$",

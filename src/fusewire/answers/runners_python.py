@@ -17,7 +17,10 @@ _PYTEST_END = re.compile(
 )
 _PYTEST_COUNT = re.compile(r"(\d+) (failed|passed|skipped|xfailed|xpassed|error)")
 _PYTEST_START = "= test session starts ="
-_PYTEST_NAME = re.compile(r"^(FAILED|ERROR) (\S.*?)(?: - (.*))?$", re.MULTILINE)
+#: Subtests: `SUBFAILED[one] (i=1) tests/test_x.py::test_y - assert 0`.
+_PYTEST_NAME = re.compile(
+    r"^(?:SUB)?(FAILED|ERROR)(?:\[[^\]\n]*\])?(?: ?\([^)\n]*\))? (\S.*?)(?: - (.*))?$", re.MULTILINE
+)
 _PYTEST_VERBOSE = re.compile(r"^(\S+::.+?) FAILED +\[ *\d+%\]$", re.MULTILINE)
 _PYTEST_HEADER = re.compile(r"^_{3,} (?!ERROR )(\S.*?) _{3,}$", re.MULTILINE)
 _PYTEST_SAID = re.compile(r"^E  +(\S.*)$", re.MULTILINE)
@@ -66,7 +69,7 @@ def _pytest_counts(summary: str) -> dict[str, int]:
 
 
 _UNITTEST_END = re.compile(r"^Ran (\d+) tests? in [\d.]+s\n\n(OK|FAILED)(?: \((.*)\))?$", re.MULTILINE)
-_UNITTEST_NAME = re.compile(r"^(FAIL|ERROR): (\S+) \((.*?)\)", re.MULTILINE)
+_UNITTEST_NAME = re.compile(r"^(FAIL|ERROR|UNEXPECTED SUCCESS): (\S+) \((.*?)\)", re.MULTILINE)
 _UNITTEST_RULE = "=" * 70
 _EXCEPTION = re.compile(r"^([A-Za-z_][\w.]*(?:: .*)?)$", re.MULTILINE)
 

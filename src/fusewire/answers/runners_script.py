@@ -15,10 +15,17 @@ def _numbers(summary: str) -> dict[str, int]:
     return {word: int(number) for number, word in re.findall(r"(\d+) (\w+)", summary)}
 
 
-def _said(text: str, start: int, lines: int) -> str:
-    """The next lines that say something, in one."""
-    following = (line.strip() for line in text[start : start + 2000].split("\n"))
-    return " ".join([line for line in following if line][:lines])
+def _said(text: str, start: int, lines: int, but: str = "\n") -> str:
+    """The next lines that say something, in one; not those that begin with `but`."""
+    found: list[str] = []
+    end = min(start + 2000, len(text))
+    while start < end and len(found) < lines:
+        stop = text.find("\n", start, end)
+        stop = end if stop < 0 else stop
+        if not text.startswith(but, start) and (line := text[start:stop].strip()):
+            found.append(line)
+        start = stop + 1
+    return " ".join(found)
 
 
 _JEST_END = re.compile(r"^Tests: +(?:(\d.*), )?(\d+) total$", re.MULTILINE)
@@ -50,6 +57,8 @@ def jest_run(text: str) -> Run | None:
 
 _VITEST_END = re.compile(r"^ +Tests  (?:(\d.*) \(\d+\)|no tests)$", re.MULTILINE)
 _VITEST_FAILURE = re.compile(r"^ FAIL  (\S.{0,500}?)(?: \[ .* \])?$", re.MULTILINE)
+_VITEST_SUITES = "\u23af Failed Suites "
+_VITEST_TESTS = "\u23af Failed Tests "
 
 
 def vitest_run(text: str) -> Run | None:
@@ -60,10 +69,14 @@ def vitest_run(text: str) -> Run | None:
     numbers = _numbers(summary[1] or "")
     failures: dict[str, str] = {}
     broken: dict[str, str] = {}
+    suites = text.find(_VITEST_SUITES, begin, summary.start())
+    tests = text.find(_VITEST_TESTS, suites, summary.start()) if suites >= 0 else begin
+    tests = summary.start() if tests < 0 else tests
     for match in _VITEST_FAILURE.finditer(text, begin, summary.start()):
         # Several tests that failed alike are listed above one message.
-        following = _VITEST_FAILURE.sub("", text[match.end() : match.end() + 2000])
-        (failures if " > " in match[1] else broken)[match[1]] = _said(following, 0, 1)
+        # A suite whose hook failed has a name like a test, and stands before the tests.
+        in_test = " > " in match[1] and match.start() > tests
+        (failures if in_test else broken)[match[1]] = _said(text, match.end(), 1, " FAIL  ")
     if not numbers and not broken:
         return None
     return counted(

@@ -1,0 +1,141 @@
+"""What a run says about single tests: which ones, how each ended, and which lines are about it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fusewire.answers.answer import TestRun
+
+PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+#: It did not come to run: its module, its suite or its fixtures broke.
+BROKEN = "broken"
+#: It ran well, and what came after it broke.
+SPOILED = "spoiled"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One test, or one suite that broke before its tests had names."""
+
+    name: str
+    #: path, class, function: names are compared at these joints, so that `test_log` is no `test_login`
+    parts: tuple[str, ...]
+    outcome: str
+    #: how many of the parts are folders and the file
+    folders: int = 0
+    #: the lines about it, and among them those of its own error; nothing if they cannot be told apart
+    begin: int = 0
+    end: int = 0
+    error: tuple[int, int] = (0, 0)
+    #: the line that names its error, without what the runner puts in front
+    said: str = ""
+    #: what the test printed, where that is no part of the output as it stands (JSON, XML)
+    text: str = ""
+    #: of what broke, the kind, when its error does not tell by itself
+    kind: str = ""
+    #: a module, a class or a package broke, and nobody knows which tests it holds
+    suite: bool = False
+
+
+@dataclass(frozen=True)
+class Cases:
+    """Everything that one run says about its tests."""
+
+    tests: TestRun
+    cases: tuple[Case, ...] = ()
+    #: every test has a line, the passing ones too
+    verbose: bool = False
+    #: why the run ended before every test had its turn
+    cut: str = ""
+    #: failures that are told, where one test may fail more than once
+    failures: int = 0
+
+    @property
+    def broken(self) -> list[Case]:
+        return [case for case in self.cases if case.outcome == BROKEN]
+
+    @property
+    def may_hide_tests(self) -> bool:
+        """Something broke that may have kept tests from running which are not named."""
+        told = sum(case.outcome in (BROKEN, SPOILED) for case in self.cases)
+        return any(case.suite for case in self.broken) or self.tests.broken > told
+
+    @property
+    def listed(self) -> bool:
+        """Every test that ran is named: whichever is not, did not run."""
+        counts = self.tests
+        named = sum(case.outcome != BROKEN for case in self.cases)
+        return self.verbose or named >= counts.passed + counts.failed + counts.skipped > 0
+
+    @property
+    def names_failures(self) -> bool:
+        """Every failing test is named."""
+        named = {case.name for case in self.cases if case.outcome == FAILED}
+        return max(len(named), self.failures) >= self.tests.failed
+
+
+# -- names ----------------------------------------------------------------------------------------------------------
+
+_JOINT = re.compile(r"::| \u203a | > | \u00bb |[/\\.#]")
+_WORD = re.compile(r"[\s/\\.#:>\u203a\u00bb]+")
+_PYTHON_FILE = re.compile(r"\.py(?=::|$)")
+#: How unittest writes a test: `test_x (module.Class.test_x)`, before Python 3.11 `test_x (module.Class)`.
+_UNITTEST = re.compile(r"(\w+) \(([\w.]+)\)")
+
+
+def _flat(name: str) -> str:
+    """Words without the marks between them: runners join the same parts with `::`, ` > `, `.` or a space."""
+    return " ".join(word for word in _WORD.split(_PYTHON_FILE.sub("", name)) if word)
+
+
+def _given(test: str) -> str:
+    match = _UNITTEST.fullmatch(test.strip())
+    if not match:
+        return test.strip()
+    return match[2] if match[2].endswith(f".{match[1]}") else f"{match[2]}.{match[1]}"
+
+
+def _whole(case: Case, keep_parameters: bool) -> list[str]:
+    parts = list(case.parts)
+    if parts and not keep_parameters and parts[-1].endswith("]") and "[" in parts[-1]:
+        parts[-1] = parts[-1][: parts[-1].index("[")]
+    return [flat for part in parts if (flat := _flat(part))]
+
+
+def matching(test: str, cases: Iterable[Case]) -> list[Case]:
+    """The cases that a name means: exactly it; or its last parts; or all that belong to a class, suite or file."""
+    name = _given(test)
+    # `go test` writes spaces in names as underscores.
+    flat, flats, parameters = _flat(name), {_flat(name), _flat(name.replace(" ", "_"))}, "[" in name
+    # The last word is in every name that can match: most cases are put aside by this alone.
+    word = flat.rpartition(" ")[2]
+    if not word:
+        return []
+    near = [case for case in cases if word in case.name or any(word in part for part in case.parts)]
+    exact = [case for case in near if case.name == name]
+    if exact:
+        return exact
+    ends = {_flat(name[joint.end() :]) for joint in _JOINT.finditer(name)}
+    by_end, by_group = [], []
+    for case in near:
+        parts = _whole(case, parameters)
+        whole = " ".join(parts)
+        if whole in ends or any(" ".join(parts[start:]) in flats for start in range(len(parts))):
+            by_end.append(case)
+        elif _is_group(name, flats, case, parts):
+            by_group.append(case)
+    return by_end or by_group
+
+
+def _is_group(name: str, flats: set[str], case: Case, parts: list[str]) -> bool:
+    """A class, a suite or a parent test; a file only by its whole name, for `test_login` is no `test_login.py`."""
+    file = case.parts[case.folders - 1] if case.folders else ""
+    first = case.folders if "." in file and name.endswith(file) else case.folders + 1
+    return any(
+        " ".join(parts[start:stop]) in flats for stop in range(max(first, 1), len(parts)) for start in range(stop)
+    )

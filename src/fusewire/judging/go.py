@@ -1,0 +1,143 @@
+"""What `go test` prints about single tests, also with -json."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from fusewire.answers.runners_compiled import go_json_run, go_run
+from fusewire.judging.cases import BROKEN, FAILED, PASSED, SKIPPED, Case, Cases
+from fusewire.quickjson import loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fusewire.judging.lines import Lines
+
+_GO_TEST = re.compile(r"( *)--- (PASS|FAIL|SKIP): (\S+) \([\d.]+s\)")
+_GO_STEP = re.compile(r"=== (?:RUN|CONT|NAME) +(\S+)")
+_GO_PACKAGE = re.compile(r"(ok  |FAIL|---|\?   )\t(\S+)(?:[ \t]+(.*))?")
+_GO_ERROR = re.compile(r"(?:vet: )?\S+\.go:\d+:\d+: .*|panic: .*|package .*")
+_GO_LOG = re.compile(r" +\S+\.go:\d+: (.*)")
+_GO_OUTCOMES = {"PASS": PASSED, "FAIL": FAILED, "SKIP": SKIPPED, "pass": PASSED, "fail": FAILED, "skip": SKIPPED}
+_GO_BORDER = ("=== ", "--- ", "FAIL", "PASS", "ok  \t", "?   \t", "exit status ", "# ")
+
+
+def go_cases(lines: Lines) -> Cases | None:
+    """Lines of packages close the lines of their tests."""
+    run = go_run(lines.text)
+    if run is None:
+        return None
+    found: list[Case] = []
+    open_cases: list[Case] = []
+    steps: dict[str, int] = {}
+    reason, listed, cut = -1, False, ""
+    for index, line in enumerate(lines.plain):
+        if match := _GO_STEP.fullmatch(line):
+            steps[match[1]] = index
+            listed = True
+        elif match := _GO_TEST.fullmatch(line):
+            open_cases.append(_go_case(lines, match, steps.get(match[3], index), index))
+        elif match := _GO_PACKAGE.fullmatch(line):
+            package, rest = match[2], match[3] or ""
+            failing = any(case.outcome == FAILED for case in open_cases)
+            panic = reason >= 0 and lines.plain[reason].startswith("panic: ")
+            if match[1] == "FAIL" and (rest.startswith("[") or not failing):
+                found.append(_go_broken(lines, package, rest, reason, index))
+            if match[1] == "FAIL" and panic:
+                cut = cut or lines.plain[reason]
+            found += [_in_package(case, package) for case in open_cases]
+            open_cases, steps, reason = [], {}, -1
+        elif reason < 0 and _GO_ERROR.fullmatch(line):
+            reason = index
+    return Cases(run.tests, tuple(found), listed, cut)
+
+
+def _in_package(case: Case, package: str) -> Case:
+    folders = tuple(package.split("/"))
+    return replace(case, name=f"{package}.{case.name}", parts=(*folders, *case.parts), folders=len(folders))
+
+
+def _go_case(lines: Lines, match: re.Match[str], step: int, index: int) -> Case:
+    """With -v what a test logs stands above its result, without it below; a panic stands below."""
+    deeper = " " * (len(match[1]) + 1)
+    panic = index + 1 < len(lines.plain) and lines.plain[index + 1].startswith("panic: ")
+    end = index + 1
+    while end < len(lines.plain) and not lines.plain[end].startswith(_GO_BORDER) and (
+        panic or lines.plain[end].startswith(deeper)
+    ):  # fmt: skip
+        end += 1
+    begin = min(step, index)
+    logs = [number for number in range(begin, end) if _GO_LOG.fullmatch(lines.plain[number])]
+    said, error = "", (index, index + 1)
+    if panic:
+        said, error = lines.plain[index + 1], (index + 1, index + 2)
+    elif logs:
+        log = _GO_LOG.fullmatch(lines.plain[logs[-1]])
+        said, error = log[1] if log else "", (logs[-1], logs[-1] + 1)
+    return Case(match[3], tuple(match[3].split("/")), _GO_OUTCOMES[match[2]], 0, begin, end, error, said)
+
+
+def _go_broken(lines: Lines, package: str, rest: str, reason: int, index: int) -> Case:
+    begin = reason if reason >= 0 else index
+    parts = tuple(package.split("/"))
+    kind = "build" if rest.startswith("[") else "runner"
+    said = lines.plain[begin] if reason >= 0 else f"{package} failed outside its tests"
+    return Case(package, parts, BROKEN, len(parts), begin, index + 1, (begin, begin + 1), said, kind=kind, suite=True)
+
+
+def go_json_cases(lines: Lines) -> Cases | None:
+    run = go_json_run(lines.text)
+    if run is None:
+        return None
+    outcomes: dict[tuple[str, str], str] = {}
+    printed: dict[tuple[str, str], list[str]] = {}
+    packages: dict[str, str] = {}
+    for line in lines.printed:
+        event = _event(line)
+        package, test = str(event.get("Package", "")), str(event.get("Test", ""))
+        action = str(event.get("Action", ""))
+        if not package:
+            continue
+        if action == "output":
+            # What a subtest prints belongs to its parents too.
+            for name in _with_parents(test):
+                printed.setdefault((package, name), []).append(str(event.get("Output", "")))
+        elif test and action in _GO_OUTCOMES:
+            outcomes[package, test] = _GO_OUTCOMES[action]
+        elif action in _GO_OUTCOMES:
+            packages[package] = "build" if event.get("FailedBuild") else "runner" if action == "fail" else ""
+    found = [_go_json_case(key, outcome, "".join(printed.get(key, ()))) for key, outcome in outcomes.items()]
+    red = {package for (package, _), outcome in outcomes.items() if outcome == FAILED}
+    for package, kind in packages.items():
+        if kind and package not in red:
+            text = "".join(printed.get((package, ""), ()))
+            parts = tuple(package.split("/"))
+            said = _go_said(text)
+            found.append(Case(package, parts, BROKEN, len(parts), said=said, text=text, kind=kind, suite=True))
+    return Cases(run.tests, tuple(found), bool(outcomes))
+
+
+def _with_parents(test: str) -> list[str]:
+    names = test.split("/")
+    return ["/".join(names[: count + 1]) for count in range(min(len(names), 10))]
+
+
+def _event(line: str) -> dict[str, object]:
+    if not line.startswith("{") or '"Action":' not in line:
+        return {}
+    try:
+        event = loads(line)
+    except ValueError:
+        return {}
+    return event if isinstance(event, dict) else {}
+
+
+def _go_said(text: str) -> str:
+    logs = [match[1] for line in text.split("\n") if (match := _GO_LOG.fullmatch(line))]
+    return next((line for line in text.split("\n") if line.startswith("panic: ")), logs[-1] if logs else "")
+
+
+def _go_json_case(key: tuple[str, str], outcome: str, text: str) -> Case:
+    package, test = key
+    case = Case(test, tuple(test.split("/")), outcome, said=_go_said(text), text=text)
+    return _in_package(case, package)

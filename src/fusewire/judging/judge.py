@@ -1,0 +1,279 @@
+"""What a test run says about one test: it passed, it ran and failed, or it could not run (seed 004, section 2).
+
+Only a test that ran and failed is an attempt. What decides is the structure of the runner's output: the list of
+failing tests, the error at the head of a part, the summary. Words in a diff, in what a test printed or in an
+assertion decide nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fusewire.answers.junit import read_junit_cases
+from fusewire.answers.tests import last_run
+from fusewire.judging.cargo import cargo_cases
+from fusewire.judging.cases import BROKEN, FAILED, PASSED, SPOILED, Case, Cases, matching
+from fusewire.judging.go import go_cases, go_json_cases
+from fusewire.judging.infrastructure import BUILD, ENVIRONMENT, PERMISSION, RUNNER, is_permission, kind_of
+from fusewire.judging.junit import junit_cases
+from fusewire.judging.lines import Lines, beginning, ending
+from fusewire.judging.pytest import pytest_cases
+from fusewire.judging.script import jest_cases, other_cases, vitest_cases
+from fusewire.judging.shapes import Shape, nothing_ran, shape_of
+from fusewire.judging.unittest import unittest_cases
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fusewire.answers.answer import TestRun
+
+#: Bytes of a verdict's evidence and of its error.
+EVIDENCE = 2_000
+ERROR = 16_000
+
+#: Exit codes of a shell: a command that cannot be executed, and one that is not there; 124 is that of `timeout`.
+_NOT_EXECUTABLE, _NOT_FOUND, _TIMED_OUT = 126, 127, 124
+_SIGNALS = range(129, 160)
+#: Parts of the output that are shown of a test which failed more than once.
+_PARTS = 20
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`pass`, `fail` or `infra` for one test, and what says so."""
+
+    result: str
+    #: one line for people
+    reason: str
+    #: of infra: build, environment, network, permission, runner
+    kind: str = ""
+    #: the very lines of the output that say so
+    evidence: str = ""
+    #: of a failure: the part of the output that belongs to this test, exactly as printed
+    error: str = ""
+    tests: TestRun | None = None
+
+
+def judge(test: str, output: str, exit_code: int | None, *, why: str = "exit", junit: bytes | None = None) -> Verdict:
+    """The verdict on `test`; `why` is how the command ended: exit, timeout, signal, launch."""
+    lines = Lines(output)
+    run = _read(lines, junit)
+    return _Judge(test, lines, exit_code, why, run).verdict()
+
+
+def _read(lines: Lines, junit: bytes | None) -> Cases | None:
+    """What JUnit XML says is exact; otherwise the run that ends last in the output."""
+    found = read_junit_cases(junit) if junit else None
+    if found and found[0].total:
+        return junit_cases(*found)
+    run = last_run(lines.text)
+    if run is None:
+        return None
+    readers = {
+        "pytest": pytest_cases, "unittest": unittest_cases, "jest": jest_cases, "vitest": vitest_cases,
+        "cargo": cargo_cases,
+    }  # fmt: skip
+    if run.tests.runner == "go":
+        return go_json_cases(lines) or go_cases(lines)
+    reader = readers.get(run.tests.runner)
+    return reader(lines) if reader else other_cases(lines, run)
+
+
+class _Judge:
+    """One test, one run: the rules in the order in which they decide."""
+
+    def __init__(self, test: str, lines: Lines, exit_code: int | None, why: str, run: Cases | None) -> None:
+        self.test, self.lines, self.exit_code, self.why, self.run = test, lines, exit_code, why, run
+        self.tests = run.tests if run else None
+
+    def verdict(self) -> Verdict:
+        if self.run:
+            mine = matching(self.test, self.run.cases)
+            if mine:
+                return self._of_mine(self.run, mine)
+        ended = self._ended_badly()
+        if ended:
+            return ended
+        return self._of_others(self.run) if self.run else self._without_run()
+
+    # -- the test is in the output ----------------------------------------------------------------------------------
+
+    def _of_mine(self, run: Cases, mine: list[Case]) -> Verdict:
+        failed = [case for case in mine if case.outcome == FAILED]
+        real = [case for case in failed if not is_permission(case.said)]
+        if real:
+            return self._failed(run, real)
+        if failed:
+            return self._infra(PERMISSION, f"the filesystem refused: {_one_line(failed[0].said)}", failed[0])
+        broken = next((case for case in mine if case.outcome == BROKEN), None)
+        if broken:
+            return self._infra(self._kind(broken), f"{self.test} could not run: {_one_line(broken.said)}", broken)
+        spoiled = next((case for case in mine if case.outcome == SPOILED), None)
+        if spoiled:
+            said = _one_line(spoiled.said)
+            return self._infra(
+                self._kind(spoiled, RUNNER), f"{self.test} passed, but what came after it broke: {said}", spoiled
+            )
+        if any(case.outcome == PASSED for case in mine):
+            return self._ended_badly(finished=True) or self._passed(run, "passed")
+        return self._infra(RUNNER, f"{self.test} did not run: it was skipped", evidence=self._summary(mine))
+
+    def _failed(self, run: Cases, cases: list[Case]) -> Verdict:
+        """Parametrised tests and subtests fail several times."""
+        count, name = run.tests.failed, cases[0].name
+        more = f", {name} among them" if count > 1 else f": {name}"
+        reason = f"{max(count, 1)} of {max(run.tests.total, 1)} tests failed{more}"
+        parts = list(dict.fromkeys(self._part(case) for case in cases[:_PARTS]))
+        return Verdict("fail", _one_line(reason), error=beginning("\n".join(parts), ERROR), tests=self.tests)
+
+    def _part(self, case: Case) -> str:
+        if case.text:
+            return beginning(case.text, ERROR)
+        if case.end <= case.begin:
+            return ending("\n".join(self.lines.printed), ERROR)
+        whole = self.lines.shown(case.begin, case.end)
+        before = self.lines.shown(case.begin, case.error[1])
+        # Of a part that is too long, the error is worth more than the code above it.
+        if len(before.encode("utf-8", "surrogatepass")) > ERROR and case.begin < case.error[0] < case.end:
+            whole = self.lines.shown(case.error[0], case.end)
+        return beginning(whole, ERROR)
+
+    def _kind(self, case: Case, otherwise: str = ENVIRONMENT) -> str:
+        """By the error itself; a suite that broke without a telling error is what its reader calls it."""
+        section = case.text.split("\n") if case.text else self.lines.plain[case.begin : case.end]
+        if case.kind == RUNNER and not is_permission(case.said):
+            return RUNNER
+        return kind_of(case.said, section) or case.kind or otherwise
+
+    # -- the test is not in the output ------------------------------------------------------------------------------
+
+    def _of_others(self, run: Cases) -> Verdict:
+        tests = run.tests
+        if run.may_hide_tests or (run.broken and not tests.passed + tests.failed):
+            return self._elsewhere_broken(run)
+        if run.cut:
+            return self._infra(RUNNER, f"{self.test} is not known to have run: {_one_line(run.cut)}", line=run.cut)
+        if not tests.passed + tests.failed:
+            return self._infra(RUNNER, f"{self.test} did not run: nothing ran", evidence=self._end())
+        if run.listed:
+            return self._infra(RUNNER, f"{self.test} did not run: no test of that name is listed", evidence=self._end())
+        if self.exit_code == 0 and tests.passed:
+            return self._passed(run)
+        if not run.names_failures:
+            reason = f"{tests.failed} of {tests.total} tests failed; the output does not name them"
+            return Verdict("fail", reason, error=ending("\n".join(self.lines.printed), ERROR), tests=tests)
+        if tests.passed:
+            return self._passed(run)
+        return self._infra(
+            RUNNER, f"{self.test} is not known to have run (alone, or with -v, it would tell): {_names(tests)} failed",
+            evidence=self._end(),
+        )  # fmt: skip
+
+    def _elsewhere_broken(self, run: Cases) -> Verdict:
+        if not run.broken:
+            shape = shape_of(self.lines)
+            if shape:
+                return self._shaped(shape)
+            return self._infra(BUILD, f"{self.test} is not known to have run: something broke", evidence=self._end())
+        first = run.broken[0]
+        return self._infra(
+            self._kind(first, BUILD),
+            f"{self.test} is not known to have run: {first.name}: {_one_line(first.said)}",
+            first,
+        )
+
+    def _passed(self, run: Cases, how: str = "is not among them") -> Verdict:
+        """Runners name the tests that fail, and mostly no others."""
+        others, total = run.tests.failed + run.tests.broken, run.tests.total
+        if others:
+            reason = f"{others} of {total} tests failed; {self.test} {how}"
+        else:
+            reason = (
+                f"{self.test} passed" if how == "passed" else f"{run.tests.passed} of {total} tests passed, none failed"
+            )
+        return Verdict("pass", _one_line(reason), tests=self.tests)
+
+    # -- no run was recognised --------------------------------------------------------------------------------------
+
+    def _without_run(self) -> Verdict:
+        idle = nothing_ran(self.lines)
+        if self.exit_code == 0:
+            return self._shaped(idle) if idle else Verdict("pass", f"{_one_line(self.test)}: the command exited with 0")
+        shape = shape_of(self.lines) or idle or self._unfinished()
+        if shape:
+            return self._shaped(shape)
+        return Verdict(
+            "fail", f"the command exited with {self.exit_code}", error=ending("\n".join(self.lines.printed), ERROR)
+        )
+
+    def _unfinished(self) -> Shape | None:
+        """pytest began, and never came to its summary."""
+        for index, line in enumerate(self.lines.plain):
+            if line.startswith("===") and " test session starts " in line:
+                begin, end = self.lines.last(5)
+                return Shape(RUNNER, "pytest ended without a result", max(begin, index), end)
+        return None
+
+    def _ended_badly(self, finished: bool = False) -> Verdict | None:
+        """The command was not started, or did not end by itself."""
+        code = self.exit_code
+        if self.why == "launch":
+            return self._launch()
+        if self.why == "timeout" or (code == _TIMED_OUT and not self.run):
+            return self._infra(RUNNER, "the command ran out of time", evidence=self._end())
+        if self.why == "signal" or code is None or code < 0 or code in _SIGNALS:
+            if finished and self.why == "exit":
+                return None
+            shape = shape_of(self.lines)
+            crash = shape.what if shape and shape.kind == RUNNER else "the command was killed"
+            return self._infra(RUNNER, crash, evidence=self._lines(shape) if shape else self._end())
+        if self.run or code not in (_NOT_FOUND, _NOT_EXECUTABLE):
+            return None
+        if code == _NOT_FOUND:
+            return self._infra(ENVIRONMENT, "the command was not found", evidence=self._end(1))
+        return self._infra(PERMISSION, "the command could not be executed", evidence=self._end(1))
+
+    def _launch(self) -> Verdict:
+        text = self.lines.text
+        kind = PERMISSION if "[Errno 13]" in text or "Permission denied" in text else ENVIRONMENT
+        return self._infra(kind, "the command could not be started", evidence=self._end())
+
+    # -- words and evidence -----------------------------------------------------------------------------------------
+
+    def _infra(
+        self, kind: str, reason: str, case: Case | None = None, *, evidence: str = "", line: str = ""
+    ) -> Verdict:
+        if case:
+            title = self.lines.shown(case.begin, case.begin + 1) if case.begin < case.error[0] < case.end else ""
+            said = self.lines.shown(*case.error)
+            evidence = case.text or (f"{title}\n{said}" if title else said)
+        elif line:
+            evidence = next((shown for shown in reversed(self.lines.printed) if line in shown), line)
+        return Verdict("infra", _one_line(reason), kind, beginning(evidence, EVIDENCE), tests=self.tests)
+
+    def _shaped(self, shape: Shape) -> Verdict:
+        return self._infra(shape.kind, f"{self.test} did not run: {shape.what}", evidence=self._lines(shape))
+
+    def _lines(self, shape: Shape) -> str:
+        return self.lines.shown(shape.begin, shape.end)
+
+    def _end(self, count: int = 5) -> str:
+        return ending(self.lines.shown(*self.lines.last(count)), EVIDENCE)
+
+    def _summary(self, mine: list[Case]) -> str:
+        """The line in which a skipped test stands, if there is one."""
+        last = mine[0].parts[-1] if mine[0].parts else mine[0].name
+        words = ("SKIP", "skip", "XFAIL", "expected failure", "ignored", "\u25cb", "\u2193", "TODO")
+        for line, shown in zip(self.lines.plain, self.lines.printed, strict=False):
+            if last in line and any(word in line.replace(last, "") for word in words):
+                return shown
+        return self._end()
+
+
+def _one_line(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 300 else text[:299] + "\u2026"
+
+
+def _names(tests: TestRun) -> str:
+    shown = ", ".join(tests.failing[:3])
+    return shown + (f" and {tests.failed - 3} more" if tests.failed > 3 else "")

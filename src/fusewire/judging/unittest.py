@@ -1,0 +1,83 @@
+"""What unittest prints about single tests."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from fusewire.answers.runners_python import unittest_run
+from fusewire.judging.cases import BROKEN, FAILED, PASSED, SKIPPED, SPOILED, Case, Cases
+from fusewire.judging.tracebacks import last_traceback
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fusewire.judging.lines import Lines
+
+_RULE = "=" * 70
+_HEADER = re.compile(r"(FAIL|ERROR|UNEXPECTED SUCCESS): (\S+) \(([^()]*)\)(.*)")
+_TICK = re.compile(r"(\S+) \(([\w.]+)\) \.\.\. (ok|FAIL|ERROR|skipped .*|expected failure|unexpected success)")
+_TICKED = {"ok": PASSED, "FAIL": FAILED, "unexpected success": FAILED, "ERROR": FAILED}
+_FIXTURES = ("setUpClass", "setUpModule", "tearDownClass", "tearDownModule")
+
+
+def unittest_cases(lines: Lines) -> Cases | None:
+    """The parts between the double rules; -v names the others too."""
+    run = unittest_run(lines.text)
+    if run is None:
+        return None
+    end = lines.number(run.end)
+    found: list[Case] = []
+    for index in range(end):
+        match = _TICK.fullmatch(lines.plain[index]) if " ... " in lines.plain[index] else None
+        # What failed has a part of its own below.
+        if match and (outcome := _TICKED.get(match[3], SKIPPED)) != FAILED:
+            name = _unittest_name(match[1], match[2])
+            found.append(_unittest(name, outcome))
+    rules = [index for index in range(end) if lines.plain[index] == _RULE]
+    for begin, stop in zip(rules, [*rules[1:], end], strict=False):
+        header = _HEADER.match(lines.plain[begin + 1]) if begin + 1 < end else None
+        if header:
+            # An unexpected success has nothing to say; the rule below it is that of the summary.
+            first = begin + 2 if header[1] == "UNEXPECTED SUCCESS" else begin + 3
+            found.append(_unittest_case(lines, header, begin + 1, _unittest_end(lines, first, stop)))
+    return Cases(run.tests, tuple(found))
+
+
+def _unittest_name(function: str, place: str) -> str:
+    return place if place.endswith(f".{function}") or place == function else f"{place}.{function}"
+
+
+def _unittest(name: str, outcome: str, inner: int = 2) -> Case:
+    """What stands before the class and its function is folders and a module."""
+    parts = tuple(name.split("."))
+    return Case(name, parts, outcome, max(len(parts) - inner, 0))
+
+
+def _unittest_end(lines: Lines, begin: int, stop: int) -> int:
+    """The last part ends at the rule above the summary."""
+    rule = "-" * 70
+    return next((index for index in range(begin, stop) if lines.plain[index] == rule), stop)
+
+
+def _unittest_case(lines: Lines, header: re.Match[str], begin: int, end: int) -> Case:
+    printed = next((index for index in range(begin, end) if lines.plain[index] in ("Stdout:", "Stderr:")), end)
+    found = last_traceback(lines, begin + 1, printed)
+    if found:
+        said, error = found.said, (found.line, found.line + 1)
+    else:
+        error = (begin + 2, min(begin + 3, end))
+        said = lines.plain[error[0]].strip() if error[0] < error[1] else ""
+    name = _unittest_name(header[2], header[3])
+    if "_FailedTest" in header[3]:
+        parts = tuple(header[2].split("."))
+        return Case(header[2], parts, BROKEN, 0, begin, end, error, said, kind="build", suite=True)
+    outcome, inner = FAILED, 2
+    if header[2] in _FIXTURES:
+        name, inner = header[3], 1
+        outcome = BROKEN if header[2].startswith("setUp") else SPOILED
+    elif found and found.first in ("setUp", "asyncSetUp"):
+        outcome = BROKEN
+    elif found and found.first in ("tearDown", "asyncTearDown"):
+        outcome = SPOILED
+    suite = outcome == BROKEN and inner == 1
+    return replace(_unittest(name, outcome, inner), begin=begin, end=end, error=error, said=said, suite=suite)
