@@ -25,7 +25,7 @@ _VALUED = frozenset(("--project",))
 _PYTHON_VALUED = frozenset(("-X", "-W", "--check-hash-based-pycs"))
 
 #: Where Fusewire keeps its state and its rules; relative to the project, and to projects inside it.
-OWN_FOLDERS = ("**/.fusewire/**", "**/docs/constraints/**", "**/.prp-session/circuit-breaker.json")
+OWN_FOLDERS = ("**/.fusewire/**", "**/docs/constraints/**", "**/.prp-session/circuit-breaker*")
 
 #: Code that imports Fusewire and names one of these could lift a circuit; what stays in memory cannot.
 _LIFTING = ("Breaker", "breaker", "cli", "constraints", "engine", "stores", "__main__", "gate")

@@ -1,0 +1,339 @@
+"""`fusewire phase`: test-driven work, phase by phase, and a person's choice when one of them is stuck."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fusewire.cli.common import common_options, print_json, read_input, with_breaker
+from fusewire.cli.streams import color
+from fusewire.detectors.phases import METRICS, PHASES
+from fusewire.durations import counted
+from fusewire.errors import FusewireError
+from fusewire.person import AGENT_VARIABLES, inside_loop, require_person
+from fusewire.phases.ending import CHOICES
+from fusewire.phases.measuring import is_measured, junit_run, output_run, parse_metrics, with_run
+from fusewire.phases.phases import Phases
+from fusewire.phases.statefile import LIMIT
+from fusewire.reports.phases import known_lines, open_block, overview, status_block
+
+if TYPE_CHECKING:
+    from fusewire.breaker import Breaker
+    from fusewire.detectors.phases import Values
+    from fusewire.phases.ending import Ended
+    from fusewire.phases.phases import Begun
+
+_LETTERS = {**{choice[0]: choice for choice in CHOICES}, **{str(at): choice for at, choice in enumerate(CHOICES, 1)}}
+
+#: How often a person at a terminal is asked again.
+_ASKED = 3
+
+
+def _phase_name(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    """One of the four, in whatever case."""
+    if value is not None and value.upper() not in PHASES:
+        raise click.BadParameter(f"{value!r} is no phase; allowed: {', '.join(PHASES)}")
+    return value and value.upper()
+
+
+phase_argument = click.argument("phase", metavar="PHASE", callback=_phase_name)
+
+
+@click.group("phase")
+def phase_command() -> None:
+    """The phases of test-driven work: RED, GREEN, REFACTOR, DOCUMENT, each with a circuit of its own.
+
+    \b
+    fusewire phase begin GREEN || exit 3
+    ... the agent works, the tests run ...
+    fusewire phase end GREEN --from-junit report.xml
+
+    A phase without progress, or with one error again and again, opens its circuit. Then nothing begins until a
+    person has chosen: `fusewire phase resolve reset|skip|abort|modify`.
+    """
+
+
+def with_phases(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Opens the project's phases, and says what was found about their state file."""
+
+    @functools.wraps(command)
+    def wrapped(breaker: Breaker, **options: Any) -> Any:
+        phases = Phases(breaker)
+        try:
+            return command(phases, **options)
+        finally:
+            for warning in phases.warnings:
+                click.secho(f"Warning: {warning}", fg="yellow", err=True, color=color())
+
+    return with_breaker(wrapped)
+
+
+# -- begin ------------------------------------------------------------------------------------------------
+
+
+@phase_command.command("begin")
+@phase_argument
+@common_options
+@with_phases
+def begin_command(phases: Phases, phase: str, as_json: bool) -> int:
+    """May a phase be worked on? Exit 0, with a person's guidance on standard output, or exit 3.
+
+    While any phase's circuit is open nothing begins: the block with the four choices is printed. At a terminal you are
+    asked for one.
+    """
+    begun = phases.begin(phase)
+    if as_json:
+        print_json(_begun_json(begun))
+        return 0 if begun.allowed else 3
+    if begun.halted is not None:
+        block = open_block(begun.halted)
+        click.echo(block)
+        _say_next(begun.next)
+        if _person_at_a_terminal(phases) and _ask_for_choice(phases, block):
+            begun = phases.begin(phase)
+        if begun.halted is not None:
+            return 3
+    if begun.refused:
+        click.secho(f"BLOCKED {begun.phase}: {begun.refused}.", fg="red", err=True, color=color())
+        _say_next(begun.next)
+        return 3
+    _say_begun(begun)
+    return 0
+
+
+def _begun_json(begun: Begun) -> dict[str, Any]:
+    halted = None if begun.halted is None else begun.halted.to_json()
+    return {
+        "decision": "BLOCKED" if not begun.allowed else "WARN" if begun.warning else "ALLOWED",
+        "phase": begun.phase,
+        "state": begun.state,
+        "reason": begun.refused or begun.warning or (begun.halted.reason if begun.halted else ""),
+        "open": halted,
+        "guidance": begun.guidance or None,
+        "known_failures": [{key: known[key] for key in ("phase", "count", "tests")} for known in begun.known],
+        "next": begun.next,
+    }
+
+
+def _say_next(steps: list[str]) -> None:
+    for step in steps:
+        click.echo(f"{step[:1].upper()}{step[1:]}", err=True)
+
+
+def _say_begun(begun: Begun) -> None:
+    if begun.warning:
+        text = f"WARNING: {begun.phase} is {begun.state}: {begun.warning}"
+        click.secho(text, fg="yellow", err=True, color=color())
+    if begun.guidance:
+        click.echo(f"Guidance from a person:\n{begun.guidance}")
+    for line in known_lines(begun.known):
+        click.echo(line)
+
+
+def _person_at_a_terminal(phases: Phases) -> bool:
+    if sys.stdin is None or sys.stderr is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    inside = any(os.environ.get(name) for name in AGENT_VARIABLES)
+    return not inside and not inside_loop(phases.breaker.root or "")
+
+
+def _ask_for_choice(phases: Phases, block: str) -> bool:
+    """Ask until the answer is one of the four; whether there was one. No answer leaves the circuit open."""
+    if not sys.stdout.isatty():  # a script reads it, and the person has not seen what this is about
+        click.echo(block, err=True)
+    for _ in range(_ASKED):
+        answer = _asked("Choice [R/S/A/M, nothing leaves it open]: ")
+        if not answer:
+            return False
+        choice = _choice(answer)
+        if choice is None:
+            click.echo(f"{answer!r} is none of: r, s, a, m", err=True)
+            continue
+        guidance = _asked("Guidance: ") if choice == "modify" else ""
+        if choice == "modify" and not guidance:
+            return False
+        actor = require_person("`fusewire phase resolve`", phases.breaker.root)
+        for line in phases.resolve(choice, actor, guidance).log:
+            click.echo(line, err=True)
+        return True
+    return False
+
+
+def _asked(question: str) -> str:
+    click.echo(question, err=True, nl=False)
+    return sys.stdin.readline().strip()
+
+
+def _choice(text: str) -> str | None:
+    text = text.strip().lower()
+    return text if text in CHOICES else _LETTERS.get(text)
+
+
+# -- end --------------------------------------------------------------------------------------------------
+
+
+@phase_command.command("end")
+@phase_argument
+@click.option("--metric", "pairs", multiple=True, metavar="NAME=VALUE", help="What was measured; may be repeated.")
+@click.option("--from-junit", metavar="FILE", help="Take the tests from a JUnit XML file (- is standard input).")
+@click.option("--from-output", metavar="FILE", help="Take them from what a test runner printed (- is standard input).")
+@click.option("--error", help="The error that the iteration ended with.")
+@click.option("--error-type", help="Its type (default: the class that the message begins with).")
+@click.option("--complete", is_flag=True, help="Say that the phase is done; its metrics must agree.")
+@common_options
+@with_phases
+def end_command(
+    phases: Phases,
+    phase: str,
+    pairs: tuple[str, ...],
+    from_junit: str | None,
+    from_output: str | None,
+    error: str | None,
+    error_type: str | None,
+    complete: bool,
+    as_json: bool,
+) -> int:
+    """One iteration of a phase is over: judge it, and print its PRP_PHASE_STATUS. Exit 3 if the circuit is open.
+
+    \b
+    RED       tests_generated, criteria_covered: more than ever
+    GREEN     tests_passing: more than ever; tests_failing: fewer, at the same total
+    REFACTOR  pattern_applied, duplication_removed: true; patterns_applied: more; complexity_score: lower
+    DOCUMENT  docs_generated, diagrams_valid: more than ever
+    """
+    if from_junit is not None and from_output is not None:
+        raise click.UsageError("give either --from-junit or --from-output")
+    if error is not None and not error.strip():
+        raise click.UsageError("--error must say what failed")
+    if error_type is not None and error is None:
+        raise click.UsageError("--error-type needs --error TEXT")
+    metrics, failing = _measured(phase, pairs, from_junit, from_output)
+    if error is None and not is_measured(phase, metrics):
+        raise click.UsageError(
+            f"nothing to judge {phase} by; give --metric with one of {', '.join(METRICS[phase])}"
+            f"{', or --from-junit, --from-output' if phase in ('RED', 'GREEN') else ''}, or --error"
+        )
+    ended = phases.end(
+        phase, metrics, error=error or "", error_type=(error_type or "").strip(), failing=failing, complete=complete
+    )
+    _say_ended(ended, as_json)
+    return 3 if ended.blocked else 0
+
+
+def _measured(
+    phase: str, pairs: tuple[str, ...], from_junit: str | None, from_output: str | None
+) -> tuple[Values, tuple[str, ...] | None]:
+    """The metrics from everything that was given, and the names of failing tests where a test run tells them."""
+    metrics = parse_metrics(phase, pairs)
+    run = None
+    if from_junit is not None:
+        run = junit_run(read_input(from_junit, "the test results"), from_junit)
+    elif from_output is not None:
+        run = output_run(read_input(from_output, "the test run"), from_output)
+    option = "--from-junit" if from_junit is not None else "--from-output"
+    return with_run(phase, metrics, run, option), None if run is None else run.failing
+
+
+def _say_ended(ended: Ended, as_json: bool) -> None:
+    if as_json:
+        data = {**ended.status.to_json(), "progress": ended.progress, "reasons": ended.reasons, "log": ended.log}
+        print_json({**data, "next": ended.next})
+    else:
+        click.echo(status_block(ended.status))
+        for line in ended.log:
+            click.echo(line, err=True)
+        _say_next(ended.next)
+    if ended.incomplete:
+        click.echo(f"{ended.status.phase} is not complete: {ended.incomplete}.", err=True)
+
+
+# -- a person's acts --------------------------------------------------------------------------------------
+
+
+@phase_command.command("resolve")
+@click.argument("choice", metavar="reset|skip|abort|modify")
+@click.option("--guidance", help="What to do differently; given with the next begin (for modify).")
+@common_options
+@with_phases
+def resolve_command(phases: Phases, choice: str, guidance: str | None, as_json: bool) -> int:
+    """Decide about a phase whose circuit is open. For a person.
+
+    \b
+    reset   counters to 0, go on as before
+    skip    mark the phase complete; its failing tests are known failures from then on
+    abort   nothing begins until `fusewire phase start`
+    modify  as reset, with guidance that the next begin gives to the agent
+    """
+    actor = require_person("`fusewire phase resolve`", phases.breaker.root)
+    name = _choice(choice)
+    if name is None:
+        raise click.UsageError(f"{choice!r} is no choice; allowed: {', '.join(CHOICES)} (or r, s, a, m)")
+    if guidance is not None and name != "modify":
+        raise click.UsageError("--guidance is for modify")
+    if name == "modify" and guidance is None and _person_at_a_terminal(phases):
+        guidance = _asked("Guidance: ")
+    if name == "modify" and not (guidance or "").strip():
+        raise click.UsageError("modify needs --guidance TEXT")
+    resolved = phases.resolve(name, actor, guidance or "")
+    if as_json:
+        print_json({"choice": name, "phase": resolved.phase or None, "log": resolved.log, "known": resolved.known})
+        return 0
+    for line in resolved.log:
+        click.echo(line, err=True)
+    if name == "skip":
+        click.echo(f"{resolved.phase} is marked complete, with {counted(resolved.known, 'known failure')}.", err=True)
+    if name == "abort":
+        click.echo("A person can start anew: fusewire phase start", err=True)
+    return 0
+
+
+@phase_command.command("start")
+@click.option("--name", default="", help="What this start is about; `phase status` shows it.")
+@common_options
+@with_phases
+def start_command(phases: Phases, name: str, as_json: bool) -> int:
+    """Start anew: circuits closed, counters 0, nothing remembered; the old state file is kept. For a person."""
+    actor = require_person("`fusewire phase start`", phases.breaker.root)
+    kept = phases.start(actor, name)
+    if as_json:
+        print_json({"name": name, "kept": kept or None})
+    else:
+        click.echo(f"Started anew{f'; the old state is kept as {kept}' if kept else ''}.", err=True)
+    return 0
+
+
+@phase_command.command("import")
+@click.argument("file", type=click.Path(dir_okay=False))
+@click.option("--phase", metavar="PHASE", callback=_phase_name, help="Which phase the file is about.")
+@common_options
+@with_phases
+def import_command(phases: Phases, file: str, phase: str | None, as_json: bool) -> int:
+    """Take over the state in a file of the schema of `.prp-session/circuit-breaker.json`. For a person."""
+    actor = require_person("`fusewire phase import`", phases.breaker.root)
+    content = read_input(file, "the state file")
+    if len(content) > LIMIT:
+        raise FusewireError(f"{file}: it is too large; allowed: up to 1 MiB")
+    state = phases.take(content, file, actor, phase or "")
+    if as_json:
+        print_json({"file": file, "state": state, "phase": phases.view()["phase"]})
+    else:
+        click.echo(f"{file}: {state}")
+    return 0
+
+
+@phase_command.command("status")
+@common_options
+@with_phases
+def status_command(phases: Phases, as_json: bool) -> int:
+    """The four phases: states, counters, metrics, known failures, guidance, the newest history."""
+    view = phases.view()
+    if as_json:
+        print_json(view)
+    else:
+        click.echo(overview(view))
+    return 0
