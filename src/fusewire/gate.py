@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from fusewire.quickjson import loads
-from fusewire.rules import find_guarded, has_constraints, load_rules
+from fusewire.rules import STATE_FOLDER, find_guarded, has_constraints, load_rules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from fusewire.agents import Agent
     from fusewire.events import Event
+    from fusewire.guard.check import Reading
     from fusewire.rules import Rules
 
     Answer = tuple[str, str, int]
@@ -38,6 +39,9 @@ _DEADLINE = 10
 
 #: Seconds that each of three attempts waits for a locked store: an agent is waiting.
 _PATIENCE = 0.5
+
+#: It is there while a slice is under way, so that one look tells whether the scope lock has to be asked.
+_SLICES = os.path.join(STATE_FOLDER, "scope.bin")
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
@@ -99,7 +103,7 @@ def answer(agent: Agent, raw: bytes, environment: Any) -> Answer:
 
 
 def judge(agent: Agent, event: Event, root: str) -> Answer:
-    """Rules in the order of their weight: the agent must not disarm its breaker, then the guard, the constraints."""
+    """Rules in the order of their weight: the agent must not disarm its breaker, then guard, scope and constraints."""
     from fusewire.detectors.constraints import changes_files, violated
     from fusewire.guard.plain import only_look, plain_commands
 
@@ -117,7 +121,11 @@ def judge(agent: Agent, event: Event, root: str) -> Answer:
         act = disarming(event, commands, changed)
         if act:
             return agent.deny(f"BLOCKED fusewire.disarm: {act}.\nNext: go on without it, or ask the user to run it.")
-        refusal, looks = _guarded(event, changed, root, rules)
+        refusal, looks, reading = _guarded(event, changed, root, rules)
+        if not refusal and not looks and os.path.lexists(os.path.join(root, _SLICES)):
+            from fusewire.scope.hooked import refusal as out_of_scope
+
+            refusal = out_of_scope(event, changed, reading, root, _PATIENCE)
         if refusal:
             return agent.deny(refusal[:_ANSWER_LIMIT])
     if not looks:
@@ -138,28 +146,29 @@ def _read(line: str) -> list[list[str]]:
     return simple_commands(line)
 
 
-def _guarded(event: Event, changed: tuple[str, ...], root: str, rules: Rules) -> tuple[str, bool]:
-    """Why the guard refuses this call, and whether the call only looks."""
+def _guarded(event: Event, changed: tuple[str, ...], root: str, rules: Rules) -> tuple[str, bool, Reading | None]:
+    """Why the guard refuses this call, whether the call only looks, and how its command was read."""
     from fusewire.guard.policy import protected_of
 
     protected = protected_of(root, rules)
     looks = True
+    reading = None
     if event.command:
         from fusewire.guard.check import read_command, verdict_of
 
         reading = read_command(event.command, cwd=event.cwd or root, protected=protected)
         verdict = verdict_of(reading)
         if not verdict.allowed:
-            return verdict.message(), False
+            return verdict.message(), False, reading
         looks = reading.walk.pristine
     if changed or not event.command:
         from fusewire.guard.tools import check_tool
 
         verdict = check_tool(event.tool, changed, root=root, protected=protected, change=event.change)
         if not verdict.allowed:
-            return verdict.message(), False
+            return verdict.message(), False, reading
         looks = False
-    return "", looks
+    return "", looks, reading
 
 
 def _begin(event: Event, root: str, rules: Rules) -> str:

@@ -1,0 +1,201 @@
+"""`fusewire scope`: what a slice may change, asked before it is changed; and why something else had to."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from fusewire.breaker import Breaker
+from fusewire.cli.common import common_options, print_json, with_breaker
+from fusewire.cli.streams import color
+from fusewire.durations import show_time
+from fusewire.errors import FusewireError
+from fusewire.person import require_person
+from fusewire.scope.justification import command, shown
+from fusewire.scope.lock import ScopeLock
+from fusewire.scope.nouns import Answer, Unjustifiable
+
+#: Justify commands that are printed at once.
+_NAMED = 5
+
+
+@click.group("scope")
+def scope_command() -> None:
+    """The scope lock: which files a slice may change, and the justifications of changes beside them."""
+
+
+@scope_command.command("check")
+@click.argument("slice_id", metavar="SLICE")
+@click.argument("paths", metavar="[PATH]...", nargs=-1)
+@click.option("--staged", is_flag=True, help="Check what is staged for the next commit, both ends of renames.")
+@click.option("--since-checkpoint", is_flag=True, help="Check what has changed since the slice's attempts began.")
+@common_options
+@with_breaker
+def check_command(
+    breaker: Breaker, slice_id: str, paths: tuple[str, ...], staged: bool, since_checkpoint: bool, as_json: bool
+) -> int:
+    """May these paths be changed in SLICE? Exit 0 if all of them may, 3 if one is BLOCKED."""
+    if not paths and not staged and not since_checkpoint:
+        raise click.UsageError("give a PATH, --staged or --since-checkpoint")
+    lock = ScopeLock(breaker)
+    answers = lock.check(slice_id, paths)
+    diff: list[str] = []
+    if staged:
+        diff += _staged(lock.root)
+    if since_checkpoint:
+        from fusewire.attempts.tracker import Attempts
+
+        diff += [os.path.join(lock.root, name) for name in Attempts(breaker).files_touched(slice_id)]
+    answers += lock.check(slice_id, diff, follows=False)
+    answers = list(dict.fromkeys(answers))
+    blocked = [answer for answer in answers if not answer.allowed]
+    steps = _next(slice_id, blocked)
+    if as_json:
+        print_json(
+            {
+                "slice": slice_id,
+                "rule": f"scope.{slice_id}",
+                "decision": "BLOCKED" if blocked else "ALLOWED",
+                "paths": [answer.to_json() for answer in answers],
+                "next": steps,
+            }
+        )
+        return 3 if blocked else 0
+    for answer in answers:
+        _say(answer)
+    if not answers:
+        click.echo("nothing has changed", err=True)
+    for step in steps:
+        click.echo(f"Next: {step}", err=True)
+    return 3 if blocked else 0
+
+
+def _say(answer: Answer) -> None:
+    if answer.allowed:
+        click.echo(f"{answer.decision.replace('_', ' ')} {answer.path} ({answer.source})")
+    else:
+        click.secho(f"BLOCKED {answer.path}: {answer.reason}", fg="red", color=color())
+
+
+def _next(slice_id: str, blocked: list[Answer]) -> list[str]:
+    """The ways on: say why, or say that the slice needs a decision of somebody else."""
+    outside = [answer for answer in blocked if answer.reason == f"outside the scope of {slice_id}"]
+    if not blocked:
+        return []
+    steps = [command(slice_id, answer.path) for answer in outside[:_NAMED]]
+    if len(outside) < len(blocked):
+        steps.append("leave the files alone that no justification opens, or ask the user")
+    return [
+        *steps,
+        f"if no honest justification can be written: fusewire attempt arch-stop {slice_id} --reason '<why>'",
+    ]
+
+
+def _staged(root: str) -> list[str]:
+    """The files that the next commit would change: new, changed, deleted, and both ends of a rename."""
+    from fusewire.progress.git import GitFailure, git
+
+    try:
+        top = git(_around(root), "rev-parse", "--show-toplevel").decode("utf-8", "surrogateescape").rstrip("\n")
+        names = git(top, "diff", "--cached", "--name-only", "--no-renames", "--no-ext-diff", "-z")
+    except GitFailure as error:
+        raise FusewireError(f"what is staged cannot be told: {error}; allowed: a git repository") from None
+    return [os.path.join(top, name) for name in names.decode("utf-8", "surrogateescape").split("\0") if name]
+
+
+def _around(root: str) -> str:
+    """The folder with the repository that the project is in."""
+    folder = os.path.realpath(root)
+    while not os.path.lexists(os.path.join(folder, ".git")) and folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+    return folder
+
+
+@scope_command.command("justify")
+@click.argument("slice_id", metavar="SLICE")
+@click.argument("path", metavar="PATH")
+@click.option("--test", required=True, help="The exact name of the failing test that needs the change.")
+@click.option("--reason", required=True, help="Why this file has to change to make the test pass.")
+@click.option("--relationship", required=True, help="How the file relates to the boundary of the slice's contract.")
+@common_options
+@with_breaker
+def justify_command(
+    breaker: Breaker, slice_id: str, path: str, test: str, reason: str, relationship: str, as_json: bool
+) -> int:
+    """Record why SLICE has to change a file outside of its scope; from then on exactly that file may be changed."""
+    lock = ScopeLock(breaker)
+    try:
+        record = lock.justify(slice_id, path, test=test, reason=reason, relationship=relationship)
+    except Unjustifiable as error:
+        steps = [f"leave it alone, or: fusewire attempt arch-stop {slice_id} --reason '<why>'"]
+        if as_json:
+            rule = f"scope.{slice_id}"
+            print_json({"slice": slice_id, "rule": rule, "decision": "BLOCKED", "reason": str(error), "next": steps})
+        else:
+            click.secho(f"BLOCKED scope.{slice_id}: {error}\nNext: {steps[0]}", fg="red", err=True, color=color())
+        return 3
+    if as_json:
+        print_json({"slice": slice_id, "rule": f"scope.{slice_id}", "decision": "JUSTIFIED", **_timed(record)})
+    else:
+        click.echo(shown(record))
+    return 0
+
+
+@scope_command.command("set")
+@click.argument("slice_id", metavar="SLICE")
+@click.argument("patterns", metavar="[PATTERN]...", nargs=-1)
+@click.option("--clear", is_flag=True, help="Take the list back; contracts and GRAPH.json count again.")
+@common_options
+@with_breaker
+def set_command(breaker: Breaker, slice_id: str, patterns: tuple[str, ...], clear: bool, as_json: bool) -> int:
+    """Give SLICE its `files_in_scope`: paths, folders and globs from the project's root. For a person."""
+    if clear == bool(patterns):
+        raise click.UsageError("give at least one PATTERN, or --clear")
+    require_person("`fusewire scope set`", breaker.root)
+    given = ScopeLock(breaker).set(slice_id, patterns)
+    if as_json:
+        print_json({"slice": slice_id, "files_in_scope": given})
+    elif given:
+        click.echo(f"{slice_id}: only these are in scope now: {', '.join(given)}")
+    else:
+        click.echo(f"{slice_id}: the list is taken back; contracts and GRAPH.json count again")
+    return 0
+
+
+@scope_command.command("show")
+@click.argument("slice_id", metavar="SLICE")
+@common_options
+@with_breaker
+def show_command(breaker: Breaker, slice_id: str, as_json: bool) -> int:
+    """What is in scope of SLICE, who says so, and what was justified beside it."""
+    lock = ScopeLock(breaker)
+    scope = lock.scope(slice_id)
+    records = lock.justifications(slice_id)
+    sessions = lock.sessions(slice_id)
+    if as_json:
+        print_json(
+            {
+                "slice": slice_id,
+                "explicit": scope.explicit,
+                "scope": [{"pattern": pattern, "source": source} for pattern, source in scope.entries],
+                "justifications": [_timed(record) for record in records],
+                "under_way": bool(sessions),
+                "sessions": [session for session in sessions if session is not None],
+            }
+        )
+        return 0
+    click.echo(f"In scope of {slice_id}")
+    for pattern, source in scope.entries:
+        click.echo(f"  {pattern}  ({source})")
+    click.echo("Justified" if records else "Justified\n  nothing")
+    for record in records:
+        click.echo("\n".join(f"  {line}" for line in shown(record).splitlines()))
+    where = "every session" if None in sessions else ", ".join(filter(None, sessions))
+    click.echo(f"Under way in {where}" if sessions else "Not under way: the hook does not hold anybody to it")
+    return 0
+
+
+def _timed(record: dict[str, Any]) -> dict[str, Any]:
+    return {**record, "at": show_time(record["at"])}
