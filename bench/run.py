@@ -14,6 +14,7 @@ import tempfile
 import time
 
 import check_and_record
+import checkpoints
 import guard
 import mirror
 import snapshots
@@ -39,6 +40,7 @@ def main(wanted: list[str]) -> None:
                 "5": lambda: guard.report(folder),
                 "6": lambda: snapshots.report(folder),
                 "7": lambda: supervisor.report(folder),
+                "8": lambda: checkpoints.report(folder),
             }
             for name in wanted or parts:
                 print(parts[name](), end="\n\n", flush=True)

@@ -24,7 +24,7 @@ def run() -> None:
 def report(folder: str) -> str:
     rows, goals = [], []
     for files, limit in _SIZES.items():
-        root = _repository(os.path.join(folder, f"snapshots-{files}"), files)
+        root = repository(os.path.join(folder, f"snapshots-{files}"), files)
         clean = _measured(root, "")
         _edit(root)
         for measured in (clean, _measured(root, f", {_EDITED} files edited")):
@@ -49,7 +49,7 @@ def _measured(root: str, state: str) -> list[Contender]:
     return contenders
 
 
-def _repository(root: str, files: int) -> str:
+def repository(root: str, files: int) -> str:
     for number in range(files):
         path = Path(root, f"part-{number // 1000}", f"module-{number // 50 % 20}", f"file-{number}.py")
         if number % 50 == 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
+from collections.abc import Mapping
 from types import TracebackType
 
 TIME_LIMIT = 60.0
@@ -24,14 +25,20 @@ class GitFailure(Exception):
     """Git could not say; the text is one line."""
 
 
-def git(top: str, *arguments: str, given: bytes = b"", problems: list[str] | None = None) -> bytes:
-    """What git prints in a repository; what it warns of goes to `problems`."""
+def git(
+    top: str,
+    *arguments: str,
+    given: bytes = b"",
+    problems: list[str] | None = None,
+    variables: Mapping[str, str] | None = None,
+    limit: float = TIME_LIMIT,
+) -> bytes:
+    """What git prints in a repository; what it warns of goes to `problems`. `variables` are more of its environment."""
+    whole = environment(top) | dict(variables or {})
     try:
-        done = subprocess.run(
-            command(*arguments), cwd=top, env=environment(top), input=given, capture_output=True, timeout=TIME_LIMIT
-        )
+        done = subprocess.run(command(*arguments), cwd=top, env=whole, input=given, capture_output=True, timeout=limit)
     except subprocess.TimeoutExpired:
-        raise GitFailure(f"git {arguments[0]} took longer than {TIME_LIMIT:.0f} s") from None
+        raise GitFailure(f"git {arguments[0]} took longer than {limit:.0f} s") from None
     except (OSError, ValueError) as error:
         raise GitFailure(f"git cannot be run: {error}") from None
     if done.returncode:

@@ -1,0 +1,179 @@
+"""Going back to a checkpoint and losing nothing: all that is there now is saved first, then files change places.
+
+Only files are brought back. Branch, index and what is ignored stay as they are, and the result says so. What is not
+saved is never overwritten or removed. A rollback that was killed is completed by the next one to the same checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fusewire.checkpoints import pins
+from fusewire.checkpoints.keeping import Entry, Kept, Level, full_paths
+from fusewire.checkpoints.moves import ChangedSince, Moves
+from fusewire.checkpoints.planning import Plan, differences, lines, plan
+from fusewire.checkpoints.remarks import remarks
+from fusewire.errors import FusewireError
+from fusewire.progress.territory import shortened
+from fusewire.stores.folder import read_regular, replace_file
+
+if TYPE_CHECKING:
+    from fusewire.checkpoints.checkpoint import Checkpoint, Checkpoints
+
+__all__ = ["ChangedSince", "Restored", "roll_back"]
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What a rollback did."""
+
+    #: everything as it was right before
+    saved: Checkpoint
+    #: files brought back
+    written: tuple[str, ...]
+    #: files taken away; they are in `saved`
+    removed: tuple[str, ...]
+    #: what was left alone and why, one line each
+    left: tuple[str, ...]
+    #: what did not move with the files and how a person would move it, one line each
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LastOne:
+    """The rollback before this one, as its journal has it."""
+
+    saved: Checkpoint
+    #: the commit of the checkpoint that it went back to
+    goal: str
+    done: bool
+
+
+def roll_back(
+    checkpoints: Checkpoints, checkpoint: Checkpoint, *, since: Checkpoint | None, force: bool, name: str
+) -> Restored:
+    """Bring the files of a checkpoint back; the caller holds the lock."""
+    goal = checkpoints.levels(checkpoint)
+    room = os.path.join(checkpoints.private, "restore")
+    journal = os.path.join(room, "journal.json")
+    moves = Moves(checkpoints.root, room)
+    notes: list[str] = []
+    last = _last_one(checkpoints, journal, moves, notes)
+    before = checkpoints.levels(last.saved) if last and last.goal == checkpoint.commit else {}
+    recorded = checkpoints.levels(since) if since is not None and not force else {}
+    now = checkpoints.kept(goal, before, recorded)
+    were, will = _flat(before), _flat(goal)
+    killed = bool(before and last and not last.done)
+    harmless = _harmless(_flat(now), will, were if killed else {}, _flat(recorded))
+    if since is not None and not force:
+        changed = [path for path in checkpoints.compared(now, recorded, since) if path not in harmless]
+        if changed:
+            raise ChangedSince(changed, "since the last recorded attempt")
+    if last and before and all(one == were.get(path) for path, one in _flat(now).items() if path not in harmless):
+        saved = last.saved  # it has all that could be lost, and only our own work came after it
+    else:
+        if last and not last.done:
+            notes.append(f"a rollback before this one was interrupted; all as it was before that one: {last.saved.ref}")
+        saved = checkpoints.pinned(now, pins.SAVED, name, f"before going back to {checkpoint.ref}")
+    planned = plan(checkpoints.root, now, goal, checkpoint, saved)
+    os.makedirs(room, exist_ok=True)
+    _write(journal, saved, checkpoint, done=False)
+    _stage(planned, goal, moves)
+    try:
+        _act(planned, moves)
+    except BaseException:  # a key pressed too: nothing is left half done unless we are killed
+        if moves.undo():
+            moves.clear()
+            os.unlink(journal)
+        raise
+    _write(journal, saved, checkpoint, done=True)
+    moves.clear()
+    left = (*planned.left, *_come_to_light(planned, now, goal))
+    notes += remarks(now[""].shadow, checkpoint)
+    return Restored(saved, tuple(planned.written), tuple(planned.removed), left, tuple(notes))
+
+
+def _write(journal: str, saved: Checkpoint, checkpoint: Checkpoint, *, done: bool) -> None:
+    data = {"saved": saved.commit, "goal": checkpoint.commit, "done": done}
+    replace_file(journal, json.dumps(data).encode(), f"{journal}.tmp")  # one name will do: we hold the lock
+
+
+def _last_one(checkpoints: Checkpoints, journal: str, moves: Moves, notes: list[str]) -> LastOne | None:
+    """The rollback before; files that a killed one had moved and not saved are put back."""
+    last = None
+    try:
+        data = json.loads(read_regular(journal))
+        saved = checkpoints.found(data["saved"])
+        last = LastOne(saved, data["goal"], data["done"]) if saved else None
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    folder = moves.recover(_flat(checkpoints.levels(last.saved)) if last else {})
+    if folder:
+        notes.append(f"files that an interrupted rollback had moved and not saved are in {folder}")
+    moves.clear()
+    return last
+
+
+def _flat(levels: Mapping[str, Level] | Mapping[str, Kept]) -> dict[str, Entry]:
+    """All files, relative to the root; a repository inside has the say over its own."""
+    return {os.path.join(level, path): one for level in sorted(levels) for path, one in levels[level].entries.items()}
+
+
+def _harmless(
+    are: Mapping[str, Entry], will: Mapping[str, Entry], were: Mapping[str, Entry], known: Mapping[str, Entry]
+) -> set[str]:
+    """Files that are already as they will be, or that a killed rollback had taken away from where they were."""
+    in_place = {path for path in {*are, *will, *were, *known} if are.get(path) == will.get(path)}
+    return in_place | {path for path, old, _ in differences(were, will) if old and path not in are}
+
+
+def _stage(planned: Plan, goal: Mapping[str, Level], moves: Moves) -> None:
+    """Write what is brought back into a folder of our own: if the disk is full, nothing was touched yet."""
+    for level, then in goal.items():
+        start = f"{level}/" if level else ""
+        paths = [path[len(start) :] for path in planned.written if planned.steps[path].level == level]
+        if not paths:
+            continue
+        then.shadow.make()
+        os.makedirs(os.path.join(moves.new, level), exist_ok=True)
+        given = b"".join(os.fsencode(path) + b"\0" for path in paths)
+        then.shadow.own("read-tree", str(then.facts["tree"]), reading=True, index="restored")
+        prefix = f"--prefix={os.path.join(moves.new, start)}"
+        then.shadow.own("checkout-index", "-z", "--stdin", "-f", prefix, given=given, reading=True, index="restored")
+        for path in then.facts["modes"].keys() & set(paths):
+            os.chmod(os.path.join(moves.new, level, path), then.facts["modes"][path])
+
+
+def _act(planned: Plan, moves: Moves) -> None:
+    """First what goes, then what comes."""
+    path = ""
+    try:
+        for path in reversed(planned.removed):
+            _take_away(path, planned, moves)
+        moves.sweep(planned.removed)
+        for path in planned.written:
+            _take_away(path, planned, moves)
+            moves.put_in_place(path)
+    except OSError as error:
+        raise FusewireError(f"{shortened(path)}: {error.strerror}; nothing was rolled back") from None
+
+
+def _take_away(path: str, planned: Plan, moves: Moves) -> None:
+    old = planned.steps[path].old
+    if old is not None:
+        moves.take_away(path, old)
+
+
+def _come_to_light(planned: Plan, now: Mapping[str, Kept], goal: Mapping[str, Level]) -> list[str]:
+    """Files that an ignore rule hid until it was rolled back: they were not saved, so they stay."""
+    if not any(os.path.basename(path) == ".gitignore" for path in planned.steps):
+        return []
+    found: list[str] = []
+    for level in now.keys() & goal.keys():
+        shown = {path for path in now[level].shadow.listed([]) if not path.endswith("/")}
+        found += full_paths(level, shown - set(now[level].listed) - goal[level].entries.keys())
+    return lines(found, "ignored until now, and so not saved")

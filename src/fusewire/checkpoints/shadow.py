@@ -1,0 +1,177 @@
+"""Our own git directory beside a repository: the user's objects and refs, but an index and settings of our own.
+
+The user's index, HEAD, branches, stash, configuration and hooks are never written. Our settings switch off everything
+by which git changes a file's bytes on their way in or out (line ends, filters, encodings).
+"""
+
+from __future__ import annotations
+
+import os
+
+from fusewire.progress.git import GitFailure, git, only
+from fusewire.progress.kinds import CACHES
+from fusewire.progress.territory import top_above
+from fusewire.rules import PHASE_FILE, STATE_FILE, STATE_FOLDER
+from fusewire.stores.folder import replace_file
+
+#: Our own files of the project's root, beside the state folder: what a breaker knows is not rolled back.
+_OWN = frozenset((STATE_FILE, PHASE_FILE))
+
+#: Hashing a large project for the first time takes its time.
+_TIME_LIMIT = 600.0
+
+_ATTRIBUTES = b"* -text !eol !crlf -ident !filter !working-tree-encoding\n"
+_CONFIG = """\
+[core]
+\trepositoryformatversion = {version}
+\tbare = false
+\tfileMode = true
+\tsymlinks = true
+\tignoreCase = false
+\tprecomposeUnicode = false
+\tprotectHFS = false
+\tprotectNTFS = false
+\tautocrlf = false
+\tsafecrlf = false
+\tuntrackedCache = false
+\tsplitIndex = false
+\tsparseCheckout = false
+[gc]
+\tautoDetach = false
+{extension}"""
+_SHA256 = "[extensions]\n\tobjectFormat = sha256\n"
+
+_AUTHOR = {
+    f"GIT_{role}_{field}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for field, value in (("NAME", "fusewire"), ("EMAIL", "fusewire@localhost"))
+}
+
+
+class Shadow:
+    """The private side of one folder: a repository, a part of one, or a folder outside of any."""
+
+    def __init__(self, folder: str, private: str, *, is_root: bool) -> None:
+        self.folder = folder
+        self.private = private
+        self.is_root = is_root
+        #: the top of the user's repository; None if the folder is in none
+        self.top: str | None = None
+        #: the folder, relative to the top; empty if it is the top
+        self.prefix = ""
+        self.format = "sha1"
+        self._objects = ""
+        self._part = os.path.join(private, "part")
+        self._find_repository()
+
+    def _find_repository(self) -> None:
+        top = top_above(self.folder)
+        if top is None:
+            return
+        prefix = "" if top == self.folder else os.path.relpath(self.folder, top)
+        answer = git(top, "rev-parse", "--is-inside-work-tree", "--show-object-format", "--git-path", "objects")
+        inside, self.format, objects = os.fsdecode(answer).removesuffix("\n").split("\n", 2)
+        # once a part of the repository, always one: an ignore rule that comes later must not hide the checkpoints
+        if inside != "true" or (prefix and not os.path.exists(self._part) and _is_ignored(top, prefix)):
+            self.format = "sha1"
+            return
+        self.top, self.prefix = top, prefix
+        self._objects = os.path.join(top, objects)
+
+    @property
+    def width(self) -> int:
+        """Digits of an object's id."""
+        return 40 if self.format == "sha1" else 64
+
+    def make(self) -> None:
+        """Make the private directory unless it is there; HEAD comes last, so a half-made one is made again."""
+        head = os.path.join(self.private, "HEAD")
+        if self.prefix and not os.path.exists(self._part):
+            os.makedirs(self.private, exist_ok=True)
+            replace_file(self._part, b"")
+        if os.path.exists(head):
+            return
+        for folder in ("objects", "refs", "info"):
+            os.makedirs(os.path.join(self.private, folder), exist_ok=True)
+        replace_file(os.path.join(self.private, "info", "attributes"), _ATTRIBUTES)
+        excluded = "".join(f"{name}/\n" for name in sorted(CACHES))  # counts only outside of repositories
+        replace_file(os.path.join(self.private, "info", "exclude"), excluded.encode())
+        sha256 = self.format == "sha256"
+        config = _CONFIG.format(version=int(sha256), extension=_SHA256 if sha256 else "")
+        replace_file(os.path.join(self.private, "config"), config.encode())
+        replace_file(head, b"ref: refs/heads/none\n")
+
+    def own(
+        self, *arguments: str, given: bytes = b"", reading: bool = False, index: str = "index", users: bool = False
+    ) -> bytes:
+        """Ask git about the private directory; `reading` also sees what was kept before there was a repository."""
+        variables = _AUTHOR | {"GIT_DIR": self.private, "GIT_WORK_TREE": self.folder}
+        variables["GIT_INDEX_FILE"] = os.path.join(self.private, index)
+        if self._objects:
+            variables["GIT_OBJECT_DIRECTORY"] = self._objects
+            if reading:  # never when writing: what the private one has would then be missing in the user's
+                variables["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = f'"{_quoted(self.private)}/objects"'
+        if not users:
+            variables |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_COUNT": "0"}
+        return git(self.folder, *arguments, given=given, variables=variables, limit=_TIME_LIMIT)
+
+    def refs(self, *arguments: str, given: bytes = b"") -> bytes:
+        """Ask git where our refs are: in the user's repository, so that a person finds them, or else in our own."""
+        return git(self.top, *arguments, given=given) if self.top else self.own(*arguments, given=given)
+
+    def asked(self, *arguments: str) -> str:
+        """One line from the user's repository; empty if there is none, or if git has no answer."""
+        if self.top is None:
+            return ""
+        try:
+            return git(self.top, *arguments).decode("utf-8", "surrogateescape").rstrip("\n")
+        except GitFailure:
+            return ""
+
+    def head(self) -> tuple[str | None, str | None]:
+        """The user's commit and branch; None for what there is none of."""
+        commit, _, branch = self.asked("rev-parse", "HEAD^{commit}", "--symbolic-full-name", "HEAD").partition("\n")
+        if not commit:  # before the first commit
+            branch = self.asked("symbolic-ref", "-q", "HEAD")
+        return commit or None, branch.removeprefix("refs/heads/") if branch.startswith("refs/heads/") else None
+
+    def listed(self, problems: list[str]) -> set[str]:
+        """What the user's repository knows or would add, relative to the folder; repositories inside end in a slash."""
+        paths = self._ls_files("--cached", "--others", "--exclude-standard", problems=problems)
+        return {path for path in paths if not self._is_ours(path)}
+
+    def ignored(self) -> list[str]:
+        """What is there and ignored; a folder that is ignored as a whole ends in a slash."""
+        paths = sorted(self._ls_files("--others", "--ignored", "--exclude-standard", "--directory"))
+        followed = zip(paths, [*paths[1:], ""], strict=False)
+        # git also names a folder that merely holds nothing else than ignored files, and then those files
+        return [path for path, following in followed if not (path.endswith("/") and following.startswith(path))]
+
+    def is_submodule(self, path: str) -> bool:
+        """Whether the user's index has a repository at a path, checked out or not."""
+        return self.asked("ls-files", "-s", "--", *only(os.path.join(self.prefix, path))).startswith("160000 ")
+
+    def _ls_files(self, *options: str, problems: list[str] | None = None) -> set[str]:
+        if self.top is None:
+            said = self.own("ls-files", "-z", *options, index="none", users=True)
+        else:
+            said = git(self.top, "ls-files", "-z", *options, "--", *only(self.prefix), problems=problems)
+        paths = os.fsdecode(said).split("\0")
+        start = f"{self.prefix}/" if self.prefix else ""
+        return {path[len(start) :] for path in paths if path.startswith(start)} - {""}
+
+    def _is_ours(self, path: str) -> bool:
+        return (STATE_FOLDER in path and STATE_FOLDER in path.split("/")) or (self.is_root and path in _OWN)
+
+
+def _is_ignored(top: str, prefix: str) -> bool:
+    try:
+        git(top, "check-ignore", "-q", f"./{prefix}")
+    except GitFailure:  # exit status 1: it is not
+        return False
+    return True
+
+
+def _quoted(path: str) -> str:
+    """As git reads a path between quotes: a colon in it would end it otherwise."""
+    return path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
