@@ -59,7 +59,7 @@ def test_every_command_says_what_it_does(project: Project, name: str) -> None:
     options = [line for line in result.stdout.splitlines() if line.startswith("  -")]
     assert options
     assert all(len(line.split("  ")) > 2 for line in options if not line.startswith("  -h, --help"))
-    if name not in ("hook", "demo", "guard", "loop"):
+    if name not in ("hook", "demo", "guard", "loop", "phase", "attempt", "scope"):
         assert "--json" in result.stdout
         assert "--project" in result.stdout
 

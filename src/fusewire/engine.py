@@ -144,7 +144,11 @@ def read_state(policy: Policy, data: object) -> State:
 def _log_row(signal: Signal, outcome: Outcome, now: float, changed: bool) -> LogRow | None:
     """What the log keeps of a signal: bad ones, refusals, acts of people, and what moved the circuit."""
     effect = _effect(signal, outcome)
-    worth = signal.kind in ("bad", "reset", "restart", "override") or effect == "refused" or (changed and outcome.transitions)
+    worth = (
+        signal.kind in ("bad", "reset", "restart", "override")
+        or effect == "refused"
+        or (changed and outcome.transitions)
+    )
     if not worth:
         return None
     return LogRow(signal.circuit, now, signal.kind, signal.name, signal.text, signal.session, signal.value, effect)

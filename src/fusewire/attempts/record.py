@@ -1,0 +1,165 @@
+"""What is remembered of a slice between attempts: bounded, and written in the same transaction as its circuits.
+
+How often a test has failed is the circuits' matter; here is what was tried, on which files, and what the runner said.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fusewire.checkpoints.checkpoint import Checkpoint
+from fusewire.errors import FusewireError
+from fusewire.events import plain
+
+if TYPE_CHECKING:
+    from fusewire.stores import Store, Transaction
+
+#: Tests of a slice that are remembered; those that fail are never forgotten for others.
+_TESTS = 200
+_LOG = 10
+_FILES = 500
+_INFRASTRUCTURE = 20
+_PRIOR = 3
+
+#: Bytes of a runner's output that a view shows; the whole of it is in a file.
+SHOWN = 16_000
+_LINE = 500
+
+_SLICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def check_slice(name: str) -> str:
+    """The id of a slice; an error if it cannot be one."""
+    if not _SLICE.fullmatch(name):
+        raise FusewireError(
+            f"{name!r} is no slice id; allowed: up to 64 letters, digits, dots, dashes and underscores (S-1)"
+        )
+    return name
+
+
+def check_test(name: str) -> str:
+    """The exact name of a test, as its runner reports it."""
+    if not name.strip() or len(name) > 1000 or any(ord(letter) < 32 for letter in name):
+        raise FusewireError(f"{name[:60]!r} is no name of a test; allowed: one line of up to 1000 characters")
+    return name
+
+
+@dataclass
+class TestRecord:
+    """One test since it last passed."""
+
+    __test__ = False  # no test class, whatever pytest thinks
+
+    #: which of the slice's tests was started first, second, ...
+    number: int = 0
+    #: where its attempts began; empty until it is started, and again after it has passed
+    checkpoint: dict[str, Any] = field(default_factory=dict)
+    #: the failed attempts: attempt, strategy, files, result, output
+    log: list[dict[str, Any]] = field(default_factory=list)
+    files_touched: list[str] = field(default_factory=list)
+    description: str = ""
+    last_error: str = ""
+    #: what the last attempt was: pass, fail, infra; empty if there was none
+    last_result: str = ""
+    #: the fields of its diagnostic report that need a mind
+    report: dict[str, Any] = field(default_factory=dict)
+
+    def touched(self, files: list[str]) -> None:
+        self.files_touched = list(dict.fromkeys([*self.files_touched, *files]))[:_FILES]
+
+    def failed(self, entry: dict[str, Any], error: str) -> None:
+        self.log = [*self.log, entry][-_LOG:]
+        self.last_error = error
+        self.last_result = "fail"
+
+    def passed(self) -> None:
+        """Its attempts are over; the next ones begin at a checkpoint of their own."""
+        self.checkpoint, self.log, self.files_touched, self.report = {}, [], [], {}
+        self.last_error, self.last_result = "", "pass"
+
+
+@dataclass
+class SliceRecord:
+    """A slice under way; every list in it has an end."""
+
+    tests: dict[str, TestRecord] = field(default_factory=dict)
+    #: errors of the surroundings, newest last: test, kind, reason, evidence, at
+    infrastructure: list[dict[str, Any]] = field(default_factory=list)
+    #: why an architectural decision is needed (deviation rule 4), and since when
+    arch_stop: dict[str, Any] = field(default_factory=dict)
+    #: everything as it was when the slice, or its last retry, began
+    began: dict[str, Any] = field(default_factory=dict)
+    #: everything as it was at the last recorded attempt
+    after: dict[str, Any] = field(default_factory=dict)
+    #: what was tried before each retry, newest last: failures, guidance, tests
+    prior: list[dict[str, Any]] = field(default_factory=list)
+    #: attempts so far, which number their outputs
+    attempts: int = 0
+    #: tests so far
+    started: int = 0
+
+    @classmethod
+    def recalled(cls, store: Store | Transaction, slice_id: str) -> SliceRecord:
+        """What is remembered; ValueError if that is damaged."""
+        try:
+            return cls.from_data(store.recall(_name(slice_id)) or {})
+        except (TypeError, AttributeError) as error:
+            raise ValueError(f"not a slice's memory: {error}") from error
+
+    @classmethod
+    def from_data(cls, data: dict[str, Any]) -> SliceRecord:
+        record = cls(**{**data, "tests": {name: TestRecord(**test) for name, test in data.get("tests", {}).items()}})
+        for name, initial in vars(cls()).items():
+            if type(getattr(record, name)) is not type(initial):
+                raise ValueError(f"not a slice's memory: {name}")
+        return record
+
+    def to_data(self) -> dict[str, Any]:
+        return {**vars(self), "tests": {name: dict(vars(test)) for name, test in self.tests.items()}}
+
+    def remember(self, transaction: Transaction, slice_id: str, now: float) -> None:
+        passing = [name for name, test in self.tests.items() if not test.log]
+        for name in passing[: max(0, len(self.tests) - _TESTS)]:
+            del self.tests[name]
+        self.infrastructure = self.infrastructure[-_INFRASTRUCTURE:]
+        self.prior = self.prior[-_PRIOR:]
+        transaction.remember(_name(slice_id), self.to_data(), now)
+
+    def test(self, name: str) -> TestRecord:
+        """The record of a test; made if there is none."""
+        if name not in self.tests:
+            self.started += 1
+            self.tests[name] = TestRecord(number=self.started)
+        return self.tests[name]
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """Those that somebody may go back to."""
+        kept = [self.began, *(test.checkpoint for test in self.tests.values())]
+        return [Checkpoint.from_data(data) for data in kept if data]
+
+    def failing(self) -> list[str]:
+        """The tests that have failed since they last passed, in the order in which they were started."""
+        return sorted((name for name, test in self.tests.items() if test.log), key=lambda name: self.tests[name].number)
+
+    def add_infrastructure(self, test: str, kind: str, reason: str, evidence: str, now: float) -> None:
+        entry = {"test": test, "kind": kind, "reason": one_line(reason), "evidence": plain(evidence, 2000), "at": now}
+        self.infrastructure = [*self.infrastructure, entry]
+
+
+def one_line(text: str) -> str:
+    return plain(" ".join(text.split()), _LINE)
+
+
+def shown(text: str, where: str) -> str:
+    """A runner's output as far as a view shows it: its end, which says what failed, and where the rest is."""
+    data = text.encode("utf-8", "replace")
+    if len(data) <= SHOWN:
+        return plain(text)
+    kept = data[-SHOWN:].decode("utf-8", "ignore")
+    return f"[{len(data) - SHOWN} bytes cut here; the whole output: {where}]\n{kept}"
+
+
+def _name(slice_id: str) -> str:
+    return f"attempt:{slice_id}"

@@ -1,0 +1,362 @@
+"""Attempts at the tests of a slice: counted, stopped at their limits, and started anew from a checkpoint.
+
+Who goes first is the seed's order: an architectural decision that is needed (deviation rule 4), then the test with its
+three failures, then the slice with its seven. Git is asked outside of transactions; what was found is then judged,
+counted and remembered in one.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from fusewire import meters
+from fusewire.attempts.nouns import Attempt, Recorded, Retried, Started
+from fusewire.attempts.record import SliceRecord, TestRecord, check_slice, check_test, one_line, shown
+from fusewire.attempts.strategies import repeated
+from fusewire.breaker import Breaker
+from fusewire.checkpoints.checkpoint import Checkpoint, Checkpoints
+from fusewire.checkpoints.moves import ChangedSince
+from fusewire.engine import near
+from fusewire.errors import AgentRefused, Blocked, FusewireError, InvalidTransition, NotFound
+from fusewire.events import Decision, Signal, identifier
+from fusewire.person import require_person
+from fusewire.reports.attempts import prior_attempts
+from fusewire.rules import STATE_FOLDER
+from fusewire.scope.lock import ScopeLock
+from fusewire.scope.nouns import NoScope
+
+if TYPE_CHECKING:
+    from fusewire.stores import Transaction
+    from fusewire.stores.rows import CircuitRow
+
+_RESULTS = ("pass", "fail", "infra")
+
+
+class Attempts:
+    """The attempts of one project, slice by slice. Safe to use from several processes at once."""
+
+    def __init__(self, breaker: Breaker) -> None:
+        if breaker.root is None:
+            raise FusewireError("attempts need a project to work in")
+        self.breaker = breaker
+        self.engine = breaker.engine
+        self.root = breaker.root
+        self.checkpoints = Checkpoints(self.root)
+        self.lock = ScopeLock(breaker)
+
+    @classmethod
+    def open(cls, project: str | os.PathLike[str] | None = None) -> Attempts:
+        """The attempts of the project around a folder (default: the current one)."""
+        return cls(Breaker.open(project=project))
+
+    # -- before ---------------------------------------------------------------------------------------
+
+    def refusal(self, slice_id: str, test: str | None = None) -> Decision | None:
+        """What stops the work at a test now, if anything does; the strictest comes first."""
+        return next(iter(self._stops(self.record(slice_id), slice_id, test)), None)
+
+    def start(self, slice_id: str, test: str, *, session: str | None = None) -> Started:
+        """Begin the attempts at a test: everything as it is now becomes their checkpoint. Raises `Blocked`."""
+        self._require(slice_id, test)
+        known = self.record(slice_id)
+        taken = None
+        if test not in known.tests or not known.tests[test].checkpoint:
+            taken = self.checkpoints.take(slice_id, f"{slice_id}: {test}", known.checkpoints())
+        with self.breaker.store.transact() as transaction:
+            now = self.engine.clock()
+            record = self.recall(transaction, slice_id, now)
+            entry = record.test(test)
+            if taken is not None and not entry.checkpoint:
+                entry.checkpoint = taken.to_data()
+                record.began = record.began or taken.to_data()
+                record.after = record.after or taken.to_data()
+            record.remember(transaction, slice_id, now)
+        checkpoint = Checkpoint.from_data(entry.checkpoint)
+        self.lock.activate(slice_id, session)
+        unlocked = ""
+        try:
+            self.lock.scope(slice_id)
+        except NoScope as error:
+            unlocked = f"the scope lock does not hold: {error}"
+        except FusewireError as error:
+            unlocked = f"nothing in the project may be changed before a person mends this: {error}"
+        return Started(
+            checkpoint, checkpoint == taken, self.state(slice_id, test), prior_attempts(record.prior), unlocked
+        )
+
+    def _require(self, slice_id: str, test: str) -> None:
+        check_slice(slice_id)
+        check_test(test)
+        refused = self.refusal(slice_id, test)
+        if refused is not None:
+            raise Blocked(refused)
+
+    # -- after ----------------------------------------------------------------------------------------
+
+    def record_attempt(self, slice_id: str, test: str, attempt: Attempt) -> Recorded:
+        """Count one complete cycle: code was changed, the test was run, the result is there."""
+        check_slice(slice_id)
+        check_test(test)
+        if attempt.result not in _RESULTS:
+            raise FusewireError(f"{attempt.result!r} is no result of an attempt; allowed: {', '.join(_RESULTS)}")
+        known = self.record(slice_id).tests.get(test)
+        files = attempt.files
+        if files is None:
+            begun = known.checkpoint if known else {}
+            files = self.checkpoints.changed_since(Checkpoint.from_data(begun)) if begun else []
+        after = self.checkpoints.take(f"{slice_id}/after", f"{slice_id}: after an attempt at {test}")
+        with self.breaker.store.transact() as transaction:
+            now = self.engine.clock()
+            record = self.recall(transaction, slice_id, now)
+            entry = record.test(test)
+            tried = [*_tried_before(record, test), *entry.log]
+            again = repeated(attempt.strategy, tried)
+            decisions = self._count(transaction, slice_id, test, attempt, now)
+            record.attempts += 1
+            record.after = after.to_data()
+            self._write_down(record, entry, test, attempt, files, now)
+            record.remember(transaction, slice_id, now)
+        violations = self.lock.violations(slice_id, files) or []
+        stops = self._stops(record, slice_id, test) if attempt.result == "fail" or decisions else []
+        tripped = {decision.circuit for decision in decisions if decision.tripped}
+        stops = [stop.replace(tripped=stop.circuit in tripped) for stop in stops]
+        return Recorded(
+            self.state(slice_id, test),
+            tuple(stops),
+            f"attempt {again['attempt']} has tried this already: {again['strategy']}" if again else "",
+            tuple(violations),
+            "" if stops or attempt.result != "fail" else self._near(slice_id, test),
+        )
+
+    def _count(
+        self, transaction: Transaction, slice_id: str, test: str, attempt: Attempt, now: float
+    ) -> list[Decision]:
+        circuits = (_circuit(slice_id, test), _circuit(slice_id))
+        text = one_line(": ".join(filter(None, (test, attempt.reason or attempt.strategy))))
+        if attempt.result == "pass":  # the slice's total is never cleared by it
+            signals = [Signal("good", circuits[0], "test_passed", text=text)]
+        elif attempt.result == "fail":
+            signals = [Signal("bad", circuit, "test_failed", text=text) for circuit in circuits]
+        else:
+            signals = [Signal("note", circuit, "infrastructure", text=text) for circuit in circuits]
+        return [self.engine.step(transaction, signal, now) for signal in signals]
+
+    def _write_down(
+        self, record: SliceRecord, entry: TestRecord, test: str, attempt: Attempt, files: list[str], now: float
+    ) -> None:
+        entry.description = one_line(attempt.strategy) or entry.description
+        if attempt.result == "pass":
+            entry.passed()
+            return
+        entry.touched(files)
+        if attempt.result == "infra":
+            entry.last_result = "infra"
+            record.add_infrastructure(test, attempt.kind or "runner", attempt.reason, attempt.evidence, now)
+            return
+        number = int(entry.log[-1]["attempt"]) + 1 if entry.log else 1
+        line = {
+            "attempt": number,
+            "strategy": one_line(attempt.strategy),
+            "files": files[:100],
+            "result": one_line(attempt.reason),
+            "output": attempt.output,
+        }
+        entry.failed(line, shown(attempt.error, attempt.output or "not kept"))
+
+    def arch_stop(self, slice_id: str, reason: str) -> Decision:
+        """Deviation rule 4: the slice needs an architectural decision; stop at once, no attempt is burned."""
+        check_slice(slice_id)
+        if not reason.strip():
+            raise FusewireError("an ARCH-STOP needs its reason: which architectural change is needed, and why")
+        with self.breaker.store.transact() as transaction:
+            now = self.engine.clock()
+            record = self.recall(transaction, slice_id, now)
+            record.arch_stop = {"reason": one_line(reason), "at": now}
+            signal = Signal("bad", _circuit(slice_id), "arch_stop", text=one_line(reason))
+            decision = self.engine.step(transaction, signal, now)
+            record.remember(transaction, slice_id, now)
+        stop: Decision = self._stops(record, slice_id, None)[0].replace(tripped=decision.tripped)
+        return stop
+
+    # -- the counter reset protocol -------------------------------------------------------------------
+
+    def retry(self, slice_id: str, guidance: str = "", *, force: bool = False) -> Retried:
+        """Both counters to 0, everything back to where the failed attempts began, and what was learned is kept.
+
+        For a person or an orchestrator. What is there now is saved first; changes since the last recorded attempt
+        are somebody else's, and refused without `force`.
+        """
+        require_person("`fusewire attempt retry`", self.root)
+        check_slice(slice_id)
+        if not self._stopped(slice_id):
+            raise InvalidTransition(f"Invalid transition from CLOSED: nothing of {slice_id} is stopped")
+        record = self.record(slice_id)
+        failing = record.failing()
+        begun = [record.tests[name].checkpoint for name in failing if record.tests[name].checkpoint]
+        restored = None
+        if begun:
+            since = Checkpoint.from_data(record.after) if record.after else None
+            try:
+                restored = self.checkpoints.restore(
+                    Checkpoint.from_data(begun[0]), since=since, force=force, name=slice_id
+                )
+            except ChangedSince as error:
+                raise FusewireError(f"{error}; nothing was touched. To go back all the same: --force") from error
+        with self.breaker.store.transact() as transaction:
+            now = self.engine.clock()
+            record = self.recall(transaction, slice_id, now)
+            failures = self._level(slice_id)
+            record.prior = [*record.prior, _prior(record, failures, guidance)]
+            self._restart(transaction, slice_id, guidance or "retry", now)
+            for name in list(record.tests):
+                if record.tests[name].last_result != "pass":
+                    del record.tests[name]
+            record.arch_stop, record.began, record.after, record.infrastructure = {}, {}, {}, []
+            record.remember(transaction, slice_id, now)
+        return Retried(failures, restored, prior_attempts(record.prior))
+
+    def finish(self, slice_id: str) -> None:
+        """The slice is over: its scope lock is lifted. For a person also its counters; an agent must have passed."""
+        check_slice(slice_id)
+        record = self.known(slice_id)
+        try:
+            require_person("`fusewire attempt finish`", self.root)
+        except AgentRefused:
+            if any(test.last_result != "pass" for test in record.tests.values()) or self._stopped(slice_id):
+                raise
+            self.lock.deactivate(slice_id)
+            return
+        with self.breaker.store.transact() as transaction:
+            now = self.engine.clock()
+            self._restart(transaction, slice_id, "finished", now)
+            SliceRecord().remember(transaction, slice_id, now)
+        self.lock.deactivate(slice_id)
+
+    # -- looking --------------------------------------------------------------------------------------
+
+    def record(self, slice_id: str) -> SliceRecord:
+        try:
+            return SliceRecord.recalled(self.breaker.store, slice_id)
+        except ValueError:
+            return SliceRecord()
+
+    def known(self, slice_id: str) -> SliceRecord:
+        """The record of a slice that has one; NotFound otherwise."""
+        record = self.record(check_slice(slice_id))
+        if not record.tests and not record.prior and not record.arch_stop:
+            raise NotFound(f"nothing is known of slice {slice_id}; begin: fusewire attempt start {slice_id} TEST")
+        return record
+
+    def state(self, slice_id: str, test: str) -> dict[str, Any]:
+        """The seed's tracking state of one test, field by field."""
+        entry = self.record(slice_id).tests.get(test) or TestRecord()
+        return {
+            "slice_id": slice_id,
+            "test_name": test,
+            "attempt_count": self._level(slice_id, test),
+            "files_touched": list(entry.files_touched),
+            "description": entry.description,
+            "last_error": entry.last_error,
+            "checkpoint_tag": entry.checkpoint.get("commit", ""),
+            "total_failed_attempts": self._level(slice_id),
+        }
+
+    def limits(self, slice_id: str) -> tuple[int, int]:
+        """How many failures stop a test, and how many the slice."""
+        policies = (self.breaker.rules.policy(_circuit(slice_id, test)) for test in ("any", None))
+        test, whole = (int(policy.meters[0].trip) for policy in policies)
+        return test, whole
+
+    def stops(self, slice_id: str, test: str | None = None) -> list[Decision]:
+        """Everything that stops the work at a test (or at the slice) now, strictest first."""
+        return self._stops(self.record(slice_id), slice_id, test)
+
+    def prior(self, slice_id: str) -> str:
+        """The block for a fresh implementer; empty if the slice was never retried."""
+        return prior_attempts(self.known(slice_id).prior)
+
+    def files_touched(self, slice_id: str) -> list[str]:
+        """What differs now from where the slice, or its last retry, began."""
+        began = self.known(slice_id).began
+        if not began:
+            raise FusewireError(f"no checkpoint of {slice_id}; take one: fusewire attempt start {slice_id} TEST")
+        return self.checkpoints.changed_since(Checkpoint.from_data(began))
+
+    def output_folder(self, slice_id: str) -> str:
+        """Where the whole outputs of its attempts are, relative to the project."""
+        return os.path.join(STATE_FOLDER, "attempts", slice_id)
+
+    def recall(self, transaction: Transaction, slice_id: str, now: float) -> SliceRecord:
+        """The record, to be changed and remembered in this transaction."""
+        try:
+            return SliceRecord.recalled(transaction, slice_id)
+        except ValueError as error:
+            transaction.notice(f"what was remembered of slice {slice_id} is lost; its counters are not: {error}", now)
+            return SliceRecord()
+
+    def _circuits(self, slice_id: str) -> list[CircuitRow]:
+        mine = _circuit(slice_id)
+        return [row for row in self.breaker.store.circuits() if row.id == mine or row.id.startswith(f"{mine}/")]
+
+    def _stopped(self, slice_id: str) -> bool:
+        return any(row.phase == "open" for row in self._circuits(slice_id))
+
+    def _restart(self, transaction: Transaction, slice_id: str, why: str, now: float) -> None:
+        """Every counter of the slice to 0, whatever its circuit says."""
+        for row in self._circuits(slice_id):
+            self.engine.step(transaction, Signal("restart", row.id, "restart", text=why), now)
+
+    def _stops(self, record: SliceRecord, slice_id: str, test: str | None) -> list[Decision]:
+        """The refusals in the order of their rules."""
+        circuits = ([_circuit(slice_id, test)] if test else []) + [_circuit(slice_id)]
+        asked = [self.engine.foresee(Signal("ask", circuit, "action")) for circuit in circuits]
+        stops = [decision for decision in asked if not decision.allowed]
+        if record.arch_stop:
+            architecture = next((stop for stop in stops if stop.circuit == circuits[-1]), None)
+            if architecture is not None:
+                reason = f"ARCH-STOP (deviation rule 4): {record.arch_stop['reason']}"
+                steps = ("report to the orchestrator; no further attempt", *architecture.next[-1:])
+                stops.remove(architecture)
+                stops.insert(0, architecture.replace(rule="attempt.arch_stop", reason=reason, evidence=(), next=steps))
+        return [stop.replace(next=_for(stop.next, slice_id)) for stop in stops]
+
+    def _level(self, slice_id: str, test: str | None = None) -> int:
+        policy, state = self.engine.view(_circuit(slice_id, test))
+        return int(meters.level(policy.meters[0], state.meters.get(policy.meters[0].name, []), self.engine.clock()))
+
+    def _near(self, slice_id: str, test: str) -> str:
+        now = self.engine.clock()
+        for circuit, what in ((_circuit(slice_id, test), "this test"), (_circuit(slice_id), f"slice {slice_id}")):
+            policy, state = self.engine.view(circuit)
+            if near(policy, state, now):
+                return f"one more failed attempt stops the work on {what}"
+        return ""
+
+
+def _circuit(slice_id: str, test: str | None = None) -> str:
+    return identifier(f"attempt/{slice_id}/{test}" if test else f"attempt/{slice_id}")
+
+
+def _for(steps: tuple[str, ...], slice_id: str) -> tuple[str, ...]:
+    return tuple(step.replace("SLICE", slice_id) for step in steps)
+
+
+def _tried_before(record: SliceRecord, test: str) -> list[dict[str, Any]]:
+    """What was tried at this test before the retries."""
+    return [entry for prior in record.prior for entry in prior["tests"].get(test, {}).get("log", ())]
+
+
+def _prior(record: SliceRecord, failures: int, guidance: str) -> dict[str, Any]:
+    """What a retry keeps of the attempts that it ends."""
+    tests = {}
+    for name in record.failing():
+        entry = record.tests[name]
+        log = [{key: line[key] for key in ("attempt", "strategy", "files", "result")} for line in entry.log]
+        tests[name] = {"log": log, "report": entry.report}
+    return {
+        "failures": failures,
+        "guidance": guidance.strip()[:2000],
+        "arch_stop": record.arch_stop.get("reason", ""),
+        "tests": tests,
+    }

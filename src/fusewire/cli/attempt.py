@@ -1,0 +1,491 @@
+"""`fusewire attempt`: attempts at the failing tests of a slice, their limits, the report, and the way to start anew."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fusewire.cli.common import common_options, print_json, read_input, seconds, with_breaker
+from fusewire.cli.streams import color
+from fusewire.errors import Blocked, FusewireError
+from fusewire.reports.attempts import yaml_text
+from fusewire.reports.messages import message
+
+if TYPE_CHECKING:
+    from fusewire.attempts.nouns import Recorded
+    from fusewire.attempts.tracker import Attempts
+    from fusewire.breaker import Breaker
+    from fusewire.checkpoints.checkpoint import Checkpoint
+    from fusewire.checkpoints.rollback import Restored
+    from fusewire.events import Decision
+
+#: Files that a message names.
+_NAMED = 10
+
+
+@click.group("attempt")
+def attempt_command() -> None:
+    """Attempts at the failing tests of a slice: 3 for a test, 7 for all of them, then stop and report.
+
+    \b
+    fusewire attempt start S-1 test_login                      a checkpoint; then change code
+    fusewire attempt run S-1 test_login --strategy "..." -- pytest tests/test_login.py
+    fusewire attempt report S-1 --test-expectation ... --best-hypothesis ... --specific-question ...
+    fusewire attempt retry S-1 --guidance "..."                for a person or the orchestrator
+    """
+
+
+@attempt_command.command("start")
+@click.argument("slice_id", metavar="SLICE")
+@click.argument("test", metavar="TEST")
+@common_options
+@with_breaker
+def start_command(breaker: Breaker, slice_id: str, test: str, as_json: bool) -> int:
+    """Begin the attempts at a test: everything as it is now is kept as their checkpoint.
+
+    Neither index, branch nor stash are touched. If the attempts are under way already, their checkpoint stays. The
+    slice's scope lock holds from now on. After a retry, what was tried before is printed.
+    """
+    from fusewire.scope.lock import session_of
+
+    attempts = _attempts(breaker)
+    try:
+        started = attempts.start(slice_id, test, session=session_of(os.environ))
+    except Blocked as blocked:
+        return _refused(attempts, blocked.decision, as_json)
+    if as_json:
+        ref = {"ref": started.checkpoint.ref, "left_out": list(started.checkpoint.left_out)}
+        print_json({**started.state, "checkpoint": ref, "prior_attempts": started.prior or None})
+        return 0
+    if started.prior:
+        click.echo(started.prior)
+    what = "checkpoint" if started.fresh else "under way since checkpoint"
+    click.echo(f"{slice_id} {test}: {what} {started.checkpoint.commit[:12]} ({_counts(attempts, started.state)})")
+    _say_left_out(started.checkpoint)
+    if started.unlocked:
+        click.echo(f"{started.unlocked[:1].upper()}{started.unlocked[1:]}", err=True)
+    return 0
+
+
+@attempt_command.command("run")
+@click.argument("slice_id", metavar="SLICE")
+@click.argument("test", metavar="TEST")
+@click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED, required=True)
+@click.option("--strategy", default="", help="What was tried, in one sentence.")
+@click.option("--timeout", default="30m", callback=seconds, help="The longest it may take (default: 30m).")
+@click.option("--junit", metavar="FILE", help="Results that the command writes: outcomes by name, exactly.")
+@common_options
+@with_breaker
+def run_command(
+    breaker: Breaker,
+    slice_id: str,
+    test: str,
+    command: tuple[str, ...],
+    strategy: str,
+    timeout: float,
+    junit: str | None,
+    as_json: bool,
+) -> int:
+    """The whole cycle: run the test command, judge, record. Exit 0 passed, 1 not passed, 3 stopped.
+
+    What the command prints is passed on, and kept whole in a file. A test that could not run (collection, build,
+    environment, network, permissions, a crash of the runner) is an infrastructure error, and no attempt.
+    """
+    from fusewire.attempts.cycle import run_cycle
+    from fusewire.scope.lock import session_of
+
+    attempts = _attempts(breaker)
+    try:
+        cycle = run_cycle(
+            attempts,
+            slice_id,
+            test,
+            command,
+            strategy=strategy,
+            timeout=timeout,
+            junit=junit,
+            session=session_of(os.environ),
+            on_output=_to_nobody if as_json else _pass_on,
+        )
+    except Blocked as blocked:
+        return _refused(attempts, blocked.decision, as_json)
+    if cycle.late and not as_json:
+        click.echo("There was no checkpoint; what is there now is one. Begin with: fusewire attempt start", err=True)
+    about = {
+        "result": cycle.verdict.result,
+        "kind": cycle.verdict.kind or None,
+        "reason": cycle.verdict.reason,
+        "evidence": cycle.verdict.evidence or None,
+        "exit_code": cycle.exit_code,
+        "output": cycle.output,
+    }
+    code = _say_recorded(attempts, cycle.recorded, about, as_json)
+    return code or (0 if cycle.verdict.result == "pass" else 1)
+
+
+@attempt_command.command("record")
+@click.argument("slice_id", metavar="SLICE")
+@click.argument("test", metavar="TEST")
+@click.option("--pass", "result", flag_value="pass", help="The test ran and passed: its count starts anew.")
+@click.option("--fail", "result", flag_value="fail", help="The test ran and failed: one attempt.")
+@click.option("--infra", "result", flag_value="infra", help="The test could not run: no attempt.")
+@click.option("--error-file", metavar="FILE", help="What the runner printed (- reads standard input).")
+@click.option(
+    "--file", "files", multiple=True, metavar="PATH", help="A file that was changed (default: all that were)."
+)
+@click.option("--strategy", default="", help="What was tried, in one sentence.")
+@common_options
+@with_breaker
+def record_command(
+    breaker: Breaker,
+    slice_id: str,
+    test: str,
+    result: str | None,
+    error_file: str | None,
+    files: tuple[str, ...],
+    strategy: str,
+    as_json: bool,
+) -> int:
+    """Record an attempt that somebody else has run: --pass, --fail or --infra. Exit 3 if the work is stopped."""
+    from fusewire.attempts.nouns import Attempt
+    from fusewire.judging.judge import judge
+
+    if result is None:
+        raise click.UsageError("say how it went: --pass, --fail or --infra")
+    attempts = _attempts(breaker)
+    text = read_input(error_file, "what the runner printed").decode("utf-8", "replace") if error_file else ""
+    judged = judge(test, text, 0 if result == "pass" else 1) if text else None
+    if judged is not None and result == "fail" and judged.result == "infra" and not as_json:
+        click.echo(f"This looks like an infrastructure error ({judged.kind}): {judged.reason}", err=True)
+        click.echo("It is counted, because --fail was given; --infra does not count.", err=True)
+    attempt = Attempt(
+        result,
+        reason=judged.reason if judged and judged.tests and judged.result == result else _last_line(text),
+        error=text if result == "fail" else "",
+        kind=(judged.kind if judged else "") or "runner" if result == "infra" else "",
+        evidence=judged.evidence or text[-2000:] if judged else "",
+        strategy=strategy,
+        files=[_inside(attempts, path) for path in files] or None,
+    )
+    recorded = attempts.record_attempt(slice_id, test, attempt)
+    about = {"result": result, "kind": attempt.kind or None, "reason": attempt.reason}
+    return _say_recorded(attempts, recorded, about, as_json)
+
+
+@attempt_command.command("status")
+@click.argument("slice_id", metavar="SLICE")
+@click.argument("test", metavar="[TEST]", required=False)
+@common_options
+@with_breaker
+def status_command(breaker: Breaker, slice_id: str, test: str | None, as_json: bool) -> int:
+    """The tracking state of every test of a slice (or of one), and what stops the work."""
+    attempts = _attempts(breaker)
+    record = attempts.known(slice_id)
+    if test is not None and test not in record.tests:
+        raise FusewireError(f"{slice_id} has no attempts at {test}; known: {', '.join(record.tests) or 'none'}")
+    states = [attempts.state(slice_id, name) for name in ([test] if test else record.tests)]
+    stops = attempts.stops(slice_id)
+    for name in record.tests:
+        stops += [stop for stop in attempts.stops(slice_id, name) if stop not in stops]
+    infrastructure = [{key: one[key] for key in ("test", "kind", "reason")} for one in record.infrastructure]
+    if as_json:
+        print_json(
+            {
+                "slice_id": slice_id,
+                "tests": states,
+                "stops": [stop.to_json() for stop in stops],
+                "infrastructure_errors": infrastructure,
+            }
+        )
+        return 0
+    click.echo("---\n".join(yaml_text(state) for state in states) or f"{slice_id}: no test is under way\n", nl=False)
+    for one in infrastructure:
+        click.echo(f"No attempt ({one['kind']}): {one['test']}: {one['reason']}", err=True)
+    for stop in stops:
+        click.secho(message(stop, breaker.engine.clock()), fg="red", err=True, color=color())
+    return 0
+
+
+@attempt_command.command("report")
+@click.argument("slice_id", metavar="SLICE")
+@click.option("--test", help="Only this test; the fields below are about it.")
+@click.option("--test-expectation", help="What the test expects: the behaviour, not the syntax.")
+@click.option("--best-hypothesis", help="The best theory of the root cause.")
+@click.option("--specific-question", help="The question whose answer would unblock the work.")
+@click.option("--from", "source", metavar="FILE", help="The fields as YAML or JSON, or {test: fields} (- reads stdin).")
+@common_options
+@with_breaker
+def report_command(
+    breaker: Breaker, slice_id: str, test: str | None, source: str | None, as_json: bool, **fields: str | None
+) -> int:
+    """The structured diagnostic report of each failing test: 8 fields, as YAML (or --json).
+
+    Five are filled from what was recorded. The other three need a mind: give them as options or in a file; at a
+    terminal they are asked for. What was given once is remembered. `not applicable` needs its reason.
+    """
+    from fusewire.attempts.report import fill_in, missing, reports, to_report
+
+    attempts = _attempts(breaker)
+    tests = to_report(attempts, slice_id, test)
+    given: dict[str, dict[str, Any]] = _from_file(source, tests) if source else {}
+    told = {name: value for name, value in fields.items() if value is not None}
+    if told:
+        if len(tests) > 1:
+            raise click.UsageError(f"say which test they are about: --test ({', '.join(tests)})")
+        given[tests[0]] = {**given.get(tests[0], {}), **told}
+    if given:
+        fill_in(attempts, slice_id, given)
+    lacking = missing(attempts, slice_id, tests)
+    if lacking and sys.stdin.isatty() and sys.stderr.isatty():
+        fill_in(attempts, slice_id, _asked(lacking))
+    made = reports(attempts, slice_id, tests)
+    if as_json:
+        print_json({"slice_id": slice_id, "reports": made})
+    else:
+        click.echo("---\n".join(yaml_text(one) for one in made), nl=False)
+    return 0
+
+
+@attempt_command.command("arch-stop")
+@click.argument("slice_id", metavar="SLICE")
+@click.option("--reason", required=True, help="Which architectural change is needed, and why.")
+@common_options
+@with_breaker
+def arch_stop_command(breaker: Breaker, slice_id: str, reason: str, as_json: bool) -> int:
+    """Deviation rule 4: stop the slice at once for an architectural decision. No attempt is burned."""
+    attempts = _attempts(breaker)
+    decision = attempts.arch_stop(slice_id, reason)
+    if as_json:
+        print_json(decision.to_json())
+    else:
+        click.echo(message(decision, breaker.engine.clock()))
+    return 0
+
+
+@attempt_command.command("prior")
+@click.argument("slice_id", metavar="SLICE")
+@common_options
+@with_breaker
+def prior_command(breaker: Breaker, slice_id: str, as_json: bool) -> int:
+    """What was tried before the last retry: the <prior_attempts> block for a fresh implementer."""
+    text = _attempts(breaker).prior(slice_id)
+    if as_json:
+        print_json({"slice_id": slice_id, "prior_attempts": text or None})
+    elif text:
+        click.echo(text)
+    else:
+        click.echo(f"{slice_id} was never retried", err=True)
+    return 0
+
+
+@attempt_command.command("retry")
+@click.argument("slice_id", metavar="SLICE")
+@click.option("--guidance", default="", help="What the fresh implementer must know or do otherwise.")
+@click.option("--force", is_flag=True, help="Also if files were changed since the last attempt (they are saved).")
+@common_options
+@with_breaker
+def retry_command(breaker: Breaker, slice_id: str, guidance: str, force: bool, as_json: bool) -> int:
+    """The counter reset protocol, for a person or the orchestrator: refused inside an agent.
+
+    Both counters go to 0, files go back to where the failed attempts began (what is there now is saved first, and the
+    way back is printed), and the <prior_attempts> block for the fresh implementer is printed.
+    """
+    retried = _attempts(breaker).retry(slice_id, guidance, force=force)
+    if as_json:
+        print_json(
+            {
+                "slice_id": slice_id,
+                "failures": retried.failures,
+                "prior_attempts": retried.prior,
+                "restored": _restored(retried.restored),
+            }
+        )
+        return 0
+    click.echo(retried.prior)
+    if retried.restored is None:
+        click.echo("No file was changed: there is no checkpoint, or everything is as it was.", err=True)
+    else:
+        _say_restored(retried.restored)
+    return 0
+
+
+@attempt_command.command("restore")
+@click.argument("ref", metavar="REF")
+@common_options
+@with_breaker
+def restore_command(breaker: Breaker, ref: str, as_json: bool) -> int:
+    """Bring files back as they were at a checkpoint or before a retry. For a person: refused inside an agent.
+
+    What is there now is saved first. REF is what `attempt retry` or `attempt start` has named.
+    """
+    from fusewire.person import require_person
+
+    require_person("`fusewire attempt restore`", breaker.root)
+    checkpoints = _attempts(breaker).checkpoints
+    restored = checkpoints.restore(checkpoints.load(ref), name="restore")
+    if as_json:
+        print_json(_restored(restored))
+    else:
+        _say_restored(restored)
+    return 0
+
+
+@attempt_command.command("finish")
+@click.argument("slice_id", metavar="SLICE")
+@common_options
+@with_breaker
+def finish_command(breaker: Breaker, slice_id: str, as_json: bool) -> int:
+    """The slice is done: its scope lock is lifted. An agent may do so when every test of it has passed."""
+    _attempts(breaker).finish(slice_id)
+    if as_json:
+        print_json({"slice_id": slice_id, "finished": True})
+    else:
+        click.echo(f"{slice_id}: finished")
+    return 0
+
+
+# -- in words -------------------------------------------------------------------------------------------
+
+
+def _attempts(breaker: Breaker) -> Attempts:
+    from fusewire.attempts.tracker import Attempts
+
+    return Attempts(breaker)
+
+
+def _counts(attempts: Attempts, state: dict[str, Any]) -> str:
+    test, whole = attempts.limits(state["slice_id"])
+    return (
+        f"{state['attempt_count']} of {test} failed attempts for the test,"
+        f" {state['total_failed_attempts']} of {whole} for the slice"
+    )
+
+
+def _say_recorded(attempts: Attempts, recorded: Recorded, about: dict[str, Any], as_json: bool) -> int:
+    state = recorded.state
+    if as_json:
+        print_json(
+            {
+                **about,
+                "state": state,
+                "stops": [stop.to_json() for stop in recorded.stops],
+                "repeats": recorded.repeats or None,
+                "scope_violations": list(recorded.violations),
+            }
+        )
+        return 3 if recorded.stops else 0
+    kind = f" ({about['kind']}, no attempt)" if about["result"] == "infra" else ""
+    reason = f": {about['reason']}" if about["reason"] else ""
+    name = f"{state['slice_id']} {state['test_name']}"
+    click.echo(f"{name}: {about['result'].upper()}{kind}{reason}; {_counts(attempts, state)}")
+    if about.get("output"):
+        click.echo(f"The whole output: {about['output']}", err=True)
+    warnings = [f"this strategy repeats one: {recorded.repeats}"] if recorded.repeats else []
+    warnings += [
+        f"{one['file']} is outside the scope of {state['slice_id']}; justification: {one['justification']}"
+        for one in recorded.violations
+    ]
+    warnings += [recorded.near] if recorded.near else []
+    for warning in warnings:
+        click.secho(f"Warning: {warning}", fg="yellow", err=True, color=color())
+    for stop in recorded.stops:
+        click.secho(message(stop, attempts.engine.clock()), fg="red", err=True, color=color())
+    return 3 if recorded.stops else 0
+
+
+def _refused(attempts: Attempts, decision: Decision, as_json: bool) -> int:
+    if as_json:
+        print_json(decision.to_json())
+    else:
+        click.secho(message(decision, attempts.engine.clock()), fg="red", err=True, color=color())
+    return 3
+
+
+def _restored(restored: Restored | None) -> dict[str, Any] | None:
+    if restored is None:
+        return None
+    return {
+        "saved": restored.saved.ref,
+        "way_back": _way_back(restored),
+        "written": list(restored.written),
+        "removed": list(restored.removed),
+        "left": list(restored.left),
+        "notes": list(restored.notes),
+    }
+
+
+def _say_restored(restored: Restored) -> None:
+    for verb, paths in (("Brought back", restored.written), ("Taken away", restored.removed)):
+        if paths:
+            more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+            click.echo(f"{verb}: {', '.join(paths[:_NAMED])}{more}", err=True)
+    for line in (*restored.left, *restored.notes):
+        click.echo(line, err=True)
+    click.echo(f"What was there is saved; the way back: {_way_back(restored)}", err=True)
+
+
+def _way_back(restored: Restored) -> str:
+    return f"fusewire attempt restore {restored.saved.ref}"
+
+
+def _say_left_out(checkpoint: Checkpoint) -> None:
+    if checkpoint.left_out:
+        names = ", ".join(checkpoint.left_out[:_NAMED])
+        click.echo(f"Not kept, and never touched by a rollback: {names}", err=True)
+
+
+def _inside(attempts: Attempts, path: str) -> str:
+    """A path as it is stored: relative to the project."""
+    full = os.path.normpath(os.path.join(os.getcwd(), path))
+    relative = os.path.relpath(full, attempts.root)
+    if relative == os.pardir or relative.startswith(os.pardir + os.sep):
+        raise FusewireError(f"{path} is outside the project {attempts.root}")
+    return relative
+
+
+def _last_line(text: str) -> str:
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+
+
+def _from_file(source: str, tests: list[str]) -> dict[str, dict[str, Any]]:
+    """The fields of one test, or {test: fields}."""
+    import yaml
+
+    from fusewire.attempts.report import MIND
+
+    text = read_input(source, "the fields of the report")
+    try:
+        data = yaml.safe_load(text.decode("utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise FusewireError(f"{source} is neither YAML nor JSON: {' '.join(str(error).split())[:200]}") from error
+    if not isinstance(data, dict) or not data:
+        raise FusewireError(f"{source} must be a mapping of fields ({', '.join(MIND)}), or of tests to such mappings")
+    if all(isinstance(value, dict) for value in data.values()):
+        return {str(test): {str(key): value for key, value in fields.items()} for test, fields in data.items()}
+    if len(tests) > 1:
+        raise FusewireError(f"{source} has the fields of one test, but these fail: {', '.join(tests)}; say --test")
+    return {tests[0]: {str(key): value for key, value in data.items()}}
+
+
+def _asked(lacking: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
+    from fusewire.attempts.report import MIND
+
+    return {
+        test: {name: click.prompt(f"{test}\n{MIND[name]}?", err=True, prompt_suffix="\n> ") for name in names}
+        for test, names in lacking.items()
+    }
+
+
+def _pass_on(data: bytes) -> None:
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except OSError:
+        pass  # nobody reads; the attempt is made and recorded all the same
+
+
+def _to_nobody(data: bytes) -> None:
+    pass
