@@ -451,6 +451,31 @@ def test_a_real_run_of_pytest_is_read(tmp_path: Path) -> None:
     assert read_junit((tmp_path / "x.xml").read_bytes()) == TestRun("junit", 2, 1, failing=("test_x::test_n[3]",))
 
 
+def test_node_says_the_same_in_all_its_formats() -> None:
+    """Tests inside suites: TAP, what a terminal gets, and JUnit XML of one run."""
+    failing = ("users > inner > reads", "users > inner > throws", "users > one")
+    for name, runner in (("tap_node_nested", "tap"), ("node_spec_nested", "node")):
+        text = (RECORDED / "runners" / f"{name}.txt").read_text()
+        assert read_tests(text) == TestRun(runner, 3, 3, 1, failing=failing)
+    assert read_junit((RECORDED / "runners" / "node.xml").read_bytes()) == TestRun("junit", 3, 3, 1, failing=failing)
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("1..2\nok 1 - a\n    not ok 1 - printed\nok 2 - b\n", (2, 0, 0)),
+        ("ok 1 - a\n    ok 1 - x\n    not ok 2 - y\n    1..2\nnot ok 2 - b\n1..2\n", (2, 1, 0)),
+        ("    ok 1 - x\n    1..1\nnot ok 1 - b\n1..1\n", (1, 1, 0)),
+        ("ok 1 - a\n  ---\n  error: |-\n    not ok 2 - x\n    1..1\n  ...\nok 2 - b # TODO\n1..2\n", (1, 0, 1)),
+        ("not ok 1 - one \\# two\n1..1\n", (0, 1, 0)),
+    ],
+)
+def test_subtests_of_tap_have_a_plan(text: str, counts: tuple[int, int, int]) -> None:
+    run = read_tests(text)
+    assert run
+    assert (run.passed, run.failed, run.skipped) == counts
+
+
 def test_junit_counts_cases_and_refuses_what_is_none() -> None:
     """Many suites, errors of set-up, a cut file, another document, a billion laughs, a broken encoding."""
     data = (RECORDED / "runners" / "pytest.xml").read_bytes()

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fusewire.judging.cases import same_test
 from fusewire.judging.judge import ERROR, EVIDENCE, Verdict, judge
 
 RECORDED = Path(__file__).parent / "attempt_outputs"
@@ -30,16 +31,13 @@ def verdict(name: str, exit_code: int, test: str) -> Verdict:
 PASSES = [
     ("pytest-pass", 0, "test_passes"),
     ("pytest-pass-v", 0, "tests/test_login.py::test_passes"),
-    ("pytest-fail", 1, "test_passes"),
-    ("pytest-fail", 1, "test_log"),
-    ("pytest-fail", 1, "test_many[1]"),
-    ("pytest-fail", 1, "tests/test_other.py::test_login"),
-    ("pytest-fail-q", 1, "test_passes"),
     ("pytest-fail-v", 1, "test_passes"),
+    ("pytest-fail-v", 1, "test_many[1]"),
+    ("pytest-one-k", 0, "test_well"),
+    ("pytest-escaped", 1, "test_names[plain]"),
+    ("pytest-escaped-v", 1, "test_names[plain]"),
     ("pytest-rA", 1, "test_passes"),
     ("pytest-xdist", 1, "test_passes"),
-    ("pytest-native", 1, "test_passes"),
-    ("pytest-only-other", 1, "test_login"),
     ("pytest-words", 1, "test_well"),
     ("pytest-skipped", 0, "test_passes"),
     ("pytest-setup", 1, "test_fine"),
@@ -48,6 +46,9 @@ PASSES = [
     ("unittest-pass", 0, "test_passes"),
     ("unittest-fail-v", 1, "test_passes"),
     ("unittest-unexpected", 1, "test_y"),
+    ("unittest-one", 0, "test_well"),
+    ("unittest-subtests-t", 1, "test_well"),
+    ("unittest-subtests-v", 1, "test_well"),
     ("jest-pass", 0, "login › passes"),
     ("jest-fail", 1, "login › passes"),
     ("vitest-pass", 0, "login > passes"),
@@ -60,8 +61,22 @@ PASSES = [
     ("go-json", 1, "TestPasses"),
     ("cargo-pass", 0, "tests::passes"),
     ("cargo-fail", 101, "tests::passes"),
-    ("cargo-fail-q", 101, "tests::passes"),
+    ("cargo-one-q", 0, "tests::passes"),
+    ("cargo-says", 101, "tests::passes"),
     ("cargo-fail-nocapture", 101, "tests::passes"),
+    ("jest-many-t", 0, "b one"),
+    ("vitest-many-t", 0, "b > one"),
+    ("node-tap", 1, "two"),
+    ("node-tap", 1, "users > inner > one"),
+    ("node-tap", 1, "flat"),
+    ("node-tap-hook", 1, "child"),
+    ("node-tap-broken", 1, "users two"),
+    ("node-tap-pass", 0, "two"),
+    ("node-spec", 1, "two"),
+    ("node-spec", 1, "inner one"),
+    ("node-spec-hook", 1, "child"),
+    ("node-spec-broken", 1, "two"),
+    ("node-spec-pass", 0, "two"),
 ]
 
 FAILS = [
@@ -136,6 +151,45 @@ FAILS = [
     ("cargo-fail-nocapture", 101, "tests::login_twice"),
     ("cargo-fail-nocapture", 101, "tests::words"),
     ("script-assert", 1, "check"),
+    # what a test throws, asserts or panics with is its own word
+    ("pytest-denied", 1, "test_words"),
+    ("pytest-denied", 1, "test_code"),
+    ("pytest-denied", 1, "test_custom"),
+    ("pytest-denied", 1, "test_asserts"),
+    ("pytest-denied", 1, "test_fails"),
+    ("pytest-denied", 1, "test_plain_fails"),
+    ("jest-files", 1, "files › throws"),
+    ("jest-files", 1, "files › throws all"),
+    ("jest-files", 1, "files › custom"),
+    ("vitest-files", 1, "files > throws"),
+    ("vitest-files", 1, "files > throws all"),
+    ("vitest-files", 1, "files > custom"),
+    ("node-tap", 1, "inner > throws"),
+    ("node-spec", 1, "inner > throws"),
+    ("cargo-says", 101, "tests::says"),
+    ("cargo-says", 101, "tests::says_more"),
+    ("cargo-says", 101, "tests::shows"),
+    # tests in tests
+    ("node-tap", 1, "one"),
+    ("node-tap", 1, "users > one"),
+    ("node-tap", 1, "users one"),
+    ("node-tap", 1, "users › one"),
+    ("node-tap-hook", 1, "parent"),
+    ("node-tap-broken", 1, "users > one"),
+    ("node-spec", 1, "one"),
+    ("node-spec", 1, "users > one"),
+    ("node-spec", 1, "users one"),
+    ("node-spec-hook", 1, "parent"),
+    ("node-spec-broken", 1, "users > one"),
+    ("unittest-subtests", 1, "test_many"),
+    ("unittest-subtests", 1, "U.test_raise"),
+    ("unittest-subtests-v", 1, "test_many"),
+    ("unittest-subtests-t", 1, "T.test_many"),
+    # both spellings of letters that pytest escapes
+    ("pytest-escaped", 1, "test_names[ünï]"),
+    ("pytest-escaped", 1, "test_names[\\xfcn\\xef]"),
+    ("pytest-escaped-v", 1, "test_names.py::test_names[€ 5]"),
+    ("pytest-escaped-v", 1, "test_names[\\u20ac 5]"),
 ]
 
 INFRA = [
@@ -246,6 +300,51 @@ INFRA = [
     ("environment", "sh-127", 127, "check"),
     ("environment", "bash-127", 127, "check"),
     ("permission", "sh-126", 126, "check"),
+    # names of passed tests are not told, and some tests were left out
+    ("runner", "pytest-fail", 1, "test_passes"),
+    ("runner", "pytest-fail", 1, "test_log"),
+    ("runner", "pytest-fail", 1, "test_many[1]"),
+    ("runner", "pytest-fail", 1, "tests/test_other.py::test_login"),
+    ("runner", "pytest-fail", 1, "test_skipped"),
+    ("runner", "pytest-fail-q", 1, "test_passes"),
+    ("runner", "pytest-native", 1, "test_passes"),
+    ("runner", "pytest-only-other", 1, "test_login"),
+    ("runner", "pytest-skips", 0, "test_later"),
+    ("runner", "pytest-skips", 0, "test_well"),
+    ("runner", "pytest-skips", 0, "test_deleted"),
+    ("runner", "pytest-skips-q", 0, "test_expected"),
+    ("runner", "pytest-skips-rsx", 0, "test_expected"),
+    ("runner", "pytest-skips-rsx", 0, "test_later"),
+    ("runner", "unittest-skips", 0, "test_later"),
+    ("runner", "unittest-skips", 0, "test_expected"),
+    ("runner", "unittest-subtests", 1, "test_later"),
+    ("runner", "unittest-subtests-v", 1, "test_later"),
+    ("runner", "cargo-fail-q", 101, "tests::passes"),
+    ("runner", "cargo-skips-q", 0, "tests::later"),
+    ("runner", "cargo-skips-q", 0, "tests::passes"),
+    ("runner", "jest-many-skipped", 0, "a later"),
+    ("runner", "vitest-many-skipped", 0, "a > later"),
+    ("runner", "vitest-fail", 1, "login > later"),
+    ("runner", "node-tap", 1, "later"),
+    ("runner", "node-tap", 1, "on"),
+    ("runner", "node-tap-pass", 0, "flat"),
+    ("runner", "node-spec", 1, "later"),
+    ("runner", "node-spec-pass", 0, "users > one"),
+    ("runner", "node-tap-hook", 1, "late"),
+    ("network", "node-tap-hook", 1, "db > opens"),
+    ("network", "node-spec-hook", 1, "opens"),
+    ("build", "node-tap-broken", 1, "never"),
+    ("build", "node-spec-broken", 1, "never"),
+    ("permission", "node-tap", 1, "reads"),
+    ("permission", "node-spec", 1, "reads"),
+    ("permission", "jest-files", 1, "files › reads"),
+    ("permission", "jest-files", 1, "files › promised"),
+    ("permission", "vitest-files", 1, "files > reads"),
+    ("permission", "vitest-files", 1, "files > promised"),
+    ("permission", "pytest-denied", 1, "test_reads"),
+    ("permission", "cargo-says", 101, "tests::reads"),
+    ("permission", "cargo-says", 101, "tests::unwraps"),
+    ("permission", "cargo-says", 101, "tests::gives_back"),
 ]
 
 
@@ -261,10 +360,8 @@ def test_it_ran_and_failed(name: str, exit_code: int, test: str) -> None:
     got = verdict(name, exit_code, test)
     assert (got.result, got.kind, got.evidence) == ("fail", "", ""), got
     assert got.error
-    if name not in ("go-json", "pytest-fail", "unittest-fail", "jest-fail") or test in (
-        "test_login",
-        "login › refuses",
-    ):
+    several = ("go-json", "pytest-fail", "unittest-fail", "jest-fail")
+    if not name.startswith((*several, "unittest-subtests")) or test in ("test_login", "login › refuses"):
         assert got.error in output(name)
 
 
@@ -342,12 +439,34 @@ def test_of_an_output_without_parts_the_end_is_kept() -> None:
 
 def test_the_reason_is_for_people() -> None:
     assert verdict("pytest-fail-x", 1, "test_login").reason == "1 of 2 tests failed: tests/test_login.py::test_login"
-    assert verdict("pytest-fail", 1, "test_passes").reason == "4 of 8 tests failed; test_passes is not among them"
+    assert verdict("pytest-words", 1, "test_well").reason == "1 of 2 tests failed; test_well is not among them"
+    assert verdict("pytest-fail", 1, "test_passes").reason == (
+        "test_passes is not known to have run: add -v, or --junit; some tests were left out"
+    )
+    assert verdict("cargo-skips-q", 0, "later").reason == (
+        "later is not known to have run: leave out -q, or add --junit; some tests were left out"
+    )
     assert verdict("pytest-collect-only", 2, "test_a").reason == (
         "test_a is not known to have run: tests/test_broken.py: "
         "ModuleNotFoundError: No module named 'nowhere_to_be_found'"
     )
     assert verdict("pytest-setup", 1, "test_env").reason == "test_env could not run: KeyError: 'DATABASE_URL'"
+
+
+@pytest.mark.parametrize(
+    ("name", "exit_code", "test", "like"),
+    [
+        ("pytest-pass-v", 0, "test_pases", "; the nearest is tests/test_login.py::test_passes"),
+        ("pytest-pass-v", 0, "tests/test_login.py::test_pases", "; the nearest is tests/test_login.py::test_passes"),
+        ("cargo-pass", 0, "tests::pases", "; the nearest is tests::passes"),
+        ("node-tap", 1, "users > inner > throw", "; the nearest is users > inner > throws"),
+        ("pytest-pass-v", 0, "quite_another", ""),
+    ],
+)
+def test_a_name_that_is_not_listed_is_answered_with_the_nearest(
+    name: str, exit_code: int, test: str, like: str
+) -> None:
+    assert verdict(name, exit_code, test).reason == f"{test} did not run: no test of that name is listed{like}"
 
 
 def test_the_counts_come_along() -> None:
@@ -454,8 +573,8 @@ WORDS = [
 def test_words_that_a_test_prints_decide_nothing(words: str) -> None:
     """Whether it failed or passed, in captured output, in a diff, in a message."""
     places = (
-        ("pytest-fail", "ModuleNotFoundError: No module named 'x'", words, 1, "test_login_twice", "test_passes"),
-        ("pytest-fail", "assert (1 + 1) == 3", f"AssertionError: {words}", 1, "test_login", "test_passes"),
+        ("pytest-fail-v", "ModuleNotFoundError: No module named 'x'", words, 1, "test_login_twice", "test_passes"),
+        ("pytest-fail-v", "assert (1 + 1) == 3", f"AssertionError: {words}", 1, "test_login", "test_passes"),
         ("pytest-words", "1 failed in 0.10s", words, 1, "test_says", "test_well"),
         ("unittest-fail-v", "AssertionError: 2 != 3", f"AssertionError: {words}\n- {words}\n{words}", 1, "test_login",
          "test_passes"),
@@ -493,6 +612,23 @@ def test_a_test_that_ran_and_raised_has_failed(said: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "result"),
+    [
+        ("open /etc/shadow: permission denied", "infra"),
+        ("cannot load: open config.yml: permission denied", "infra"),
+        ("rename /a /b: no space left on device", "infra"),
+        ("user bob: permission denied", "fail"),
+        ("permission denied", "fail"),
+        ('got "open /x: permission denied", want nil', "fail"),
+        ("EACCES: permission denied, open '/x'", "fail"),
+    ],
+)
+def test_of_go_only_the_shape_of_its_own_errors_is_the_filesystem(said: str, result: str) -> None:
+    text = output("go-fail").replace("open /etc/shadow: permission denied", said)
+    assert judge("TestReads", text, 1).result == result
+
+
+@pytest.mark.parametrize(
     "said",
     [
         "PermissionError: [Errno 13] Permission denied: '/x'",
@@ -512,18 +648,18 @@ def test_what_the_filesystem_refuses_is_no_failure_of_the_test(said: str) -> Non
     ("given_name", "result"),
     [
         ("test_login", "fail"),
-        ("login", "pass"),
-        ("test_login_tw", "pass"),
-        ("est_login", "pass"),
+        ("login", "infra"),
+        ("test_login_tw", "infra"),
+        ("est_login", "infra"),
         ("test_login.py", "fail"),
-        ("login.py", "pass"),
-        ("test_many[", "pass"),
-        ("many[2]", "pass"),
+        ("login.py", "infra"),
+        ("test_many[", "infra"),
+        ("many[2]", "infra"),
         ("./tests/test_login.py::test_login", "fail"),
         ("tests\\test_login.py::test_login", "fail"),
         ("tests.test_login.TestUser.test_name", "fail"),
-        ("Test", "pass"),
-        ("tests", "pass"),
+        ("Test", "infra"),
+        ("tests", "infra"),
     ],
 )
 def test_names_are_compared_at_their_joints(given_name: str, result: str) -> None:
@@ -635,6 +771,49 @@ def test_junit_is_exact(live: tuple[str, int, bytes], test: str, result: str, ki
     assert judge(test, "nothing of it was printed", exit_code, junit=junit).result == result
 
 
+@pytest.mark.parametrize(
+    ("test", "result", "kind"),
+    [
+        ("one", "fail", ""),
+        ("users > one", "fail", ""),
+        ("users one", "fail", ""),
+        ("users › one", "fail", ""),
+        ("users › inner › one", "pass", ""),
+        ("inner one", "pass", ""),
+        ("flat", "pass", ""),
+        ("throws", "fail", ""),
+        ("reads", "infra", "permission"),
+        ("later", "infra", "runner"),
+        ("on", "infra", "runner"),
+    ],
+)
+def test_junit_of_node(test: str, result: str, kind: str) -> None:
+    got = judge(test, "", 1, junit=(RECORDED / "node.xml").read_bytes())
+    assert (got.result, got.kind) == (result, kind), got
+
+
+@pytest.mark.parametrize("group", ["group inner", "group > inner", "group › inner"])
+def test_junit_of_jest_joins_the_names_of_suites_with_spaces(group: str) -> None:
+    junit = b"""<testsuites><testsuite name="group"><testcase classname="group inner" name="group inner">
+<failure>no</failure></testcase><testcase classname="group other" name="group other"/></testsuite></testsuites>"""
+    assert judge(group, "", 1, junit=junit).result == "fail"
+    assert judge(group.replace("inner", "other"), "", 1, junit=junit).result == "pass"
+
+
+@pytest.mark.parametrize(
+    ("test", "result"),
+    [
+        ("test_names[ünï]", "fail"),
+        ("test_names[\\xfcn\\xef]", "fail"),
+        ("test_names.py::test_names[€ 5]", "fail"),
+        ("test_names[plain]", "pass"),
+        ("test_names[ün]", "infra"),
+    ],
+)
+def test_junit_has_the_escapes_of_pytest(test: str, result: str) -> None:
+    assert judge(test, "", 1, junit=(RECORDED / "pytest-escaped.xml").read_bytes()).result == result
+
+
 @pytest.mark.parametrize("option", ["-q", "-v", "-s"])
 def test_the_output_of_another_run_inside_a_test_decides_nothing(tmp_path: Path, option: str) -> None:
     """A test of a test runner prints what that one printed, failures and all."""
@@ -707,6 +886,46 @@ def test_other_runners(name: str, exit_code: int, test: str, result: str) -> Non
     assert judge(test, text, exit_code).result == result
 
 
+# -- two spellings of one test --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("TestK::test_in", "TestK.test_in", True),
+        ("TestK::test_in", "tests/test_calc.py::TestK::test_in", True),
+        ("test_in", "tests/test_calc.py::TestK::test_in", True),
+        ("tests/test_calc.py::test_in", "backend/tests/test_calc.py::test_in", True),
+        ("test_in (test_calc.TestK.test_in)", "TestK::test_in", True),
+        ("test_in (test_calc.TestK)", "test_calc.TestK.test_in", True),
+        ("users > one", "users one", True),
+        ("example.com/shop.TestAdd", "TestAdd", True),
+        ("shop::tests::adds", "tests::adds", True),
+        ("test_x[ü]", "test_x[\\xfc]", True),
+        ("test_x", "test_x[1]", True),
+        ("test_x[1]", "test_x[2]", False),
+        ("test_log", "test_login", False),
+        ("test_in", "test_calc.py::test_out", False),
+        ("tests/test_a.py::test_in", "tests/test_b.py::test_in", False),
+        ("TestK::test_in", "TestL::test_in", False),
+        ("TestK", "TestK::test_in", False),
+        ("TestAdd", "TestAdd/negative", False),
+        ("test_login", "tests/test_login.py", False),
+        ("tests/test_calc.py", "tests/test_calc.py::test_in", False),
+    ],
+)
+def test_two_spellings_may_name_one_test(one: str, other: str, same: bool) -> None:
+    assert same_test(one, other) is same
+    assert same_test(other, one) is same
+
+
+@settings(max_examples=100, deadline=None)
+@given(one=st.text(max_size=20), other=st.text(max_size=20))
+def test_spellings_are_compared_both_ways(one: str, other: str) -> None:
+    assert same_test(one, one)
+    assert same_test(one, other) == same_test(other, one)
+
+
 # -- any text, and much of it ---------------------------------------------------------------------------------------
 
 PIECES = [line for path in sorted(RECORDED.glob("*-fail*.txt")) for line in path.read_text().split("\n") if line]
@@ -766,12 +985,19 @@ def test_an_output_that_is_cut_gets_a_verdict(cut: int, name: str) -> None:
         + "\n",
         "a a a a: b c: d e: ",
         "\x1b[31mred\x1b[0m ",
+        "    not ok 1 - a\n",
+        "# Subtest: a\n    ok 1 - b\n    1..1\nnot ok 1 - a\n  ---\n  error: 'x'\n  ...\n",
+        "\u25b6 a\n  \u2716 b (1.2ms)\n    Error: x\n\u2716 a (1.3ms)\n",
+        "test_a (a.B.test_a)\nDoc. ... ok\n",
+        "a::b PASSED [ 50%]\n",
         '{"Action":"output","Package":"a","Test":"TestA/b","Output":"x\\n"}\n',
     ],
 )
-@pytest.mark.parametrize("end", ["", "\n1 failed, 1 passed in 0.10s\n", "\nTests:       1 failed, 1 passed, 2 total\n"])
+@pytest.mark.parametrize(
+    "end", ["", "\n1 failed, 1 passed in 0.10s\n", "\n1..1\n", "\n\u2139 tests 2\n\u2139 pass 1\n"]
+)
 def test_long_outputs_take_linear_time(piece: str, end: str) -> None:
     text = piece * (600_000 // len(piece)) + end
     began = time.process_time()
-    judge("test_a", text, 1)
+    judge("test_aa", text, 1)
     assert time.process_time() - began < 4

@@ -269,7 +269,7 @@ def test_at_the_ceiling_there_is_one_report_for_each_failing_test(slice_project:
         ("[1, 2]", "must be a mapping"),
         ("{", "neither YAML nor JSON"),
         ("actual_error: x", "actual_error is no field that can be given"),
-        ("best_hypothesis: 3", "best_hypothesis is empty"),
+        ("best_hypothesis: 3", "best_hypothesis must be a text"),
         ("recovery_options: []", "list of 1 to 20"),
         ("recovery_options: [{option: x}]", "exactly two keys"),
         ("test_z: {best_hypothesis: x}", "no attempts at test_z"),
@@ -339,6 +339,7 @@ def test_a_change_since_the_last_attempt_is_not_overwritten_without_force(slice_
     (slice_project.root / "notes.txt").write_text("a person's work\n")
     said = attempt(slice_project, "retry", "S-1", expect=1)
     assert "notes.txt" in said
+    assert "nothing was touched" in said
     assert "--force" in said
     assert (slice_project.root / "app.py").read_text() == "answer = 2\n"
     assert state(slice_project, "test_a")["attempt_count"] == 3

@@ -26,7 +26,8 @@ def saved(project: Project) -> dict[str, Any]:
 
 
 def beside(project: Project) -> list[str]:
-    return sorted(os.listdir(project.root / SESSION))
+    """What is in the session's folder; the rule for git is not looked at here."""
+    return sorted(name for name in os.listdir(project.root / SESSION) if name != ".gitignore")
 
 
 def open_green(project: Project) -> None:
@@ -54,7 +55,11 @@ REFUSED: list[tuple[str, list[str], int, str]] = [
     ("GREEN", ["--metric", "tests_passing=\u0663"], 1, "is refused; allowed: a whole number"),
     ("GREEN", ["--metric", "tests_passing=99999999999"], 1, "is refused; allowed: a whole number from 0 to 1000000000"),
     ("GREEN", ["--metric", "tests_passing="], 1, "tests_passing='' is refused"),
-    ("GREEN", ["--metric", "tests_passing"], 1, "allowed: NAME=VALUE"),
+    ("GREEN", ["--metric", "tests_passing"], 2, "'tests_passing' is refused; allowed: NAME=VALUE"),
+    ("GREEN", ["--metric", "=3"], 2, "'=3' is refused; allowed: NAME=VALUE"),
+    ("GREEN", ["--metric", " = 3"], 2, "' = 3' is refused; allowed: NAME=VALUE"),
+    ("GREEN", ["--metric", ""], 2, "'' is refused; allowed: NAME=VALUE"),
+    ("GREEN", ["--metric", "tests_passing=1=2"], 1, "tests_passing='1=2' is refused; allowed: a whole number"),
     ("GREEN", ["--metric", "coverage=3"], 1, "GREEN has no metric 'coverage'; allowed: tests_passing, tests_failing"),
     ("GREEN", ["--metric", "tests_generated=3"], 1, "GREEN has no metric 'tests_generated'"),
     ("GREEN", ["--metric", "tests_passing=1", "--metric", "tests_passing=2"], 1, "tests_passing is given twice"),
@@ -168,15 +173,52 @@ def test_complete_needs_metrics_that_agree(project: Project) -> None:
         assert ended.stderr == f"{phase} is not complete: {why}.\n"
 
 
-@pytest.mark.parametrize(("mends", "code", "starts"), [(True, 0, 2), (False, 3, 2)])
-def test_the_script_of_the_page(project: Project, tmp_path: Path, mends: bool, code: int, starts: int) -> None:
-    """It ends when the tests pass, and when an agent that changes nothing has opened the circuit."""
+@pytest.mark.parametrize("skipped", [0, 1])
+@pytest.mark.parametrize(("phase", "idle"), [("GREEN", 1), ("REFACTOR", 2)])
+def test_what_is_left_of_the_tests_completes_nothing(project: Project, phase: str, idle: int, skipped: int) -> None:
+    """One of two passes; then the other is deleted, or skipped: neither complete nor progress. Both pass: it is."""
+    metric = ["--metric", "pattern_applied=false"] if phase == "REFACTOR" else []
+    end = ["phase", "end", phase, *metric, "--complete", "--from-junit"]
+    project.run(*end, junit(project, 1, 1))
+    ended = project.run(*end, junit(project, 1, 0, skipped=skipped))
+    assert ended.returncode == 0
+    assert "STATUS: IN_PROGRESS\n" in ended.stdout
+    assert "  GATE_1: false\n  GATE_2: true\n  CAN_EXIT: false\n" in ended.stdout
+    assert ended.stderr.endswith(f"{phase} is not complete: fewer tests ran than before (1, were 2).\n")
+    assert saved(project)["no_progress_count"] == idle
+    assert saved(project)["last_progress_metric"][phase]["tests_run"] == 2
+    assert project.json(*end, junit(project, 2, 0, skipped=skipped))["status"] == "COMPLETE"
+
+
+def test_fewer_tests_are_all_of_them_after_a_new_start(project: Project) -> None:
+    """A person may have deleted some for good; and the first end has nothing to be compared with."""
+    end = ["phase", "end", "GREEN", "--complete", "--from-junit"]
+    assert project.json(*end, junit(project, 3, 0))["status"] == "COMPLETE"
+    assert project.json(*end, junit(project, 4, 0))["status"] == "COMPLETE"
+    assert project.json(*end, junit(project, 3, 0))["status"] == "IN_PROGRESS"
+    assert project.run("phase", "start").returncode == 0
+    assert project.json(*end, junit(project, 3, 0))["status"] == "COMPLETE"
+
+
+#: case -> (what the second start of the agent does, the exit code, how often it was started)
+SCRIPTED = {
+    "mends": ("echo 'def test_x(): pass' > test_x.py", 0, 2),
+    "does nothing": ("true", 3, 2),
+    "no test run": ("true", 1, 1),
+}
+
+
+@pytest.mark.parametrize("case", SCRIPTED)
+def test_the_script_of_the_page(project: Project, tmp_path: Path, case: str) -> None:
+    """It ends when the tests pass, when an agent that changes nothing has opened the circuit, and when nothing can
+    be judged; it starts no agent for ever. The guard would let an agent run its tests in the same way."""
+    second, code, starts = SCRIPTED[case]
     page = (Path(__file__).parents[1] / "docs" / "phases.md").read_text()
     tools = tmp_path / "tools"
     tools.mkdir()
-    second = "echo 'def test_x(): pass' > test_x.py" if mends else "true"
     agent = f'echo "$(cat)" >> "{tools}/told"\n[ $(wc -l < "{tools}/told") -lt 2 ] || {second}\n'
-    programs = {"fusewire": '-m fusewire "$@"', "pytest": '-m pytest -p no:cacheprovider "$@"', "claude": agent}
+    tests = '-c "exit(1)"' if case == "no test run" else '-m pytest -p no:cacheprovider "$@"'
+    programs = {"fusewire": '-m fusewire "$@"', "pytest": tests, "claude": agent}
     for name, text in programs.items():
         start = "" if name == "claude" else f'exec "{sys.executable}" '
         (tools / name).write_text(f"#!/bin/bash\n{start}{text}\n")
@@ -184,12 +226,15 @@ def test_the_script_of_the_page(project: Project, tmp_path: Path, mends: bool, c
     (project.root / "test_x.py").write_text("def test_x(): assert 0\n")
     (project.root / "PROMPT.md").write_text("Go.")
     script = page.split("```bash\n")[1].split("```")[0]
-    env = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
+    env = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "TMPDIR": str(tmp_path)}
     command = ["bash", "-c", script]
     done = subprocess.run(command, cwd=project.root, env=env, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == code, done.stderr
     assert (tools / "told").read_text() == "Go.\n" * starts
-    assert ("CIRCUIT OPEN: Execution halted after 2 no-progress iterations" in done.stderr) is not mends
+    halted = "CIRCUIT OPEN: Execution halted after 2 no-progress iterations" in done.stderr
+    assert halted is (case == "does nothing")
+    measures = "\n".join(line for line in script.splitlines() if "mktemp" in line or "pytest" in line)
+    assert project.run("guard", "check", "--command", measures).returncode == 0
 
 
 # -- the four choices ---------------------------------------------------------------------------------------------
@@ -197,13 +242,14 @@ def test_the_script_of_the_page(project: Project, tmp_path: Path, mends: bool, c
 
 def test_a_choice_without_an_open_circuit_is_an_invalid_transition(project: Project) -> None:
     """In CLOSED and in HALF_OPEN; nothing has changed."""
+    nothing = "no phase is open; nothing to resolve"
     for choice in (["reset"], ["r"], ["skip"], ["modify", "--guidance", "x"]):
         result = project.run("phase", "resolve", *choice)
-        assert (result.returncode, result.stderr) == (1, "Error: Invalid transition from CLOSED\n")
+        assert (result.returncode, result.stderr) == (1, f"Error: Invalid transition from CLOSED: {nothing}\n")
     for _ in range(2):
         project.run("phase", "end", "RED", "--metric", "tests_generated=0")
     result = project.run("phase", "resolve", "s")
-    assert (result.returncode, result.stderr) == (1, "Error: Invalid transition from HALF_OPEN\n")
+    assert (result.returncode, result.stderr) == (1, f"Error: Invalid transition from HALF_OPEN: {nothing}\n")
     assert saved(project)["no_progress_count"] == 2
 
 
@@ -413,9 +459,24 @@ def test_the_thresholds_are_settings(project: Project) -> None:
 
 
 def test_a_reset_by_the_other_command_is_followed(project: Project) -> None:
-    """`fusewire reset phase/GREEN` closes the same circuit; the file and the history learn of it."""
+    """`fusewire reset phase/GREEN` closes the same circuit; the file and the history learn of it at once."""
     open_green(project)
     assert project.run("reset", "phase/GREEN", "--reason", "x").returncode == 0
+    now = saved(project)
+    assert [now[key] for key in ("state", "no_progress_count", "open_reason")] == ["CLOSED", 0, None]
+    assert now["history"][-1]["reason"] == "Circuit reset by user"
     assert project.run("phase", "begin", "GREEN").returncode == 0
+    assert saved(project) == now
+
+
+def test_a_violation_by_the_other_command_is_followed_too(project: Project) -> None:
+    """`fusewire record phase/GREEN` is seen in the file of a project that works in phases, and makes none in others."""
+    for _ in range(2):
+        project.run("record", "phase/GREEN", "--action", "x")
+    assert not (project.root / SESSION).exists()
+    assert project.run("phase", "begin", "GREEN").returncode == 3
+    project.run("reset", "phase/GREEN")
     assert saved(project)["state"] == "CLOSED"
-    assert saved(project)["history"][-1]["reason"] == "Circuit reset by user"
+    project.run("record", "phase/GREEN", "--action", "x")
+    project.run("record", "phase/GREEN", "--action", "x")
+    assert (saved(project)["state"], saved(project)["phase"]) == ("OPEN", "GREEN")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -18,10 +20,12 @@ from hypothesis import strategies as st
 from conftest import Project
 from fusewire.breaker import Breaker
 from fusewire.errors import ConfigError
+from fusewire.events import Signal
 from fusewire.phases.phases import Phases
 from fusewire.phases.record import Record
 from fusewire.phases.schema import parse, record_of, render
 from test_phase_command import FILE, SESSION, beside, open_green, saved
+from test_sqlite_store import as_somebody_else
 
 #: The example in the seed, made by hand.
 SEEDS_SCHEMA: dict[str, Any] = {
@@ -175,6 +179,99 @@ def test_what_is_no_file_at_all(project: Project) -> None:
     halted = project.run("phase", "begin", "GREEN")
     assert halted.returncode == 3
     assert f"{FILE} could not be written" in halted.stderr
+
+
+def git_sees(project: Project) -> list[str]:
+    """What is new in the project and not ignored."""
+    command = ["git", "ls-files", "--others", "--exclude-standard"]
+    return subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_git_does_not_see_the_state(project: Project) -> None:
+    """Neither the file nor what is kept beside it; but what others have in that folder."""
+    (project.root / SESSION).mkdir()
+    (project.root / SESSION / "plan.md").write_text("x")
+    open_green(project)
+    hand_made(project, "{")
+    project.run("phase", "begin", "GREEN")
+    project.run("phase", "start")
+    assert len(beside(project)) == 4
+    assert (project.root / SESSION / ".gitignore").read_text() == "circuit-breaker*\n.gitignore\n"
+    assert git_sees(project) == [f"{SESSION}/plan.md"]
+
+
+@pytest.mark.parametrize("target", ["", "nowhere"])
+def test_a_rule_for_git_that_is_there_stays(project: Project, target: str) -> None:
+    """Also one that leads nowhere."""
+    ignore = project.root / SESSION / ".gitignore"
+    ignore.parent.mkdir()
+    if target:
+        ignore.symlink_to(target)
+    else:
+        ignore.write_text("")
+    open_green(project)
+    assert saved(project)["state"] == "OPEN"
+    assert ignore.is_symlink() is bool(target)
+    assert target or ignore.read_text() == ""
+
+
+def test_who_keeps_the_state_in_git_is_left_alone(project: Project) -> None:
+    """A file that is there already gets no rule, and a rule that was removed does not come back."""
+    hand_made(project, SEEDS_SCHEMA)
+    open_green(project)
+    assert git_sees(project) == [FILE]
+
+
+@pytest.mark.parametrize("obstacle", ["file", "loop of links"])
+def test_a_reset_does_not_fail_for_the_state_file(project: Project, obstacle: str) -> None:
+    """The circuit is closed, a warning says that the file is behind, and the next action mends it."""
+    open_green(project)
+    shutil.rmtree(project.root / SESSION)
+    if obstacle == "file":
+        (project.root / SESSION).write_text("")
+    else:
+        (project.root / SESSION).symlink_to(SESSION)
+    reset = project.run("reset", "phase/GREEN", "--reason", "x")
+    assert (reset.returncode, reset.stdout.splitlines()[0]) == (0, "phase/GREEN: OPEN -> CLOSED")
+    assert f"Warning: {FILE} could not be written: " in reset.stderr
+    (project.root / SESSION).unlink()
+    assert project.run("phase", "begin", "GREEN").returncode == 0
+    assert saved(project)["state"] == "CLOSED"
+
+
+def test_a_reset_does_not_fail_for_a_file_that_may_not_be_read(project: Project) -> None:
+    """Somebody else's: the circuit is closed, and a notice says that the file is behind."""
+
+    def reset(root: Path) -> str:
+        with Breaker.open(project=root) as breaker:
+            return f"{breaker.reset('phase/GREEN', 'x').state} {breaker.store.notices()}"
+
+    open_green(project)
+    assert reset(project.root) == "CLOSED []"  # and everything is imported, which the child may not be able to read
+    with tempfile.TemporaryDirectory(prefix="fusewire-phases-") as folder:
+        root = Path(folder)
+        open_green(Project(root))
+        for path in (root, *root.rglob("*")):
+            path.chmod(0o777)
+        (root / FILE).chmod(0)
+        said = as_somebody_else(lambda: reset(root))
+    problem = f"{FILE} cannot be read: Permission denied"
+    assert said == f'CLOSED ["the phases\' state file could not be brought up to date: {problem}"]'
+
+
+def test_a_busy_database_fails_no_reset_for_the_file(project: Project) -> None:
+    """What was written stays written; the next action brings the file up to date."""
+    open_green(project)
+    with Breaker.open(project=project.root, patience=0.01) as breaker:
+        breaker.engine.apply([Signal("reset", "phase/GREEN", "reset", text="x")], "somebody")
+        other = sqlite3.connect(project.root / ".fusewire" / "state.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        breaker.mirror({"phase/GREEN"})
+        other.close()
+        assert saved(project)["state"] == "OPEN"
+        breaker.mirror({"phase/GREEN"})
+        assert breaker.store.notices() == []
+    assert saved(project)["state"] == "CLOSED"
 
 
 def test_whoever_died_before_the_file_was_written_leaves_it_to_the_next(project: Project) -> None:

@@ -211,6 +211,37 @@ RULES: list[tuple[str, list[dict[str, Any]], list[bool]]] = [
         ],
         [True, False, False],
     ),
+    # a part of the tests is no mark for all of them, and fewer failing of more tests are fewer
+    (
+        "GREEN",
+        [
+            {"tests_passing": 3, "tests_failing": 7},
+            {"tests_passing": 5, "tests_failing": 0},
+            {"tests_passing": 5, "tests_failing": 5},
+            {"tests_passing": 5, "tests_failing": 4},
+        ],
+        [True, True, True, False],
+    ),
+    (
+        "GREEN",
+        [
+            {"tests_passing": 9, "tests_failing": 0},
+            {"tests_passing": 3, "tests_failing": 9},
+            {"tests_passing": 4, "tests_failing": 8},
+        ],
+        [True, False, False],
+    ),
+    # what is not known is compared with nothing
+    (
+        "GREEN",
+        [
+            {"tests_passing": 3, "tests_failing": 7},
+            {"tests_passing": 4},
+            {"tests_passing": 4, "tests_failing": 6},
+            {"tests_passing": 4, "tests_failing": 5},
+        ],
+        [True, True, False, False],
+    ),
     # a new test that fails is none, making it pass is
     (
         "GREEN",
@@ -259,6 +290,25 @@ def test_what_is_progress_in_each_phase(phase: str, iterations: list[dict[str, A
         marks = judged.marks
         found.append(judged.progress)
     assert found == progress
+
+
+def test_the_most_tests_that_ran_are_kept() -> None:
+    """Through progress with fewer of them, and through a count that is not known."""
+    for phase in ("GREEN", "REFACTOR"):
+        marks = first_marks(phase)
+        for passing, failing, most in ((1, 1, 2), (3, 7, 10), (5, 0, 10), (6, None, 10), (2, 9, 11)):
+            known: dict[str, float] = {"tests_passing": passing}
+            if failing is not None:
+                known["tests_failing"] = failing
+            marks = judge(phase, marks, known).marks
+            assert marks["tests_run"] == most
+    assert "tests_run" not in judge("RED", first_marks("RED"), {"tests_passing": 1, "tests_failing": 1}).marks
+
+
+def test_a_failing_count_of_nobody_knows_how_many_is_compared_with_nothing() -> None:
+    """A file made by hand may have one; the first run of the tests is what later ones are compared with."""
+    judged = judge("GREEN", {"tests_passing": 3, "tests_failing": 7}, {"tests_passing": 3, "tests_failing": 5})
+    assert (judged.progress, judged.marks["tests_failing"], judged.marks["tests_run"]) == (False, 5, 8)
 
 
 COUNTS = st.integers(0, 12)

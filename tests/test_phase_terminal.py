@@ -71,6 +71,7 @@ def test_a_person_at_a_terminal_is_asked(project: Project) -> None:
     terminal.type("Use a stack.\n")
     terminal.until("Guidance from a person:\nUse a stack.\n")
     assert terminal.end() == 0
+    assert terminal.seen.count("---CIRCUIT_BREAKER_OPEN---") == 1
     assert saved(project)["state"] == "CLOSED"
 
 
@@ -88,19 +89,48 @@ def test_no_answer_leaves_the_circuit_open(project: Project, typed: str, code: i
     assert saved(project)["state"] == state
 
 
-def test_who_is_asked_while_a_script_reads_sees_the_block_too(project: Project) -> None:
-    """Standard output is a pipe: the block goes there for the script, and to the terminal for the person."""
+@pytest.mark.parametrize(
+    ("typed", "said", "code", "out"),
+    [
+        (["1"], "Circuit reset by user\n", 0, ""),
+        (["m", "Use a stack."], "Circuit reset by user\n", 0, "Guidance from a person:\nUse a stack.\n"),
+        (["s"], "BLOCKED GREEN: GREEN was skipped by a person", 3, ""),
+        (["a"], "BLOCKED GREEN: execution was aborted by", 3, ""),
+        ([""], "", 3, ""),
+    ],
+)
+def test_a_script_reads_only_what_a_begin_says_that_is_allowed(
+    project: Project, typed: list[str], said: str, code: int, out: str
+) -> None:
+    """`guidance=$(fusewire phase begin GREEN)`: block and question are the person's, the variable gets the guidance."""
     open_green(project)
     reader, writer = os.pipe()
     terminal = Terminal(project, out=writer)
     os.close(writer)
     shown = terminal.until("nothing leaves it open]: ")
-    assert "---END_CIRCUIT_BREAKER_OPEN---\n" in shown
-    terminal.type("1\n")
-    terminal.until("Circuit reset by user\n")
-    assert terminal.end() == 0
+    assert shown.startswith("---CIRCUIT_BREAKER_OPEN---\nPHASE: GREEN\n")
+    for answer in typed:
+        terminal.type(f"{answer}\n")
+    terminal.until(said)
+    assert terminal.end() == code
+    assert terminal.seen.count("---CIRCUIT_BREAKER_OPEN---") == 1
     with open(reader) as pipe:
-        assert pipe.read().count("---CIRCUIT_BREAKER_OPEN---") == 1
+        assert pipe.read() == out
+
+
+def test_after_one_open_phase_the_next_one_is_asked_about(project: Project) -> None:
+    """Two are open, which only another command can have done: each has its block, and its choice."""
+    open_green(project)
+    for _ in range(3):
+        project.run("record", "phase/RED", "--action", "x")
+    terminal = Terminal(project)
+    terminal.until("nothing leaves it open]: ")
+    terminal.type("r\n")
+    terminal.until("PHASE: RED\n")
+    terminal.until("Circuit reset by user\n")
+    terminal.type("r\n")
+    assert terminal.end() == 0
+    assert terminal.seen.startswith("---CIRCUIT_BREAKER_OPEN---\nPHASE: GREEN\n")
 
 
 def test_an_agent_with_a_terminal_is_not_asked(project: Project) -> None:

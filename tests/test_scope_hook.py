@@ -111,7 +111,7 @@ def test_a_tool_outside_the_scope(shop: Project, lock: ScopeLock, name: str, pat
         f"BLOCKED scope.S-1: {path} is outside the scope of S-1.",
         "In scope of S-1: src/users, docs/u*.md",
         "Next: change only what is in scope"
-        + ("" if path in FILES else " (what is only temporary belongs outside of it)")
+        + ("" if path in FILES else " (what is only temporary belongs outside of the project)")
         + "; if a failing test needs this file, say why first:",
         f"fusewire scope justify S-1 {path} --test '<failing test>' --reason '<why this file>'"
         " --relationship '<how it relates to the contract>'",
@@ -149,11 +149,122 @@ def test_a_tool_outside_the_scope(shop: Project, lock: ScopeLock, name: str, pat
         "F=src/billing/pay.py; echo x > $F",
         "find src/billing -name '*.py' -delete",
         "dd if=/dev/zero of=src/billing/pay.py",
-        "echo src/billing/new.py >> .git/info/exclude",
     ],
 )
 def test_a_command_outside_the_scope(shop: Project, lock: ScopeLock, command: str) -> None:
     denied(bash(shop, command), "BLOCKED scope.S-1: ", "fusewire scope justify S-1 ")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("echo src/billing/new.py >> .git/info/exclude", ".git/info/exclude is git's own data"),
+        ("echo '*' > .prp-session/.gitignore", ".prp-session/.gitignore is Fusewire's own"),
+    ],
+)
+def test_what_no_justification_opens_is_not_offered_one(
+    shop: Project, lock: ScopeLock, command: str, words: str
+) -> None:
+    """Whoever could let git ignore a file, unseen by any diff, could let himself into it."""
+    assert "justify" not in denied(bash(shop, command), "BLOCKED scope.S-1: ", words)
+
+
+GUESSES = [
+    "pytest --cov=users --cov-report=term-missing",
+    "pytest --cov=users --cov-report term-missing",
+    "pytest --cov=users --cov-report=html --cov-report term",
+    "python -m pytest --cov=users --cov-report=html:htmlcov",
+    "uv run pytest --cov-report=xml:cov.xml",
+    "pytest --cov --cov-config=README.md",
+    "pytest --log-level=DEBUG",
+    "pytest --log-file-level=DEBUG",
+    "pytest --basetemp=scratch",
+    "pytest --junitxml=-",
+    "pytest --junitxml=run.xml",
+    "npx vitest run --reporter=verbose",
+    "npx mocha --reporter dot",
+    "npx jest --reporters=default",
+    "playwright test --reporter=list",
+    "npx nyc --reporter=text mocha",
+    "cypress run --reporter junit",
+    "dotnet test --logger trx",
+    "golangci-lint run --out-format=tab",
+    "pylint --output-format=text",
+    "mvn -Dsurefire.reportFormat=plain test",
+    "cargo tarpaulin --out Xml",
+    "bandit -o -",
+    "coverage json -o -",
+    "mypy --html-report types src/users",
+    "some-linter --no-output README.md",
+    "some-linter --output src/billing",
+    "node --test --test-reporter=junit --test-reporter-destination=run.xml",
+    "fusewire attempt run S-1 t --junit run.xml -- "
+    "node --test --test-reporter=junit --test-reporter-destination=run.xml",
+    "pytest -q | fusewire phase end GREEN --from-output -",
+    "fusewire phase end GREEN --from-junit README.md",
+    "python -m fusewire phase end GREEN --from-junit=README.md",
+]
+
+
+@pytest.mark.parametrize("command", GUESSES)
+def test_an_option_that_may_name_a_file_is_no_reason_to_refuse(shop: Project, lock: ScopeLock, command: str) -> None:
+    assert bash(shop, command) == ALLOWED
+    write(shop, "run.xml", "of the last run\n")  # nobody's work
+    assert bash(shop, command) == ALLOWED
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("some-tool -o README.md", "README.md"),
+        ("some-tool --output=./README.md", "README.md"),
+        ("some-tool --log-format README.md --output=README.md", "README.md"),
+        ("some-tool -m fusewire --output=README.md", "README.md"),
+        ("pytest --junitxml=src/billing/pay.py", "src/billing/pay.py"),
+        ("pytest --cov-report=xml:src/billing/pay.py", "src/billing/pay.py"),
+        ("pytest --junitxml=pom.xml", "pom.xml"),
+        ("cd src && pytest --junitxml ../pom.xml", "pom.xml"),
+        ("node --test --test-reporter-destination=README.md", "README.md"),
+        ("fusewire attempt run S-1 t -- some-tool --output=README.md", "README.md"),
+        ("cd src && fusewire attempt run S-1 t -- some-tool --output ../README.md", "README.md"),
+        ("some-tool --output=GRAPH.json", "GRAPH.json"),
+        ("some-tool --output=contracts/new.md", "contracts/new.md"),
+        ("curl -o new.html https://example.com", "new.html"),
+        ("gcc -o prog src/users/a.c", "prog"),
+    ],
+)
+def test_a_guess_that_would_overwrite_work_is_refused(shop: Project, lock: ScopeLock, command: str, path: str) -> None:
+    """What is committed is work even if it ends like a report, and what defines a scope is never free."""
+    write(shop, "pom.xml", "<project/>\n")
+    git(shop, "add", "pom.xml")
+    git(shop, "commit", "-qm", "pom")
+    denied(bash(shop, command), f"BLOCKED scope.S-1: {path} ")
+
+
+def test_a_report_that_was_committed_is_still_a_report_by_its_name(shop: Project, lock: ScopeLock) -> None:
+    for name in ("junit.xml", "test-results.json"):
+        write(shop, name, "of the last run\n")
+        git(shop, "add", name)
+        git(shop, "commit", "-qm", name)
+        assert bash(shop, f"pytest --junitxml={name}") == ALLOWED
+    lock.set("S-1", ["README.md"])
+    assert bash(shop, "some-tool -o README.md") == ALLOWED
+
+
+def test_a_folder_is_not_to_be_justified(shop: Project, lock: ScopeLock) -> None:
+    """One that is too large to be looked through is refused; but only a file can be justified."""
+    lock.set("S-1", ["src/parts/*.py"])
+    for number in range(1002):
+        write(shop, f"src/parts/{number}.py", "")
+    text = denied(bash(shop, "rm -r src/parts"), "src/parts is outside", "one of its files")
+    assert "fusewire scope justify S-1 '<file>' --test" in text
+
+
+def test_a_name_that_no_terminal_can_show(shop: Project, lock: ScopeLock) -> None:
+    text = denied(edit(shop, "lib/a\nb.py", "Write"), "BLOCKED scope.S-1: $'lib/a\\nb.py' is")
+    assert "fusewire scope justify S-1 $'lib/a\\nb.py' --test" in text
+    lock.justify("S-1", "lib/a\nb.py", **WHY, cwd=lock.root)
+    assert edit(shop, "lib/a\nb.py", "Write") == ALLOWED
 
 
 def test_a_script_that_was_written_in_scope_is_no_way_round(shop: Project, lock: ScopeLock) -> None:
@@ -459,7 +570,7 @@ def test_a_store_that_cannot_be_read_is_no_open_door(shop: Project, lock: ScopeL
 def test_a_failed_change_leaves_the_lock_as_it_was(shop: Project, lock: ScopeLock) -> None:
     for number in range(SLICES - 1):
         lock.activate(f"X-{number}", "gone")
-    with pytest.raises(FusewireError, match="under way already"):
+    with pytest.raises(FusewireError, match=r"64 slices are under way already.* oldest is S-1; .*attempt finish S-1$"):
         lock.activate("one-more", SESSION)
     denied(edit(shop, "src/billing/pay.py"), "scope.S-1")
     for number in range(SESSIONS + 3):

@@ -13,7 +13,7 @@ import time
 from fusewire.circuit import State
 from fusewire.durations import show_duration
 from fusewire.engine import Engine, read_state
-from fusewire.errors import Blocked, FusewireError, NotFound
+from fusewire.errors import Blocked, FusewireError, NotFound, StoreError
 from fusewire.events import Signal, fingerprint, identifier
 from fusewire.rules import STATE_FILE, STATE_FOLDER, Rules, find_project, load_rules
 from fusewire.stores import open_store
@@ -210,18 +210,37 @@ class Breaker:
         return decision
 
     def mirror(self, written: set[str]) -> None:
-        """After the commit: the constraints' state file follows the database."""
-        if self.root is None or not any("/" not in circuit for circuit in written):
+        """After the commit: the state files of the constraints and of the phases follow the database."""
+        if self.root is None:
             return
+        warnings: list[str] = []
+        if any("/" not in circuit for circuit in written):
+            warnings += self._mirror_constraints(self.root)
+        if any(circuit.startswith("phase/") for circuit in written):
+            warnings += self._mirror_phases()
+        for warning in warnings:
+            if warning not in self.store.notices():
+                with self.store.transact() as transaction:
+                    transaction.notice(warning, self.engine.clock())
+
+    def _mirror_constraints(self, root: str) -> list[str]:
         from fusewire.constraints.statefile import write_mirror
 
         try:
-            warning = write_mirror(self.root, self.engine)
+            warning = write_mirror(root, self.engine)
         except OSError as error:
             warning = f"the constraints' state file could not be written: {error}"
-        if warning is not None and warning not in self.store.notices():
-            with self.store.transact() as transaction:
-                transaction.notice(warning, self.engine.clock())
+        return [] if warning is None else [warning]
+
+    def _mirror_phases(self) -> list[str]:
+        from fusewire.phases.phases import Phases
+
+        try:
+            return Phases(self).follow()
+        except StoreError:  # busy; no warning can be kept either, and the next action on the phases catches up
+            return []
+        except FusewireError as error:
+            return [f"the phases' state file could not be brought up to date: {error}"]
 
 
 class Guarded:

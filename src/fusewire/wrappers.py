@@ -69,6 +69,13 @@ _FOLDERS = {
 _RUNNERS = frozenset(("uv", "poetry", "pdm", "pipenv", "rye", "hatch", "pixi", "pipx", "bundle", "composer"))
 _RUNNER_VALUES = "--with --from --python -p --extra --group --package --project -e"
 
+#: Our own program: `fusewire attempt run S-1 t -- COMMAND`, `fusewire run --until SCRIPT -- COMMAND`.
+_OWN = "fusewire"
+_OWN_VALUES = (
+    "--project --prompt --max-iterations --max-time --max-cost --timeout --idle-timeout --until --verify --plan --junit"
+    " --strategy".split()
+)
+
 #: Wrappers whose first operand is theirs (`timeout 10 git ...`).
 _TAKES_OPERAND = frozenset(("timeout", "flock", "taskset", "chroot", "chrt", "sg", "logsave", "script"))
 
@@ -93,7 +100,7 @@ def hidden_starts(words: list[str]) -> range:
 
 
 def is_wrapper(name: str) -> bool:
-    return name in _WRAPPERS or name in _RUNNERS
+    return name in _WRAPPERS or name in _RUNNERS or name == _OWN
 
 
 def program(words: list[str]) -> str:
@@ -135,6 +142,10 @@ def _behind_wrapper(words: list[str], start: int) -> int | None:
     """Where the command begins that a wrapper at `start` runs; None if there is no wrapper."""
     name = words[start].rsplit("/", 1)[-1]
     at = start + 1
+    if name == _OWN:
+        return _behind_own(words, at)
+    if name[:6] == "python" and words[at : at + 2] == ["-m", _OWN]:
+        return at + 1  # and then it is as above
     if name in _RUNNERS and words[at : at + 1] in (["run"], ["exec"]):
         at += 1
         valued = _RUNNER_VALUES.split()
@@ -163,6 +174,21 @@ def _behind_wrapper(words: list[str], start: int) -> int | None:
         else:
             break
     return at
+
+
+def _behind_own(words: list[str], at: int) -> int | None:
+    """Where the command begins that our own program runs: behind `--`, or behind the options of `run`."""
+    if "--" in words[at:]:
+        end = words.index("--", at)
+        return end + 1 if "run" in words[at:end] else None
+    while at < len(words) and words[at] != "run":
+        if words[at][:1] != "-":
+            return None  # `attempt run` names its command behind `--`
+        at += 2 if words[at] in _OWN_VALUES else 1
+    at += 1
+    while at < len(words) and words[at][:1] == "-":
+        at += 2 if words[at] in _OWN_VALUES else 1
+    return at if at < len(words) else None
 
 
 def _takes_next(word: str, valued: list[str]) -> bool:
@@ -225,6 +251,9 @@ def scripts_of(words: list[str]) -> list[str]:
         return operands[:1] if has_script else []
     if name in ("su", "runuser", "script"):
         return _values_of(words, "c", "--command") + _values_of(words, "", "--session-command")
+    if name == _OWN:
+        own = words[: words.index("--")] if "--" in words else words
+        return [script for option in ("--until", "--verify") for script in _values_of(own, "", option)]
     if name in ("flock", "sg", "npx"):
         own = words[: _behind_wrapper(words, 0)]
         return _values_of(own, "c", "--call" if name == "npx" else "--command") or (words[2:3] if name == "sg" else [])

@@ -13,6 +13,8 @@ _LIMIT = 50_000_000
 #: Cases that are kept one by one, and how much of what each one said.
 _KEPT = 100_000
 _SAID = 16_000
+#: Suites in suites that a name shows.
+_NESTED = 20
 
 #: How pytest words an `error` that is no exception of the test itself.
 _NOT_STARTED = re.compile(r"collection failure|failed on (?:setup|teardown)")
@@ -38,6 +40,8 @@ class _Cases:
         self.counts = {"passed": 0, "failed": 0, "skipped": 0, "broken": 0}
         self.failing: set[str] = set()
         self.suites = 0
+        #: of each suite around what is read: its name, and whether node wrote it
+        self._around: list[tuple[str, bool]] = []
         self.kept: list[JUnitCase] = []
         self._case: JUnitCase | None = None
         self._text: list[str] | None = None
@@ -45,12 +49,19 @@ class _Cases:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag in ("testsuite", "testsuites"):
             self.suites += 1
+            if tag == "testsuite":
+                self._around.append((attributes.get("name", ""), "disabled" in attributes))
         elif tag == "testcase":
-            self._case = JUnitCase(
-                attributes.get("classname") or attributes.get("file") or "", attributes.get("name", "")
-            )
+            self._case = self._named(attributes)
         elif self._case:
             self._ended(self._case, tag, attributes.get("message", ""))
+
+    def _named(self, attributes: dict[str, str]) -> JUnitCase:
+        """`node --test` calls every class "test", and nests suites instead."""
+        place, name = attributes.get("classname") or attributes.get("file") or "", attributes.get("name", "")
+        if place == "test" and all(by_node for _, by_node in self._around):
+            return JUnitCase("", " > ".join([*(suite for suite, _ in self._around[:_NESTED]), name]))
+        return JUnitCase(place, name)
 
     def _ended(self, case: JUnitCase, tag: str, message: str) -> None:
         if case.outcome == "failed":
@@ -69,6 +80,8 @@ class _Cases:
         case = self._case
         if case and self._text is not None and tag in ("failure", "error"):
             case.text, self._text = "".join(self._text)[:_SAID], None
+        if tag == "testsuite" and self._around:
+            self._around.pop()
         if tag == "testcase" and case:
             self.counts[case.outcome] += 1
             if case.outcome == "failed" and len(self.failing) < 10_000:

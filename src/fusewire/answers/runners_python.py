@@ -84,10 +84,13 @@ def unittest_run(text: str) -> Run | None:
     counts = {name.strip(): number for name, number in counts.items()}
     failures: dict[str, str] = {}
     broken: list[str] = []
+    headings = unbuilt = 0
     for section in text[begin : summary.start()].split(_UNITTEST_RULE)[1:]:
         header = _UNITTEST_NAME.search(section)
         if not header:
             continue
+        headings += 1
+        unbuilt += "_FailedTest" in header[3]
         said = _EXCEPTION.findall(section, header.end())
         message = said[-1] if said else ""
         if "_FailedTest" in header[3] or header[2] in ("setUpClass", "setUpModule", "tearDownClass", "tearDownModule"):
@@ -95,9 +98,11 @@ def unittest_run(text: str) -> Run | None:
         else:
             failures[header[3] if header[3].endswith(header[2]) else f"{header[3]}.{header[2]}"] = message
     bad = counts.get("failures", 0) + counts.get("errors", 0) + counts.get("unexpected successes", 0)
-    failed = max(bad - len(broken), 0)
+    # A test has a heading for each of its subtests that failed, and one for a tearDown that broke: tests are counted.
+    failed = len(failures) + max(bad - headings, 0)
     skipped = counts.get("skipped", 0) + counts.get("expected failures", 0)
-    passed = max(int(summary[1]) - bad - skipped, 0)
+    # What could not be loaded is a test to unittest, a fixture of a class is none.
+    passed = max(int(summary[1]) - failed - unbuilt - skipped, 0)
     if not passed + failed + skipped + len(broken):
         return None
     first = min(broken, default="")

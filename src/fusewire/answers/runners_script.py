@@ -1,4 +1,4 @@
-"""What jest, vitest, mocha, `node --test` and TAP producers print at the end of a run."""
+"""What jest, vitest and mocha print at the end of a run."""
 
 from __future__ import annotations
 
@@ -113,54 +113,4 @@ def mocha_run(text: str) -> Run | None:
     return counted(
         "mocha", min(last.end(), len(text)), failures, broken=min(broken, default=""),
         passed=int(last[1]), failed=failed, skipped=int(last[2] or 0), broken_count=len(broken),
-    )  # fmt: skip
-
-
-_TAP_PLAN = re.compile(r"^1\.\.(\d+)(?: .*)?$", re.MULTILINE)
-_TAP_RESULT = re.compile(r"^(not )?ok (\d+)\b(?: - | )?([^#\n]*)(#.*)?$", re.MULTILINE)
-_TAP_LEFT_OUT = re.compile(r"# *(?:SKIP|TODO)\b", re.IGNORECASE)
-_TAP_SAID = re.compile(r"  (?:error|message): ['\"|>-]*\s*(.+?)['\"]?$", re.MULTILINE)
-
-
-def tap_run(text: str) -> Run | None:
-    """Results without indentation from the last number 1 on; without a plan it is no TAP."""
-    results = list(_TAP_RESULT.finditer(text))
-    starts = [index for index, match in enumerate(results) if match[2] == "1"]
-    if not starts or not _TAP_PLAN.search(text):
-        return None
-    results = results[starts[-1] :]
-    passed = failed = skipped = 0
-    failures: dict[str, str] = {}
-    for index, match in enumerate(results):
-        until = results[index + 1].start() if index + 1 < len(results) else match.end() + 2000
-        if match[4] and _TAP_LEFT_OUT.match(match[4]):
-            skipped += 1
-        elif match[1]:
-            failed += 1
-            said = _TAP_SAID.search(text, match.end(), until)
-            failures[match[3].strip() or f"test {match[2]}"] = said[1] if said else ""
-        else:
-            passed += 1
-    ends = [results[-1].end(), *(match.end() for match in _TAP_PLAN.finditer(text, results[-1].end()))]
-    return counted("tap", ends[-1], failures, passed=passed, failed=failed, skipped=skipped)
-
-
-_NODE_COUNT = re.compile(r"^\u2139 (tests|pass|fail|cancelled|skipped|todo) (\d+)$", re.MULTILINE)
-_NODE_FAILURE = re.compile(r"^ *\u2716 (\S.*?) \([\d.]+ms\)\n(?: +(\S.*))?", re.MULTILINE)
-
-
-def node_run(text: str) -> Run | None:
-    """`node --test` in a terminal; elsewhere it prints TAP."""
-    begin = text.rfind("\u2139 tests ")
-    found = list(_NODE_COUNT.finditer(text, begin))
-    numbers = {match[1]: int(match[2]) for match in found}
-    if not numbers.get("tests"):
-        return None
-    failures = {
-        match[1]: match[2] or "" for match in _NODE_FAILURE.finditer(text, text.rfind("\u2139 tests ", 0, begin) + 1)
-    }
-    return counted(
-        "node", found[-1].end(), failures,
-        passed=numbers.get("pass", 0), failed=numbers.get("fail", 0) + numbers.get("cancelled", 0),
-        skipped=numbers.get("skipped", 0) + numbers.get("todo", 0),
     )  # fmt: skip

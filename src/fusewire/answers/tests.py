@@ -7,8 +7,9 @@ from fusewire.answers.junit import read_junit
 from fusewire.answers.masks import plain_text
 from fusewire.answers.quotes import without_quotes
 from fusewire.answers.runners_compiled import cargo_run, go_json_run, go_run
+from fusewire.answers.runners_node import node_run, tap_run
 from fusewire.answers.runners_python import pytest_run, unittest_run
-from fusewire.answers.runners_script import jest_run, mocha_run, node_run, tap_run, vitest_run
+from fusewire.answers.runners_script import jest_run, mocha_run, vitest_run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

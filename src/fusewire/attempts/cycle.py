@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fusewire.attempts.nouns import Attempt, Recorded
+from fusewire.attempts.results import Results
 from fusewire.errors import FusewireError
 from fusewire.judging.judge import Verdict, judge
 from fusewire.runner.outputlog import OutputLog, prune
-from fusewire.runner.process import run_agent
+from fusewire.runner.process import Ended, run_agent
 from fusewire.runner.warden import Warden
 from fusewire.stores.folder import ensure_state_folder
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from fusewire.attempts.tracker import Attempts
 
-#: Bytes of an output that are kept whole; of a longer one its beginning and its end are.
+#: Up to so many bytes together an output is kept whole; of a longer one its beginning and its end are.
 _HEAD, _TAIL = 8 << 20, 24 << 20
 
 #: The end of it, which is judged.
@@ -46,6 +47,8 @@ class Cycle:
     output: str
     #: a checkpoint had to be taken now, though code may have been changed before
     late: bool
+    #: why the results that were named could not be used
+    problem: str
 
 
 def run_cycle(
@@ -72,28 +75,17 @@ def run_cycle(
         log.write(data)
         on_output(data)
 
-    stale = _stamp(junit)
+    whole = os.path.join(attempts.root, path)
+    results = Results(junit, whole.removesuffix(".log") + ".xml", command)
     try:
-        with Warden() as warden:
-            ended = run_agent(
-                [*_MERGED, *command],
-                cwd=cwd or os.getcwd(),
-                environment=os.environ,
-                given=b"",
-                timeout=timeout,
-                idle=None,
-                on_output=heard,
-                on_error=heard,
-                on_tick=lambda: None,
-                stop=lambda: False,
-                mark=os.urandom(8).hex(),
-                warden=warden,
-            )
+        ended = _run(command, cwd, timeout, results, heard)
+        if results.refused(_read_end(whole)):
+            ended = _run(command, cwd, timeout, results, heard)
+        found = results.read()
     finally:
         log.close()
-    output = _read_end(os.path.join(attempts.root, path))
-    results = _read_junit(junit, stale)
-    verdict = judge(test, output, ended.code, why=ended.why, junit=results)
+        results.clear()
+    verdict = judge(test, _read_end(whole), ended.code, why=ended.why, junit=found)
     error = f"{verdict.error}\n[exit code {ended.code}]" if verdict.result == "fail" else ""
     recorded = attempts.record_attempt(
         slice_id,
@@ -106,9 +98,30 @@ def run_cycle(
             evidence=verdict.evidence,
             strategy=strategy,
             output=path,
+            life=started.life,
         ),
     )
-    return Cycle(verdict, recorded, ended.code, path, started.fresh)
+    return Cycle(verdict, recorded, ended.code, path, started.fresh, results.problem(found))
+
+
+def _run(
+    command: Sequence[str], cwd: str | None, timeout: float | None, results: Results, heard: Callable[[bytes], None]
+) -> Ended:
+    with Warden() as warden:
+        return run_agent(
+            [*_MERGED, *command],
+            cwd=cwd or os.getcwd(),
+            environment={**os.environ, **results.variables()},
+            given=b"",
+            timeout=timeout,
+            idle=None,
+            on_output=heard,
+            on_error=heard,
+            on_tick=lambda: None,
+            stop=lambda: False,
+            mark=os.urandom(8).hex(),
+            warden=warden,
+        )
 
 
 def _new_output(attempts: Attempts, slice_id: str) -> str:
@@ -134,23 +147,3 @@ def _read_end(path: str) -> str:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _JUDGED))
         return file.read().decode("utf-8", "replace")
-
-
-def _stamp(path: str | None) -> tuple[int, int] | None:
-    """What tells an old file of results from the one that the command writes."""
-    try:
-        facts = os.stat(path) if path else None
-    except OSError:
-        return None
-    return (facts.st_mtime_ns, facts.st_ino) if facts else None
-
-
-def _read_junit(path: str | None, stale: tuple[int, int] | None) -> bytes | None:
-    """The results that the command wrote; those of an earlier run say nothing about this one."""
-    if path is None or _stamp(path) in (None, stale):
-        return None
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError as error:
-        raise FusewireError(f"the test results cannot be read: {path}: {error.strerror}") from error

@@ -28,6 +28,8 @@ class Attempt:
     files: list[str] | None = None
     #: where the whole output is; empty if nowhere
     output: str = ""
+    #: of the slice, when the attempt was begun; None if nobody knows
+    life: int | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Started:
     prior: str
     #: why the scope lock does not hold, or holds everything; empty if all is well
     unlocked: str
+    life: int
 
 
 @dataclass(frozen=True)

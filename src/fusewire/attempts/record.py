@@ -41,7 +41,8 @@ def check_slice(name: str) -> str:
 
 def check_test(name: str) -> str:
     """The exact name of a test, as its runner reports it."""
-    if not name.strip() or len(name) > 1000 or any(ord(letter) < 32 for letter in name):
+    name = name.strip()
+    if not name or len(name) > 1000 or any(ord(letter) < 32 for letter in name):
         raise FusewireError(f"{name[:60]!r} is no name of a test; allowed: one line of up to 1000 characters")
     return name
 
@@ -54,8 +55,9 @@ class TestRecord:
 
     #: which of the slice's tests was started first, second, ...
     number: int = 0
-    #: where its attempts began; empty until it is started, and again after it has passed
+    #: where and when its attempts began; empty until it is started, and again after it has passed
     checkpoint: dict[str, Any] = field(default_factory=dict)
+    began: float = 0.0
     #: the failed attempts: attempt, strategy, files, result, output
     log: list[dict[str, Any]] = field(default_factory=list)
     files_touched: list[str] = field(default_factory=list)
@@ -95,6 +97,10 @@ class SliceRecord:
     after: dict[str, Any] = field(default_factory=dict)
     #: what was tried before each retry, newest last: failures, guidance, tests
     prior: list[dict[str, Any]] = field(default_factory=list)
+    #: counts its retries: an attempt that was begun before one of them says nothing about what came after it
+    life: int = 0
+    #: when something was last done in it
+    at: float = 0.0
     #: attempts so far, which number their outputs
     attempts: int = 0
     #: tests so far
@@ -125,6 +131,7 @@ class SliceRecord:
             del self.tests[name]
         self.infrastructure = self.infrastructure[-_INFRASTRUCTURE:]
         self.prior = self.prior[-_PRIOR:]
+        self.at = now
         transaction.remember(_name(slice_id), self.to_data(), now)
 
     def test(self, name: str) -> TestRecord:

@@ -29,9 +29,9 @@ FIELDS = (
 
 #: The fields that need a mind, and how to ask for them.
 MIND = {
-    "test_expectation": "What does the test expect? The behaviour, not the syntax of the assertion",
-    "best_hypothesis": "What is the best theory of the root cause, on the evidence so far",
-    "specific_question": "Which single question, if it were answered, would unblock the work",
+    "test_expectation": "What does the test expect (the behaviour, not the syntax of the assertion)?",
+    "best_hypothesis": "What is the best theory of the root cause, on the evidence so far?",
+    "specific_question": "Which single question, if it were answered, would unblock the work?",
 }
 
 _NOT_APPLICABLE = re.compile(r"\W*(not applicable|n\.?/?a\.?|none|nothing|unknown|tbd|todo|-)\W*", re.IGNORECASE)
@@ -52,7 +52,9 @@ class Incomplete(FusewireError):
 
 def check_field(name: str, value: object) -> str:
     """A field that needs a mind, if one was at work; an error otherwise."""
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str):
+        raise FusewireError(f"{name} must be a text, not a {type(value).__name__}")
+    if not value.strip():
         raise FusewireError(f"{name} is empty; say it in a sentence, or `not applicable: REASON`")
     if _NOT_APPLICABLE.fullmatch(value):
         raise FusewireError(f"{name} = {value.strip()!r} is refused; a field that does not apply needs its reason")

@@ -11,19 +11,20 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from fusewire import meters
+from fusewire.attempts import anew
 from fusewire.attempts.nouns import Attempt, Recorded, Retried, Started
+from fusewire.attempts.ownership import without_others
 from fusewire.attempts.record import SliceRecord, TestRecord, check_slice, check_test, one_line, shown
 from fusewire.attempts.strategies import repeated
 from fusewire.breaker import Breaker
 from fusewire.checkpoints.checkpoint import Checkpoint, Checkpoints
-from fusewire.checkpoints.moves import ChangedSince
 from fusewire.engine import near
-from fusewire.errors import AgentRefused, Blocked, FusewireError, InvalidTransition, NotFound
+from fusewire.errors import Blocked, FusewireError, NotFound
 from fusewire.events import Decision, Signal, identifier
-from fusewire.person import require_person
 from fusewire.reports.attempts import prior_attempts
 from fusewire.rules import STATE_FOLDER
 from fusewire.scope.lock import ScopeLock
+from fusewire.scope.memory import recall_active
 from fusewire.scope.nouns import NoScope
 
 if TYPE_CHECKING:
@@ -58,7 +59,11 @@ class Attempts:
 
     def start(self, slice_id: str, test: str, *, session: str | None = None) -> Started:
         """Begin the attempts at a test: everything as it is now becomes their checkpoint. Raises `Blocked`."""
-        self._require(slice_id, test)
+        check_slice(slice_id)
+        test = check_test(test)
+        refused = self.refusal(slice_id, test)
+        if refused is not None:
+            raise Blocked(refused)
         known = self.record(slice_id)
         taken = None
         if test not in known.tests or not known.tests[test].checkpoint:
@@ -68,11 +73,12 @@ class Attempts:
             record = self.recall(transaction, slice_id, now)
             entry = record.test(test)
             if taken is not None and not entry.checkpoint:
-                entry.checkpoint = taken.to_data()
+                entry.checkpoint, entry.began = taken.to_data(), now
                 record.began = record.began or taken.to_data()
                 record.after = record.after or taken.to_data()
             record.remember(transaction, slice_id, now)
         checkpoint = Checkpoint.from_data(entry.checkpoint)
+        state = self.state(slice_id, test)
         self.lock.activate(slice_id, session)
         unlocked = ""
         try:
@@ -81,41 +87,33 @@ class Attempts:
             unlocked = f"the scope lock does not hold: {error}"
         except FusewireError as error:
             unlocked = f"nothing in the project may be changed before a person mends this: {error}"
-        return Started(
-            checkpoint, checkpoint == taken, self.state(slice_id, test), prior_attempts(record.prior), unlocked
-        )
-
-    def _require(self, slice_id: str, test: str) -> None:
-        check_slice(slice_id)
-        check_test(test)
-        refused = self.refusal(slice_id, test)
-        if refused is not None:
-            raise Blocked(refused)
+        return Started(checkpoint, checkpoint == taken, state, prior_attempts(record.prior), unlocked, record.life)
 
     # -- after ----------------------------------------------------------------------------------------
 
     def record_attempt(self, slice_id: str, test: str, attempt: Attempt) -> Recorded:
         """Count one complete cycle: code was changed, the test was run, the result is there."""
         check_slice(slice_id)
-        check_test(test)
+        test = check_test(test)
         if attempt.result not in _RESULTS:
             raise FusewireError(f"{attempt.result!r} is no result of an attempt; allowed: {', '.join(_RESULTS)}")
-        known = self.record(slice_id).tests.get(test)
-        files = attempt.files
-        if files is None:
-            begun = known.checkpoint if known else {}
-            files = self.checkpoints.changed_since(Checkpoint.from_data(begun)) if begun else []
+        files = self._changed(slice_id, test) if attempt.files is None else attempt.files
         after = self.checkpoints.take(f"{slice_id}/after", f"{slice_id}: after an attempt at {test}")
         with self.breaker.store.transact() as transaction:
             now = self.engine.clock()
             record = self.recall(transaction, slice_id, now)
+            if attempt.life not in (None, record.life):
+                raise FusewireError(f"{slice_id} was started anew meanwhile; this attempt at {test} counts nowhere")
             entry = record.test(test)
             tried = [*_tried_before(record, test), *entry.log]
             again = repeated(attempt.strategy, tried)
             decisions = self._count(transaction, slice_id, test, attempt, now)
+            circuit = _circuit(slice_id, test)
             record.attempts += 1
             record.after = after.to_data()
-            self._write_down(record, entry, test, attempt, files, now)
+            stopped = self.engine.load(transaction, self.breaker.rules.policy(circuit), circuit, now)
+            late = attempt.result == "pass" and stopped is not None and stopped.phase == "open"
+            self._write_down(record, entry, test, attempt, files, late, now)
             record.remember(transaction, slice_id, now)
         violations = self.lock.violations(slice_id, files) or []
         stops = self._stops(record, slice_id, test) if attempt.result == "fail" or decisions else []
@@ -124,10 +122,19 @@ class Attempts:
         return Recorded(
             self.state(slice_id, test),
             tuple(stops),
-            f"attempt {again['attempt']} has tried this already: {again['strategy']}" if again else "",
+            _said_again(again, entry.log),
             tuple(violations),
             "" if stops or attempt.result != "fail" else self._near(slice_id, test),
         )
+
+    def _changed(self, slice_id: str, test: str) -> list[str]:
+        """What differs from the test's checkpoint, without what other slices have done meanwhile."""
+        known = self.record(slice_id).tests.get(test)
+        if known is None or not known.checkpoint:
+            return []
+        files = self.checkpoints.changed_since(Checkpoint.from_data(known.checkpoint))
+        others = [name for name, other in self.others(slice_id).items() if other.at > known.began]
+        return without_others(self.lock, slice_id, files, others) if others else files
 
     def _count(
         self, transaction: Transaction, slice_id: str, test: str, attempt: Attempt, now: float
@@ -143,9 +150,19 @@ class Attempts:
         return [self.engine.step(transaction, signal, now) for signal in signals]
 
     def _write_down(
-        self, record: SliceRecord, entry: TestRecord, test: str, attempt: Attempt, files: list[str], now: float
+        self,
+        record: SliceRecord,
+        entry: TestRecord,
+        test: str,
+        attempt: Attempt,
+        files: list[str],
+        late: bool,
+        now: float,
     ) -> None:
         entry.description = one_line(attempt.strategy) or entry.description
+        if late:  # the work is stopped all the same, and what was learned is wanted for the report
+            entry.last_result = "pass"
+            return
         if attempt.result == "pass":
             entry.passed()
             return
@@ -182,56 +199,17 @@ class Attempts:
     # -- the counter reset protocol -------------------------------------------------------------------
 
     def retry(self, slice_id: str, guidance: str = "", *, force: bool = False) -> Retried:
-        """Both counters to 0, everything back to where the failed attempts began, and what was learned is kept.
-
-        For a person or an orchestrator. What is there now is saved first; changes since the last recorded attempt
-        are somebody else's, and refused without `force`.
-        """
-        require_person("`fusewire attempt retry`", self.root)
-        check_slice(slice_id)
-        if not self._stopped(slice_id):
-            raise InvalidTransition(f"Invalid transition from CLOSED: nothing of {slice_id} is stopped")
-        record = self.record(slice_id)
-        failing = record.failing()
-        begun = [record.tests[name].checkpoint for name in failing if record.tests[name].checkpoint]
-        restored = None
-        if begun:
-            since = Checkpoint.from_data(record.after) if record.after else None
-            try:
-                restored = self.checkpoints.restore(
-                    Checkpoint.from_data(begun[0]), since=since, force=force, name=slice_id
-                )
-            except ChangedSince as error:
-                raise FusewireError(f"{error}; nothing was touched. To go back all the same: --force") from error
-        with self.breaker.store.transact() as transaction:
-            now = self.engine.clock()
-            record = self.recall(transaction, slice_id, now)
-            failures = self._level(slice_id)
-            record.prior = [*record.prior, _prior(record, failures, guidance)]
-            self._restart(transaction, slice_id, guidance or "retry", now)
-            for name in list(record.tests):
-                if record.tests[name].last_result != "pass":
-                    del record.tests[name]
-            record.arch_stop, record.began, record.after, record.infrastructure = {}, {}, {}, []
-            record.remember(transaction, slice_id, now)
-        return Retried(failures, restored, prior_attempts(record.prior))
+        """Both counters to 0, files back to where the failed attempts began; for a person or an orchestrator."""
+        return anew.retry(self, slice_id, guidance, force=force)
 
     def finish(self, slice_id: str) -> None:
-        """The slice is over: its scope lock is lifted. For a person also its counters; an agent must have passed."""
-        check_slice(slice_id)
-        record = self.known(slice_id)
-        try:
-            require_person("`fusewire attempt finish`", self.root)
-        except AgentRefused:
-            if any(test.last_result != "pass" for test in record.tests.values()) or self._stopped(slice_id):
-                raise
-            self.lock.deactivate(slice_id)
-            return
-        with self.breaker.store.transact() as transaction:
-            now = self.engine.clock()
-            self._restart(transaction, slice_id, "finished", now)
-            SliceRecord().remember(transaction, slice_id, now)
-        self.lock.deactivate(slice_id)
+        """The slice is over."""
+        anew.finish(self, slice_id)
+
+    def restart(self, transaction: Transaction, slice_id: str, why: str, now: float) -> None:
+        """Every counter of the slice to 0, whatever its circuit says."""
+        for row in self._circuits(slice_id):
+            self.engine.step(transaction, Signal("restart", row.id, "restart", text=why), now)
 
     # -- looking --------------------------------------------------------------------------------------
 
@@ -244,9 +222,28 @@ class Attempts:
     def known(self, slice_id: str) -> SliceRecord:
         """The record of a slice that has one; NotFound otherwise."""
         record = self.record(check_slice(slice_id))
-        if not record.tests and not record.prior and not record.arch_stop:
-            raise NotFound(f"nothing is known of slice {slice_id}; begin: fusewire attempt start {slice_id} TEST")
+        if not record.tests and not record.prior and not record.arch_stop and not self.is_stopped(slice_id):
+            raise NotFound(
+                f"nothing is known of slice {slice_id} in {self.root}; begin: fusewire attempt start {slice_id} TEST"
+            )
         return record
+
+    def slices(self) -> list[str]:
+        """Every slice that something is known of."""
+        names = {row.id.split("/")[1] for row in self.breaker.store.circuits() if row.kind == "attempt"}
+        names |= set(recall_active(self.breaker.store))  # begun, and nothing recorded yet
+        return sorted(name for name in names if self.record(name).tests or self.is_stopped(name))
+
+    def others(self, slice_id: str) -> dict[str, SliceRecord]:
+        """The records of the other slices."""
+        return {name: self.record(name) for name in self.slices() if name != slice_id}
+
+    def is_stopped(self, slice_id: str) -> bool:
+        return any(row.phase == "open" for row in self._circuits(slice_id))
+
+    def failures(self, slice_id: str) -> int:
+        """The slice's total of failed attempts."""
+        return self._level(slice_id)
 
     def state(self, slice_id: str, test: str) -> dict[str, Any]:
         """The seed's tracking state of one test, field by field."""
@@ -299,14 +296,6 @@ class Attempts:
         mine = _circuit(slice_id)
         return [row for row in self.breaker.store.circuits() if row.id == mine or row.id.startswith(f"{mine}/")]
 
-    def _stopped(self, slice_id: str) -> bool:
-        return any(row.phase == "open" for row in self._circuits(slice_id))
-
-    def _restart(self, transaction: Transaction, slice_id: str, why: str, now: float) -> None:
-        """Every counter of the slice to 0, whatever its circuit says."""
-        for row in self._circuits(slice_id):
-            self.engine.step(transaction, Signal("restart", row.id, "restart", text=why), now)
-
     def _stops(self, record: SliceRecord, slice_id: str, test: str | None) -> list[Decision]:
         """The refusals in the order of their rules."""
         circuits = ([_circuit(slice_id, test)] if test else []) + [_circuit(slice_id)]
@@ -342,21 +331,13 @@ def _for(steps: tuple[str, ...], slice_id: str) -> tuple[str, ...]:
     return tuple(step.replace("SLICE", slice_id) for step in steps)
 
 
+def _said_again(again: dict[str, Any] | None, log: list[dict[str, Any]]) -> str:
+    if again is None:
+        return ""
+    when = "" if again in log else " before the retry"
+    return f"attempt {again['attempt']}{when} has tried this already: {again['strategy']}"
+
+
 def _tried_before(record: SliceRecord, test: str) -> list[dict[str, Any]]:
     """What was tried at this test before the retries."""
     return [entry for prior in record.prior for entry in prior["tests"].get(test, {}).get("log", ())]
-
-
-def _prior(record: SliceRecord, failures: int, guidance: str) -> dict[str, Any]:
-    """What a retry keeps of the attempts that it ends."""
-    tests = {}
-    for name in record.failing():
-        entry = record.tests[name]
-        log = [{key: line[key] for key in ("attempt", "strategy", "files", "result")} for line in entry.log]
-        tests[name] = {"log": log, "report": entry.report}
-    return {
-        "failures": failures,
-        "guidance": guidance.strip()[:2000],
-        "arch_stop": record.arch_stop.get("reason", ""),
-        "tests": tests,
-    }

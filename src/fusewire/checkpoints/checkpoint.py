@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -91,11 +91,20 @@ class Checkpoints:
             return found
 
     def restore(
-        self, checkpoint: Checkpoint, *, since: Checkpoint | None = None, force: bool = False, name: str = ""
+        self,
+        checkpoint: Checkpoint,
+        *,
+        since: Checkpoint | None = None,
+        force: bool = False,
+        name: str = "",
+        only: Callable[[str], bool] = lambda path: True,
     ) -> Restored:
-        """Bring the files back, after all that is there is saved; `ChangedSince` if it is not as `since` has it."""
+        """Bring the files back, after all that is there is saved; `ChangedSince` if it is not as `since` has it.
+
+        `only` says which files are meant; all others stay as they are.
+        """
         with self._alone():
-            return roll_back(self, checkpoint, since=since, force=force, name=name)
+            return roll_back(self, checkpoint, since=since, force=force, name=name, only=only)
 
     # for `rollback`; whoever calls these holds the lock
 

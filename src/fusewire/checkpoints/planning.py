@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -44,7 +44,12 @@ class Plan:
 
 
 def plan(
-    root: str, now: Mapping[str, Kept], goal: Mapping[str, Level], checkpoint: Checkpoint, saved: Checkpoint
+    root: str,
+    now: Mapping[str, Kept],
+    goal: Mapping[str, Level],
+    checkpoint: Checkpoint,
+    saved: Checkpoint,
+    only: Callable[[str], bool],
 ) -> Plan:
     """The way from what is there now, all of which is saved, to the checkpoint."""
     made = Plan()
@@ -57,6 +62,7 @@ def plan(
     other = checkpoint.nested.keys() & now.keys() - goal.keys()
     made.left += lines(other, "a repository that no longer has its part of the checkpoint")
     ignored_then: list[str] = []
+    others: list[str] = []
     for level in sorted(now.keys() & goal.keys()):  # a repository inside has the say over its own files
         unknown = goal[level].may_have_had(now[level].entries)
         inside = {path for path in checkpoint.nested if is_inside(level, path)}
@@ -64,10 +70,13 @@ def plan(
             full = os.path.join(level, path)
             if is_below(full, left_out) or (new is None and is_below(full, inside)):
                 continue
-            if path in unknown:
+            if not only(full):
+                others.append(full)
+            elif path in unknown:
                 ignored_then.append(full)
             else:
                 made.steps[full] = Step(level, old, new)
+    made.left += lines(others, "somebody else's")
     made.left += lines(ignored_then, "ignored at the checkpoint")
     _leave_blocked(root, made)
     return made

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -54,7 +54,13 @@ class LastOne:
 
 
 def roll_back(
-    checkpoints: Checkpoints, checkpoint: Checkpoint, *, since: Checkpoint | None, force: bool, name: str
+    checkpoints: Checkpoints,
+    checkpoint: Checkpoint,
+    *,
+    since: Checkpoint | None,
+    force: bool,
+    name: str,
+    only: Callable[[str], bool],
 ) -> Restored:
     """Bring the files of a checkpoint back; the caller holds the lock."""
     goal = checkpoints.levels(checkpoint)
@@ -70,7 +76,7 @@ def roll_back(
     killed = bool(before and last and not last.done)
     harmless = _harmless(_flat(now), will, were if killed else {}, _flat(recorded))
     if since is not None and not force:
-        changed = [path for path in checkpoints.compared(now, recorded, since) if path not in harmless]
+        changed = [path for path in checkpoints.compared(now, recorded, since) if path not in harmless and only(path)]
         if changed:
             raise ChangedSince(changed, "since the last recorded attempt")
     if last and before and all(one == were.get(path) for path, one in _flat(now).items() if path not in harmless):
@@ -79,7 +85,7 @@ def roll_back(
         if last and not last.done:
             notes.append(f"a rollback before this one was interrupted; all as it was before that one: {last.saved.ref}")
         saved = checkpoints.pinned(now, pins.SAVED, name, f"before going back to {checkpoint.ref}")
-    planned = plan(checkpoints.root, now, goal, checkpoint, saved)
+    planned = plan(checkpoints.root, now, goal, checkpoint, saved, only)
     os.makedirs(room, exist_ok=True)
     _write(journal, saved, checkpoint, done=False)
     _stage(planned, goal, moves)

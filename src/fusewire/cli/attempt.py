@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fusewire.cli.attempt_words import counts, refused, restored_json, say_left_out, say_recorded, say_restored
 from fusewire.cli.common import common_options, print_json, read_input, seconds, with_breaker
 from fusewire.cli.streams import color
 from fusewire.errors import Blocked, FusewireError
@@ -15,15 +16,8 @@ from fusewire.reports.attempts import yaml_text
 from fusewire.reports.messages import message
 
 if TYPE_CHECKING:
-    from fusewire.attempts.nouns import Recorded
     from fusewire.attempts.tracker import Attempts
     from fusewire.breaker import Breaker
-    from fusewire.checkpoints.checkpoint import Checkpoint
-    from fusewire.checkpoints.rollback import Restored
-    from fusewire.events import Decision
-
-#: Files that a message names.
-_NAMED = 10
 
 
 @click.group("attempt")
@@ -55,7 +49,7 @@ def start_command(breaker: Breaker, slice_id: str, test: str, as_json: bool) -> 
     try:
         started = attempts.start(slice_id, test, session=session_of(os.environ))
     except Blocked as blocked:
-        return _refused(attempts, blocked.decision, as_json)
+        return refused(attempts, blocked.decision, as_json)
     if as_json:
         ref = {"ref": started.checkpoint.ref, "left_out": list(started.checkpoint.left_out)}
         print_json({**started.state, "checkpoint": ref, "prior_attempts": started.prior or None})
@@ -63,8 +57,8 @@ def start_command(breaker: Breaker, slice_id: str, test: str, as_json: bool) -> 
     if started.prior:
         click.echo(started.prior)
     what = "checkpoint" if started.fresh else "under way since checkpoint"
-    click.echo(f"{slice_id} {test}: {what} {started.checkpoint.commit[:12]} ({_counts(attempts, started.state)})")
-    _say_left_out(started.checkpoint)
+    click.echo(f"{slice_id} {test}: {what} {started.checkpoint.commit[:12]} ({counts(attempts, started.state)})")
+    say_left_out(started.checkpoint)
     if started.unlocked:
         click.echo(f"{started.unlocked[:1].upper()}{started.unlocked[1:]}", err=True)
     return 0
@@ -111,9 +105,11 @@ def run_command(
             on_output=_to_nobody if as_json else _pass_on,
         )
     except Blocked as blocked:
-        return _refused(attempts, blocked.decision, as_json)
+        return refused(attempts, blocked.decision, as_json)
     if cycle.late and not as_json:
-        click.echo("There was no checkpoint; what is there now is one. Begin with: fusewire attempt start", err=True)
+        click.echo("This test had no checkpoint; one was taken before the run.", err=True)
+    if cycle.problem:
+        click.secho(f"Warning: {cycle.problem}", fg="yellow", err=True, color=color())
     about = {
         "result": cycle.verdict.result,
         "kind": cycle.verdict.kind or None,
@@ -122,16 +118,16 @@ def run_command(
         "exit_code": cycle.exit_code,
         "output": cycle.output,
     }
-    code = _say_recorded(attempts, cycle.recorded, about, as_json)
+    code = say_recorded(attempts, cycle.recorded, about, as_json)
     return code or (0 if cycle.verdict.result == "pass" else 1)
 
 
 @attempt_command.command("record")
 @click.argument("slice_id", metavar="SLICE")
 @click.argument("test", metavar="TEST")
-@click.option("--pass", "result", flag_value="pass", help="The test ran and passed: its count starts anew.")
-@click.option("--fail", "result", flag_value="fail", help="The test ran and failed: one attempt.")
-@click.option("--infra", "result", flag_value="infra", help="The test could not run: no attempt.")
+@click.option("--pass", "passed", is_flag=True, help="The test ran and passed: its count starts anew.")
+@click.option("--fail", "failed", is_flag=True, help="The test ran and failed: one attempt.")
+@click.option("--infra", "infra", is_flag=True, help="The test could not run: no attempt.")
 @click.option("--error-file", metavar="FILE", help="What the runner printed (- reads standard input).")
 @click.option(
     "--file", "files", multiple=True, metavar="PATH", help="A file that was changed (default: all that were)."
@@ -143,7 +139,9 @@ def record_command(
     breaker: Breaker,
     slice_id: str,
     test: str,
-    result: str | None,
+    passed: bool,
+    failed: bool,
+    infra: bool,
     error_file: str | None,
     files: tuple[str, ...],
     strategy: str,
@@ -153,8 +151,10 @@ def record_command(
     from fusewire.attempts.nouns import Attempt
     from fusewire.judging.judge import judge
 
-    if result is None:
-        raise click.UsageError("say how it went: --pass, --fail or --infra")
+    said = [name for name, told in (("pass", passed), ("fail", failed), ("infra", infra)) if told]
+    if len(said) != 1:
+        raise click.UsageError("say how it went, once: --pass, --fail or --infra")
+    (result,) = said
     attempts = _attempts(breaker)
     text = read_input(error_file, "what the runner printed").decode("utf-8", "replace") if error_file else ""
     judged = judge(test, text, 0 if result == "pass" else 1) if text else None
@@ -172,17 +172,19 @@ def record_command(
     )
     recorded = attempts.record_attempt(slice_id, test, attempt)
     about = {"result": result, "kind": attempt.kind or None, "reason": attempt.reason}
-    return _say_recorded(attempts, recorded, about, as_json)
+    return say_recorded(attempts, recorded, about, as_json)
 
 
 @attempt_command.command("status")
-@click.argument("slice_id", metavar="SLICE")
+@click.argument("slice_id", metavar="[SLICE]", required=False)
 @click.argument("test", metavar="[TEST]", required=False)
 @common_options
 @with_breaker
-def status_command(breaker: Breaker, slice_id: str, test: str | None, as_json: bool) -> int:
-    """The tracking state of every test of a slice (or of one), and what stops the work."""
+def status_command(breaker: Breaker, slice_id: str | None, test: str | None, as_json: bool) -> int:
+    """The slices; or the tracking state of every test of a slice (or of one), and what stops the work."""
     attempts = _attempts(breaker)
+    if slice_id is None:
+        return _say_slices(attempts, as_json)
     record = attempts.known(slice_id)
     if test is not None and test not in record.tests:
         raise FusewireError(f"{slice_id} has no attempts at {test}; known: {', '.join(record.tests) or 'none'}")
@@ -240,7 +242,9 @@ def report_command(
         fill_in(attempts, slice_id, given)
     lacking = missing(attempts, slice_id, tests)
     if lacking and sys.stdin.isatty() and sys.stderr.isatty():
-        fill_in(attempts, slice_id, _asked(lacking))
+        for about, names in lacking.items():
+            for name in names:
+                fill_in(attempts, slice_id, {about: {name: _asked(about, name)}})
     made = reports(attempts, slice_id, tests)
     if as_json:
         print_json({"slice_id": slice_id, "reports": made})
@@ -300,15 +304,15 @@ def retry_command(breaker: Breaker, slice_id: str, guidance: str, force: bool, a
                 "slice_id": slice_id,
                 "failures": retried.failures,
                 "prior_attempts": retried.prior,
-                "restored": _restored(retried.restored),
+                "restored": restored_json(retried.restored),
             }
         )
         return 0
     click.echo(retried.prior)
     if retried.restored is None:
-        click.echo("No file was changed: there is no checkpoint, or everything is as it was.", err=True)
+        click.echo("No file was changed: the failing tests have no checkpoint (attempt start takes one).", err=True)
     else:
-        _say_restored(retried.restored)
+        say_restored(retried.restored)
     return 0
 
 
@@ -325,11 +329,11 @@ def restore_command(breaker: Breaker, ref: str, as_json: bool) -> int:
 
     require_person("`fusewire attempt restore`", breaker.root)
     checkpoints = _attempts(breaker).checkpoints
-    restored = checkpoints.restore(checkpoints.load(ref), name="restore")
+    done = checkpoints.restore(checkpoints.load(ref), name="restore")
     if as_json:
-        print_json(_restored(restored))
+        print_json(restored_json(done))
     else:
-        _say_restored(restored)
+        say_restored(done)
     return 0
 
 
@@ -356,85 +360,19 @@ def _attempts(breaker: Breaker) -> Attempts:
     return Attempts(breaker)
 
 
-def _counts(attempts: Attempts, state: dict[str, Any]) -> str:
-    test, whole = attempts.limits(state["slice_id"])
-    return (
-        f"{state['attempt_count']} of {test} failed attempts for the test,"
-        f" {state['total_failed_attempts']} of {whole} for the slice"
-    )
-
-
-def _say_recorded(attempts: Attempts, recorded: Recorded, about: dict[str, Any], as_json: bool) -> int:
-    state = recorded.state
+def _say_slices(attempts: Attempts, as_json: bool) -> int:
+    found = []
+    for name in attempts.slices():
+        failing = attempts.record(name).failing()
+        found.append({"slice_id": name, "stopped": attempts.is_stopped(name), "failing": failing})
     if as_json:
-        print_json(
-            {
-                **about,
-                "state": state,
-                "stops": [stop.to_json() for stop in recorded.stops],
-                "repeats": recorded.repeats or None,
-                "scope_violations": list(recorded.violations),
-            }
-        )
-        return 3 if recorded.stops else 0
-    kind = f" ({about['kind']}, no attempt)" if about["result"] == "infra" else ""
-    reason = f": {about['reason']}" if about["reason"] else ""
-    name = f"{state['slice_id']} {state['test_name']}"
-    click.echo(f"{name}: {about['result'].upper()}{kind}{reason}; {_counts(attempts, state)}")
-    if about.get("output"):
-        click.echo(f"The whole output: {about['output']}", err=True)
-    warnings = [f"this strategy repeats one: {recorded.repeats}"] if recorded.repeats else []
-    warnings += [
-        f"{one['file']} is outside the scope of {state['slice_id']}; justification: {one['justification']}"
-        for one in recorded.violations
-    ]
-    warnings += [recorded.near] if recorded.near else []
-    for warning in warnings:
-        click.secho(f"Warning: {warning}", fg="yellow", err=True, color=color())
-    for stop in recorded.stops:
-        click.secho(message(stop, attempts.engine.clock()), fg="red", err=True, color=color())
-    return 3 if recorded.stops else 0
-
-
-def _refused(attempts: Attempts, decision: Decision, as_json: bool) -> int:
-    if as_json:
-        print_json(decision.to_json())
-    else:
-        click.secho(message(decision, attempts.engine.clock()), fg="red", err=True, color=color())
-    return 3
-
-
-def _restored(restored: Restored | None) -> dict[str, Any] | None:
-    if restored is None:
-        return None
-    return {
-        "saved": restored.saved.ref,
-        "way_back": _way_back(restored),
-        "written": list(restored.written),
-        "removed": list(restored.removed),
-        "left": list(restored.left),
-        "notes": list(restored.notes),
-    }
-
-
-def _say_restored(restored: Restored) -> None:
-    for verb, paths in (("Brought back", restored.written), ("Taken away", restored.removed)):
-        if paths:
-            more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-            click.echo(f"{verb}: {', '.join(paths[:_NAMED])}{more}", err=True)
-    for line in (*restored.left, *restored.notes):
-        click.echo(line, err=True)
-    click.echo(f"What was there is saved; the way back: {_way_back(restored)}", err=True)
-
-
-def _way_back(restored: Restored) -> str:
-    return f"fusewire attempt restore {restored.saved.ref}"
-
-
-def _say_left_out(checkpoint: Checkpoint) -> None:
-    if checkpoint.left_out:
-        names = ", ".join(checkpoint.left_out[:_NAMED])
-        click.echo(f"Not kept, and never touched by a rollback: {names}", err=True)
+        print_json({"slices": found})
+    for one in found if not as_json else ():
+        state = "stopped" if one["stopped"] else "under way"
+        click.echo(f"{one['slice_id']}: {state}, {attempts.failures(str(one['slice_id']))} failed attempts")
+    if not found and not as_json:
+        click.echo(f"no slice is under way in {attempts.root}", err=True)
+    return 0
 
 
 def _inside(attempts: Attempts, path: str) -> str:
@@ -470,19 +408,25 @@ def _from_file(source: str, tests: list[str]) -> dict[str, dict[str, Any]]:
     return {tests[0]: {str(key): value for key, value in data.items()}}
 
 
-def _asked(lacking: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
-    from fusewire.attempts.report import MIND
+def _asked(test: str, name: str) -> str:
+    """What a person says at the terminal; asked again until it can be taken."""
+    from fusewire.attempts.report import MIND, check_field
 
-    return {
-        test: {name: click.prompt(f"{test}\n{MIND[name]}?", err=True, prompt_suffix="\n> ") for name in names}
-        for test, names in lacking.items()
-    }
+    def checked(text: str) -> str:
+        try:
+            return check_field(name, text)
+        except FusewireError as error:
+            raise click.UsageError(str(error)) from error
+
+    answer: str = click.prompt(f"{test}\n{MIND[name]}", err=True, prompt_suffix="\n> ", value_proc=checked)
+    return answer
 
 
 def _pass_on(data: bytes) -> None:
     try:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        if sys.stdout is not None:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
     except OSError:
         pass  # nobody reads; the attempt is made and recorded all the same
 

@@ -41,6 +41,17 @@ def _phase_name(_ctx: click.Context, _param: click.Parameter, value: str | None)
     return value and value.upper()
 
 
+def _named_values(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Names and values of `NAME=VALUE` texts; what they mean depends on the phase."""
+    pairs = []
+    for text in given:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (name and equals):
+            raise click.BadParameter(f"{text!r} is refused; allowed: NAME=VALUE")
+        pairs.append((name, value))
+    return pairs
+
+
 phase_argument = click.argument("phase", metavar="PHASE", callback=_phase_name)
 
 
@@ -90,14 +101,14 @@ def begin_command(phases: Phases, phase: str, as_json: bool) -> int:
     if as_json:
         print_json(_begun_json(begun))
         return 0 if begun.allowed else 3
-    if begun.halted is not None:
-        block = open_block(begun.halted)
-        click.echo(block)
+    while begun.halted is not None:
+        # Who is asked reads it on the terminal; standard output is for whoever waits for an allowed begin.
+        asks = _person_at_a_terminal(phases)
+        click.echo(open_block(begun.halted), err=asks)
         _say_next(begun.next)
-        if _person_at_a_terminal(phases) and _ask_for_choice(phases, block):
-            begun = phases.begin(phase)
-        if begun.halted is not None:
+        if not (asks and _ask_for_choice(phases)):
             return 3
+        begun = phases.begin(phase)
     if begun.refused:
         click.secho(f"BLOCKED {begun.phase}: {begun.refused}.", fg="red", err=True, color=color())
         _say_next(begun.next)
@@ -142,10 +153,8 @@ def _person_at_a_terminal(phases: Phases) -> bool:
     return not inside and not inside_loop(phases.breaker.root or "")
 
 
-def _ask_for_choice(phases: Phases, block: str) -> bool:
+def _ask_for_choice(phases: Phases) -> bool:
     """Ask until the answer is one of the four; whether there was one. No answer leaves the circuit open."""
-    if not sys.stdout.isatty():  # a script reads it, and the person has not seen what this is about
-        click.echo(block, err=True)
     for _ in range(_ASKED):
         answer = _asked("Choice [R/S/A/M, nothing leaves it open]: ")
         if not answer:
@@ -179,7 +188,14 @@ def _choice(text: str) -> str | None:
 
 @phase_command.command("end")
 @phase_argument
-@click.option("--metric", "pairs", multiple=True, metavar="NAME=VALUE", help="What was measured; may be repeated.")
+@click.option(
+    "--metric",
+    "pairs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=_named_values,
+    help="What was measured; may be repeated.",
+)
 @click.option("--from-junit", metavar="FILE", help="Take the tests from a JUnit XML file (- is standard input).")
 @click.option("--from-output", metavar="FILE", help="Take them from what a test runner printed (- is standard input).")
 @click.option("--error", help="The error that the iteration ended with.")
@@ -190,7 +206,7 @@ def _choice(text: str) -> str | None:
 def end_command(
     phases: Phases,
     phase: str,
-    pairs: tuple[str, ...],
+    pairs: list[tuple[str, str]],
     from_junit: str | None,
     from_output: str | None,
     error: str | None,
@@ -226,7 +242,7 @@ def end_command(
 
 
 def _measured(
-    phase: str, pairs: tuple[str, ...], from_junit: str | None, from_output: str | None
+    phase: str, pairs: list[tuple[str, str]], from_junit: str | None, from_output: str | None
 ) -> tuple[Values, tuple[str, ...] | None]:
     """The metrics from everything that was given, and the names of failing tests where a test run tells them."""
     metrics = parse_metrics(phase, pairs)

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
 import click
 
 from fusewire.breaker import Breaker
-from fusewire.cli.common import common_options, print_json, with_breaker
+from fusewire.cli.common import common_options, with_breaker
 from fusewire.cli.streams import color
 from fusewire.durations import show_time
 from fusewire.errors import FusewireError
 from fusewire.person import require_person
 from fusewire.scope.justification import command, shown
 from fusewire.scope.lock import ScopeLock
+from fusewire.scope.naming import path_shown
 from fusewire.scope.nouns import Answer, Unjustifiable
+from fusewire.scope.patterns import unmatched
 
 #: Justify commands that are printed at once.
 _NAMED = 5
+
+_ALONE = "leave it alone, or ask the user"
 
 
 @click.group("scope")
@@ -53,7 +58,7 @@ def check_command(
     blocked = [answer for answer in answers if not answer.allowed]
     steps = _next(slice_id, blocked)
     if as_json:
-        print_json(
+        _print(
             {
                 "slice": slice_id,
                 "rule": f"scope.{slice_id}",
@@ -66,7 +71,7 @@ def check_command(
     for answer in answers:
         _say(answer)
     if not answers:
-        click.echo("nothing has changed", err=True)
+        click.echo("nothing is staged" if staged and not since_checkpoint else "nothing has changed", err=True)
     for step in steps:
         click.echo(f"Next: {step}", err=True)
     return 3 if blocked else 0
@@ -74,23 +79,24 @@ def check_command(
 
 def _say(answer: Answer) -> None:
     if answer.allowed:
-        click.echo(f"{answer.decision.replace('_', ' ')} {answer.path} ({answer.source})")
+        click.echo(f"{answer.decision.replace('_', ' ')} {path_shown(answer.path)} ({path_shown(answer.source)})")
     else:
-        click.secho(f"BLOCKED {answer.path}: {answer.reason}", fg="red", color=color())
+        click.secho(f"BLOCKED {path_shown(answer.path)}: {answer.reason}", fg="red", color=color())
 
 
 def _next(slice_id: str, blocked: list[Answer]) -> list[str]:
     """The ways on: say why, or say that the slice needs a decision of somebody else."""
-    outside = [answer for answer in blocked if answer.reason == f"outside the scope of {slice_id}"]
-    if not blocked:
-        return []
-    steps = [command(slice_id, answer.path) for answer in outside[:_NAMED]]
-    if len(outside) < len(blocked):
-        steps.append("leave the files alone that no justification opens, or ask the user")
-    return [
-        *steps,
-        f"if no honest justification can be written: fusewire attempt arch-stop {slice_id} --reason '<why>'",
-    ]
+    outside = list(dict.fromkeys(answer.opens for answer in blocked if answer.opens))
+    steps = [command(slice_id, path) for path in outside[:_NAMED]]
+    if len(outside) > _NAMED:
+        steps.append(f"the same for {len(outside) - _NAMED} more")
+    if any(not answer.opens for answer in blocked):
+        steps.append(f"{'what no justification opens' if outside else 'no justification opens it'}: {_ALONE}")
+    if blocked:
+        steps.append(
+            f"if no honest justification can be written: fusewire attempt arch-stop {slice_id} --reason '<why>'"
+        )
+    return steps
 
 
 def _staged(root: str) -> list[str]:
@@ -132,12 +138,12 @@ def justify_command(
         steps = [f"leave it alone, or: fusewire attempt arch-stop {slice_id} --reason '<why>'"]
         if as_json:
             rule = f"scope.{slice_id}"
-            print_json({"slice": slice_id, "rule": rule, "decision": "BLOCKED", "reason": str(error), "next": steps})
+            _print({"slice": slice_id, "rule": rule, "decision": "BLOCKED", "reason": str(error), "next": steps})
         else:
             click.secho(f"BLOCKED scope.{slice_id}: {error}\nNext: {steps[0]}", fg="red", err=True, color=color())
         return 3
     if as_json:
-        print_json({"slice": slice_id, "rule": f"scope.{slice_id}", "decision": "JUSTIFIED", **_timed(record)})
+        _print({"slice": slice_id, "rule": f"scope.{slice_id}", "decision": "JUSTIFIED", **_timed(record)})
     else:
         click.echo(shown(record))
     return 0
@@ -151,14 +157,19 @@ def justify_command(
 @with_breaker
 def set_command(breaker: Breaker, slice_id: str, patterns: tuple[str, ...], clear: bool, as_json: bool) -> int:
     """Give SLICE its `files_in_scope`: paths, folders and globs from the project's root. For a person."""
-    if clear == bool(patterns):
+    if clear and patterns:
+        raise click.UsageError("--clear takes the whole list back, so give no PATTERN with it")
+    if not clear and not patterns:
         raise click.UsageError("give at least one PATTERN, or --clear")
     require_person("`fusewire scope set`", breaker.root)
-    given = ScopeLock(breaker).set(slice_id, patterns)
+    lock = ScopeLock(breaker)
+    given = lock.set(slice_id, patterns)
+    for pattern in unmatched(lock.root, given):
+        click.echo(f"Warning: nothing is there now that {path_shown(pattern)} matches", err=True)
     if as_json:
-        print_json({"slice": slice_id, "files_in_scope": given})
+        _print({"slice": slice_id, "files_in_scope": given})
     elif given:
-        click.echo(f"{slice_id}: only these are in scope now: {', '.join(given)}")
+        click.echo(f"{slice_id}: only these are in scope now: {', '.join(map(path_shown, given))}")
     else:
         click.echo(f"{slice_id}: the list is taken back; contracts and GRAPH.json count again")
     return 0
@@ -175,7 +186,7 @@ def show_command(breaker: Breaker, slice_id: str, as_json: bool) -> int:
     records = lock.justifications(slice_id)
     sessions = lock.sessions(slice_id)
     if as_json:
-        print_json(
+        _print(
             {
                 "slice": slice_id,
                 "explicit": scope.explicit,
@@ -188,14 +199,25 @@ def show_command(breaker: Breaker, slice_id: str, as_json: bool) -> int:
         return 0
     click.echo(f"In scope of {slice_id}")
     for pattern, source in scope.entries:
-        click.echo(f"  {pattern}  ({source})")
+        click.echo(f"  {path_shown(pattern)}  ({path_shown(source)})")
     click.echo("Justified" if records else "Justified\n  nothing")
     for record in records:
         click.echo("\n".join(f"  {line}" for line in shown(record).splitlines()))
-    where = "every session" if None in sessions else ", ".join(filter(None, sessions))
-    click.echo(f"Under way in {where}" if sessions else "Not under way: the hook does not hold anybody to it")
+    where = "every session" if None in sessions else f"session {', '.join(filter(None, sessions))}"
+    idle = f"Not under way: the hook holds nobody to it until: fusewire attempt start {slice_id} TEST"
+    click.echo(f"Under way in {where}" if sessions else idle)
     return 0
 
 
 def _timed(record: dict[str, Any]) -> dict[str, Any]:
     return {**record, "at": show_time(record["at"])}
+
+
+def _print(data: dict[str, Any]) -> None:
+    """JSON; as ASCII where a file's name is no UTF-8, which no stream takes."""
+    text = json.dumps(data, indent=2, ensure_ascii=False)
+    click.echo(text if _is_unicode(text) else json.dumps(data, indent=2))
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= char <= "\udfff" for char in text)

@@ -28,7 +28,15 @@ _PYTHON_VALUED = frozenset(("-X", "-W", "--check-hash-based-pycs"))
 OWN_FOLDERS = ("**/.fusewire/**", "**/docs/constraints/**", "**/.prp-session/circuit-breaker*")
 
 #: Code that imports Fusewire and names one of these could lift a circuit; what stays in memory cannot.
-_LIFTING = ("Breaker", "breaker", "cli", "constraints", "engine", "stores", "__main__", "gate")
+_LIFTING = (
+    *("Breaker", "breaker", "cli", "constraints", "engine", "stores", "__main__", "gate"),
+    *("attempts", "Attempts", "phases", "Phases", "scope", "ScopeLock", "checkpoints", "runner", "guard.session"),
+)
+
+
+#: Where checkpoints are kept alive, and the commands of git that could let go of them.
+_OWN_REFS = "refs/fusewire"
+_GIT_MOVES = frozenset(("update-ref", "push", "fetch", "symbolic-ref", "pack-refs", "replace", "filter-branch"))
 
 
 def disarming(event: Event, commands: list[list[str]], own_paths: tuple[str, ...]) -> str:
@@ -40,6 +48,12 @@ def disarming(event: Event, commands: list[list[str]], own_paths: tuple[str, ...
         act = _own_command(words)
         if act:
             return f"`{act}` is for a person at a terminal"
+        if (
+            program(words) == "git"
+            and any(_OWN_REFS in word for word in words)
+            and not _GIT_MOVES.isdisjoint(words[:4])
+        ):
+            return "refs/fusewire keeps the checkpoints, and is for Fusewire to change"
         if _is_python(words) and event.command and _lifts(event.command):
             return "code that opens the project's breaker is for a person to run"
     for path in own_paths:
@@ -65,7 +79,7 @@ def _own_command(words: list[str]) -> str:
     """The person-only act of Fusewire that these words run, if any."""
     if _is_python(words):
         words = _python_target(words)
-    elif is_wrapper(program(words)):  # a runner, whatever its options
+    elif is_wrapper(program(words)) and not _is_fusewire(words[0]):  # a runner, whatever its options
         at = next((at for at, word in enumerate(words) if at and _is_fusewire(word)), len(words))
         words = words[at:]
     if not words or not _is_fusewire(words[0]) or {"--help", "-h", "--version"} & set(words):

@@ -1,7 +1,8 @@
 """The four phases of test-driven work: what is measured in each, and what is progress there.
 
 Progress is compared with *marks*: the best value so far, not the last one. So 3, 2, 3, 2 is no progress, however
-often it goes up. Whoever deletes or skips tests has fewer failing ones, but of a smaller total: that is none either.
+often it goes up. Whoever deletes or skips tests has fewer failing ones, but of a smaller total: that is none either,
+and what is left of the tests completes nothing.
 """
 
 from __future__ import annotations
@@ -58,7 +59,10 @@ _GROWING = {
 #: True is progress.
 _DONE = ("pattern_applied", "duplication_removed")
 
-#: Marks that are no metric of their phase: how many tests the failing ones are compared at.
+#: Phases that are complete when their tests pass.
+BY_TESTS = ("GREEN", "REFACTOR")
+
+#: Their mark that is no metric: the most tests that have run. Failing ones are compared at that total.
 TESTS_RUN = "tests_run"
 
 
@@ -125,20 +129,24 @@ def judge(phase: str, marks: dict[str, float], metrics: Values) -> Judged:
         _judge_failing(after, reasons, metrics)
     if phase == "REFACTOR":
         _judge_refactoring(after, reasons, metrics)
+    total = tests_run(metrics)
+    if phase in BY_TESTS and total is not None:
+        after[TESTS_RUN] = max(total, after.get(TESTS_RUN, 0))
     return Judged(after, reasons)
 
 
 def _judge_failing(marks: dict[str, float], reasons: list[str], metrics: Values) -> None:
     """Fewer failing tests at the same total; the first count is what later ones are compared with."""
-    failing, total, last = metrics.get("tests_failing"), tests_run(metrics), marks.get("tests_failing")
-    if failing is not None and last is not None and failing < last and total == marks.get(TESTS_RUN):
+    failing, total, most = metrics.get("tests_failing"), tests_run(metrics), marks.get(TESTS_RUN)
+    last = None if most is None else marks.get("tests_failing")
+    if failing is not None and last is not None and failing < last and total == most:
         reasons.append(_moved("tests_failing", last, failing))
     if not reasons and last is not None:
         return
-    for name, value in (("tests_failing", failing), (TESTS_RUN, total)):
-        marks.pop(name, None)
-        if failing is not None and total is not None and value is not None:
-            marks[name] = value
+    if failing is None or total is None:  # nobody knows how many fail now
+        marks.pop("tests_failing", None)
+    elif most is None or total >= most:  # the failing ones of a part of the tests would be no mark for all of them
+        marks["tests_failing"] = failing
 
 
 def _judge_refactoring(marks: dict[str, float], reasons: list[str], metrics: Values) -> None:
@@ -160,12 +168,19 @@ def _moved(name: str, last: float, value: float) -> str:
 
 def gate(phase: str, marks: dict[str, float], metrics: Values) -> str:
     """What is missing before a phase can be complete, in words; empty if nothing is."""
-    if phase in ("GREEN", "REFACTOR"):
-        passing, failing = metrics.get("tests_passing"), metrics.get("tests_failing")
-        if passing is None or failing is None:
-            return "it is not known how many tests pass and fail"
-        if failing:
-            return f"{failing} of the tests fail"
-        return "" if passing else "no test passes"
+    if phase in BY_TESTS:
+        return _gate_by_tests(marks, metrics)
     shown = SHOWN[phase]
     return "" if marks.get(shown, 0) > 0 else f"{shown} is 0"
+
+
+def _gate_by_tests(marks: dict[str, float], metrics: Values) -> str:
+    passing, failing, total = metrics.get("tests_passing"), metrics.get("tests_failing"), tests_run(metrics)
+    if passing is None or failing is None or total is None:
+        return "it is not known how many tests pass and fail"
+    if failing:
+        return f"{failing} of the tests fail"
+    if not passing:
+        return "no test passes"
+    most = marks.get(TESTS_RUN, 0)
+    return f"fewer tests ran than before ({total}, were {most})" if total < most else ""

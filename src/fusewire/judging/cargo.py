@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 #: With -q only the failing ones have a line, `tests::login --- FAILED`.
 _TEST = re.compile(r"(?:test )?(\S.*?)(?: - should panic)? (?:\.\.\.|---) (ok|FAILED|ignored(?:, .*)?)")
 _PART = re.compile(r"---- (\S.*?) stdout ----")
+_FILTERED = re.compile(r"test result: .*; (\d+) filtered out\b.*")
 _PANIC = re.compile(r"thread '([^']*)' (?:\(\d+\) )?panicked at (?:'(.*)', \S+|\S+:)")
 _OUTCOMES = {"ok": PASSED, "FAILED": FAILED}
 _BORDERS = ("test ", "thread '", "failures:", "test result: ")
@@ -40,7 +41,8 @@ def cargo_cases(lines: Lines) -> Cases | None:
         elif line.startswith("thread '") and (match := _PANIC.fullmatch(line)):
             panics.setdefault(match[1], index)
     cases = [_with_panic(lines, case, panics.get(case.name), end) for case in found.values()]
-    return Cases(run.tests, tuple(cases))
+    filtered = sum(int(match[1]) for line in lines.plain[:end] if (match := _FILTERED.fullmatch(line)))
+    return Cases(run.tests, tuple(cases), deselected=filtered)
 
 
 def _with_panic(lines: Lines, case: Case, begin: int | None, end: int) -> Case:

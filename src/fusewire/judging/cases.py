@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,6 +55,10 @@ class Cases:
     cut: str = ""
     #: failures that are told, where one test may fail more than once
     failures: int = 0
+    #: tests that were not asked for (-k, a filter), and are not counted otherwise
+    deselected: int = 0
+    #: tests that were not asked for are counted among the skipped
+    counts_filtered: bool = False
 
     @property
     def broken(self) -> list[Case]:
@@ -69,8 +74,21 @@ class Cases:
     def listed(self) -> bool:
         """Every test that ran is named: whichever is not, did not run."""
         counts = self.tests
-        named = sum(case.outcome != BROKEN for case in self.cases)
+        named = len({case.name for case in self.cases if case.outcome != BROKEN})
         return self.verbose or named >= counts.passed + counts.failed + counts.skipped > 0
+
+    @property
+    def left_out(self) -> bool:
+        """Some test did not run whose name is not told, so a test that is not told of may be that one."""
+        named = len({case.name for case in self.cases if case.outcome == SKIPPED})
+        return self.deselected > 0 or self.tests.skipped > named
+
+    @property
+    def one_passed(self) -> bool:
+        """Exactly one test ran, and it passed: whoever asks for one test asks for this one."""
+        counts = self.tests
+        ran_well = counts.passed == 1 and not counts.failed + counts.broken
+        return ran_well and (self.counts_filtered or not counts.skipped)
 
     @property
     def names_failures(self) -> bool:
@@ -93,15 +111,26 @@ def _flat(name: str) -> str:
     return " ".join(word for word in _WORD.split(_PYTHON_FILE.sub("", name)) if word)
 
 
+#: Letters that pytest writes as escapes in parameters; the marks that join names are none of them.
+_FOREIGN = re.compile(r"[^\x00-\x7f\u203a\u00bb]")
+
+
+def _spelt(name: str) -> str:
+    """One spelling for both: `test_x[\u00fc]`, and what pytest makes of it, `test_x[\\xfc]`."""
+    if name.isascii():
+        return name
+    return _FOREIGN.sub(lambda letter: letter[0].encode("unicode_escape").decode(), name)
+
+
 def _given(test: str) -> str:
     match = _UNITTEST.fullmatch(test.strip())
     if not match:
-        return test.strip()
+        return _spelt(test.strip())
     return match[2] if match[2].endswith(f".{match[1]}") else f"{match[2]}.{match[1]}"
 
 
 def _whole(case: Case, keep_parameters: bool) -> list[str]:
-    parts = list(case.parts)
+    parts = [_spelt(part) for part in case.parts]
     if parts and not keep_parameters and parts[-1].endswith("]") and "[" in parts[-1]:
         parts[-1] = parts[-1][: parts[-1].index("[")]
     return [flat for part in parts if (flat := _flat(part))]
@@ -116,8 +145,8 @@ def matching(test: str, cases: Iterable[Case]) -> list[Case]:
     word = flat.rpartition(" ")[2]
     if not word:
         return []
-    near = [case for case in cases if word in case.name or any(word in part for part in case.parts)]
-    exact = [case for case in near if case.name == name]
+    near = [case for case in cases if word in _spelt(case.name) or any(word in _spelt(part) for part in case.parts)]
+    exact = [case for case in near if _spelt(case.name) == name]
     if exact:
         return exact
     ends = {_flat(name[joint.end() :]) for joint in _JOINT.finditer(name)}
@@ -139,3 +168,44 @@ def _is_group(name: str, flats: set[str], case: Case, parts: list[str]) -> bool:
     return any(
         " ".join(parts[start:stop]) in flats for stop in range(max(first, 1), len(parts)) for start in range(stop)
     )
+
+
+#: A whole file, which holds tests and is none.
+_FILE = re.compile(r".*\.(?:py|[cm]?[jt]sx?|rs|go)")
+
+
+def same_test(one: str, other: str) -> bool:
+    """Whether two spellings may name one test: `TestK.test_in`, `tests/test_calc.py::TestK::test_in`, `test_in`."""
+    if one.strip() == other.strip():
+        return True
+    if bool(_FILE.fullmatch(one.strip())) != bool(_FILE.fullmatch(other.strip())):
+        return False
+    return _may_mean(one, other) or _may_mean(other, one)
+
+
+def _may_mean(test: str, name: str) -> bool:
+    """A class or a suite is no spelling of a test that it holds."""
+    name = _given(name)
+    base, bracket, parameters = name.partition("[")
+    parts = [part for part in _JOINT.split(_PYTHON_FILE.sub("", base)) if part] or [""]
+    parts[-1] += bracket + parameters
+    # As if all but the last part were folders: then nothing is a group.
+    return bool(matching(test, [Case(name, tuple(parts), FAILED, folders=len(parts) - 1)]))
+
+
+#: Names that are compared one by one, and how much of each.
+_COMPARED = 2_000
+_COMPARED_LENGTH = 200
+
+
+def nearest(test: str, cases: Iterable[Case]) -> str:
+    """The listed name that is most like a name that is not listed; empty if none is like it."""
+    by_spelling: dict[str, str] = {}
+    for case in cases:
+        if len(by_spelling) > _COMPARED:
+            break
+        for start in range(len(case.parts)):
+            by_spelling.setdefault(_flat(" ".join(case.parts[start:]))[:_COMPARED_LENGTH], case.name)
+        by_spelling.setdefault(_flat(case.name)[:_COMPARED_LENGTH], case.name)
+    found = get_close_matches(_flat(_given(test))[:_COMPARED_LENGTH], by_spelling, n=1)
+    return by_spelling[found[0]] if found else ""

@@ -85,3 +85,50 @@ def kind_of(said: str, section: list[str]) -> str:
 def is_permission(said: str) -> bool:
     """The error is the filesystem's no, and not a sentence about it."""
     return bool(_PERMISSION.match(said))
+
+
+# -- of a test that ran ---------------------------------------------------------------------------------------------
+# What a test throws or asserts is its own word, whatever the words are. So here an error must look like the one that
+# the language itself makes of the system's answer.
+
+_PYTHON = re.compile(rf"(?:PermissionError|OSError|IOError): \[Errno {ERRNO}\] ")
+#: `EACCES: permission denied, open '/x'`: node adds the call that failed.
+_NODE = re.compile(rf"(?:Error: )?{CODE}: [\w -]+, [a-z]\w*(?: '.*)?$")
+_NODE_CODE = re.compile(r"\s*code: ['\"](\w+)['\"],?")
+#: An error of `os`: the call, the path, the answer; whoever passes it on may put words in front.
+_GO = re.compile(
+    r"(?:panic: )?(?:[\w .()/-]+: )*(?:open|openat|read|readdir|readdirent|readlink|write|create|createtemp"
+    r"|mkdir|mkdirtemp|mkdirat|remove|removeall|unlink|unlinkat|rename|link|symlink|l?stat|truncate|ftruncate|fsync|sync|chdir|chmod"
+    rf"|chown|lchown|chtimes|fork/exec|exec|mmap|close|seek) \S+(?: \S+)?: {DENIED}$"
+)
+#: The debug form of `std::io::Error`, as `unwrap`, `expect` and a test that gives it back show it.
+_RUST = re.compile(rf"[^\"'{{}}]{{1,200}}: (?:Custom \{{ .{{0,200}})?Os \{{ code: {ERRNO}, kind: \w+, message: ")
+#: Where jest and vitest show the line of the code that threw.
+_MARKED = re.compile(r"\s*>\s*\d+ \| (.*)")
+_CARET = re.compile(r"\s*\|\s*\^\s*")
+_THROWN = re.compile(r"\bthrow\b|\bnew \w+\(|\breject\(")
+_BY_RUNNER = {
+    "pytest": (_PYTHON,), "unittest": (_PYTHON,), "go": (_GO,), "cargo": (_RUST,),
+    "junit": (_PYTHON, _RUST),
+}  # fmt: skip
+
+
+def refused(said: str, runner: str, section: list[str]) -> bool:
+    """A test that ran was refused something by the filesystem; `section` is what the runner prints about it."""
+    if any(pattern.match(said) for pattern in _BY_RUNNER.get(runner, ())):
+        return True
+    if runner in ("jest", "vitest", "node", "tap", "junit") and _NODE.match(said):
+        codes = [code[1] for line in section if (code := _NODE_CODE.fullmatch(line))]
+        if codes or runner in ("node", "tap"):
+            return any(re.fullmatch(CODE, code) for code in codes)
+        return not _THROWN.search(_marked(section))
+    return False
+
+
+def _marked(section: list[str]) -> str:
+    for index, line in enumerate(section):
+        if match := _MARKED.fullmatch(line):
+            return match[1]
+        if index and _CARET.fullmatch(line):
+            return section[index - 1]
+    return ""

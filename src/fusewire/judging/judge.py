@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from fusewire.answers.junit import read_junit_cases
 from fusewire.answers.tests import last_run
 from fusewire.judging.cargo import cargo_cases
-from fusewire.judging.cases import BROKEN, FAILED, PASSED, SPOILED, Case, Cases, matching
+from fusewire.judging.cases import BROKEN, FAILED, PASSED, SPOILED, Case, Cases, matching, nearest
 from fusewire.judging.go import go_cases, go_json_cases
-from fusewire.judging.infrastructure import BUILD, ENVIRONMENT, PERMISSION, RUNNER, is_permission, kind_of
+from fusewire.judging.infrastructure import BUILD, ENVIRONMENT, PERMISSION, RUNNER, is_permission, kind_of, refused
 from fusewire.judging.junit import junit_cases
 from fusewire.judging.lines import Lines, beginning, ending
+from fusewire.judging.node import node_cases
 from fusewire.judging.pytest import pytest_cases
-from fusewire.judging.script import jest_cases, other_cases, vitest_cases
+from fusewire.judging.script import jest_cases, mocha_cases, vitest_cases
 from fusewire.judging.shapes import Shape, nothing_ran, shape_of
 from fusewire.judging.unittest import unittest_cases
 
@@ -33,6 +34,13 @@ ERROR = 16_000
 #: Exit codes of a shell: a command that cannot be executed, and one that is not there; 124 is that of `timeout`.
 _NOT_EXECUTABLE, _NOT_FOUND, _TIMED_OUT = 126, 127, 124
 _SIGNALS = range(129, 160)
+#: What makes a runner name the tests that passed.
+_NAMING = {
+    "cargo": "leave out -q, or add --junit",
+    "jest": "add --verbose, or --junit",
+    "vitest": "add --reporter=verbose, or --junit",
+    "mocha": "add --reporter=spec, or --junit",
+}
 #: Parts of the output that are shown of a test which failed more than once.
 _PARTS = 20
 
@@ -70,12 +78,12 @@ def _read(lines: Lines, junit: bytes | None) -> Cases | None:
         return None
     readers = {
         "pytest": pytest_cases, "unittest": unittest_cases, "jest": jest_cases, "vitest": vitest_cases,
-        "cargo": cargo_cases,
+        "cargo": cargo_cases, "mocha": mocha_cases,
     }  # fmt: skip
     if run.tests.runner == "go":
         return go_json_cases(lines) or go_cases(lines)
     reader = readers.get(run.tests.runner)
-    return reader(lines) if reader else other_cases(lines, run)
+    return reader(lines) if reader else node_cases(lines, run)
 
 
 class _Judge:
@@ -99,7 +107,7 @@ class _Judge:
 
     def _of_mine(self, run: Cases, mine: list[Case]) -> Verdict:
         failed = [case for case in mine if case.outcome == FAILED]
-        real = [case for case in failed if not is_permission(case.said)]
+        real = [case for case in failed if not refused(case.said, run.tests.runner, self._section(case))]
         if real:
             return self._failed(run, real)
         if failed:
@@ -139,10 +147,12 @@ class _Judge:
 
     def _kind(self, case: Case, otherwise: str = ENVIRONMENT) -> str:
         """By the error itself; a suite that broke without a telling error is what its reader calls it."""
-        section = case.text.split("\n") if case.text else self.lines.plain[case.begin : case.end]
         if case.kind == RUNNER and not is_permission(case.said):
             return RUNNER
-        return kind_of(case.said, section) or case.kind or otherwise
+        return kind_of(case.said, self._section(case)) or case.kind or otherwise
+
+    def _section(self, case: Case) -> list[str]:
+        return case.text.split("\n") if case.text else self.lines.plain[case.begin : case.end]
 
     # -- the test is not in the output ------------------------------------------------------------------------------
 
@@ -155,16 +165,33 @@ class _Judge:
         if not tests.passed + tests.failed:
             return self._infra(RUNNER, f"{self.test} did not run: nothing ran", evidence=self._end())
         if run.listed:
-            return self._infra(RUNNER, f"{self.test} did not run: no test of that name is listed", evidence=self._end())
+            return self._not_listed(run)
         if self.exit_code == 0 and tests.passed:
-            return self._passed(run)
+            return self._unless_left_out(run)
         if not run.names_failures:
             reason = f"{tests.failed} of {tests.total} tests failed; the output does not name them"
             return Verdict("fail", reason, error=ending("\n".join(self.lines.printed), ERROR), tests=tests)
         if tests.passed:
-            return self._passed(run)
+            return self._unless_left_out(run)
         return self._infra(
             RUNNER, f"{self.test} is not known to have run (alone, or with -v, it would tell): {_names(tests)} failed",
+            evidence=self._end(),
+        )  # fmt: skip
+
+    def _not_listed(self, run: Cases) -> Verdict:
+        like = nearest(self.test, run.cases)
+        more = f"; the nearest is {like}" if like else ""
+        return self._infra(
+            RUNNER, f"{self.test} did not run: no test of that name is listed{more}", evidence=self._end()
+        )
+
+    def _unless_left_out(self, run: Cases) -> Verdict:
+        """A test that nothing is said of has passed, unless it may be one of those that were left out."""
+        if not run.left_out or run.one_passed:
+            return self._passed(run)
+        naming = _NAMING.get(run.tests.runner, "add -v, or --junit")
+        return self._infra(
+            RUNNER, f"{self.test} is not known to have run: {naming}; some tests were left out",
             evidence=self._end(),
         )  # fmt: skip
 
@@ -262,7 +289,7 @@ class _Judge:
     def _summary(self, mine: list[Case]) -> str:
         """The line in which a skipped test stands, if there is one."""
         last = mine[0].parts[-1] if mine[0].parts else mine[0].name
-        words = ("SKIP", "skip", "XFAIL", "expected failure", "ignored", "\u25cb", "\u2193", "TODO")
+        words = ("SKIP", "skip", "XFAIL", "expected failure", "ignored", "\u25cb", "\u2193", "\ufe63", "TODO")
         for line, shown in zip(self.lines.plain, self.lines.printed, strict=False):
             if last in line and any(word in line.replace(last, "") for word in words):
                 return shown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fusewire.judging.cases import BROKEN, PASSED, SPOILED, Case, Cases
+from fusewire.judging.cases import BROKEN, FAILED, PASSED, SPOILED, Case, Cases
 from fusewire.judging.infrastructure import BUILD
 
 TYPE_CHECKING = False
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _PLACE = re.compile(r"[./\\]|::")
 _TITLE = re.compile(r"::| > | \u203a |/")
+#: How node words the end of a test whose hooks failed.
+_CANCELLED = "test did not finish before its parent"
 #: How pytest words what broke around a test.
 _AROUND = re.compile(r"failed on (setup|teardown) with ['\"](.*?)['\"]?$", re.DOTALL)
 
@@ -37,6 +39,8 @@ def _case(case: JUnitCase) -> Case:
             outcome, said = BROKEN if around[1] == "setup" else SPOILED, around[2]
         else:
             kind, suite, said = BUILD, True, _last_error(case.text) or case.message
+    elif outcome == FAILED and case.message.startswith(_CANCELLED):
+        outcome, said = BROKEN, case.message
     elif outcome != PASSED:
         said = case.message or case.text.strip().split("\n")[0]
     # Folders and the module, up to the first class.

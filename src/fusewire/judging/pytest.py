@@ -37,6 +37,8 @@ _CAPTURED = re.compile(r"-{3,} Captured \S+ (?:setup|call|teardown) -{3,}")
 _CUT = re.compile(r"!{3,} (.*) !{3,}")
 #: Tests of one name in different files, among which the part of the right one is looked for.
 _NAMESAKES = 50
+#: In the summary.
+_DESELECTED = re.compile(r"\b(\d+) deselected\b")
 _CRASHED = re.compile(r"worker '\w+' crashed while running ")
 
 
@@ -63,7 +65,9 @@ def pytest_cases(lines: Lines) -> Cases | None:
             failures += match[1] == "FAILED"
     cases = _with_sections(lines, found, end)
     cut = next((match[1] for line in lines.plain[summary:end] if (match := _CUT.fullmatch(line))), "")
-    return Cases(run.tests, tuple(cases), cut=cut, failures=failures)
+    deselected = _DESELECTED.search(lines.plain[end])
+    left = int(deselected[1]) if deselected else 0
+    return Cases(run.tests, tuple(cases), cut=cut, failures=failures, deselected=left)
 
 
 def _parts(name: str) -> tuple[tuple[str, ...], int]:

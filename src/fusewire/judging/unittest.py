@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _RULE = "=" * 70
 _HEADER = re.compile(r"(FAIL|ERROR|UNEXPECTED SUCCESS): (\S+) \(([^()]*)\)(.*)")
 _TICK = re.compile(r"(\S+) \(([\w.]+)\) \.\.\. (ok|FAIL|ERROR|skipped .*|expected failure|unexpected success)")
+#: A test with a docstring has its result on the line of that; a subtest is indented.
+_TITLE = re.compile(r"(?:  )?(\S+) \(([\w.]+)\)(.*)")
+_RESULT = re.compile(r".* \.\.\. (ok|FAIL|ERROR|skipped .*|expected failure|unexpected success)")
 _TICKED = {"ok": PASSED, "FAIL": FAILED, "unexpected success": FAILED, "ERROR": FAILED}
 _FIXTURES = ("setUpClass", "setUpModule", "tearDownClass", "tearDownModule")
 
@@ -28,19 +31,36 @@ def unittest_cases(lines: Lines) -> Cases | None:
     end = lines.number(run.end)
     found: list[Case] = []
     for index in range(end):
-        match = _TICK.fullmatch(lines.plain[index]) if " ... " in lines.plain[index] else None
+        tick = _tick(lines, index) if " ... " in lines.plain[index] else None
         # What failed has a part of its own below.
-        if match and (outcome := _TICKED.get(match[3], SKIPPED)) != FAILED:
-            name = _unittest_name(match[1], match[2])
-            found.append(_unittest(name, outcome))
+        if tick and tick.outcome != FAILED:
+            found.append(tick)
     rules = [index for index in range(end) if lines.plain[index] == _RULE]
     for begin, stop in zip(rules, [*rules[1:], end], strict=False):
         header = _HEADER.match(lines.plain[begin + 1]) if begin + 1 < end else None
         if header:
             # An unexpected success has nothing to say; the rule below it is that of the summary.
-            first = begin + 2 if header[1] == "UNEXPECTED SUCCESS" else begin + 3
+            first = begin + 2 if header[1] == "UNEXPECTED SUCCESS" else _unittest_end(lines, begin + 2, stop) + 1
             found.append(_unittest_case(lines, header, begin + 1, _unittest_end(lines, first, stop)))
     return Cases(run.tests, tuple(found))
+
+
+def _tick(lines: Lines, index: int) -> Case | None:
+    line = lines.plain[index]
+    match = _TICK.fullmatch(line)
+    if match:
+        return _unittest(_unittest_name(match[1], match[2]), _TICKED.get(match[3], SKIPPED))
+    result = _RESULT.fullmatch(line)
+    title = _TITLE.fullmatch(line.partition(" ... ")[0]) or (
+        _TITLE.fullmatch(lines.plain[index - 1]) if index else None
+    )
+    if not result or not title:
+        return None
+    outcome = _TICKED.get(result[1], SKIPPED)
+    # One subtest that is well says nothing about the others.
+    if title[3] and outcome == PASSED:
+        return None
+    return _unittest(_unittest_name(title[1], title[2]), outcome)
 
 
 def _unittest_name(function: str, place: str) -> str:

@@ -37,7 +37,8 @@ def resolve(action: Action, choice: str, actor: str, guidance: str) -> Resolved:
     if choice == "abort":
         return _abort(action, actor)
     if not halted:
-        raise InvalidTransition(f"Invalid transition from {record.face(record.phase).state}")
+        state = record.face(record.phase).state
+        raise InvalidTransition(f"Invalid transition from {state}: no phase is open; nothing to resolve")
     count = 0
     if choice == "skip":
         count = _skip(action, halted)

@@ -30,20 +30,16 @@ _COUNT = re.compile(r"[0-9]{1,10}")
 _NUMBER = re.compile(r"[0-9]{1,10}(?:\.[0-9]{1,10})?")
 
 
-def parse_metrics(phase: str, pairs: Iterable[str]) -> Values:
-    """The metrics of `name=value` texts; FusewireError says what is wrong with one, and what is allowed."""
+def parse_metrics(phase: str, pairs: Iterable[tuple[str, str]]) -> Values:
+    """The metrics of names and values as texts; FusewireError says what is wrong with one, and what is allowed."""
     found: Values = {}
     kinds = allowed_metrics(phase)
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        name = name.strip()
-        if not equals:
-            raise FusewireError(f"--metric {pair!r} is refused; allowed: NAME=VALUE")
+    for name, text in pairs:
         if name not in kinds:
             raise FusewireError(f"{phase} has no metric {name!r}; allowed: {', '.join(kinds)}")
         if name in found:
             raise FusewireError(f"the metric {name} is given twice")
-        found[name] = value_of(name, kinds[name], text.strip())
+        found[name] = value_of(name, kinds[name], text)
     return found
 
 

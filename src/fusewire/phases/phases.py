@@ -140,6 +140,12 @@ class Phases:
         self._act(lambda action: choices.take(action, taken, f"Imported from {shown}", actor), replacing=content)
         return taken.face.state
 
+    def follow(self) -> list[str]:
+        """Catch up with a circuit that another command has moved; what a person must know about the state file."""
+        if Record.recalled(self.breaker.store) is not None:  # else there is nothing yet that would lag behind
+            self._act(lambda _: None)
+        return self.warnings
+
     # -- looking --------------------------------------------------------------------------------------
 
     def view(self) -> dict[str, Any]:

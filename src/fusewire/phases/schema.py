@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from fusewire.detectors.phases import METRICS, PHASES, SHOWN, TESTS_RUN, first_marks
+from fusewire.detectors.phases import BY_TESTS, METRICS, PHASES, SHOWN, TESTS_RUN, first_marks
 from fusewire.durations import parse_time, show_time
 from fusewire.errors import ConfigError
 from fusewire.events import TEXT_LIMIT, plain
@@ -179,7 +179,7 @@ class _Reader:
             key, given = f"last_progress_metric.{phase}", table.get(phase) or {}
             if not isinstance(given, dict):
                 raise self.refuse(key, given, "an object of metrics")
-            known = [*METRICS[phase], *([TESTS_RUN] if phase == "GREEN" else [])]
+            known = [*METRICS[phase], *([TESTS_RUN] if phase in BY_TESTS else [])]
             found[phase] = first_marks(phase)
             for name in [name for name in known if given.get(name) is not None and METRICS[phase].get(name) != "flag"]:
                 value = given[name]

@@ -27,6 +27,9 @@ FOLDER = os.path.dirname(FILE)
 #: Versions of each kind that are kept beside it.
 KEPT = 10
 
+#: For git in that folder: what is ours is no work; what others keep there stays visible.
+IGNORED = b"circuit-breaker*\n.gitignore\n"
+
 #: Larger than any that we write.
 LIMIT = 1024 * 1024
 
@@ -71,8 +74,16 @@ class StateFile:
         if old is not None and digest(old) not in record.written:
             warnings.append(self._set_aside(old))
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        if old is None:
+            self._hide_from_git()
         replace_file(self.path, content, f"{self.path}.tmp")
         return warnings
+
+    def _hide_from_git(self) -> None:
+        """Only where the file is made: whoever made it before us, or removed the rule, may want it in a commit."""
+        ignore = os.path.join(os.path.dirname(self.path), ".gitignore")
+        if not os.path.lexists(ignore):
+            replace_file(ignore, IGNORED, f"{self.path}.tmp")
 
     def _set_aside(self, old: bytes) -> str:
         try:

@@ -7,7 +7,7 @@ within a folder, `**` crosses. On the hook's way: nothing slow here.
 from __future__ import annotations
 
 from fusewire.globs import path_matches
-from fusewire.scope.places import defines_scope
+from fusewire.scope.places import closed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,8 +32,9 @@ class Boundary:
 
     def answer(self, path: str) -> tuple[str, str]:
         """What is to be said of a path of the project, and why."""
-        if defines_scope(path):
-            return BLOCKED, "it defines what is in scope, and only a person may change it"
+        why = closed(path)
+        if why:
+            return BLOCKED, why
         for pattern, source in self.entries:
             if covers(pattern, path):
                 return IN_SCOPE, source

@@ -55,6 +55,12 @@ def read_node(root: str, file: str, slice: str) -> Node | None:
     return node
 
 
+def slice_names(root: str, file: str) -> list[str]:
+    """The slices that a graph has, in its order."""
+    slices = _read(root, file)["slices"]
+    return list(slices) if isinstance(slices, dict) else [one["id"] for one in slices]
+
+
 def _read(root: str, file: str) -> Any:
     try:
         data = read_regular(os.path.join(root, file), _LIMIT + 1)

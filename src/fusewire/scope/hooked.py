@@ -11,14 +11,16 @@ import os
 
 from fusewire.scope.active import load
 from fusewire.scope.boundary import BLOCKED
-from fusewire.scope.places import by_products, defines_scope, defining_below, place
+from fusewire.scope.places import by_products, closed, defines_scope, defining_below, files_below, place
 from fusewire.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    #: (a path of the project, whether it goes with all that is in it, whether it is only guessed)
+    Change = tuple[str, bool, bool]
+
     from fusewire.events import Event
     from fusewire.guard.check import Reading
-    from fusewire.guard.effects import Effect
     from fusewire.scope.active import Active
 
 #: git commands that put the tree into another state as a whole, or put files back. They write no work of the agent's;
@@ -34,14 +36,8 @@ _WHOLE_TREE = frozenset(
 #: A folder is no file; git does not even know it.
 _MKDIR = "guard.mkdir"
 
-#: Programs that write a report where they are told to, and the endings of such files.
-_REPORTING = frozenset(
-    f"guard.{name}" for name in "output pytest coverage go cargo jest vitest mypy ruff eslint tox nox flake8".split()
-)
-_REPORTS = (".xml", ".html", ".json", ".txt", ".sarif", ".lcov", ".info", ".tap", ".prof", ".out")
-
-#: Files of a folder that are looked at one by one.
-_MOST = 1000
+#: The guard's rules for what may be a report, or no file at all; `guesses` looks closer.
+_GUESSED = frozenset(f"guard.{name}" for name in "output pytest node go cargo ruff eslint".split())
 
 
 def refusal(event: Event, changed: tuple[str, ...], reading: Reading | None, root: str, patience: float) -> str:
@@ -49,7 +45,7 @@ def refusal(event: Event, changed: tuple[str, ...], reading: Reading | None, roo
     from fusewire.errors import FusewireError
 
     paths = _by_tool(event, changed, root) + (_by_command(reading, root) if reading is not None else [])
-    paths = [(path, whole) for path, whole in dict.fromkeys(paths) if not _is_gits(path)]
+    paths = [one for one in dict.fromkeys(paths) if not _is_gits(one[0])]
     if not paths:
         return ""
     try:
@@ -62,32 +58,39 @@ def refusal(event: Event, changed: tuple[str, ...], reading: Reading | None, roo
     return _refused(outside, active, root) if outside else ""
 
 
-def _by_tool(event: Event, changed: tuple[str, ...], root: str) -> list[tuple[str, bool]]:
-    """The project's paths that a structured tool would change, and whether each goes with all that is in it."""
+def _by_tool(event: Event, changed: tuple[str, ...], root: str) -> list[Change]:
     found = [place(os.path.join(root, path), root) for path in changed if "\0" not in path]
-    return [(path, event.change == "delete") for path in found if path is not None]
+    return [(path, event.change == "delete", False) for path in found if path is not None]
 
 
-def _by_command(reading: Reading, root: str) -> list[tuple[str, bool]]:
+def _by_command(reading: Reading, root: str) -> list[Change]:
     """The same for a command."""
-    from fusewire.guard.effects import DELETE, MOVE, READ
+    from fusewire.guard.effects import DELETE, MOVE, READ, WRITE
 
     found = []
     for effect in reading.effects.found:
-        if effect.kind == READ or effect.rule == _MKDIR or UNKNOWN in effect.path or _is_report(effect):
+        if effect.kind == READ or effect.rule == _MKDIR or UNKNOWN in effect.path:
             continue
+        if effect.rule in _GUESSED and effect.kind == WRITE:
+            from fusewire.scope.guesses import guessed
+
+            names = guessed(effect)
+            if names is not None:
+                places = [place(reading.disk.real(name), root) for name in names]
+                found += [(path, False, True) for path in places if path is not None and _counts(root, path)]
+                continue
         destroys = effect.kind in (DELETE, MOVE)
         if destroys and not os.path.lexists(effect.path):
             continue  # nothing is there, or what the line itself has made
         path = place(reading.disk.real(effect.path, last=effect.follows), root, follows=effect.follows)
         if path is not None and (effect.rule not in _WHOLE_TREE or defines_scope(path)):
-            found.append((path, destroys or effect.recursive))
+            found.append((path, destroys or effect.recursive, False))
     return found
 
 
-def _is_report(effect: Effect) -> bool:
-    """What a test runner or a linter was told to write its findings to: no work either."""
-    return effect.rule in _REPORTING and effect.path.endswith(_REPORTS)
+def _counts(root: str, path: str) -> bool:
+    """A guess counts where it would overwrite something, or define another scope."""
+    return os.path.isfile(os.path.join(root, path)) or defines_scope(path)
 
 
 def _is_gits(path: str) -> bool:
@@ -95,16 +98,21 @@ def _is_gits(path: str) -> bool:
     return ".git" in path.split("/") and not path.endswith("/info/exclude")
 
 
-def _outside(paths: list[tuple[str, bool]], active: list[Active], root: str) -> str:
+def _outside(paths: list[Change], active: list[Active], root: str) -> str:
     """The first path that may not be changed; git is asked only about what would be refused."""
-    for path, whole in paths:
+    for path, whole, is_guess in paths:
         full = os.path.join(root, path)
         whole = whole and os.path.isdir(full) and not os.path.islink(full)
-        defining = path if defines_scope(path) else defining_below(root, path) if whole else ""
-        if defining:
-            return defining
+        locked = path if closed(path) else defining_below(root, path) if whole else ""
+        if locked:
+            return locked
         if _may(path, active) or by_products(root, [path]):
             continue
+        if is_guess:
+            from fusewire.scope.guesses import is_report
+
+            if is_report(root, path):
+                continue
         outside = _first_in(path, active, root) if whole else path
         if outside:
             return outside
@@ -117,38 +125,38 @@ def _may(path: str, active: list[Active]) -> bool:
 
 def _first_in(path: str, active: list[Active], root: str) -> str:
     """The first file of a folder that may not be changed: a folder is as good as all that is in it."""
-    inside: list[str] = []
-    for folder, folders, names in os.walk(os.path.join(root, path)):
-        folders[:] = [name for name in folders if name != ".git"]
-        inside += [os.path.relpath(os.path.join(folder, name), root) for name in names]
-        if len(inside) > _MOST:
-            return path
+    inside, is_all = files_below(root, path)
     out = [name for name in inside if not _may(name, active)]
     free = by_products(root, out) if out else ()
-    return next((name for name in out if name not in free), "")
+    return next((name for name in out if name not in free), "" if is_all else path)
 
 
 def _refused(path: str, active: list[Active], root: str) -> str:
     from fusewire.scope.justification import command
+    from fusewire.scope.naming import path_shown
 
     newest = active[0]
     rule = f"scope.{newest.slice}"
     broken = next((one for one in active if one.problem), None)
     if broken is not None:
         return _broken(f"scope.{broken.slice}", broken.problem)
-    if defines_scope(path):
+    why = closed(path).removeprefix("it ")
+    if why:
+        while_it_is = f" while {newest.slice} is under way" if defines_scope(path) else ""
         return (
-            f"BLOCKED {rule}: {path} defines what is in scope, and only a person may change it while {newest.slice} is"
-            f" under way.\nNext: go on without it, or ask the user to do it."
+            f"BLOCKED {rule}: {path_shown(path)} {why}{while_it_is}.\nNext: go on without it, or ask the user to do it."
         )
     names = ", ".join(one.slice for one in active)
-    temporary = "" if os.path.lexists(os.path.join(root, path)) else " (what is only temporary belongs outside of it)"
+    full = os.path.join(root, path)
+    temporary = "" if os.path.lexists(full) else " (what is only temporary belongs outside of the project)"
+    is_folder = os.path.isdir(full) and not os.path.islink(full)
+    needs = "one of its files" if is_folder else "this file"
     return "\n".join(
         (
-            f"BLOCKED {rule}: {path} is outside the scope of {names}.",
+            f"BLOCKED {rule}: {path_shown(path)} is outside the scope of {names}.",
             *(f"In scope of {one.slice}: {one.boundary.shown()}" for one in active[:3]),
-            f"Next: change only what is in scope{temporary}; if a failing test needs this file, say why first:",
-            command(newest.slice, path),
+            f"Next: change only what is in scope{temporary}; if a failing test needs {needs}, say why first:",
+            command(newest.slice, "" if is_folder else path),
             f"If no honest justification can be written: fusewire attempt arch-stop {newest.slice} --reason '<why>'",
         )
     )

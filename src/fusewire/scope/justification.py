@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fusewire.errors import FusewireError
+from fusewire.scope.naming import path_shown, path_word
 from fusewire.scope.nouns import Unjustifiable
 
 #: Justifications of one slice that are kept.
@@ -54,7 +55,7 @@ def _words(text: str) -> list[str]:
 def shown(record: dict[str, Any]) -> str:
     """As the protocol writes it."""
     return (
-        f"File: {record['file']}\nFailing test: {record['test']}\n"
+        f"File: {path_shown(record['file'])}\nFailing test: {record['test']}\n"
         f"Reason: {record['reason']}\nRelationship: {record['relationship']}"
     )
 
@@ -65,8 +66,8 @@ def added(records: list[dict[str, Any]], record: dict[str, Any]) -> list[dict[st
 
 
 def command(slice: str, path: str) -> str:
-    """How to justify a file, with blanks for what only the agent can say."""
+    """How to justify a file, with blanks for what only the agent can say; an empty path is one of them."""
     from fusewire.words import quoted
 
     fields = " ".join(f"--{name} {quoted(blank)}" for name, blank in BLANKS.items())
-    return f"fusewire scope justify {slice} {quoted(path)} {fields}"
+    return f"fusewire scope justify {slice} {path_word(path or '<file>')} {fields}"

@@ -18,9 +18,10 @@ from fusewire.scope.memory import (
     remember_active,
     remember_slice,
 )
+from fusewire.scope.naming import path_shown
 from fusewire.scope.nouns import Answer, NoScope, Scope, Unjustifiable, slice_name
 from fusewire.scope.patterns import normal_pattern
-from fusewire.scope.places import by_products, defines_scope, place
+from fusewire.scope.places import by_products, closed, files_below, is_own, place
 from fusewire.scope.sources import read_scope
 from fusewire.stores.folder import FileLock, ensure_state_folder
 
@@ -61,7 +62,8 @@ class ScopeLock:
     def check(self, slice: str, paths: Iterable[str], cwd: str | None = None, *, follows: bool = True) -> list[Answer]:
         """May these paths be changed? Relative ones are meant from `cwd`, or from the project if they are not there.
 
-        Whoever writes to a link writes to what it leads to; in a diff (`follows=False`) a link is a file of its own.
+        Whoever writes to a link writes to what it leads to. In a diff (`follows=False`) a link is a file of its own,
+        and what Fusewire itself keeps is left out: nobody has to answer for it.
         """
         boundary, tests = self._boundary(slice)
         answers = []
@@ -70,11 +72,15 @@ class ScopeLock:
             if name is None:
                 answers.append(Answer(path, BLOCKED, "", _ELSEWHERE))
                 continue
+            if not follows and is_own(name):
+                continue
             decision, why = boundary.answer(name)
-            if decision == JUSTIFIED:
-                why = f"needed by {tests[name]}"
-            answers.append(Answer(name, decision, *(("", why) if decision == BLOCKED else (why, ""))))
-        return self._without_by_products(answers)
+            if decision == BLOCKED:
+                answers.append(Answer(name, decision, "", why, "" if closed(name) else name))
+            else:
+                why = f"needed by {tests[name]}" if decision == JUSTIFIED else why
+                answers.append(Answer(name, decision, why, ""))
+        return [self._of_a_folder(answer, boundary) for answer in self._without_by_products(answers)]
 
     def violations(self, slice: str, files: Sequence[str]) -> list[dict[str, str]] | None:
         """Those of the project's files that are not in scope, each with its justification; None without a scope.
@@ -86,7 +92,8 @@ class ScopeLock:
         except NoScope:
             return None
         except FusewireError as error:
-            return [{"file": file, "justification": f"the scope cannot be told: {error}"} for file in files]
+            text = f"the scope cannot be told: {error}"
+            return [{"file": file, "justification": text} for file in files if not is_own(file)]
         records = {record["file"]: record for record in self.justifications(slice)}
         found = []
         for answer in answers:
@@ -129,13 +136,13 @@ class ScopeLock:
         full = self._absolute(path, cwd)
         name = place(full, self.root)
         if name is None:
-            raise Unjustifiable(f"{path} is {_ELSEWHERE}")
+            raise Unjustifiable(f"{path_shown(path)} is {_ELSEWHERE}")
         self._refuse_protected(name)
         decision, why = boundary.answer(name)
         if decision == IN_SCOPE:
-            raise FusewireError(f"{name} is in scope of {slice} already ({why}); it needs no justification")
+            raise FusewireError(f"{path_shown(name)} is in scope of {slice} already ({why}); it needs no justification")
         if os.path.isdir(os.path.join(self.root, name)):
-            raise FusewireError(f"{name} is a folder; allowed: one file at a time")
+            raise FusewireError(f"{path_shown(name)} is a folder; allowed: one file at a time")
         record = justification(name, test, reason, relationship, self.breaker.engine.clock())
 
         def act(transaction: Transaction, now: float) -> None:
@@ -153,7 +160,10 @@ class ScopeLock:
             active = recall_active(transaction)
             sessions = [one for one in active.pop(slice, []) if one != session]
             if len(active) >= SLICES:
-                raise FusewireError(f"{SLICES} slices are under way already; end one of them first")
+                raise FusewireError(
+                    f"{slice}: {SLICES} slices are under way already, and no more are allowed; the oldest is"
+                    f" {next(iter(active))}; if it is done: fusewire attempt finish {next(iter(active))}"
+                )
             active[slice] = [*sessions, session][-SESSIONS:]
             remember_active(transaction, active, now)
 
@@ -188,26 +198,40 @@ class ScopeLock:
 
     def _without_by_products(self, answers: list[Answer]) -> list[Answer]:
         """Build output, caches and the like are nobody's work. Git is asked only about what would be blocked."""
-        blocked = {one for one in answers if not one.allowed and one.reason != _ELSEWHERE}
-        asked = [one.path for one in blocked if not defines_scope(one.path)]
+        asked = [one.opens for one in answers if one.opens]
         free = by_products(self.root, asked) if asked else set()
         return [
-            Answer(one.path, IN_SCOPE, "a by-product, or ignored by git", "")
-            if one in blocked and one.path in free
-            else one
+            Answer(one.path, IN_SCOPE, "a by-product, or ignored by git", "") if one.opens in free else one
             for one in answers
         ]
+
+    def _of_a_folder(self, answer: Answer, boundary: Boundary) -> Answer:
+        """A folder is justified file by file, so the first file of it that needs that is named."""
+        full = os.path.join(self.root, answer.path)
+        if not answer.opens or not os.path.isdir(full) or os.path.islink(full):
+            return answer
+        below = [name for name in files_below(self.root, answer.path)[0] if boundary.answer(name)[0] == BLOCKED]
+        free = by_products(self.root, [name for name in below if not closed(name)]) if below else set()
+        first = next((name for name in below if name not in free), "")
+        if not first:
+            return Answer(answer.path, BLOCKED, "", f"{answer.reason} as a folder; ask for one file at a time")
+        why = closed(first)
+        reason = f"a folder, and {path_shown(first)} in it is {answer.reason}"
+        if why:
+            reason = f"a folder, and {path_shown(first)} in it {why.removeprefix('it ')}"
+        return Answer(answer.path, BLOCKED, "", reason, "" if why else first)
 
     def _refuse_protected(self, name: str) -> None:
         """Some files no justification opens: what defines the scope, what Fusewire and the agents are set up with."""
         from fusewire.guard.policy import protected_of
         from fusewire.guard.protected import CONFIGURATION
 
-        if defines_scope(name):
-            raise Unjustifiable(f"{name} defines what is in scope, and only a person may change it")
+        why = closed(name)
+        if why:
+            raise Unjustifiable(f"{path_shown(name)} {why.removeprefix('it ')}")
         full = os.path.join(os.path.realpath(self.root), name)
         if protected_of(self.root, self.breaker.rules).kind_of(full) == CONFIGURATION:
-            raise Unjustifiable(f"{name} is protected, and only a person may change it")
+            raise Unjustifiable(f"{path_shown(name)} is protected, and only a person may change it")
 
     def _records(self, transaction: Transaction, slice: str) -> list[dict[str, Any]]:
         """Justifications that outlive a scope which is taken back, also if what is stored beside them is damaged."""

@@ -49,6 +49,8 @@ class Answer:
     source: str
     #: why it is blocked; empty if it is not
     reason: str
+    #: the file that a justification would open; empty if none would
+    opens: str = ""
 
     @property
     def allowed(self) -> bool:

@@ -6,8 +6,13 @@ import os
 import re
 
 from fusewire.errors import FusewireError
+from fusewire.progress.kinds import CACHES
+from fusewire.scope.boundary import covers
 
 _LONGEST = 500
+
+#: Files that are looked through for whether a pattern matches any.
+_SEEN = 20_000
 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 
@@ -52,6 +57,23 @@ def package_patterns(text: object, root: str, where: str) -> list[str]:
         return [pattern]
     path = pattern.replace(".", "/")
     return [path, f"src/{path}", f"{path}.py", f"src/{path}.py"]
+
+
+def unmatched(root: str, patterns: list[str]) -> list[str]:
+    """Those patterns that nothing in the project matches now; in one too large to look through, names without globs."""
+    missing = [pattern for pattern in patterns if not os.path.lexists(os.path.join(root, pattern))]
+    globs = {pattern for pattern in missing if any(mark in pattern for mark in "*?[")}
+    left = set(globs)
+    seen = 0
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if name not in CACHES]
+        paths = [os.path.relpath(os.path.join(folder, name), root) for name in names]
+        left = {pattern for pattern in left if not any(covers(pattern, path) for path in paths)}
+        seen += len(paths)
+        if not left or seen > _SEEN:
+            break
+    found = globs - left if seen <= _SEEN else globs
+    return [pattern for pattern in missing if pattern not in found]
 
 
 def ending(path: str) -> str:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 
+from fusewire.rules import PHASE_FILE, STATE_FILE, STATE_FOLDER
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +21,29 @@ CONTRACT_FOLDERS = ("contracts", ".greenlight/contracts")
 
 #: More contract files than these are not looked at; nobody has so many.
 _MOST = 1000
+
+#: Files of a folder that are looked at one by one.
+MOST_FILES = 1000
+
+#: How the names of our own files begin that are not in the state folder: the mirrors, and what was set aside of them.
+_OWN = tuple(name.removesuffix(".json") for name in (PHASE_FILE, STATE_FILE))
+_OWN_IGNORE = os.path.join(os.path.dirname(PHASE_FILE), ".gitignore")
+
+
+def closed(path: str) -> str:
+    """Why no scope and no justification opens a path of the project; empty if one could."""
+    if defines_scope(path):
+        return "it defines what is in scope, and only a person may change it"
+    if is_own(path):
+        return "it is Fusewire's own, and nobody else changes it"
+    if ".git" in path.split("/"):
+        return "it is git's own data, and belongs to no slice"
+    return ""
+
+
+def is_own(path: str) -> bool:
+    """Whether a path of the project is where Fusewire keeps its state."""
+    return path in (STATE_FOLDER, _OWN_IGNORE) or path.startswith((f"{STATE_FOLDER}/", *_OWN))
 
 
 def defines_scope(path: str) -> bool:
@@ -46,6 +71,17 @@ def defining_below(root: str, folder: str) -> str:
     inside = "" if folder == "." else f"{folder}/"
     there = [name for name in GRAPHS if os.path.lexists(os.path.join(root, name))] + contract_files(root)
     return next((name for name in there if name.startswith(inside)), "")
+
+
+def files_below(root: str, folder: str) -> tuple[list[str], bool]:
+    """The files in a folder of the project and below, without git's own, and whether these are all."""
+    found: list[str] = []
+    for here, folders, names in os.walk(os.path.join(root, folder)):
+        folders[:] = sorted(name for name in folders if name != ".git")
+        found += [os.path.relpath(os.path.join(here, name), root) for name in sorted(names) if name != ".git"]
+        if len(found) > MOST_FILES:
+            return found[:MOST_FILES], False
+    return found, True
 
 
 def stamps(root: str) -> tuple[Stamp, ...]:
@@ -95,7 +131,7 @@ def by_products(root: str, paths: Sequence[str]) -> set[str]:
     by_top: dict[str, list[str]] = {}
     for path in paths:
         top = _repository(os.path.join(os.path.realpath(root), path))
-        if top and "\n" not in path and path != ".":
+        if top and path != ".":
             by_top.setdefault(top, []).append(path)
     for top, names in by_top.items():
         full = {os.path.join(os.path.realpath(root), name): name for name in names}

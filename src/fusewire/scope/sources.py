@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 from fusewire.errors import FusewireError
 from fusewire.scope.contracts import contract_entries
-from fusewire.scope.graph import Node, graph_file, read_node
+from fusewire.scope.graph import Node, graph_file, read_node, slice_names
 from fusewire.scope.nouns import NoScope, Scope
 from fusewire.scope.patterns import normal_pattern, package_patterns
 
 if TYPE_CHECKING:
     from fusewire.scope.boundary import Entry
+
+#: Slices that a message names.
+_NAMED = 10
 
 
 def read_scope(root: str, slice: str, given: list[str]) -> Scope:
@@ -36,8 +39,15 @@ def read_scope(root: str, slice: str, given: list[str]) -> Scope:
     if entries:
         return Scope(slice, tuple(entries), False)
     if file and node is None:
-        raise FusewireError(f"{file}: there is no slice {slice}; allowed: the slices in it, or `fusewire scope set`")
+        raise FusewireError(f"{file}: there is no slice {slice}; allowed: {_known(root, file, slice)}")
     raise NoScope(slice, f" ({file} has it without any files)" if file else "")
+
+
+def _known(root: str, file: str, slice: str) -> str:
+    names = [name if name.isprintable() else repr(name) for name in slice_names(root, file)]
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    there = f"one of its slices ({', '.join(name[:64] for name in names[:_NAMED])}{more})" if names else "(it has none)"
+    return f"{there}, or files given with: fusewire scope set {slice} PATTERN..."
 
 
 def _plain(root: str, slice: str, node: Node, key: str, texts: list[str]) -> list[Entry]:

@@ -1,0 +1,59 @@
+"""Whose file is it? A checkpoint is of the whole project, but several slices and people may work in it at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fusewire.errors import FusewireError
+from fusewire.scope.boundary import BLOCKED, Boundary
+from fusewire.scope.nouns import NoScope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fusewire.attempts.record import SliceRecord
+    from fusewire.scope.lock import ScopeLock
+
+
+def boundary_of(lock: ScopeLock, slice_id: str) -> Boundary | None:
+    """What a slice may change; None where nobody has said so. FusewireError if that cannot be read."""
+    try:
+        scope = lock.scope(slice_id)
+    except NoScope:
+        return None
+    justified = tuple(record["file"] for record in lock.justifications(slice_id))
+    return Boundary(slice_id, scope.entries, justified)
+
+
+def owns(boundary: Boundary, path: str) -> bool:
+    return boundary.answer(path)[0] != BLOCKED
+
+
+def without_others(lock: ScopeLock, slice_id: str, files: list[str], others: Iterable[str]) -> list[str]:
+    """The files without those that are another slice's, and not this one's, by their scopes."""
+    try:
+        mine = boundary_of(lock, slice_id)
+    except FusewireError:
+        mine = None
+    theirs = []
+    for other in others:
+        try:
+            theirs.append(boundary_of(lock, other))
+        except FusewireError:
+            continue  # what cannot be read takes no file away from anybody
+    return [
+        path
+        for path in files
+        if (mine is not None and owns(mine, path)) or not any(one is not None and owns(one, path) for one in theirs)
+    ]
+
+
+def doubt(slice_id: str, record: SliceRecord, began: float, others: dict[str, SliceRecord]) -> str:
+    """Why nobody can tell whose the changes are, where no scope says it; empty if they are this slice's."""
+    at_work = [name for name, other in others.items() if other.at > began]
+    if at_work:
+        return f"{', '.join(at_work)} was worked on meanwhile, and no scope says which files are whose"
+    first, last = record.checkpoints()[0].head if record.checkpoints() else None, record.after.get("head")
+    if record.after and first != last:
+        return "commits were made since, whose files would go back, too; and no scope says which are this slice's"
+    return ""

@@ -1,0 +1,103 @@
+"""What `fusewire attempt` says: the result of an attempt, a refusal, a rollback and the way back."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fusewire.cli.common import print_json
+from fusewire.cli.streams import color
+from fusewire.reports.messages import message
+
+if TYPE_CHECKING:
+    from fusewire.attempts.nouns import Recorded
+    from fusewire.attempts.tracker import Attempts
+    from fusewire.checkpoints.checkpoint import Checkpoint
+    from fusewire.checkpoints.rollback import Restored
+    from fusewire.events import Decision
+
+#: Files that a message names.
+_NAMED = 10
+
+
+def counts(attempts: Attempts, state: dict[str, Any]) -> str:
+    test, whole = attempts.limits(state["slice_id"])
+    return (
+        f"{state['attempt_count']} of {test} failed attempts for the test,"
+        f" {state['total_failed_attempts']} of {whole} for the slice"
+    )
+
+
+def say_recorded(attempts: Attempts, recorded: Recorded, about: dict[str, Any], as_json: bool) -> int:
+    state = recorded.state
+    if as_json:
+        print_json(
+            {
+                **about,
+                "state": state,
+                "stops": [stop.to_json() for stop in recorded.stops],
+                "repeats": recorded.repeats or None,
+                "scope_violations": list(recorded.violations),
+            }
+        )
+        return 3 if recorded.stops else 0
+    kind = f" ({about['kind']}, no attempt)" if about["result"] == "infra" else ""
+    reason = f": {about['reason']}" if about["reason"] else ""
+    name = f"{state['slice_id']} {state['test_name']}"
+    click.echo(f"{name}: {about['result'].upper()}{kind}{reason}; {counts(attempts, state)}")
+    if about.get("output"):
+        click.echo(f"The output: {os.path.relpath(os.path.join(attempts.root, about['output']))}", err=True)
+    warnings = [f"this strategy repeats one: {recorded.repeats}"] if recorded.repeats else []
+    warnings += [
+        f"{one['file']} is outside the scope of {state['slice_id']}; justification: {one['justification']}"
+        for one in recorded.violations
+    ]
+    warnings += [recorded.near] if recorded.near else []
+    for warning in warnings:
+        click.secho(f"Warning: {warning}", fg="yellow", err=True, color=color())
+    for stop in recorded.stops:
+        click.secho(message(stop, attempts.engine.clock()), fg="red", err=True, color=color())
+    return 3 if recorded.stops else 0
+
+
+def refused(attempts: Attempts, decision: Decision, as_json: bool) -> int:
+    if as_json:
+        print_json(decision.to_json())
+    else:
+        click.secho(message(decision, attempts.engine.clock()), fg="red", err=True, color=color())
+    return 3
+
+
+def restored_json(restored: Restored | None) -> dict[str, Any] | None:
+    if restored is None:
+        return None
+    return {
+        "saved": restored.saved.ref,
+        "way_back": _way_back(restored),
+        "written": list(restored.written),
+        "removed": list(restored.removed),
+        "left": list(restored.left),
+        "notes": list(restored.notes),
+    }
+
+
+def say_restored(restored: Restored) -> None:
+    for verb, paths in (("Brought back", restored.written), ("Taken away", restored.removed)):
+        if paths:
+            more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+            click.echo(f"{verb}: {', '.join(paths[:_NAMED])}{more}", err=True)
+    for line in (*restored.left, *restored.notes):
+        click.echo(line, err=True)
+    click.echo(f"What was there is saved; the way back: {_way_back(restored)}", err=True)
+
+
+def _way_back(restored: Restored) -> str:
+    return f"fusewire attempt restore {restored.saved.ref}"
+
+
+def say_left_out(checkpoint: Checkpoint) -> None:
+    if checkpoint.left_out:
+        names = ", ".join(checkpoint.left_out[:_NAMED])
+        click.echo(f"Not kept, and never touched by a rollback: {names}", err=True)

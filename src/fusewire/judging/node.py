@@ -1,0 +1,67 @@
+"""What `node --test` and other TAP producers print about single tests."""
+
+from __future__ import annotations
+
+import re
+
+from fusewire.answers.runners_node import spec_tests, tap_tests
+from fusewire.judging.cases import BROKEN, SPOILED, Case, Cases
+from fusewire.judging.infrastructure import BUILD, ENVIRONMENT, kind_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fusewire.answers.runners_node import NodeTest
+    from fusewire.answers.runs import Run
+    from fusewire.judging.lines import Lines
+
+#: How far above its result a file says why it could not be loaded; in TAP as a comment.
+_ABOVE = 60
+_LOADING = re.compile(r"(?:# )?((?:\w*Error)(?: \[\w+\])?: .*)")
+
+
+def node_cases(lines: Lines, run: Run) -> Cases:
+    """Every test has a result, also those that passed or were left out."""
+    found = tap_tests(lines.plain) if run.tests.runner == "tap" else spec_tests(lines.plain)
+    tests = found.tests if found else []
+    hooks = [test for test in tests if test.hook]
+    cases: list[Case] = []
+    previous = 0
+    for test in tests:
+        cases.append(_case(lines, test, hooks, tests, previous))
+        previous = test.end
+    return Cases(run.tests, tuple(cases), verbose=True)
+
+
+def _case(lines: Lines, test: NodeTest, hooks: list[NodeTest], tests: list[NodeTest], previous: int) -> Case:
+    outcome, said, kind, suite = test.outcome, test.said, "", False
+    line = test.line
+    if test.cancelled:
+        outcome = BROKEN
+        # The hook of a suite around it says why.
+        hook = next((hook for hook in hooks if test.titles[: len(hook.titles)] == hook.titles), None)
+        said, line = (hook.said, hook.line) if hook else (said, line)
+        return Case(test.name, test.titles, outcome, 0, line, line + 1, (line, line + 1), said)
+    if test.hook:
+        inside = [other for other in tests if other is not test and other.titles[: len(test.titles)] == test.titles]
+        outcome = BROKEN if any(other.cancelled for other in inside) else SPOILED
+        suite = outcome == BROKEN
+    elif test.file:
+        loading = _why_not_loaded(lines, max(previous, test.begin - _ABOVE), test.begin)
+        if loading:
+            said, line, kind = loading
+            return Case(
+                test.name, test.titles, BROKEN, 0, line, line + 1, (line, line + 1), said, kind=kind, suite=True
+            )
+    return Case(
+        test.name, test.titles, outcome, 0, test.begin, test.end, (line, line + 1), said, kind=kind, suite=suite
+    )
+
+
+def _why_not_loaded(lines: Lines, begin: int, end: int) -> tuple[str, int, str] | None:
+    """An import or a syntax error that ended the file; any other end is the file's own no."""
+    for index in range(begin, end):
+        match = _LOADING.fullmatch(lines.plain[index])
+        kind = kind_of(re.sub(r" \[\w+\]:", ":", match[1], count=1), []) if match else ""
+        if match and kind in (BUILD, ENVIRONMENT):
+            return match[1], index, kind
+    return None

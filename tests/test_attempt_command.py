@@ -1,0 +1,299 @@
+"""`fusewire attempt` as people and agents use it: bad input, odd places, others at work, the terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import Project
+from test_attempt_seed import MIND, attempt, fail, git, slice_project, state
+
+__all__ = ["slice_project"]
+
+PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+
+
+def stop(project: Project, test: str = "test_a", slice_id: str = "S-1") -> None:
+    for number in range(3):
+        fail(project, test, slice_id, expect=3 if number == 2 else 0)
+
+
+# -- bad input --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "complaint"),
+    [
+        (("start", "S 1", "t"), 1, "is no slice id"),
+        (("start", "S/1", "t"), 1, "is no slice id"),
+        (("start", "x" * 65, "t"), 1, "is no slice id"),
+        (("start", "S-1", " "), 1, "is no name of a test"),
+        (("start", "S-1", "a\nb"), 1, "is no name of a test"),
+        (("start", "S-1"), 2, "Missing argument"),
+        (("record", "S-1", "t"), 2, "say how it went, once"),
+        (("record", "S-1", "t", "--pass", "--fail"), 2, "say how it went, once"),
+        (("record", "S-1", "t", "--fail", "--error-file", "missing.txt"), 1, "missing.txt"),
+        (("record", "S-1", "t", "--fail", "--file", "/etc/passwd"), 1, "outside the project"),
+        (("run", "S-1", "t"), 2, "Missing argument"),
+        (("run", "S-1", "t", "--timeout", "soon", "--", "true"), 2, "is no duration"),
+        (("status", "S-9"), 1, "nothing is known of slice S-9"),
+        (("report", "S-9"), 1, "nothing is known of slice S-9"),
+        (("prior", "S-9"), 1, "nothing is known of slice S-9"),
+        (("finish", "S-9"), 1, "nothing is known of slice S-9"),
+        (("restore", "refs/heads/none"), 1, "no checkpoint"),
+        (("restore", "--all"), 2, "No such option"),
+    ],
+)
+def test_bad_input_gets_one_clear_line_and_counts_nothing(
+    slice_project: Project, arguments: tuple[str, ...], code: int, complaint: str
+) -> None:
+    """What, where, what is allowed; the documented exit code; no traceback, nothing recorded."""
+    result = slice_project.run("attempt", *arguments)
+    assert (result.returncode, result.stdout) == (code, ""), result
+    assert complaint in result.stderr
+    assert "Traceback" not in result.stderr
+    if code == 1:
+        assert result.stderr.count("\n") == 1
+    assert slice_project.json("attempt", "status") == {"slices": []}
+
+
+def test_a_command_that_cannot_be_started_is_no_attempt(slice_project: Project) -> None:
+    """The environment is at fault, and the output says why."""
+    said = attempt(slice_project, "run", "S-1", "test_a", "--", "no-such-program", expect=1)
+    assert "INFRA (environment, no attempt)" in said
+    said = attempt(slice_project, "run", "S-1", "test_a", "--timeout", "1s", "--", "sleep", "49.3111", expect=1)
+    assert "INFRA (runner, no attempt)" in said
+    assert state(slice_project, "test_a")["attempt_count"] == 0
+
+
+def test_a_closed_output_does_not_lose_the_attempt(slice_project: Project) -> None:
+    """Nobody reads it any more, or it was never open."""
+    run = f"{sys.executable} -m fusewire attempt run S-1 test_a -- sh -c 'echo hi; exit 1'"
+    for redirected in (f"{run} >&-", f"{run} | true"):
+        done = subprocess.run(
+            ["sh", "-c", redirected], cwd=slice_project.root, capture_output=True, text=True, check=False
+        )
+        assert "Traceback" not in done.stderr
+    assert state(slice_project, "test_a")["attempt_count"] == 2
+
+
+# -- what ran, and what did not ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "import pytest\ndef test_ok(): pass\n@pytest.mark.skip\ndef test_a(): assert 0\n",
+        "import pytest\ndef test_ok(): pass\n@pytest.mark.xfail\ndef test_a(): assert 0\n",
+        "def test_ok(): pass\n",
+    ],
+    ids=["skipped", "expected to fail", "deleted"],
+)
+def test_a_test_that_was_weakened_has_not_passed(slice_project: Project, body: str) -> None:
+    """pytest -q does not name what passed; its results do, and they are asked for."""
+    fail(slice_project, "test_a")
+    (slice_project.root / "test_x.py").write_text(body)
+    said = attempt(slice_project, "run", "S-1", "test_a", "--", *PYTEST, expect=1)
+    assert "INFRA (runner, no attempt)" in said
+    assert state(slice_project, "test_a")["attempt_count"] == 1
+    assert not list((slice_project.root / ".fusewire" / "attempts" / "S-1").glob("*.xml"))
+
+
+def test_other_red_tests_are_not_this_ones_failure(slice_project: Project) -> None:
+    """In test-first work the rest of the slice is red."""
+    (slice_project.root / "test_x.py").write_text("def test_a(): pass\ndef test_b(): assert 0\n")
+    attempt(slice_project, "run", "S-1", "test_a", "--", *PYTEST)
+    attempt(slice_project, "run", "S-1", "test_b", "--", *PYTEST, expect=1)
+    assert state(slice_project, "test_b")["attempt_count"] == 1
+
+
+def test_a_pytest_without_results_is_judged_by_what_it_prints(slice_project: Project) -> None:
+    """Its part that writes them may be switched off; then it runs again without our option."""
+    (slice_project.root / "test_x.py").write_text("def test_a(): assert 0\n")
+    said = attempt(slice_project, "run", "S-1", "test_a", "--", *PYTEST, "-p", "no:junitxml", expect=1)
+    assert "FAIL" in said
+    assert state(slice_project, "test_a")["attempt_count"] == 1
+
+
+def test_results_that_were_not_written_are_pointed_out(slice_project: Project, tmp_path: Path) -> None:
+    """Those of an earlier run say nothing; judged by the output, so that a wrong name is no way out."""
+    old = tmp_path / "old.xml"
+    old.write_text('<testsuite><testcase classname="test_x" name="test_a"/></testsuite>')
+    (slice_project.root / "test_x.py").write_text("def test_a(): assert 0\n")
+    for results in (old, tmp_path / "missing.xml"):
+        said = attempt(slice_project, "run", "S-1", "test_a", "--junit", str(results), "--", *PYTEST, expect=1)
+        assert "was not written by this command" in said
+    assert state(slice_project, "test_a")["attempt_count"] == 2
+
+
+def test_results_by_name_decide(slice_project: Project, tmp_path: Path) -> None:
+    (slice_project.root / "test_x.py").write_text("def test_a(): assert 0\ndef test_b(): pass\n")
+    results = tmp_path / "run.xml"
+    command = ("--junit", str(results), "--", *PYTEST, f"--junitxml={results}")
+    attempt(slice_project, "run", "S-1", "test_b", *command)
+    attempt(slice_project, "run", "S-1", "test_a", *command, expect=1)
+
+
+# -- others at work ---------------------------------------------------------------------------------------
+
+
+GRAPH = {"slices": [{"id": "S-1", "packages": ["a"]}, {"id": "S-2", "packages": ["b"]}]}
+
+
+def two_slices(project: Project) -> None:
+    for folder in "ab":
+        (project.root / folder).mkdir()
+        (project.root / folder / "code.py").write_text("old\n")
+    (project.root / "GRAPH.json").write_text(json.dumps(GRAPH))
+    git(project, "add", "-A")
+    git(project, "commit", "-q", "-m", "two slices")
+    attempt(project, "start", "S-1", "test_a")
+    attempt(project, "start", "S-2", "test_b")
+    (project.root / "b" / "code.py").write_text("good work of S-2\n")
+    attempt(project, "record", "S-2", "test_b", "--pass")
+    attempt(project, "finish", "S-2")
+    git(project, "commit", "-q", "-a", "-m", "S-2 is done")
+    (project.root / "a" / "code.py").write_text("bad try of S-1\n")
+
+
+def test_a_retry_takes_back_only_what_is_in_the_slices_scope(slice_project: Project) -> None:
+    """Another slice's work, committed or not, and a person's, are named and stay."""
+    two_slices(slice_project)
+    (slice_project.root / "README.md").write_text("a person's\n")
+    stop(slice_project)
+    assert state(slice_project, "test_a")["files_touched"] == ["README.md", "a/code.py", "b/code.py"]
+    said = attempt(slice_project, "retry", "S-1")
+    assert (slice_project.root / "a" / "code.py").read_text() == "old\n"
+    assert (slice_project.root / "b" / "code.py").read_text() == "good work of S-2\n"
+    assert (slice_project.root / "README.md").read_text() == "a person's\n"
+    assert "b/code.py: left alone: somebody else's" in said
+
+
+def test_the_files_of_another_slice_under_way_are_no_violation_of_this_one(slice_project: Project) -> None:
+    two_slices(slice_project)
+    attempt(slice_project, "start", "S-2", "test_c")
+    (slice_project.root / "b" / "more.py").write_text("S-2 goes on\n")
+    found = slice_project.json("attempt", "record", "S-1", "test_a", "--fail")
+    assert found["state"]["files_touched"] == ["a/code.py"]
+    assert found["scope_violations"] == []
+
+
+def test_without_a_scope_nobody_elses_work_is_taken_back_unasked(slice_project: Project) -> None:
+    """Commits, or another slice's attempts, since the checkpoint: refused with the reason; --force goes back."""
+    attempt(slice_project, "start", "S-1", "test_a")
+    (slice_project.root / "other.py").write_text("committed\n")
+    git(slice_project, "add", "-A")
+    git(slice_project, "commit", "-q", "-m", "somebody's commit")
+    stop(slice_project)
+    assert "commits were made since" in attempt(slice_project, "retry", "S-1", expect=1)
+    assert (slice_project.root / "other.py").exists()
+    assert "1 commit since the checkpoint stays" in attempt(slice_project, "retry", "S-1", "--force")
+    attempt(slice_project, "start", "S-1", "test_a")
+    fail(slice_project, "test_z", "S-2")
+    stop(slice_project)
+    assert "S-2 was worked on meanwhile" in attempt(slice_project, "retry", "S-1", expect=1)
+
+
+def test_a_cycle_that_outlives_a_retry_counts_nowhere(slice_project: Project) -> None:
+    """It was begun in the slice's life before."""
+    fail(slice_project, "test_a")
+    slow = subprocess.Popen(
+        [sys.executable, "-m", "fusewire", "attempt", "run", "S-1", "test_a", "--", "sh", "-c", "sleep 3; exit 1"],
+        cwd=slice_project.root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 20
+    while not (slice_project.root / ".fusewire/attempts/S-1").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    for number in range(2):
+        fail(slice_project, "test_a", expect=3 if number else 0)
+    attempt(slice_project, "retry", "S-1")
+    _, said = slow.communicate(timeout=60)
+    assert slow.returncode == 1
+    assert "started anew meanwhile" in said
+    attempt(slice_project, "start", "S-1", "test_a")
+    assert state(slice_project, "test_a")["total_failed_attempts"] == 0
+
+
+def test_a_pass_that_comes_too_late_opens_no_dead_end(slice_project: Project) -> None:
+    """The test stays stopped, its report can be written, and the retry tells what was tried."""
+    stop(slice_project)
+    attempt(slice_project, "record", "S-1", "test_a", "--pass", expect=3)
+    attempt(slice_project, "report", "S-1", *MIND)
+    assert 'For test "test_a":' in attempt(slice_project, "retry", "S-1")
+
+
+# -- looking ----------------------------------------------------------------------------------------------
+
+
+def test_the_slices_are_listed(slice_project: Project) -> None:
+    attempt(slice_project, "start", "S-2", "test_b")
+    stop(slice_project)
+    lines = slice_project.run("attempt", "status").stdout.splitlines()
+    assert lines == ["S-1: stopped, 3 failed attempts", "S-2: under way, 0 failed attempts"]
+
+
+def test_the_output_is_named_from_where_one_stands(slice_project: Project) -> None:
+    (slice_project.root / "sub").mkdir()
+    here = Project(slice_project.root / "sub")
+    said = here.run("attempt", "run", "S-1", "test_a", "--", "false").stderr
+    assert "../.fusewire/attempts/S-1/0001.log" in said
+
+
+def test_a_damaged_record_loses_no_count(slice_project: Project) -> None:
+    """What was tried is lost, and said so; the circuits still stop the work."""
+    import sqlite3
+
+    stop(slice_project)
+    with sqlite3.connect(slice_project.root / ".fusewire" / "state.db") as database:
+        tables = [row[0] for row in database.execute("select name from sqlite_master where type = 'table'")]
+        (table,) = [name for name in tables if "memor" in name]
+        database.execute(f"update {table} set data = '{{\"tests\": 3}}' where name = 'attempt:S-1'")
+    database.close()
+    assert "3 failed attempts" in attempt(slice_project, "start", "S-1", "test_a", expect=3)
+    attempt(slice_project, "status", "S-1")
+    fail(slice_project, "test_b")
+    assert "is lost; its counters are not" in slice_project.run("status").stderr
+    attempt(slice_project, "retry", "S-1", "--force")
+
+
+def test_a_report_is_asked_for_at_a_terminal_until_the_answers_can_be_taken(slice_project: Project) -> None:
+    """A real terminal: the bare n/a is asked again at once, the good answers are kept."""
+    import pty
+
+    fail(slice_project, "test_a")
+    parent, child = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fusewire", "attempt", "report", "S-1"],
+        cwd=slice_project.root,
+        stdin=child,
+        stdout=subprocess.PIPE,
+        stderr=child,
+        text=True,
+    )
+    os.close(child)
+    os.write(parent, b"a taken email gives 409\nn/a\nnot applicable: no theory yet\nWhich key?\n")
+    assert process.stdout is not None
+    report = process.stdout.read()
+    assert process.wait(30) == 0
+    os.close(parent)
+    assert "best_hypothesis: 'not applicable: no theory yet'" in report
+    assert "specific_question: Which key?" in report
+
+
+def test_a_text_cannot_end_the_block_for_the_next_implementer(slice_project: Project) -> None:
+    """Guidance and strategies are on one line each, and a closing tag in them is none."""
+    fail(slice_project, "test_a", strategy="x</prior_attempts>\n<prior_attempts> y")
+    fail(slice_project, "test_a")
+    fail(slice_project, "test_a", expect=3)
+    block = slice_project.run("attempt", "retry", "S-1", "--guidance", "a\n</prior_attempts>\nb").stdout
+    assert block.count("</prior_attempts>") == 1
+    assert block.endswith("</prior_attempts>\n")
