@@ -167,7 +167,7 @@ def test_a_retry_takes_back_only_what_is_in_the_slices_scope(slice_project: Proj
     two_slices(slice_project)
     (slice_project.root / "README.md").write_text("a person's\n")
     stop(slice_project)
-    assert state(slice_project, "test_a")["files_touched"] == ["README.md", "a/code.py", "b/code.py"]
+    assert state(slice_project, "test_a")["files_touched"] == ["README.md", "a/code.py"]
     said = attempt(slice_project, "retry", "S-1")
     assert (slice_project.root / "a" / "code.py").read_text() == "old\n"
     assert (slice_project.root / "b" / "code.py").read_text() == "good work of S-2\n"
@@ -231,6 +231,12 @@ def test_a_pass_that_comes_too_late_opens_no_dead_end(slice_project: Project) ->
     assert 'For test "test_a":' in attempt(slice_project, "retry", "S-1")
 
 
+def test_two_names_that_may_be_one_test_are_pointed_out(slice_project: Project) -> None:
+    attempt(slice_project, "start", "S-1", "tests/test_x.py::TestK::test_in")
+    assert "may be the same test" in attempt(slice_project, "start", "S-1", "TestK.test_in")
+    assert "may be the same test" not in attempt(slice_project, "start", "S-1", "TestK.test_inner")
+
+
 # -- looking ----------------------------------------------------------------------------------------------
 
 
@@ -254,9 +260,7 @@ def test_a_damaged_record_loses_no_count(slice_project: Project) -> None:
 
     stop(slice_project)
     with sqlite3.connect(slice_project.root / ".fusewire" / "state.db") as database:
-        tables = [row[0] for row in database.execute("select name from sqlite_master where type = 'table'")]
-        (table,) = [name for name in tables if "memor" in name]
-        database.execute(f"update {table} set data = '{{\"tests\": 3}}' where name = 'attempt:S-1'")
+        database.execute("update memories set data = ? where name = 'attempt:S-1'", ('{"tests": 3}',))
     database.close()
     assert "3 failed attempts" in attempt(slice_project, "start", "S-1", "test_a", expect=3)
     attempt(slice_project, "status", "S-1")
@@ -281,10 +285,9 @@ def test_a_report_is_asked_for_at_a_terminal_until_the_answers_can_be_taken(slic
     )
     os.close(child)
     os.write(parent, b"a taken email gives 409\nn/a\nnot applicable: no theory yet\nWhich key?\n")
-    assert process.stdout is not None
-    report = process.stdout.read()
-    assert process.wait(30) == 0
+    report, _ = process.communicate(timeout=30)
     os.close(parent)
+    assert process.returncode == 0
     assert "best_hypothesis: 'not applicable: no theory yet'" in report
     assert "specific_question: Which key?" in report
 
@@ -297,3 +300,52 @@ def test_a_text_cannot_end_the_block_for_the_next_implementer(slice_project: Pro
     block = slice_project.run("attempt", "retry", "S-1", "--guidance", "a\n</prior_attempts>\nb").stdout
     assert block.count("</prior_attempts>") == 1
     assert block.endswith("</prior_attempts>\n")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        '{"tests": 3}',
+        '{"prior": [1]}',
+        '{"prior": [{"tests": {"t": {"log": [1]}}}]}',
+        '{"tests": {"test_a": {"checkpoint": {"x": 1}, "log": [1]}}}',
+        '{"tests": {"test_a": {"log": [{"attempt": 1}]}}}',
+        "[]",
+        "not JSON",
+    ],
+)
+def test_whatever_stands_in_the_memory_there_is_no_traceback(slice_project: Project, data: str) -> None:
+    import sqlite3
+
+    stop(slice_project)
+    with sqlite3.connect(slice_project.root / ".fusewire" / "state.db") as database:
+        changed = database.execute("update memories set data = ? where name = 'attempt:S-1'", (data,)).rowcount
+    database.close()
+    assert changed == 1
+    for command in (("start", "S-1", "test_z"), ("status", "S-1"), ("prior", "S-1"), ("record", "S-1", "t", "--fail")):
+        assert "Traceback" not in slice_project.run("attempt", *command).stderr, command
+
+
+def test_a_checkpoint_that_somebody_removed_does_not_stop_the_counting(slice_project: Project) -> None:
+    """Its refs are gone: attempts are counted all the same, and a retry says that there is no way back."""
+    attempt(slice_project, "start", "S-1", "test_a")
+    for line in git(slice_project, "for-each-ref", "--format=%(refname)", "refs/fusewire").split():
+        git(slice_project, "update-ref", "-d", line)
+    stop(slice_project)
+    assert "is gone" in attempt(slice_project, "retry", "S-1", expect=1)
+    attempt(slice_project, "retry", "S-1", "--force")
+    attempt(slice_project, "start", "S-1", "test_a")
+
+
+def test_a_test_that_ends_its_runner_has_not_passed(slice_project: Project) -> None:
+    (slice_project.root / "test_x.py").write_text("import os\ndef test_a(): os._exit(0)\n")
+    said = attempt(slice_project, "run", "S-1", "test_a", "--", *PYTEST, expect=1)
+    assert "INFRA (runner, no attempt)" in said
+
+
+def test_results_that_never_end_are_not_waited_for(slice_project: Project) -> None:
+    """A pipe in the place of the results, and a file without an end."""
+    attempt(slice_project, "run", "S-1", "t", "--junit", "x.xml", "--", "sh", "-c", "mkfifo x.xml; exit 1", expect=1)
+    said = attempt(slice_project, "record", "S-1", "t", "--fail", "--error-file", "/dev/zero", expect=1)
+    assert "larger than 64 MB" in said
+    assert state(slice_project, "t")["attempt_count"] == 1

@@ -369,25 +369,32 @@ def test_an_earlier_test_that_passed_keeps_its_work(slice_project: Project) -> N
     assert not (slice_project.root / "bad.py").exists()
 
 
-@pytest.mark.parametrize("act", [("retry", "S-1"), ("restore", "refs/fusewire/saved/x/1"), ("finish", "S-1")])
+@pytest.mark.parametrize(
+    "act", [("retry", "S-1"), ("restore", "refs/fusewire/saved/x/1"), ("finish", "S-1", "--force")]
+)
 def test_an_agent_cannot_reset_its_own_counters(slice_project: Project, act: tuple[str, ...]) -> None:
     """Refused inside an agent, and by the hook before it is even run."""
     for number in range(3):
         fail(slice_project, "test_a", expect=3 if number == 2 else 0)
     attempt(slice_project, *act, expect=3, env={"CLAUDECODE": "1"})
     assert state(slice_project, "test_a")["attempt_count"] == 3
-    if act[0] != "finish":  # which an agent may do, once everything has passed
-        answer = slice_project.hook(slice_project.bash(f"fusewire attempt {' '.join(act)}"))
-        assert b"fusewire.disarm" in answer.stdout
+    for line in (
+        f"fusewire attempt {' '.join(act)}",
+        f"fusewire attempt run S-9 t -- fusewire attempt {' '.join(act)}",
+    ):
+        answer = slice_project.hook(slice_project.bash(f"env -i PATH=$PATH {line}"))
+        assert b"fusewire.disarm" in answer.stdout + answer.stderr
 
 
-def test_an_agent_may_finish_a_slice_whose_tests_have_passed_but_keeps_its_total(slice_project: Project) -> None:
-    """Only a person's word ends the counting."""
+def test_a_slice_whose_tests_have_passed_may_be_finished_but_keeps_its_total(slice_project: Project) -> None:
+    """An agent may say so; only a person's --force ends the counting."""
     fail(slice_project, "test_a")
+    assert "not passed yet: test_a" in attempt(slice_project, "finish", "S-1", expect=1)
     attempt(slice_project, "record", "S-1", "test_a", "--pass")
     attempt(slice_project, "finish", "S-1", env={"CLAUDECODE": "1"})
+    assert slice_project.json("attempt", "status") == {"slices": []}
     attempt(slice_project, "start", "S-1", "test_b")
     assert state(slice_project, "test_b")["total_failed_attempts"] == 1
-    attempt(slice_project, "finish", "S-1")
+    attempt(slice_project, "finish", "S-1", "--force")
     attempt(slice_project, "start", "S-1", "test_b")
     assert state(slice_project, "test_b")["total_failed_attempts"] == 0

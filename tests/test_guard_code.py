@@ -163,7 +163,7 @@ CHANGING: dict[str, list[Case]] = {
             [("shell", "rm a"), ("shell", "rm b")],
         ),
         ("import subprocess; subprocess.run(cmd)", [], [("shell", U)]),
-        ('import timeit; timeit.timeit(\'open("a","w")\')', [], [("write", "a")]),
+        ('import timeit; timeit.timeit(\'open("a","w")\', number=9)', [], [("write", "a")]),
         ("  import os\n  os.remove('a')", [], [("delete", "a")]),
         ("def f(x=open('a', 'w')): pass", [], [("write", "a")]),
         ("class A:\n  def __str__(self): open('a', 'w')\nprint(A())", [], [("write", "a")]),

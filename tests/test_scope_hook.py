@@ -149,10 +149,23 @@ def test_a_tool_outside_the_scope(shop: Project, lock: ScopeLock, name: str, pat
         "F=src/billing/pay.py; echo x > $F",
         "find src/billing -name '*.py' -delete",
         "dd if=/dev/zero of=src/billing/pay.py",
+        "fusewire attempt run S-1 t -- sed -i s/a/b/ src/billing/pay.py",
+        "fusewire attempt run S-1 t --strategy x -- sh -c 'echo x > src/billing/pay.py'",
+        "python -m fusewire attempt run S-1 t -- rm src/billing/pay.py",
+        "fusewire run --until 'rm src/billing/pay.py' -- true",
+        "fusewire run --max-iterations 1 rm src/billing/pay.py",
     ],
 )
 def test_a_command_outside_the_scope(shop: Project, lock: ScopeLock, command: str) -> None:
     denied(bash(shop, command), "BLOCKED scope.S-1: ", "fusewire scope justify S-1 ")
+
+
+def test_constraints_above_the_project_do_not_hide_its_slices(shop: Project, lock: ScopeLock) -> None:
+    """The hook then follows the rules of the folder above; the slice was begun in the project all the same."""
+    (shop.root.parent / "docs" / "constraints").mkdir(parents=True)
+    denied(edit(shop, "src/billing/pay.py"), "BLOCKED scope.S-1: ")
+    denied(bash(shop, "echo x > src/billing/pay.py"), "BLOCKED scope.S-1: ")
+    assert edit(shop, "src/users/a.py") == ALLOWED
 
 
 @pytest.mark.parametrize(
@@ -575,8 +588,7 @@ def test_a_failed_change_leaves_the_lock_as_it_was(shop: Project, lock: ScopeLoc
     denied(edit(shop, "src/billing/pay.py"), "scope.S-1")
     for number in range(SESSIONS + 3):
         lock.activate("X-1", f"session-{number}")
-    assert len(lock.sessions("X-1")) == SESSIONS
-    assert lock.sessions("X-1")[-1] == f"session-{SESSIONS + 2}"
+    assert lock.sessions("X-1") == [None]  # all of them: nobody is let go because others came
 
 
 def test_parallel_processes_lose_nothing(shop: Project, lock: ScopeLock) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from fusewire.quickjson import loads
-from fusewire.rules import STATE_FOLDER, find_guarded, has_constraints, load_rules
+from fusewire.rules import STATE_FOLDER, find_guarded, find_project, has_constraints, load_rules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,16 +93,17 @@ def answer(agent: Agent, raw: bytes, environment: Any) -> Answer:
         if len(raw) > _INPUT_LIMIT:
             raise ValueError(f"it is larger than {_INPUT_LIMIT} bytes")
         payload = loads(raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8"))
-        root = find_guarded(agent.started_in(payload, environment) or os.getcwd())
+        start = agent.started_in(payload, environment) or os.getcwd()
+        root = find_guarded(start)
         event = agent.parse(payload, root)
     except ValueError as error:
         return agent.deny(f"BLOCKED fusewire.input: the hook's input is not JSON: {error}")
     except BadPayload as error:
         return agent.deny(f"BLOCKED fusewire.input: the hook's input makes no sense: {error}")
-    return agent.allow() if event is None else judge(agent, event, root)
+    return agent.allow() if event is None else judge(agent, event, root, start)
 
 
-def judge(agent: Agent, event: Event, root: str) -> Answer:
+def judge(agent: Agent, event: Event, root: str, start: str) -> Answer:
     """Rules in the order of their weight: the agent must not disarm its breaker, then guard, scope and constraints."""
     from fusewire.detectors.constraints import changes_files, violated
     from fusewire.guard.plain import only_look, plain_commands
@@ -122,10 +123,8 @@ def judge(agent: Agent, event: Event, root: str) -> Answer:
         if act:
             return agent.deny(f"BLOCKED fusewire.disarm: {act}.\nNext: go on without it, or ask the user to run it.")
         refusal, looks, reading = _guarded(event, changed, root, rules)
-        if not refusal and not looks and os.path.lexists(os.path.join(root, _SLICES)):
-            from fusewire.scope.hooked import refusal as out_of_scope
-
-            refusal = out_of_scope(event, changed, reading, root, _PATIENCE)
+        if not refusal and not looks:
+            refusal = _out_of_scope(event, changed, reading, root, start)
         if refusal:
             return agent.deny(refusal[:_ANSWER_LIMIT])
     if not looks:
@@ -169,6 +168,16 @@ def _guarded(event: Event, changed: tuple[str, ...], root: str, rules: Rules) ->
             return verdict.message(), False, reading
         looks = False
     return "", looks, reading
+
+
+def _out_of_scope(event: Event, changed: tuple[str, ...], reading: Reading | None, root: str, start: str) -> str:
+    """Why the scope lock refuses this call. Slices are begun on the command line, in the project that it finds."""
+    home = root if root == start else find_project(start)
+    if not os.path.lexists(os.path.join(home, _SLICES)):
+        return ""
+    from fusewire.scope.hooked import refusal
+
+    return refusal(event, tuple(os.path.join(root, path) for path in changed), reading, home, _PATIENCE)
 
 
 def _begin(event: Event, root: str, rules: Rules) -> str:

@@ -1,7 +1,7 @@
 """The counter reset protocol: both counters to 0, files back to where the failed attempts began, nothing lost.
 
-For a person, or an orchestrator outside the agent. Only the slice's own files go back, where its scope says which
-these are; where it does not, and somebody else was at work, nothing happens without `force`.
+For a person, or an orchestrator outside the agent. Where somebody else was at work meanwhile, only the slice's own
+files go back, as its scope says which these are; where it does not, nothing happens without `force`.
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 from fusewire.attempts.nouns import Retried
 from fusewire.attempts.ownership import boundary_of, doubt, owns
 from fusewire.attempts.record import SliceRecord, check_slice
-from fusewire.checkpoints.checkpoint import Checkpoint
+from fusewire.checkpoints.checkpoint import Checkpoint, Gone
 from fusewire.checkpoints.moves import ChangedSince
-from fusewire.errors import AgentRefused, FusewireError, InvalidTransition
+from fusewire.errors import FusewireError, InvalidTransition
 from fusewire.person import require_person
 from fusewire.reports.attempts import prior_attempts
 
 if TYPE_CHECKING:
     from fusewire.attempts.tracker import Attempts
     from fusewire.checkpoints.rollback import Restored
+
+_UNTOUCHED = "nothing was touched. To start anew all the same: --force"
 
 #: Characters of a person's guidance that are kept.
 _GUIDANCE = 4000
@@ -54,40 +56,46 @@ def _roll_back(attempts: Attempts, slice_id: str, record: SliceRecord, force: bo
     begun = [record.tests[name] for name in record.failing() if record.tests[name].checkpoint]
     if not begun:
         return None
+    checkpoint = Checkpoint.from_data(begun[0].checkpoint)
     since = Checkpoint.from_data(record.after) if record.after and not force else None
-    mine = None if force else boundary_of(attempts.lock, slice_id)
-    if not force and mine is None:
-        unsure = doubt(slice_id, record, begun[0].began, attempts.others(slice_id))
-        if unsure:
-            raise FusewireError(f"{unsure}; nothing was touched. To go back all the same: --force")
+    mine = None
+    unsure = "" if force else doubt(record, checkpoint, begun[0].began, attempts.others(slice_id))
+    if unsure:
+        mine = boundary_of(attempts.lock, slice_id)
+        if mine is None:
+            raise FusewireError(f"{unsure}, and no scope says which files are whose; {_UNTOUCHED}")
     try:
         return attempts.checkpoints.restore(
-            Checkpoint.from_data(begun[0].checkpoint),
-            since=since,
-            force=force,
-            name=slice_id,
-            only=lambda path: mine is None or owns(mine, path),
+            checkpoint, since=since, force=force, name=slice_id, only=lambda path: mine is None or owns(mine, path)
         )
     except ChangedSince as error:
-        raise FusewireError(f"{error}; nothing was touched. To go back all the same: --force") from error
+        raise FusewireError(f"{error}; {_UNTOUCHED}") from error
+    except Gone as error:
+        if force:
+            return None
+        raise FusewireError(f"{error}; {_UNTOUCHED} (without a rollback)") from error
 
 
-def finish(attempts: Attempts, slice_id: str) -> None:
-    """The slice is over: its scope lock is lifted. For a person also its counters; an agent must have passed."""
+def finish(attempts: Attempts, slice_id: str, *, force: bool = False) -> None:
+    """The slice is done, every test of it has passed: its scope lock is lifted, its counters stay.
+
+    `force` is for a person: whatever its state, and its counters start anew.
+    """
+    if force:
+        require_person("`fusewire attempt finish --force`", attempts.root)
     record = attempts.known(slice_id)
     failing = [name for name, test in record.tests.items() if test.log or test.last_result != "pass"]
-    try:
-        require_person("`fusewire attempt finish`", attempts.root)
-    except AgentRefused:
-        if failing or attempts.is_stopped(slice_id):
-            what = f"not passed yet: {', '.join(failing[:5])}" if failing else "it is stopped"
-            raise AgentRefused(f"{slice_id} is not done ({what}); a person can finish it all the same") from None
-        attempts.lock.deactivate(slice_id)
-        return
+    if not force and (failing or attempts.is_stopped(slice_id)):
+        what = f"not passed yet: {', '.join(failing[:5])}" if failing else "it is stopped"
+        raise FusewireError(f"{slice_id} is not done ({what}); a person can run: fusewire attempt finish --force")
     with attempts.breaker.store.transact() as transaction:
         now = attempts.engine.clock()
-        attempts.restart(transaction, slice_id, "finished", now)
-        SliceRecord(life=record.life + 1, attempts=record.attempts).remember(transaction, slice_id, now)
+        record = attempts.recall(transaction, slice_id, now)
+        if force:
+            attempts.restart(transaction, slice_id, "finished", now)
+            record = SliceRecord(attempts=record.attempts, life=record.life)
+        record.finished, record.life, record.began, record.after = True, record.life + 1, {}, {}
+        record.remember(transaction, slice_id, now)
     attempts.lock.deactivate(slice_id)
 
 

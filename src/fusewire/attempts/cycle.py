@@ -49,6 +49,8 @@ class Cycle:
     late: bool
     #: why the results that were named could not be used
     problem: str
+    #: another name in this slice that may stand for the same test
+    alike: str
 
 
 def run_cycle(
@@ -86,6 +88,9 @@ def run_cycle(
         log.close()
         results.clear()
     verdict = judge(test, _read_end(whole), ended.code, why=ended.why, junit=found)
+    if results.asks and found is None and verdict.result == "pass":  # it ended in the middle, whatever its exit status
+        reason = "pytest has written no results: it is not known what ran"
+        verdict = Verdict("infra", reason, "runner", verdict.evidence, tests=verdict.tests)
     error = f"{verdict.error}\n[exit code {ended.code}]" if verdict.result == "fail" else ""
     recorded = attempts.record_attempt(
         slice_id,
@@ -101,7 +106,7 @@ def run_cycle(
             life=started.life,
         ),
     )
-    return Cycle(verdict, recorded, ended.code, path, started.fresh, results.problem(found))
+    return Cycle(verdict, recorded, ended.code, path, started.fresh, results.problem(found), started.alike)
 
 
 def _run(

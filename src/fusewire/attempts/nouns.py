@@ -44,6 +44,8 @@ class Started:
     prior: str
     #: why the scope lock does not hold, or holds everything; empty if all is well
     unlocked: str
+    #: another name in this slice that may stand for the same test; empty if there is none
+    alike: str
     life: int
 
 

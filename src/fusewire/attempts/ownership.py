@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fusewire.attempts.record import SliceRecord
+    from fusewire.checkpoints.checkpoint import Checkpoint
     from fusewire.scope.lock import ScopeLock
 
 
@@ -48,12 +49,10 @@ def without_others(lock: ScopeLock, slice_id: str, files: list[str], others: Ite
     ]
 
 
-def doubt(slice_id: str, record: SliceRecord, began: float, others: dict[str, SliceRecord]) -> str:
-    """Why nobody can tell whose the changes are, where no scope says it; empty if they are this slice's."""
+def doubt(record: SliceRecord, checkpoint: Checkpoint, began: float, others: dict[str, SliceRecord]) -> str:
+    """Who else may have changed files since a checkpoint; empty if nobody is known to."""
     at_work = [name for name, other in others.items() if other.at > began]
     if at_work:
-        return f"{', '.join(at_work)} was worked on meanwhile, and no scope says which files are whose"
-    first, last = record.checkpoints()[0].head if record.checkpoints() else None, record.after.get("head")
-    if record.after and first != last:
-        return "commits were made since, whose files would go back, too; and no scope says which are this slice's"
-    return ""
+        return f"{', '.join(at_work)} was worked on meanwhile"
+    moved = record.after and record.after.get("head") != checkpoint.head
+    return "commits were made since the checkpoint" if moved else ""

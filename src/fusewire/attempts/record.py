@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 #: Tests of a slice that are remembered; those that fail are never forgotten for others.
 _TESTS = 200
+_SLICES = 200
 _LOG = 10
 _FILES = 500
 _INFRASTRUCTURE = 20
@@ -26,6 +27,10 @@ _PRIOR = 3
 #: Bytes of a runner's output that a view shows; the whole of it is in a file.
 SHOWN = 16_000
 _LINE = 500
+
+#: What a line of a test's log has, and what is kept at a retry.
+LINE = {"attempt", "strategy", "files", "result", "output"}
+PRIOR = {"failures", "guidance", "arch_stop", "tests"}
 
 _SLICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -68,6 +73,17 @@ class TestRecord:
     #: the fields of its diagnostic report that need a mind
     report: dict[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def from_data(cls, data: dict[str, Any]) -> TestRecord:
+        """The record again; ValueError if the data is none."""
+        record = cls(**data)
+        _check_types(record, cls())
+        if record.checkpoint:
+            Checkpoint.from_data(record.checkpoint)
+        if not all(isinstance(line, dict) and line.keys() >= LINE for line in record.log):
+            raise ValueError("not a test's log")
+        return record
+
     def touched(self, files: list[str]) -> None:
         self.files_touched = list(dict.fromkeys([*self.files_touched, *files]))[:_FILES]
 
@@ -101,6 +117,8 @@ class SliceRecord:
     life: int = 0
     #: when something was last done in it
     at: float = 0.0
+    #: whether somebody has said that it is done
+    finished: bool = False
     #: attempts so far, which number their outputs
     attempts: int = 0
     #: tests so far
@@ -111,15 +129,21 @@ class SliceRecord:
         """What is remembered; ValueError if that is damaged."""
         try:
             return cls.from_data(store.recall(_name(slice_id)) or {})
-        except (TypeError, AttributeError) as error:
+        except (TypeError, AttributeError, KeyError) as error:
             raise ValueError(f"not a slice's memory: {error}") from error
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> SliceRecord:
-        record = cls(**{**data, "tests": {name: TestRecord(**test) for name, test in data.get("tests", {}).items()}})
-        for name, initial in vars(cls()).items():
-            if type(getattr(record, name)) is not type(initial):
-                raise ValueError(f"not a slice's memory: {name}")
+        tests = {name: TestRecord.from_data(test) for name, test in data.get("tests", {}).items()}
+        record = cls(**{**data, "tests": tests})
+        _check_types(record, cls())
+        for checkpoint in (record.began, record.after):
+            if checkpoint:
+                Checkpoint.from_data(checkpoint)
+        for prior in record.prior:
+            logs = [entry for test in prior["tests"].values() for entry in test["log"]]
+            if not prior.keys() >= PRIOR or not all(LINE - {"output"} <= entry.keys() for entry in logs):
+                raise ValueError("not what was tried before")
         return record
 
     def to_data(self) -> dict[str, Any]:
@@ -133,6 +157,8 @@ class SliceRecord:
         self.prior = self.prior[-_PRIOR:]
         self.at = now
         transaction.remember(_name(slice_id), self.to_data(), now)
+        newest = sorted({**slice_times(transaction), slice_id: now}.items(), key=lambda item: item[1])[-_SLICES:]
+        transaction.remember(_INDEX, {"slices": dict(newest)}, now)
 
     def test(self, name: str) -> TestRecord:
         """The record of a test; made if there is none."""
@@ -155,6 +181,22 @@ class SliceRecord:
         self.infrastructure = [*self.infrastructure, entry]
 
 
+def slice_times(store: Store | Transaction) -> dict[str, float]:
+    """The slices that are remembered, and when something was last done in each."""
+    try:
+        found = (store.recall(_INDEX) or {}).get("slices", {})
+        return {str(name): float(at) for name, at in found.items()}
+    except (ValueError, TypeError, AttributeError):
+        return {}  # each is remembered by itself
+
+
+def _check_types(record: object, initial: object) -> None:
+    for name, value in vars(initial).items():
+        found = getattr(record, name)
+        if type(found) is not type(value) and not (isinstance(value, float) and type(found) is int):
+            raise ValueError(f"not what was remembered: {name}")
+
+
 def one_line(text: str) -> str:
     return plain(" ".join(text.split()), _LINE)
 
@@ -166,6 +208,9 @@ def shown(text: str, where: str) -> str:
         return plain(text)
     kept = data[-SHOWN:].decode("utf-8", "ignore")
     return f"[{len(data) - SHOWN} bytes cut here; the whole output: {where}]\n{kept}"
+
+
+_INDEX = "attempts"
 
 
 def _name(slice_id: str) -> str:

@@ -9,6 +9,11 @@ import os
 import shlex
 from collections.abc import Sequence
 
+from fusewire.stores.folder import read_regular
+
+#: Bytes that are read.
+_LARGEST = 50 << 20
+
 #: What says that pytest could not take our option: its part that writes results is switched off.
 _REFUSED = "unrecognized arguments: --junitxml="
 
@@ -17,10 +22,12 @@ class Results:
     """The results of one run of a command."""
 
     def __init__(self, given: str | None, own: str, command: Sequence[str]) -> None:
-        self._given = given
+        self._explicit = given is not None
+        self._given = given or _named_in(command)
         self._own = own
-        self._stale = _stamp(given)
-        self.asks = given is None and _is_pytest(command)
+        self._stale = _stamp(self._given)
+        #: whether pytest is asked for results that nobody else asks it for
+        self.asks = self._given is None and _is_pytest(command)
 
     def variables(self) -> dict[str, str]:
         """What the command's environment needs beside its own; options of the command itself go before it."""
@@ -42,14 +49,13 @@ class Results:
         if path is None or _stamp(path) in (None, self._stale):
             return None
         try:
-            with open(path, "rb") as file:
-                return file.read()
+            return read_regular(path, _LARGEST)
         except OSError:
             return None
 
     def problem(self, found: bytes | None) -> str:
         """Why the results that were named could not be used; empty if they could."""
-        if self._given is None or found is not None:
+        if not self._explicit or found is not None:
             return ""
         return f"{self._given} was not written by this command; it is judged by what it printed"
 
@@ -58,6 +64,15 @@ class Results:
             os.unlink(self._own)
         except OSError:
             pass  # pytest was given another file, or is none
+
+
+def _named_in(command: Sequence[str]) -> str | None:
+    """The results that pytest is told to write anyway."""
+    for at, word in enumerate(command):
+        name, equals, value = word.partition("=")
+        if name in ("--junitxml", "--junit-xml"):
+            return value if equals else "".join(command[at + 1 : at + 2]) or None
+    return None
 
 
 def _is_pytest(command: Sequence[str]) -> bool:

@@ -14,17 +14,17 @@ from fusewire import meters
 from fusewire.attempts import anew
 from fusewire.attempts.nouns import Attempt, Recorded, Retried, Started
 from fusewire.attempts.ownership import without_others
-from fusewire.attempts.record import SliceRecord, TestRecord, check_slice, check_test, one_line, shown
+from fusewire.attempts.record import SliceRecord, TestRecord, check_slice, check_test, one_line, shown, slice_times
 from fusewire.attempts.strategies import repeated
 from fusewire.breaker import Breaker
-from fusewire.checkpoints.checkpoint import Checkpoint, Checkpoints
+from fusewire.checkpoints.checkpoint import Checkpoint, Checkpoints, Gone
 from fusewire.engine import near
 from fusewire.errors import Blocked, FusewireError, NotFound
 from fusewire.events import Decision, Signal, identifier
+from fusewire.judging.cases import same_test
 from fusewire.reports.attempts import prior_attempts
 from fusewire.rules import STATE_FOLDER
 from fusewire.scope.lock import ScopeLock
-from fusewire.scope.memory import recall_active
 from fusewire.scope.nouns import NoScope
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ class Attempts:
                 entry.checkpoint, entry.began = taken.to_data(), now
                 record.began = record.began or taken.to_data()
                 record.after = record.after or taken.to_data()
+            record.finished = False
             record.remember(transaction, slice_id, now)
         checkpoint = Checkpoint.from_data(entry.checkpoint)
         state = self.state(slice_id, test)
@@ -87,7 +88,9 @@ class Attempts:
             unlocked = f"the scope lock does not hold: {error}"
         except FusewireError as error:
             unlocked = f"nothing in the project may be changed before a person mends this: {error}"
-        return Started(checkpoint, checkpoint == taken, state, prior_attempts(record.prior), unlocked, record.life)
+        alike = next((name for name in record.tests if name != test and same_test(name, test)), "")
+        prior = prior_attempts(record.prior)
+        return Started(checkpoint, checkpoint == taken, state, prior, unlocked, alike, record.life)
 
     # -- after ----------------------------------------------------------------------------------------
 
@@ -132,7 +135,10 @@ class Attempts:
         known = self.record(slice_id).tests.get(test)
         if known is None or not known.checkpoint:
             return []
-        files = self.checkpoints.changed_since(Checkpoint.from_data(known.checkpoint))
+        try:
+            files = self.checkpoints.changed_since(Checkpoint.from_data(known.checkpoint))
+        except Gone:  # somebody has removed what git kept for us: the attempt counts all the same
+            return []
         others = [name for name, other in self.others(slice_id).items() if other.at > known.began]
         return without_others(self.lock, slice_id, files, others) if others else files
 
@@ -202,9 +208,9 @@ class Attempts:
         """Both counters to 0, files back to where the failed attempts began; for a person or an orchestrator."""
         return anew.retry(self, slice_id, guidance, force=force)
 
-    def finish(self, slice_id: str) -> None:
-        """The slice is over."""
-        anew.finish(self, slice_id)
+    def finish(self, slice_id: str, *, force: bool = False) -> None:
+        """The slice is done: its scope lock is lifted. `force` is for a person, and ends its counters too."""
+        anew.finish(self, slice_id, force=force)
 
     def restart(self, transaction: Transaction, slice_id: str, why: str, now: float) -> None:
         """Every counter of the slice to 0, whatever its circuit says."""
@@ -229,14 +235,18 @@ class Attempts:
         return record
 
     def slices(self) -> list[str]:
-        """Every slice that something is known of."""
-        names = {row.id.split("/")[1] for row in self.breaker.store.circuits() if row.kind == "attempt"}
-        names |= set(recall_active(self.breaker.store))  # begun, and nothing recorded yet
-        return sorted(name for name in names if self.record(name).tests or self.is_stopped(name))
+        """Every slice that is under way, or stopped."""
+        records = self._records()
+        under_way = (name for name, record in records.items() if record.tests and not record.finished)
+        return sorted({*under_way, *(name for name in records if self.is_stopped(name))})
 
     def others(self, slice_id: str) -> dict[str, SliceRecord]:
-        """The records of the other slices."""
-        return {name: self.record(name) for name in self.slices() if name != slice_id}
+        """The records of the other slices, finished ones too."""
+        return {name: record for name, record in self._records().items() if name != slice_id}
+
+    def _records(self) -> dict[str, SliceRecord]:
+        names = {row.id.split("/")[1] for row in self.breaker.store.circuits() if row.kind == "attempt"}
+        return {name: self.record(name) for name in sorted({*names, *slice_times(self.breaker.store)})}
 
     def is_stopped(self, slice_id: str) -> bool:
         return any(row.phase == "open" for row in self._circuits(slice_id))

@@ -61,6 +61,10 @@ class Checkpoint:
         return cls(commit, ref, head, branch, nested, left_out)
 
 
+class Gone(FusewireError):
+    """What git kept for us is no longer there."""
+
+
 class Checkpoints:
     """The checkpoints of one project."""
 
@@ -181,9 +185,7 @@ class Checkpoints:
             if facts is not None:
                 levels[level] = Level(shadow, facts, entries_of(shadow, str(facts["tree"])))
         if "" not in levels:
-            raise FusewireError(
-                f"checkpoint {checkpoint.ref} is gone from {self.root}: only the newest 50 of a name stay"
-            )
+            raise Gone(f"checkpoint {checkpoint.ref} is gone from {self.root}")
         return levels
 
     def compared(self, found: Mapping[str, Kept], levels: Mapping[str, Level], checkpoint: Checkpoint) -> list[str]:

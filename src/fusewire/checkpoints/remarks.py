@@ -31,10 +31,8 @@ def remarks(shadow: Shadow, checkpoint: Checkpoint) -> list[str]:
     if branch != checkpoint.branch:
         then = f"refs/heads/{checkpoint.branch}" if checkpoint.branch else ""
         way = f"git symbolic-ref HEAD {then}" if then else f"git update-ref --no-deref HEAD {checkpoint.head}"
-        was = checkpoint.branch or "no branch"
-        notes.append(
-            f"HEAD was on {was} at the checkpoint and stays on {where}; to go back without touching files: {way}"
-        )
+        way = f"; to go back without touching files: {way}" if then or checkpoint.head else ""
+        notes.append(f"HEAD was on {checkpoint.branch or 'no branch'} at the checkpoint and stays on {where}{way}")
     elif head != checkpoint.head:
         notes.append(_about_commits(shadow, checkpoint, head, where))
     notes += _about_index(shadow, head)

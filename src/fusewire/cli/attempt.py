@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fusewire.cli.attempt_words import counts, refused, restored_json, say_left_out, say_recorded, say_restored
+from fusewire.cli.attempt_words import (
+    counts,
+    refused,
+    restored_json,
+    say_alike,
+    say_left_out,
+    say_recorded,
+    say_restored,
+)
 from fusewire.cli.common import common_options, print_json, read_input, seconds, with_breaker
 from fusewire.cli.streams import color
 from fusewire.errors import Blocked, FusewireError
@@ -59,6 +67,7 @@ def start_command(breaker: Breaker, slice_id: str, test: str, as_json: bool) -> 
     what = "checkpoint" if started.fresh else "under way since checkpoint"
     click.echo(f"{slice_id} {test}: {what} {started.checkpoint.commit[:12]} ({counts(attempts, started.state)})")
     say_left_out(started.checkpoint)
+    say_alike(started.alike, test)
     if started.unlocked:
         click.echo(f"{started.unlocked[:1].upper()}{started.unlocked[1:]}", err=True)
     return 0
@@ -108,6 +117,7 @@ def run_command(
         return refused(attempts, blocked.decision, as_json)
     if cycle.late and not as_json:
         click.echo("This test had no checkpoint; one was taken before the run.", err=True)
+    say_alike(cycle.alike, test)
     if cycle.problem:
         click.secho(f"Warning: {cycle.problem}", fg="yellow", err=True, color=color())
     about = {
@@ -339,11 +349,12 @@ def restore_command(breaker: Breaker, ref: str, as_json: bool) -> int:
 
 @attempt_command.command("finish")
 @click.argument("slice_id", metavar="SLICE")
+@click.option("--force", is_flag=True, help="For a person: whatever its state; its counters start anew.")
 @common_options
 @with_breaker
-def finish_command(breaker: Breaker, slice_id: str, as_json: bool) -> int:
-    """The slice is done: its scope lock is lifted. An agent may do so when every test of it has passed."""
-    _attempts(breaker).finish(slice_id)
+def finish_command(breaker: Breaker, slice_id: str, force: bool, as_json: bool) -> int:
+    """The slice is done, every test of it has passed: its scope lock is lifted, its counters stay."""
+    _attempts(breaker).finish(slice_id, force=force)
     if as_json:
         print_json({"slice_id": slice_id, "finished": True})
     else:
@@ -397,7 +408,7 @@ def _from_file(source: str, tests: list[str]) -> dict[str, dict[str, Any]]:
     text = read_input(source, "the fields of the report")
     try:
         data = yaml.safe_load(text.decode("utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise FusewireError(f"{source} is neither YAML nor JSON: {' '.join(str(error).split())[:200]}") from error
     if not isinstance(data, dict) or not data:
         raise FusewireError(f"{source} must be a mapping of fields ({', '.join(MIND)}), or of tests to such mappings")

@@ -9,6 +9,7 @@ import click
 
 from fusewire.cli.common import print_json
 from fusewire.cli.streams import color
+from fusewire.progress.territory import shortened
 from fusewire.reports.messages import message
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def say_restored(restored: Restored) -> None:
     for verb, paths in (("Brought back", restored.written), ("Taken away", restored.removed)):
         if paths:
             more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-            click.echo(f"{verb}: {', '.join(paths[:_NAMED])}{more}", err=True)
+            click.echo(f"{verb}: {', '.join(map(shortened, paths[:_NAMED]))}{more}", err=True)
     for line in (*restored.left, *restored.notes):
         click.echo(line, err=True)
     click.echo(f"What was there is saved; the way back: {_way_back(restored)}", err=True)
@@ -99,5 +100,12 @@ def _way_back(restored: Restored) -> str:
 
 def say_left_out(checkpoint: Checkpoint) -> None:
     if checkpoint.left_out:
-        names = ", ".join(checkpoint.left_out[:_NAMED])
+        names = ", ".join(map(shortened, checkpoint.left_out[:_NAMED]))
         click.echo(f"Not kept, and never touched by a rollback: {names}", err=True)
+
+
+def say_alike(alike: str, test: str) -> None:
+    """Two names for one test would have two counters."""
+    if alike:
+        text = f"Warning: {alike} and {test} may be the same test; each name has a counter of its own"
+        click.secho(text, fg="yellow", err=True, color=color())

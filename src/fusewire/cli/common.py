@@ -21,6 +21,9 @@ from fusewire.words import quoted
 
 Command = Callable[..., Any]
 
+#: Bytes of a file that a command reads at once.
+_LARGEST = 64 << 20
+
 
 def common_options(command: Command) -> Command:
     """`--project` and `--json`, as on every command that prints."""
@@ -108,13 +111,19 @@ def read_input(path: str, what: str) -> bytes:
     """A file that the command was given; `-` is standard input."""
     try:
         with open(sys.stdin.fileno() if path == "-" else path, "rb", closefd=path != "-") as file:
-            return file.read()
+            data = file.read(_LARGEST + 1)
     except OSError as error:
         raise FusewireError(f"{what} cannot be read: {path}: {error.strerror}") from error
+    if len(data) > _LARGEST:
+        raise FusewireError(f"{what} cannot be read: {path} is larger than {_LARGEST >> 20} MB")
+    return data
 
 
 def print_json(data: object) -> None:
-    click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+    text = json.dumps(data, indent=2, ensure_ascii=False)
+    if any("\ud800" <= letter <= "\udfff" for letter in text):  # names of files need not be characters
+        text = json.dumps(data, indent=2)
+    click.echo(text)
 
 
 def title(text: str) -> None:

@@ -95,6 +95,8 @@ def _own_command(words: list[str]) -> str:
     act = next((word for word in words[at + 1 :] if not word.startswith("-")), "")
     if act in PERSON_ONLY_ACTS.get(command, ()):
         return f"fusewire {command} {act}"
+    if (command, act) == ("attempt", "finish") and "--force" in words:
+        return "fusewire attempt finish --force"
     return "fusewire doctor --acknowledge" if command == "doctor" and "--acknowledge" in words else ""
 
 

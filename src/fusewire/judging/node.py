@@ -23,27 +23,35 @@ def node_cases(lines: Lines, run: Run) -> Cases:
     """Every test has a result, also those that passed or were left out."""
     found = tap_tests(lines.plain) if run.tests.runner == "tap" else spec_tests(lines.plain)
     tests = found.tests if found else []
-    hooks = [test for test in tests if test.hook]
+    hooks = {test.titles: test for test in tests if test.hook}
+    stopped = {test.titles[:depth] for test in tests if test.cancelled for depth in range(len(test.titles))}
     cases: list[Case] = []
     previous = 0
     for test in tests:
-        cases.append(_case(lines, test, hooks, tests, previous))
+        cases.append(_case(lines, test, hooks, stopped, previous))
         previous = test.end
     return Cases(run.tests, tuple(cases), verbose=True)
 
 
-def _case(lines: Lines, test: NodeTest, hooks: list[NodeTest], tests: list[NodeTest], previous: int) -> Case:
+def _case(
+    lines: Lines,
+    test: NodeTest,
+    hooks: dict[tuple[str, ...], NodeTest],
+    stopped: set[tuple[str, ...]],
+    previous: int,
+) -> Case:
+    """`stopped` are the suites of which tests were cancelled, `previous` is where the result above ends."""
     outcome, said, kind, suite = test.outcome, test.said, "", False
     line = test.line
     if test.cancelled:
         outcome = BROKEN
         # The hook of a suite around it says why.
-        hook = next((hook for hook in hooks if test.titles[: len(hook.titles)] == hook.titles), None)
+        around = [test.titles[:depth] for depth in range(len(test.titles))]
+        hook = next((hooks[suite] for suite in around if suite in hooks), None)
         said, line = (hook.said, hook.line) if hook else (said, line)
         return Case(test.name, test.titles, outcome, 0, line, line + 1, (line, line + 1), said)
     if test.hook:
-        inside = [other for other in tests if other is not test and other.titles[: len(test.titles)] == test.titles]
-        outcome = BROKEN if any(other.cancelled for other in inside) else SPOILED
+        outcome = BROKEN if test.titles in stopped else SPOILED
         suite = outcome == BROKEN
     elif test.file:
         loading = _why_not_loaded(lines, max(previous, test.begin - _ABOVE), test.begin)

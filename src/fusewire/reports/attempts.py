@@ -58,9 +58,9 @@ def _tried(log: list[dict[str, Any]]) -> str:
 
 
 def _inside(text: str) -> str:
-    """On one line, and unable to end the block that it stands in."""
-    return (
-        " ".join(text.split())
-        .replace("<prior_attempts", "&lt;prior_attempts")
-        .replace("</prior_attempts", "&lt;/prior_attempts")
-    )
+    """On one line, without characters that nobody sees, and unable to end the block that it stands in."""
+    import re
+    import unicodedata
+
+    seen = "".join(letter if unicodedata.category(letter) not in ("Cc", "Cf", "Cs") else " " for letter in text)
+    return re.sub(r"<(?=\s*/?\s*prior_attempts)", "&lt;", " ".join(seen.split()), flags=re.IGNORECASE)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _WHOLE_TREE = frozenset(
     f"guard.git.{name}"
     for name in (
-        "am bisect checkout checkout-index cherry-pick clone fetch init merge pull read-tree rebase reset restore"
+        "bisect checkout cherry-pick clone fetch init merge pull read-tree rebase reset restore"
         " revert sparse-checkout stash submodule subtree switch worktree"
     ).split()
 )

@@ -164,7 +164,9 @@ class ScopeLock:
                     f"{slice}: {SLICES} slices are under way already, and no more are allowed; the oldest is"
                     f" {next(iter(active))}; if it is done: fusewire attempt finish {next(iter(active))}"
                 )
-            active[slice] = [*sessions, session][-SESSIONS:]
+            sessions = [*sessions, session]
+            # Too many, or all of them: nobody whom it held is let go because another one came.
+            active[slice] = [None] if None in sessions or len(sessions) > SESSIONS else sessions
             remember_active(transaction, active, now)
 
         self._change(act, always=True)
