@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 
 import fusewire
-from fusewire import Breaker
+from fusewire import Breaker, ScopeLock
 from measuring import Contender, goal, interleave, milli, quantile, table, times
 
 _ROUNDS = 31
@@ -35,8 +35,12 @@ def report(folder: str) -> str:
     tripped = _project(folder, "tripped", {"force-push": ("git push --force", 1)})
     harmless, forbidden = "git status --short", "git push --force origin main"
 
-    def start(*arguments: str, cwd: str, command: str | None = None, code: int = 0) -> Callable[[], Callable[[], None]]:
-        stdin = os.devnull if command is None else _payload(cwd, command)
+    locked = _locked(_project(folder, "locked", {"force-push": ("git push --force", 1000)}))
+
+    def start(
+        *arguments: str, cwd: str, command: str | None = None, file: str = "", code: int = 0
+    ) -> Callable[[], Callable[[], None]]:
+        stdin = os.devnull if command is None else _payload(cwd, command, file)
         run = _runner((sys.executable, *arguments), cwd, stdin, environment, code)
         return lambda: run
 
@@ -51,6 +55,8 @@ def report(folder: str) -> str:
         nothing,
         allowing,
         read,
+        Contender("hook, an edit", start(*hook, cwd=guarded, command="", file="src/app.py")),
+        Contender("hook, an edit in the scope of a slice", start(*hook, cwd=locked, command="", file="src/app.py")),
         Contender("hook, a violation is recorded", start(*hook, cwd=guarded, command=forbidden)),
         Contender("hook, refused by an open circuit", start(*hook, cwd=tripped, command=forbidden, code=2)),
         Contender("fusewire check ID", start("-m", "fusewire", "check", "force-push", cwd=guarded)),
@@ -107,21 +113,31 @@ def _project(folder: str, name: str, constraints: dict[str, tuple[str, int]]) ->
     return root
 
 
-def _payload(root: str, command: str) -> str:
-    """A file with what Claude Code sends before a command."""
-    path = os.path.join(root, f"payload-{len(command)}.json")
+def _locked(root: str) -> str:
+    """The same with a slice under way, whose scope is `src`."""
+    with open(os.path.join(root, "GRAPH.json"), "w", encoding="utf-8") as file:
+        json.dump({"slices": [{"id": "S-1", "packages": ["src"]}]}, file)
+    with Breaker.open(project=root) as breaker:
+        ScopeLock(breaker).activate("S-1", None)
+    return root
+
+
+def _payload(root: str, command: str, file: str) -> str:
+    """A file with what Claude Code sends before a command, or before an edit of a file."""
+    path = os.path.join(root, f"payload-{len(command)}-{len(file)}.json")
+    tool, given = ("Edit", {"file_path": os.path.join(root, file)}) if file else ("Bash", {"command": command})
     payload = {
         "session_id": "78de178a-18fd-45e7-a6cf-6b8f7018e9ba",
         "transcript_path": os.path.join(root, "transcript.jsonl"),
         "cwd": root,
         "permission_mode": "default",
         "hook_event_name": "PreToolUse",
-        "tool_name": "Bash",
-        "tool_input": {"command": command, "description": "A step of the work"},
+        "tool_name": tool,
+        "tool_input": {**given, "description": "A step of the work"},
         "tool_use_id": "toolu_01",
     }
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(payload, file)
+    with open(path, "w", encoding="utf-8") as written:
+        json.dump(payload, written)
     return path
 
 

@@ -337,6 +337,14 @@ def test_a_checkpoint_that_somebody_removed_does_not_stop_the_counting(slice_pro
     attempt(slice_project, "start", "S-1", "test_a")
 
 
+def test_an_attempt_counts_although_git_cannot_be_asked(slice_project: Project) -> None:
+    """What could not be looked at is said; the counter does not wait for it."""
+    attempt(slice_project, "start", "S-1", "test_a")
+    said = attempt(slice_project, "record", "S-1", "test_a", "--fail", env={"PATH": "/nowhere"})
+    assert "Warning: checkpoint of" in said
+    assert state(slice_project, "test_a")["attempt_count"] == 1
+
+
 def test_a_test_that_ends_its_runner_has_not_passed(slice_project: Project) -> None:
     (slice_project.root / "test_x.py").write_text("import os\ndef test_a(): os._exit(0)\n")
     said = attempt(slice_project, "run", "S-1", "test_a", "--", *PYTEST, expect=1)

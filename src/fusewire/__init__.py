@@ -8,6 +8,7 @@ from __future__ import annotations
 __version__ = "0.1.0"
 
 __all__ = [
+    "Attempts",
     "Blocked",
     "Breaker",
     "ConfigError",
@@ -16,19 +17,32 @@ __all__ = [
     "InvalidTransition",
     "Loop",
     "NotFound",
+    "Phases",
+    "ScopeLock",
     "StoreError",
     "testing",
 ]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fusewire.attempts.tracker import Attempts
     from fusewire.breaker import Breaker
     from fusewire.errors import Blocked, ConfigError, FusewireError, InvalidTransition, NotFound, StoreError
     from fusewire.events import Decision
+    from fusewire.phases.phases import Phases
     from fusewire.runner.loop import Loop
+    from fusewire.scope.lock import ScopeLock
     from fusewire.trial import testing
 
-_HOME = {"Breaker": "breaker", "Decision": "events", "Loop": "runner.loop", "testing": "trial"}
+_HOME = {
+    "Attempts": "attempts.tracker",
+    "Breaker": "breaker",
+    "Decision": "events",
+    "Loop": "runner.loop",
+    "Phases": "phases.phases",
+    "ScopeLock": "scope.lock",
+    "testing": "trial",
+}
 
 
 def __getattr__(name: str) -> object:

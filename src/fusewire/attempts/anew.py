@@ -20,6 +20,7 @@ from fusewire.reports.attempts import prior_attempts
 if TYPE_CHECKING:
     from fusewire.attempts.tracker import Attempts
     from fusewire.checkpoints.rollback import Restored
+    from fusewire.stores import Transaction
 
 _UNTOUCHED = "nothing was touched. To start anew all the same: --force"
 
@@ -36,19 +37,17 @@ def retry(attempts: Attempts, slice_id: str, guidance: str = "", *, force: bool 
     if not attempts.is_stopped(slice_id):
         raise InvalidTransition(f"Invalid transition from CLOSED: nothing of {slice_id} is stopped")
     restored = _roll_back(attempts, slice_id, attempts.record(slice_id), force)
-    with attempts.breaker.store.transact() as transaction:
-        now = attempts.engine.clock()
-        record = attempts.recall(transaction, slice_id, now)
-        failures = attempts.failures(slice_id)
+    failures = attempts.failures(slice_id)
+
+    def start_anew(transaction: Transaction, record: SliceRecord, now: float) -> str:
         record.prior = [*record.prior, _prior(record, failures, guidance)]
         attempts.restart(transaction, slice_id, guidance or "retry", now)
-        for name in list(record.tests):
-            if record.tests[name].log or record.tests[name].last_result != "pass":
-                del record.tests[name]
-        record.arch_stop, record.began, record.after, record.infrastructure = {}, {}, {}, []
-        record.life += 1
-        record.remember(transaction, slice_id, now)
-    return Retried(failures, restored, prior_attempts(record.prior))
+        passed = {name: test for name, test in record.tests.items() if not test.log and test.last_result == "pass"}
+        record.tests, record.arch_stop, record.infrastructure = passed, {}, []
+        record.end_life()
+        return prior_attempts(record.prior)
+
+    return Retried(failures, restored, attempts.change(slice_id, start_anew))
 
 
 def _roll_back(attempts: Attempts, slice_id: str, record: SliceRecord, force: bool) -> Restored | None:
@@ -88,14 +87,15 @@ def finish(attempts: Attempts, slice_id: str, *, force: bool = False) -> None:
     if not force and (failing or attempts.is_stopped(slice_id)):
         what = f"not passed yet: {', '.join(failing[:5])}" if failing else "it is stopped"
         raise FusewireError(f"{slice_id} is not done ({what}); a person can run: fusewire attempt finish --force")
-    with attempts.breaker.store.transact() as transaction:
-        now = attempts.engine.clock()
-        record = attempts.recall(transaction, slice_id, now)
+
+    def end(transaction: Transaction, record: SliceRecord, now: float) -> None:
         if force:
             attempts.restart(transaction, slice_id, "finished", now)
-            record = SliceRecord(attempts=record.attempts, life=record.life)
-        record.finished, record.life, record.began, record.after = True, record.life + 1, {}, {}
-        record.remember(transaction, slice_id, now)
+            record.tests, record.prior, record.arch_stop, record.infrastructure = {}, [], {}, []
+        record.finished = True
+        record.end_life()
+
+    attempts.change(slice_id, end)
     attempts.lock.deactivate(slice_id)
 
 

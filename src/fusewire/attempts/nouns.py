@@ -62,6 +62,8 @@ class Recorded:
     violations: tuple[dict[str, str], ...]
     #: one failure more and a circuit opens
     near: str
+    #: why files could not be looked at
+    problem: str
 
 
 @dataclass(frozen=True)

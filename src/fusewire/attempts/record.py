@@ -172,6 +172,11 @@ class SliceRecord:
         kept = [self.began, *(test.checkpoint for test in self.tests.values())]
         return [Checkpoint.from_data(data) for data in kept if data]
 
+    def end_life(self) -> None:
+        """What is begun from now on has nothing to do with what was begun before."""
+        self.life += 1
+        self.began, self.after = {}, {}
+
     def failing(self) -> list[str]:
         """The tests that have failed since they last passed, in the order in which they were started."""
         return sorted((name for name, test in self.tests.items() if test.log), key=lambda name: self.tests[name].number)

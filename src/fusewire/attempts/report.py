@@ -15,6 +15,7 @@ from fusewire.errors import FusewireError
 if TYPE_CHECKING:
     from fusewire.attempts.record import SliceRecord
     from fusewire.attempts.tracker import Attempts
+    from fusewire.stores import Transaction
 
 FIELDS = (
     "test_expectation",
@@ -88,14 +89,14 @@ def fill_in(attempts: Attempts, slice_id: str, given: dict[str, dict[str, Any]])
             name: check_options(value) if name == "recovery_options" else check_field(name, value)
             for name, value in fields.items()
         }
-    with attempts.breaker.store.transact() as transaction:
-        now = attempts.engine.clock()
-        record = attempts.recall(transaction, slice_id, now)
+
+    def keep(transaction: Transaction, record: SliceRecord, now: float) -> None:
         for test, fields in checked.items():
             if test not in record.tests:
                 raise FusewireError(f"{slice_id} has no attempts at {test}; known: {', '.join(record.tests) or 'none'}")
             record.tests[test].report = {**record.tests[test].report, **fields}
-        record.remember(transaction, slice_id, now)
+
+    attempts.change(slice_id, keep)
 
 
 def to_report(attempts: Attempts, slice_id: str, test: str | None = None) -> list[str]:

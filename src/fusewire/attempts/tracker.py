@@ -8,7 +8,7 @@ counted and remembered in one.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fusewire import meters
 from fusewire.attempts import anew
@@ -17,9 +17,9 @@ from fusewire.attempts.ownership import without_others
 from fusewire.attempts.record import SliceRecord, TestRecord, check_slice, check_test, one_line, shown, slice_times
 from fusewire.attempts.strategies import repeated
 from fusewire.breaker import Breaker
-from fusewire.checkpoints.checkpoint import Checkpoint, Checkpoints, Gone
+from fusewire.checkpoints.checkpoint import Checkpoint, Checkpoints
 from fusewire.engine import near
-from fusewire.errors import Blocked, FusewireError, NotFound
+from fusewire.errors import Blocked, FusewireError, NotFound, StoreRebuilt
 from fusewire.events import Decision, Signal, identifier
 from fusewire.judging.cases import same_test
 from fusewire.reports.attempts import prior_attempts
@@ -28,10 +28,14 @@ from fusewire.scope.lock import ScopeLock
 from fusewire.scope.nouns import NoScope
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fusewire.stores import Transaction
     from fusewire.stores.rows import CircuitRow
 
 _RESULTS = ("pass", "fail", "infra")
+
+Found = TypeVar("Found")
 
 
 class Attempts:
@@ -68,17 +72,18 @@ class Attempts:
         taken = None
         if test not in known.tests or not known.tests[test].checkpoint:
             taken = self.checkpoints.take(slice_id, f"{slice_id}: {test}", known.checkpoints())
-        with self.breaker.store.transact() as transaction:
-            now = self.engine.clock()
-            record = self.recall(transaction, slice_id, now)
+
+        def begin(transaction: Transaction, record: SliceRecord, now: float) -> SliceRecord:
             entry = record.test(test)
             if taken is not None and not entry.checkpoint:
                 entry.checkpoint, entry.began = taken.to_data(), now
                 record.began = record.began or taken.to_data()
                 record.after = record.after or taken.to_data()
             record.finished = False
-            record.remember(transaction, slice_id, now)
-        checkpoint = Checkpoint.from_data(entry.checkpoint)
+            return record
+
+        record = self.change(slice_id, begin)
+        checkpoint = Checkpoint.from_data(record.tests[test].checkpoint)
         state = self.state(slice_id, test)
         self.lock.activate(slice_id, session)
         unlocked = ""
@@ -100,45 +105,47 @@ class Attempts:
         test = check_test(test)
         if attempt.result not in _RESULTS:
             raise FusewireError(f"{attempt.result!r} is no result of an attempt; allowed: {', '.join(_RESULTS)}")
-        files = self._changed(slice_id, test) if attempt.files is None else attempt.files
-        after = self.checkpoints.take(f"{slice_id}/after", f"{slice_id}: after an attempt at {test}")
-        with self.breaker.store.transact() as transaction:
-            now = self.engine.clock()
-            record = self.recall(transaction, slice_id, now)
+        files, after, problem = self._looked_at(slice_id, test, attempt)
+
+        def count(transaction: Transaction, record: SliceRecord, now: float) -> tuple[list[Decision], str, SliceRecord]:
             if attempt.life not in (None, record.life):
                 raise FusewireError(f"{slice_id} was started anew meanwhile; this attempt at {test} counts nowhere")
             entry = record.test(test)
-            tried = [*_tried_before(record, test), *entry.log]
-            again = repeated(attempt.strategy, tried)
+            again = _said_again(attempt.strategy, _tried_before(record, test), entry.log)
             decisions = self._count(transaction, slice_id, test, attempt, now)
-            circuit = _circuit(slice_id, test)
             record.attempts += 1
-            record.after = after.to_data()
-            stopped = self.engine.load(transaction, self.breaker.rules.policy(circuit), circuit, now)
-            late = attempt.result == "pass" and stopped is not None and stopped.phase == "open"
-            self._write_down(record, entry, test, attempt, files, late, now)
-            record.remember(transaction, slice_id, now)
-        violations = self.lock.violations(slice_id, files) or []
-        stops = self._stops(record, slice_id, test) if attempt.result == "fail" or decisions else []
+            record.after = after.to_data() if after is not None else record.after
+            late = attempt.result == "pass" and decisions[0].phase == "open"
+            _write_down(record, entry, test, attempt, files, late, now)
+            return decisions, again, record
+
+        decisions, again, record = self.change(slice_id, count)
         tripped = {decision.circuit for decision in decisions if decision.tripped}
-        stops = [stop.replace(tripped=stop.circuit in tripped) for stop in stops]
+        stops = [stop.replace(tripped=stop.circuit in tripped) for stop in self._stops(record, slice_id, test)]
         return Recorded(
             self.state(slice_id, test),
             tuple(stops),
-            _said_again(again, entry.log),
-            tuple(violations),
+            again,
+            tuple(self.lock.violations(slice_id, files) or ()),
             "" if stops or attempt.result != "fail" else self._near(slice_id, test),
+            problem,
         )
+
+    def _looked_at(self, slice_id: str, test: str, attempt: Attempt) -> tuple[list[str], Checkpoint | None, str]:
+        """What was changed, everything as it is now, and what git had against it: an attempt counts all the same."""
+        files = attempt.files or []
+        try:
+            files = self._changed(slice_id, test) if attempt.files is None else files
+            return files, self.checkpoints.take(f"{slice_id}/after", f"{slice_id}: after an attempt at {test}"), ""
+        except FusewireError as error:
+            return files, None, str(error)
 
     def _changed(self, slice_id: str, test: str) -> list[str]:
         """What differs from the test's checkpoint, without what other slices have done meanwhile."""
         known = self.record(slice_id).tests.get(test)
         if known is None or not known.checkpoint:
             return []
-        try:
-            files = self.checkpoints.changed_since(Checkpoint.from_data(known.checkpoint))
-        except Gone:  # somebody has removed what git kept for us: the attempt counts all the same
-            return []
+        files = self.checkpoints.changed_since(Checkpoint.from_data(known.checkpoint))
         others = [name for name, other in self.others(slice_id).items() if other.at > known.began]
         return without_others(self.lock, slice_id, files, others) if others else files
 
@@ -155,50 +162,18 @@ class Attempts:
             signals = [Signal("note", circuit, "infrastructure", text=text) for circuit in circuits]
         return [self.engine.step(transaction, signal, now) for signal in signals]
 
-    def _write_down(
-        self,
-        record: SliceRecord,
-        entry: TestRecord,
-        test: str,
-        attempt: Attempt,
-        files: list[str],
-        late: bool,
-        now: float,
-    ) -> None:
-        entry.description = one_line(attempt.strategy) or entry.description
-        if late:  # the work is stopped all the same, and what was learned is wanted for the report
-            entry.last_result = "pass"
-            return
-        if attempt.result == "pass":
-            entry.passed()
-            return
-        entry.touched(files)
-        if attempt.result == "infra":
-            entry.last_result = "infra"
-            record.add_infrastructure(test, attempt.kind or "runner", attempt.reason, attempt.evidence, now)
-            return
-        number = int(entry.log[-1]["attempt"]) + 1 if entry.log else 1
-        line = {
-            "attempt": number,
-            "strategy": one_line(attempt.strategy),
-            "files": files[:100],
-            "result": one_line(attempt.reason),
-            "output": attempt.output,
-        }
-        entry.failed(line, shown(attempt.error, attempt.output or "not kept"))
-
     def arch_stop(self, slice_id: str, reason: str) -> Decision:
         """Deviation rule 4: the slice needs an architectural decision; stop at once, no attempt is burned."""
         check_slice(slice_id)
         if not reason.strip():
             raise FusewireError("an ARCH-STOP needs its reason: which architectural change is needed, and why")
-        with self.breaker.store.transact() as transaction:
-            now = self.engine.clock()
-            record = self.recall(transaction, slice_id, now)
+        signal = Signal("bad", _circuit(slice_id), "arch_stop", text=one_line(reason))
+
+        def halt(transaction: Transaction, record: SliceRecord, now: float) -> tuple[Decision, SliceRecord]:
             record.arch_stop = {"reason": one_line(reason), "at": now}
-            signal = Signal("bad", _circuit(slice_id), "arch_stop", text=one_line(reason))
-            decision = self.engine.step(transaction, signal, now)
-            record.remember(transaction, slice_id, now)
+            return self.engine.step(transaction, signal, now), record
+
+        decision, record = self.change(slice_id, halt)
         stop: Decision = self._stops(record, slice_id, None)[0].replace(tripped=decision.tripped)
         return stop
 
@@ -294,13 +269,25 @@ class Attempts:
         """Where the whole outputs of its attempts are, relative to the project."""
         return os.path.join(STATE_FOLDER, "attempts", slice_id)
 
-    def recall(self, transaction: Transaction, slice_id: str, now: float) -> SliceRecord:
-        """The record, to be changed and remembered in this transaction."""
+    def change(self, slice_id: str, work: Callable[[Transaction, SliceRecord, float], Found]) -> Found:
+        """Change the record of a slice, and whatever else, in one transaction."""
         try:
-            return SliceRecord.recalled(transaction, slice_id)
-        except ValueError as error:
-            transaction.notice(f"what was remembered of slice {slice_id} is lost; its counters are not: {error}", now)
-            return SliceRecord()
+            return self._change(slice_id, work)
+        except StoreRebuilt:  # the damage showed only in the middle; nothing was written, and now it is mended
+            return self._change(slice_id, work)
+
+    def _change(self, slice_id: str, work: Callable[[Transaction, SliceRecord, float], Found]) -> Found:
+        with self.breaker.store.transact() as transaction:
+            now = self.engine.clock()
+            try:
+                record = SliceRecord.recalled(transaction, slice_id)
+            except ValueError as error:
+                lost = f"what was remembered of slice {slice_id} is lost; its counters are not: {error}"
+                transaction.notice(lost, now)
+                record = SliceRecord()
+            result = work(transaction, record, now)
+            record.remember(transaction, slice_id, now)
+        return result
 
     def _circuits(self, slice_id: str) -> list[CircuitRow]:
         mine = _circuit(slice_id)
@@ -341,11 +328,45 @@ def _for(steps: tuple[str, ...], slice_id: str) -> tuple[str, ...]:
     return tuple(step.replace("SLICE", slice_id) for step in steps)
 
 
-def _said_again(again: dict[str, Any] | None, log: list[dict[str, Any]]) -> str:
-    if again is None:
-        return ""
-    when = "" if again in log else " before the retry"
-    return f"attempt {again['attempt']}{when} has tried this already: {again['strategy']}"
+def _write_down(
+    record: SliceRecord,
+    entry: TestRecord,
+    test: str,
+    attempt: Attempt,
+    files: list[str],
+    late: bool,
+    now: float,
+) -> None:
+    entry.description = one_line(attempt.strategy) or entry.description
+    if late:  # the work is stopped all the same, and what was learned is wanted for the report
+        entry.last_result = "pass"
+        return
+    if attempt.result == "pass":
+        entry.passed()
+        return
+    entry.touched(files)
+    if attempt.result == "infra":
+        entry.last_result = "infra"
+        record.add_infrastructure(test, attempt.kind or "runner", attempt.reason, attempt.evidence, now)
+        return
+    number = int(entry.log[-1]["attempt"]) + 1 if entry.log else 1
+    line = {
+        "attempt": number,
+        "strategy": one_line(attempt.strategy),
+        "files": files[:100],
+        "result": one_line(attempt.reason),
+        "output": attempt.output,
+    }
+    entry.failed(line, shown(attempt.error, attempt.output or "not kept"))
+
+
+def _said_again(strategy: str, before: list[dict[str, Any]], log: list[dict[str, Any]]) -> str:
+    """An earlier attempt with the same strategy, in words; empty if there is none."""
+    for tried, when in ((log, ""), (before, " before the retry")):
+        again = repeated(strategy, tried)
+        if again is not None:
+            return f"attempt {again['attempt']}{when} has tried this already: {again['strategy']}"
+    return ""
 
 
 def _tried_before(record: SliceRecord, test: str) -> list[dict[str, Any]]:

@@ -55,7 +55,7 @@ def say_recorded(attempts: Attempts, recorded: Recorded, about: dict[str, Any], 
         f"{one['file']} is outside the scope of {state['slice_id']}; justification: {one['justification']}"
         for one in recorded.violations
     ]
-    warnings += [recorded.near] if recorded.near else []
+    warnings += [text for text in (recorded.near, recorded.problem) if text]
     for warning in warnings:
         click.secho(f"Warning: {warning}", fg="yellow", err=True, color=color())
     for stop in recorded.stops:
