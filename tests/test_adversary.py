@@ -115,6 +115,23 @@ DISARMING = [
     "fusewire doctor --acknowledge",
     'python -c "from fusewire import Breaker; Breaker.open()._send(1)"',
     "python - <<E\nimport fusewire\nfusewire.Breaker.open()\nE",
+    "fusewire attempt retry S-1",
+    "fusewire attempt restore refs/fusewire/saved/S-1/000001",
+    "fusewire attempt finish S-1 --force",
+    "fusewire phase resolve reset",
+    "fusewire phase start",
+    "fusewire phase import state.json",
+    "fusewire scope set S-1 .",
+    "fusewire attempt run S-1 t --strategy x -- env -i fusewire attempt retry S-1",
+    "fusewire run --max-iterations 1 --until 'fusewire phase start' -- true",
+    "fusewire run fusewire phase start",
+    "python -m fusewire attempt run S-1 t -- sh -c 'fusewire reset rule'",
+    "python -c 'from fusewire import Attempts; Attempts.open().retry(1)'",
+    "python -c 'from fusewire.scope.lock import ScopeLock'",
+    "git update-ref -d refs/fusewire/checkpoints/S-1/000001",
+    "git -c a=b -C . --no-pager update-ref -d refs/fusewire/saved/S-1/000001",
+    "echo delete | git update-ref --stdin",
+    "git push . :refs/fusewire/saved/S-1/000001",
 ]
 
 HARMLESS = [
@@ -129,6 +146,18 @@ HARMLESS = [
     "fusewire status",
     "git commit -m 'fusewire reset'",
     "echo fusewire reset",
+    "fusewire attempt start S-1 test_retry",
+    "fusewire attempt run S-1 test_a -- pytest -q",
+    "fusewire attempt record S-1 retry --fail --strategy 'phase resolve'",
+    "fusewire attempt finish S-1",
+    "fusewire attempt report S-1 --best-hypothesis 'fusewire attempt retry'",
+    "fusewire phase begin GREEN",
+    "fusewire phase end GREEN --metric tests_passing=3",
+    "fusewire scope justify S-1 a.py --test set --reason x --relationship y",
+    "git show refs/fusewire/saved/S-1/000001",
+    "git log --all",
+    "git push origin main",
+    "git fetch",
 ]
 
 

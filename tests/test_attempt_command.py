@@ -41,6 +41,8 @@ def stop(project: Project, test: str = "test_a", slice_id: str = "S-1") -> None:
         (("record", "S-1", "t", "--fail", "--error-file", "missing.txt"), 1, "missing.txt"),
         (("record", "S-1", "t", "--fail", "--file", "/etc/passwd"), 1, "outside the project"),
         (("run", "S-1", "t"), 2, "Missing argument"),
+        (("run", "S-1", "t", "true"), 2, "put the test command behind --"),
+        (("run", "S-1", "t", "sh", "--", "-c", "true"), 2, "put the test command behind --"),
         (("run", "S-1", "t", "--timeout", "soon", "--", "true"), 2, "is no duration"),
         (("status", "S-9"), 1, "nothing is known of slice S-9"),
         (("report", "S-9"), 1, "nothing is known of slice S-9"),
@@ -223,6 +225,59 @@ def test_a_cycle_that_outlives_a_retry_counts_nowhere(slice_project: Project) ->
     assert state(slice_project, "test_a")["total_failed_attempts"] == 0
 
 
+def test_the_way_back_leads_to_where_the_failed_attempts_began(slice_project: Project) -> None:
+    """Not to the test that was started first in the slice: it had passed, and began again later."""
+    code = slice_project.root / "app.py"
+    attempt(slice_project, "start", "S-1", "test_a")
+    attempt(slice_project, "record", "S-1", "test_a", "--pass")
+    attempt(slice_project, "start", "S-1", "test_b")
+    code.write_text("bad try at b\n")
+    fail(slice_project, "test_b")
+    fail(slice_project, "test_b")
+    attempt(slice_project, "start", "S-1", "test_a")
+    fail(slice_project, "test_a")
+    fail(slice_project, "test_b", expect=3)
+    attempt(slice_project, "retry", "S-1")
+    assert code.read_text() == "def answer():\n    return 1\n"
+
+
+def test_a_pass_that_went_back_with_the_files_is_none(slice_project: Project) -> None:
+    """Otherwise a red slice could be called done; and what is begun again is not done either."""
+    attempt(slice_project, "start", "S-1", "test_a")
+    (slice_project.root / "b.py").write_text("makes test_b pass\n")
+    attempt(slice_project, "record", "S-1", "test_b", "--pass")
+    stop(slice_project)
+    attempt(slice_project, "retry", "S-1")
+    assert not (slice_project.root / "b.py").exists()
+    attempt(slice_project, "record", "S-1", "test_a", "--pass")
+    assert [one["test_name"] for one in slice_project.json("attempt", "status", "S-1")["tests"]] == ["test_a"]
+    attempt(slice_project, "start", "S-1", "test_a")
+    assert "not passed yet: test_a" in attempt(slice_project, "finish", "S-1", expect=1)
+
+
+def test_two_retries_at_once_are_one(slice_project: Project) -> None:
+    """The other one is told so, and what was tried is not lost."""
+    fail(slice_project, "test_a", strategy="first idea")
+    fail(slice_project, "test_a", strategy="second idea")
+    fail(slice_project, "test_a", strategy="third idea", expect=3)
+    command = [sys.executable, "-m", "fusewire", "attempt", "retry", "S-1", "--force"]
+    running = [
+        subprocess.Popen(command, cwd=slice_project.root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    said = [process.communicate(timeout=60) for process in running]
+    assert sorted(process.returncode for process in running) == [0, 1, 1], said
+    assert "first idea" in slice_project.run("attempt", "prior", "S-1").stdout
+
+
+def test_a_retry_after_an_architectural_stop_goes_back_to_where_the_slice_began(slice_project: Project) -> None:
+    attempt(slice_project, "start", "S-1", "test_a")
+    (slice_project.root / "app.py").write_text("half a table\n")
+    attempt(slice_project, "arch-stop", "S-1", "--reason", "needs a table")
+    attempt(slice_project, "retry", "S-1", "--force")
+    assert (slice_project.root / "app.py").read_text() == "def answer():\n    return 1\n"
+
+
 def test_a_pass_that_comes_too_late_opens_no_dead_end(slice_project: Project) -> None:
     """The test stays stopped, its report can be written, and the retry tells what was tried."""
     stop(slice_project)
@@ -349,6 +404,22 @@ def test_a_test_that_ends_its_runner_has_not_passed(slice_project: Project) -> N
     (slice_project.root / "test_x.py").write_text("import os\ndef test_a(): os._exit(0)\n")
     said = attempt(slice_project, "run", "S-1", "test_a", "--", *PYTEST, expect=1)
     assert "INFRA (runner, no attempt)" in said
+
+
+def test_a_record_stays_small_whatever_it_is_told(slice_project: Project) -> None:
+    """A stopped slice may be told of hundreds of failures with long outputs."""
+    from fusewire import Attempts, Breaker
+    from fusewire.attempts.nouns import Attempt
+    from fusewire.attempts.record import SliceRecord, TestRecord
+
+    line = {"attempt": 1, "strategy": "", "files": [], "result": "", "output": ""}
+    with Breaker.open(project=slice_project.root) as breaker:
+        tests = {f"t{n}": TestRecord(number=n, log=[line], last_error="x" * 16_000) for n in range(600)}
+        with breaker.store.transact() as transaction:
+            SliceRecord(tests=tests, started=600).remember(transaction, "S-1", 0.0)
+        Attempts(breaker).record_attempt("S-1", "t_new", Attempt("fail", error="y" * 20_000))
+        data = breaker.store.recall("attempt:S-1")
+    assert len(json.dumps(data)) < 500_000
 
 
 def test_results_that_never_end_are_not_waited_for(slice_project: Project) -> None:

@@ -294,6 +294,21 @@ def test_skip_marks_the_phase_complete_and_keeps_its_failures(project: Project) 
     assert (known["phase"], known["count"], known["tests"]) == ("GREEN", 2, ["t::bad_0", "t::bad_1"])
 
 
+def test_known_failures_do_not_keep_a_later_phase_from_being_complete(project: Project) -> None:
+    """A person has accepted them; another failing test is another matter."""
+    for _ in range(3):
+        project.run("phase", "end", "GREEN", "--from-junit", junit(project, 1, 2))
+    project.run("phase", "resolve", "skip")
+    worse = project.run("phase", "end", "REFACTOR", "--from-junit", junit(project, 1, 3), *APPLIED, "--complete")
+    assert "3 of the tests fail, and only 2 of these are known failures" in worse.stderr
+    assert "STATUS: IN_PROGRESS" in worse.stdout
+    done = project.run("phase", "end", "REFACTOR", "--from-junit", junit(project, 2, 2), *APPLIED, "--complete")
+    assert "STATUS: COMPLETE" in done.stdout
+
+
+APPLIED = ("--metric", "pattern_applied=true")
+
+
 def test_skip_without_names_keeps_the_count(project: Project) -> None:
     open_green(project)
     assert project.json("phase", "resolve", "skip")["known"] == 7

@@ -177,18 +177,22 @@ def _behind_wrapper(words: list[str], start: int) -> int | None:
 
 
 def _behind_own(words: list[str], at: int) -> int | None:
-    """Where the command begins that our own program runs: behind `--`, or behind the options of `run`."""
-    if "--" in words[at:]:
-        end = words.index("--", at)
-        return end + 1 if "run" in words[at:end] else None
-    while at < len(words) and words[at] != "run":
-        if words[at][:1] != "-":
-            return None  # `attempt run` names its command behind `--`
-        at += 2 if words[at] in _OWN_VALUES else 1
-    at += 1
-    while at < len(words) and words[at][:1] == "-":
-        at += 2 if words[at] in _OWN_VALUES else 1
+    """Where the command begins that our own program runs: `run [--] COMMAND`, `attempt run ... -- COMMAND`."""
+    at = _behind_options(words, at)
+    if words[at : at + 1] == ["run"]:
+        at = _behind_options(words, at + 1)
+        at += words[at : at + 1] == ["--"]
+    elif words[at : at + 1] == ["attempt"] and "run" in words[at:] and "--" in words[at:]:
+        at = words.index("--", at) + 1
+    else:
+        return None
     return at if at < len(words) else None
+
+
+def _behind_options(words: list[str], at: int) -> int:
+    while at < len(words) and words[at][:1] == "-" and words[at] != "--":
+        at += 2 if words[at] in _OWN_VALUES else 1
+    return at
 
 
 def _takes_next(word: str, valued: list[str]) -> bool:

@@ -6,6 +6,8 @@ files go back, as its scope says which these are; where it does not, nothing hap
 
 from __future__ import annotations
 
+import os
+import shutil
 from typing import TYPE_CHECKING, Any
 
 from fusewire.attempts.nouns import Retried
@@ -18,6 +20,7 @@ from fusewire.person import require_person
 from fusewire.reports.attempts import prior_attempts
 
 if TYPE_CHECKING:
+    from fusewire.attempts.record import TestRecord
     from fusewire.attempts.tracker import Attempts
     from fusewire.checkpoints.rollback import Restored
     from fusewire.stores import Transaction
@@ -36,13 +39,18 @@ def retry(attempts: Attempts, slice_id: str, guidance: str = "", *, force: bool 
         raise FusewireError(f"the guidance is too long; allowed: up to {_GUIDANCE} characters")
     if not attempts.is_stopped(slice_id):
         raise InvalidTransition(f"Invalid transition from CLOSED: nothing of {slice_id} is stopped")
-    restored = _roll_back(attempts, slice_id, attempts.record(slice_id), force)
-    failures = attempts.failures(slice_id)
+    before = attempts.record(slice_id)
+    failures, first = attempts.failures(slice_id), before.first()
+    restored = _roll_back(attempts, slice_id, before, first, force) if first else None
 
     def start_anew(transaction: Transaction, record: SliceRecord, now: float) -> str:
+        if record.life != before.life:
+            raise InvalidTransition(f"Invalid transition from CLOSED: {slice_id} was started anew just now")
         record.prior = [*record.prior, _prior(record, failures, guidance)]
         attempts.restart(transaction, slice_id, guidance or "retry", now)
-        passed = {name: test for name, test in record.tests.items() if not test.log and test.last_result == "pass"}
+        # What has passed since then went back with the files.
+        undone = first.began if first and restored else now
+        passed = {name: test for name, test in record.tests.items() if test.is_done and test.passed_at < undone}
         record.tests, record.arch_stop, record.infrastructure = passed, {}, []
         record.end_life()
         return prior_attempts(record.prior)
@@ -50,15 +58,14 @@ def retry(attempts: Attempts, slice_id: str, guidance: str = "", *, force: bool 
     return Retried(failures, restored, attempts.change(slice_id, start_anew))
 
 
-def _roll_back(attempts: Attempts, slice_id: str, record: SliceRecord, force: bool) -> Restored | None:
-    """Back to the checkpoint of the first test that fails: what had passed before it stays."""
-    begun = [record.tests[name] for name in record.failing() if record.tests[name].checkpoint]
-    if not begun:
-        return None
-    checkpoint = Checkpoint.from_data(begun[0].checkpoint)
+def _roll_back(
+    attempts: Attempts, slice_id: str, record: SliceRecord, first: TestRecord, force: bool
+) -> Restored | None:
+    """Back to where the failed attempts began: what had passed before stays."""
+    checkpoint = Checkpoint.from_data(first.checkpoint)
     since = Checkpoint.from_data(record.after) if record.after and not force else None
     mine = None
-    unsure = "" if force else doubt(record, checkpoint, begun[0].began, attempts.others(slice_id))
+    unsure = "" if force else doubt(record, checkpoint, first.began, attempts.others(slice_id))
     if unsure:
         mine = boundary_of(attempts.lock, slice_id)
         if mine is None:
@@ -82,13 +89,13 @@ def finish(attempts: Attempts, slice_id: str, *, force: bool = False) -> None:
     """
     if force:
         require_person("`fusewire attempt finish --force`", attempts.root)
-    record = attempts.known(slice_id)
-    failing = [name for name, test in record.tests.items() if test.log or test.last_result != "pass"]
-    if not force and (failing or attempts.is_stopped(slice_id)):
-        what = f"not passed yet: {', '.join(failing[:5])}" if failing else "it is stopped"
-        raise FusewireError(f"{slice_id} is not done ({what}); a person can run: fusewire attempt finish --force")
+    attempts.known(slice_id)
 
     def end(transaction: Transaction, record: SliceRecord, now: float) -> None:
+        open_ones = [name for name, test in record.tests.items() if not test.is_done]
+        if not force and (open_ones or attempts.is_stopped(slice_id)):
+            what = f"not passed yet: {', '.join(open_ones[:5])}" if open_ones else "it is stopped"
+            raise FusewireError(f"{slice_id} is not done ({what}); a person can run: fusewire attempt finish --force")
         if force:
             attempts.restart(transaction, slice_id, "finished", now)
             record.tests, record.prior, record.arch_stop, record.infrastructure = {}, [], {}, []
@@ -97,6 +104,7 @@ def finish(attempts: Attempts, slice_id: str, *, force: bool = False) -> None:
 
     attempts.change(slice_id, end)
     attempts.lock.deactivate(slice_id)
+    shutil.rmtree(os.path.join(attempts.root, attempts.output_folder(slice_id)), ignore_errors=True)
 
 
 def _prior(record: SliceRecord, failures: int, guidance: str) -> dict[str, Any]:

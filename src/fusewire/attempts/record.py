@@ -16,8 +16,9 @@ from fusewire.events import plain
 if TYPE_CHECKING:
     from fusewire.stores import Store, Transaction
 
-#: Tests of a slice that are remembered; those that fail are never forgotten for others.
+#: Tests of a slice that are remembered, those that fail rather than others; and whose errors are.
 _TESTS = 200
+_ERRORS = 20
 _SLICES = 200
 _LOG = 10
 _FILES = 500
@@ -68,8 +69,10 @@ class TestRecord:
     files_touched: list[str] = field(default_factory=list)
     description: str = ""
     last_error: str = ""
-    #: what the last attempt was: pass, fail, infra; empty if there was none
+    #: what the last attempt was: pass, fail, infra; empty if there was none since it was started
     last_result: str = ""
+    #: when it last passed
+    passed_at: float = 0.0
     #: the fields of its diagnostic report that need a mind
     report: dict[str, Any] = field(default_factory=dict)
 
@@ -92,8 +95,14 @@ class TestRecord:
         self.last_error = error
         self.last_result = "fail"
 
-    def passed(self) -> None:
+    @property
+    def is_done(self) -> bool:
+        """It has passed, and nobody has begun with it again."""
+        return self.last_result == "pass" and not self.checkpoint and not self.log
+
+    def passed(self, now: float) -> None:
         """Its attempts are over; the next ones begin at a checkpoint of their own."""
+        self.passed_at = now
         self.checkpoint, self.log, self.files_touched, self.report = {}, [], [], {}
         self.last_error, self.last_result = "", "pass"
 
@@ -150,9 +159,11 @@ class SliceRecord:
         return {**vars(self), "tests": {name: dict(vars(test)) for name, test in self.tests.items()}}
 
     def remember(self, transaction: Transaction, slice_id: str, now: float) -> None:
-        passing = [name for name, test in self.tests.items() if not test.log]
-        for name in passing[: max(0, len(self.tests) - _TESTS)]:
+        oldest = sorted(self.tests, key=lambda name: (bool(self.tests[name].log), self.tests[name].number))
+        for name in oldest[: max(0, len(self.tests) - _TESTS)]:
             del self.tests[name]
+        for name in self.failing()[:-_ERRORS]:  # a stopped slice may be told of more failures than anybody reads
+            self.tests[name].last_error = ""
         self.infrastructure = self.infrastructure[-_INFRASTRUCTURE:]
         self.prior = self.prior[-_PRIOR:]
         self.at = now
@@ -176,6 +187,12 @@ class SliceRecord:
         """What is begun from now on has nothing to do with what was begun before."""
         self.life += 1
         self.began, self.after = {}, {}
+
+    def first(self) -> TestRecord | None:
+        """The test at which the failed attempts began; if none failed, the first that was begun."""
+        begun = [test for test in self.tests.values() if test.checkpoint]
+        failing = [test for test in begun if test.log]
+        return min(failing or begun, key=lambda test: test.began, default=None)
 
     def failing(self) -> list[str]:
         """The tests that have failed since they last passed, in the order in which they were started."""

@@ -13,7 +13,7 @@ from fusewire.attempts.record import check_test
 from fusewire.errors import FusewireError
 
 if TYPE_CHECKING:
-    from fusewire.attempts.record import SliceRecord
+    from fusewire.attempts.record import SliceRecord, TestRecord
     from fusewire.attempts.tracker import Attempts
     from fusewire.stores import Transaction
 
@@ -144,7 +144,7 @@ def _report(attempts: Attempts, record: SliceRecord, slice_id: str, test: str) -
         "test_expectation": entry.report["test_expectation"],
         "actual_error": entry.last_error or "not applicable: no output was given with the failed attempts",
         "attempt_log": log,
-        "cumulative_files_modified": modified or "not applicable: no file was modified since the checkpoint",
+        "cumulative_files_modified": modified or f"not applicable: {_unmodified(entry)}",
         "scope_violations": _violations(attempts, slice_id, modified),
         "best_hypothesis": entry.report["best_hypothesis"],
         "specific_question": entry.report["specific_question"],
@@ -154,6 +154,12 @@ def _report(attempts: Attempts, record: SliceRecord, slice_id: str, test: str) -
     if errors:  # they were no attempts, and whoever reads the report must know why
         report["infrastructure_errors"] = [{key: one[key] for key in ("kind", "reason")} for one in errors]
     return report
+
+
+def _unmodified(entry: TestRecord) -> str:
+    if entry.checkpoint:
+        return "no file was modified since the checkpoint"
+    return "there is no checkpoint to compare with, and no file was named"
 
 
 def _violations(attempts: Attempts, slice_id: str, files: list[str]) -> list[dict[str, str]] | str:

@@ -76,7 +76,7 @@ class Attempts:
         def begin(transaction: Transaction, record: SliceRecord, now: float) -> SliceRecord:
             entry = record.test(test)
             if taken is not None and not entry.checkpoint:
-                entry.checkpoint, entry.began = taken.to_data(), now
+                entry.checkpoint, entry.began, entry.last_result = taken.to_data(), now, ""
                 record.began = record.began or taken.to_data()
                 record.after = record.after or taken.to_data()
             record.finished = False
@@ -305,7 +305,7 @@ class Attempts:
                 steps = ("report to the orchestrator; no further attempt", *architecture.next[-1:])
                 stops.remove(architecture)
                 stops.insert(0, architecture.replace(rule="attempt.arch_stop", reason=reason, evidence=(), next=steps))
-        return [stop.replace(next=_for(stop.next, slice_id)) for stop in stops]
+        return stops
 
     def _level(self, slice_id: str, test: str | None = None) -> int:
         policy, state = self.engine.view(_circuit(slice_id, test))
@@ -324,10 +324,6 @@ def _circuit(slice_id: str, test: str | None = None) -> str:
     return identifier(f"attempt/{slice_id}/{test}" if test else f"attempt/{slice_id}")
 
 
-def _for(steps: tuple[str, ...], slice_id: str) -> tuple[str, ...]:
-    return tuple(step.replace("SLICE", slice_id) for step in steps)
-
-
 def _write_down(
     record: SliceRecord,
     entry: TestRecord,
@@ -342,7 +338,7 @@ def _write_down(
         entry.last_result = "pass"
         return
     if attempt.result == "pass":
-        entry.passed()
+        entry.passed(now)
         return
     entry.touched(files)
     if attempt.result == "infra":

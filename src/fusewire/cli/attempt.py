@@ -60,7 +60,8 @@ def start_command(breaker: Breaker, slice_id: str, test: str, as_json: bool) -> 
         return refused(attempts, blocked.decision, as_json)
     if as_json:
         ref = {"ref": started.checkpoint.ref, "left_out": list(started.checkpoint.left_out)}
-        print_json({**started.state, "checkpoint": ref, "prior_attempts": started.prior or None})
+        more = {"prior_attempts": started.prior or None, "scope_problem": started.unlocked or None}
+        print_json({**started.state, "checkpoint": ref, **more})
         return 0
     if started.prior:
         click.echo(started.prior)
@@ -73,7 +74,18 @@ def start_command(breaker: Breaker, slice_id: str, test: str, as_json: bool) -> 
     return 0
 
 
-@attempt_command.command("run")
+class _CommandBehindDashes(click.Command):
+    """`--` must stand before the command: whoever reads the line, a person or a guard, sees where it begins."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        behind = args[args.index("--") + 1 :] if "--" in args else []
+        rest = super().parse_args(ctx, args)
+        if list(ctx.params["command"]) != behind:
+            raise click.UsageError("put the test command behind --, right after SLICE, TEST and options", ctx)
+        return rest
+
+
+@attempt_command.command("run", cls=_CommandBehindDashes)
 @click.argument("slice_id", metavar="SLICE")
 @click.argument("test", metavar="TEST")
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED, required=True)
@@ -320,7 +332,7 @@ def retry_command(breaker: Breaker, slice_id: str, guidance: str, force: bool, a
         return 0
     click.echo(retried.prior)
     if retried.restored is None:
-        click.echo("No file was changed: the failing tests have no checkpoint (attempt start takes one).", err=True)
+        click.echo("No file was changed: there is no checkpoint to go back to.", err=True)
     else:
         say_restored(retried.restored)
     return 0

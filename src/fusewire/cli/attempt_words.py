@@ -41,6 +41,7 @@ def say_recorded(attempts: Attempts, recorded: Recorded, about: dict[str, Any], 
                 "stops": [stop.to_json() for stop in recorded.stops],
                 "repeats": recorded.repeats or None,
                 "scope_violations": list(recorded.violations),
+                "warnings": [text for text in (recorded.near, recorded.problem) if text],
             }
         )
         return 3 if recorded.stops else 0

@@ -48,12 +48,8 @@ def disarming(event: Event, commands: list[list[str]], own_paths: tuple[str, ...
         act = _own_command(words)
         if act:
             return f"`{act}` is for a person at a terminal"
-        if (
-            program(words) == "git"
-            and any(_OWN_REFS in word for word in words)
-            and not _GIT_MOVES.isdisjoint(words[:4])
-        ):
-            return "refs/fusewire keeps the checkpoints, and is for Fusewire to change"
+        if _moves_refs(words):
+            return f"{_OWN_REFS} keeps the checkpoints, and is for Fusewire to change"
         if _is_python(words) and event.command and _lifts(event.command):
             return "code that opens the project's breaker is for a person to run"
     for path in own_paths:
@@ -64,6 +60,13 @@ def disarming(event: Event, commands: list[list[str]], own_paths: tuple[str, ...
 
 def is_own_file(path: str) -> bool:
     return path == "fusewire.toml" or any(path_matches(path, pattern) for pattern in OWN_FOLDERS)
+
+
+def _moves_refs(words: list[str]) -> bool:
+    """Whether git would let go of a checkpoint, or may: what it reads from its input nobody knows."""
+    if program(words) != "git" or _GIT_MOVES.isdisjoint(words):
+        return False
+    return any(_OWN_REFS in word for word in words) or ("update-ref" in words and "--stdin" in words)
 
 
 def _lifts(code: str) -> bool:

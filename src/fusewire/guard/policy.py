@@ -18,6 +18,7 @@ OWN = (
     "docs/constraints/",
     PHASE_FILE,
     ".git/refs/fusewire/",
+    ".git/packed-refs",
     ".claude/settings.json",
     ".claude/settings.local.json",
     ".codex/hooks.json",
@@ -39,7 +40,7 @@ _HOME_OWN = (
 def protected_of(root: str, rules: Rules | None = None) -> Protected:
     """The protected paths of a project, as its configuration and Fusewire's own needs say."""
     documents, configuration, ignored, roots, grants = (rules or load_rules(root)).guard
-    unwatched = [STATE_FOLDER, "docs/constraints", PHASE_FILE, ".git/refs/fusewire"]
+    unwatched = [STATE_FOLDER, "docs/constraints", PHASE_FILE, ".git/refs/fusewire", ".git/packed-refs"]
     own = [*OWN, *_HOME_OWN, user_config_path()]
     package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     if not package.startswith(os.path.realpath(root) + os.sep):  # whoever works on Fusewire itself may change it
