@@ -18,11 +18,13 @@ from fusewire.words import quoted
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Any
+    from typing import Any, TypeVar
 
     from fusewire.circuit import Outcome, Policy, State
     from fusewire.rules import Rules
     from fusewire.stores import Store, Transaction
+
+    Found = TypeVar("Found")
 
 
 class Engine:
@@ -36,17 +38,23 @@ class Engine:
     def apply(self, signals: Iterable[Signal], actor: str = "") -> tuple[list[Decision], set[str]]:
         """Send signals to their circuits in one transaction; one decision a signal, and the circuits written."""
         policies = [(signal, self.rules.policy(signal.circuit)) for signal in signals]
-        try:
-            return self._apply(policies, actor)
-        except StoreRebuilt:  # the damage showed only in the middle; nothing was written, and now it is mended
-            return self._apply(policies, actor)
 
-    def _apply(self, policies: list[tuple[Signal, Policy]], actor: str) -> tuple[list[Decision], set[str]]:
-        written: set[str] = set()
+        def step_all(transaction: Transaction, now: float) -> tuple[list[Decision], set[str]]:
+            written: set[str] = set()
+            return [self._step(transaction, policy, one, now, actor, written) for one, policy in policies], written
+
+        return self.transact(step_all)
+
+    def transact(self, work: Callable[[Transaction, float], Found]) -> Found:
+        """What is done with a transaction and the time, all of it or nothing."""
+        try:
+            return self._transact(work)
+        except StoreRebuilt:  # the damage showed only in the middle; nothing was written, and now it is mended
+            return self._transact(work)
+
+    def _transact(self, work: Callable[[Transaction, float], Found]) -> Found:
         with self.store.transact() as transaction:
-            now = self.clock()
-            decisions = [self._step(transaction, policy, signal, now, actor, written) for signal, policy in policies]
-        return decisions, written
+            return work(transaction, self.clock())
 
     def step(self, transaction: Transaction, signal: Signal, now: float) -> Decision:
         """One signal inside a transaction of the caller's, who has more to write in it."""

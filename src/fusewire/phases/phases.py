@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fusewire.detectors.phases import PHASES, circuit_of
-from fusewire.errors import ConfigError, FusewireError, StoreRebuilt
+from fusewire.errors import ConfigError, FusewireError
 from fusewire.phases import choices
 from fusewire.phases.action import Action
 from fusewire.phases.circuits import Circuits
@@ -173,21 +173,16 @@ class Phases:
         `replacing`: a person puts another state in the place of that of a file, so that no file has to be understood,
         and one with this content is nothing that would be lost.
         """
-        try:
-            return self._once(work, replacing)
-        except StoreRebuilt:  # the damage showed only in the middle; nothing was written, and now it is mended
-            return self._once(work, replacing)
-
-    def _once(self, work: Callable[[Action], Found], replacing: bytes | None) -> Found:
         content = self.file.read()
-        said: list[str] = []
-        with self.breaker.store.transact() as transaction:
-            circuits = Circuits(self.engine, transaction, self.engine.clock())
+
+        def act(transaction: Transaction, now: float) -> tuple[Found, list[str]]:
+            circuits = Circuits(self.engine, transaction, now)
+            said: list[str] = []
             record = Record.recalled(transaction)
             before = record and (render(record), record.to_data())
             if record is None and content is not None and replacing is None:
                 record, said = self._taken_over(transaction, circuits, content)
-            action = Action(record or Record(since=circuits.now), circuits)
+            action = Action(record or Record(since=now), circuits)
             action.follow_all()
             result = work(action)
             record = action.record
@@ -195,7 +190,10 @@ class Phases:
             if (rendered, record.to_data()) != before:
                 known = [digest(replacing)] if replacing else []
                 record.written = [*record.written, *known, digest(rendered)]
-                record.remember(transaction, action.now)
+                record.remember(transaction, now)
+            return result, said
+
+        result, said = self.engine.transact(act)
         self.warnings += said + self.file.write(self.breaker.store)
         return result
 

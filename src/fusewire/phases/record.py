@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.detectors.phases import PHASES, first_marks
 from fusewire.events import TEXT_LIMIT, plain
+from fusewire.memories import require_types
 
 if TYPE_CHECKING:
     from fusewire.stores import Store, Transaction
@@ -78,10 +79,7 @@ class Record:
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> Record:
         record = cls(**data)
-        for name, initial in vars(cls()).items():
-            value = getattr(record, name)
-            if type(value) is not type(initial) and not (name == "since" and type(value) is int):
-                raise ValueError(f"not a memory of phases: {name}")
+        require_types(record, cls())
         if record.phase not in ("", *PHASES) or set(record.marks) != set(PHASES):
             raise ValueError("not a memory of phases")
         for face in record.faces.values():

@@ -15,7 +15,7 @@ from fusewire.answers.answer import Answer
 from fusewire.breaker import Breaker
 from fusewire.circuit import view
 from fusewire.detectors.stagnation import CIRCUITS
-from fusewire.errors import Blocked, FusewireError, NotFound, StoreRebuilt
+from fusewire.errors import Blocked, FusewireError, NotFound
 from fusewire.events import Decision, Signal, merge
 from fusewire.progress.change import Change
 from fusewire.progress.difference import difference
@@ -192,11 +192,7 @@ class Loop:
         if finished is None:
             finished = self.claim(token, why, code, answer)
         facts = facts_of(ending(why, code), answer, seen.change, tests, seen.tree_before, finished=bool(finished))
-        settling = Settling(self, token, facts, answer, seen, begun, seconds, finished)
-        try:
-            result = settling.settle()
-        except StoreRebuilt:  # the damage showed only in the middle; nothing was written, and now it is mended
-            result = settling.settle()
+        result = self.engine.transact(Settling(self, token, facts, answer, seen, begun, seconds, finished).settle)
         self.places.forget(token)
         self.places.log_status(result.entry)
         return result

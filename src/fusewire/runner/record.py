@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fusewire.events import plain
+from fusewire.memories import require_types
 
 if TYPE_CHECKING:
     from fusewire.answers.answer import Answer
@@ -55,9 +56,7 @@ class Record:
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> Record:
         record = cls(**data)
-        for name, initial in vars(cls()).items():
-            if type(getattr(record, name)) is not type(initial):
-                raise ValueError(f"not a loop's memory: {name}")
+        require_types(record, cls())
         record.running = dict(record.running)  # iterations are taken out of it, perhaps in vain
         return record
 

@@ -44,32 +44,30 @@ class Settling:
         self.loop, self.token, self.facts, self.answer, self.seen = loop, token, facts, answer, seen
         self.begun, self.seconds, self.finished = begun, seconds, finished
 
-    def settle(self) -> Result:
+    def settle(self, transaction: Transaction, now: float) -> Result:
         loop, engine = self.loop, self.loop.engine
-        with loop.breaker.store.transact() as transaction:
-            now = engine.clock()
-            record, removed = self._record(transaction, now)
-            running = record.running.pop(self.token, None)
-            if running is None:
-                raise NotFound(f"no iteration {self.token} is under way; begin one: fusewire loop begin")
-            facts = self._in_context(record, running)
-            record.detector, judged = judge(record.detector, facts, running["held"], self.token)
-            decisions = [engine.step(transaction, signal, now) for signal in judged.signals]
-            for _ in range(min((self.answer.calls or 1) - 1, _MOST_CALLS)):
-                engine.step(transaction, Signal("note", RATE, "call"), now)
-            trips = [decision for decision in decisions if decision.tripped]
-            states = loop.states(transaction, now)
-            self._learn(record, running, judged, trips, states, now)
-            left = calls_left(loop.breaker.rules, states, now)
-            entry = entry_of(running, self.facts, self.answer, self.seen.change, judged, left, self.seconds, now)
-            entry["risk"] = risk_of(loop.breaker.rules, states, now)
-            entry["trips"] = [decision.circuit for decision in trips]
-            record.add(entry)
-            found = self.seen.text if self.seen.verdict == "halt" else ""
-            halted = "\n".join(text for text in (found, removed) if text)
-            escalates = any(self._escalates(decision, states) for decision in trips)
-            record.halted = self._halt(running, halted, trips if escalates else [])
-            record.remember(transaction, now)
+        record, removed = self._record(transaction, now)
+        running = record.running.pop(self.token, None)
+        if running is None:
+            raise NotFound(f"no iteration {self.token} is under way; begin one: fusewire loop begin")
+        facts = self._in_context(record, running)
+        record.detector, judged = judge(record.detector, facts, running["held"], self.token)
+        decisions = [engine.step(transaction, signal, now) for signal in judged.signals]
+        for _ in range(min((self.answer.calls or 1) - 1, _MOST_CALLS)):
+            engine.step(transaction, Signal("note", RATE, "call"), now)
+        trips = [decision for decision in decisions if decision.tripped]
+        states = loop.states(transaction, now)
+        self._learn(record, running, judged, trips, states, now)
+        left = calls_left(loop.breaker.rules, states, now)
+        entry = entry_of(running, self.facts, self.answer, self.seen.change, judged, left, self.seconds, now)
+        entry["risk"] = risk_of(loop.breaker.rules, states, now)
+        entry["trips"] = [decision.circuit for decision in trips]
+        record.add(entry)
+        found = self.seen.text if self.seen.verdict == "halt" else ""
+        halted = "\n".join(text for text in (found, removed) if text)
+        escalates = any(self._escalates(decision, states) for decision in trips)
+        record.halted = self._halt(running, halted, trips if escalates else [])
+        record.remember(transaction, now)
         return Result(
             number=entry["number"],
             state=strictest(states),

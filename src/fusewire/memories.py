@@ -1,0 +1,11 @@
+"""What breakers remember between events, read back: whatever stands in a store, it is checked before it is used."""
+
+from __future__ import annotations
+
+
+def require_types(record: object, initial: object) -> None:
+    """ValueError unless every field is of the type that it has at the beginning; a whole number is a number, too."""
+    for name, value in vars(initial).items():
+        found = type(getattr(record, name))
+        if found is not type(value) and (type(value), found) != (float, int):
+            raise ValueError(f"not what was remembered: {name}")
