@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from fusewire.answers.runners_compiled import cargo_run
 from fusewire.judging.cases import FAILED, PASSED, SKIPPED, Case, Cases
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fusewire.answers.runs import Run
     from fusewire.judging.lines import Lines
 
 #: With -q only the failing ones have a line, `tests::login --- FAILED`.
@@ -21,11 +21,8 @@ _OUTCOMES = {"ok": PASSED, "FAILED": FAILED}
 _BORDERS = ("test ", "thread '", "failures:", "test result: ")
 
 
-def cargo_cases(lines: Lines) -> Cases | None:
+def cargo_cases(lines: Lines, run: Run) -> Cases:
     """Every test has its line, and a failing one its part."""
-    run = cargo_run(lines.text)
-    if run is None:
-        return None
     end = lines.number(run.end) + 1
     found: dict[str, Case] = {}
     panics: dict[str, int] = {}

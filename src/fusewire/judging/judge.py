@@ -83,7 +83,7 @@ def _read(lines: Lines, junit: bytes | None) -> Cases | None:
     if run.tests.runner == "go":
         return go_json_cases(lines) or go_cases(lines)
     reader = readers.get(run.tests.runner)
-    return reader(lines) if reader else node_cases(lines, run)
+    return reader(lines, run) if reader else node_cases(lines, run)
 
 
 class _Judge:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from fusewire.answers.runners_python import pytest_run
 from fusewire.judging.cases import BROKEN, FAILED, PASSED, SKIPPED, SPOILED, Case, Cases
 from fusewire.judging.tracebacks import last_traceback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fusewire.answers.runs import Run
     from fusewire.judging.lines import Lines
 
 _OUTCOMES = {
@@ -42,11 +42,8 @@ _DESELECTED = re.compile(r"\b(\d+) deselected\b")
 _CRASHED = re.compile(r"worker '\w+' crashed while running ")
 
 
-def pytest_cases(lines: Lines) -> Cases | None:
+def pytest_cases(lines: Lines, run: Run) -> Cases:
     """Names from the short summary, from -v, or from the titles of the failures, whichever there are."""
-    run = pytest_run(lines.text)
-    if run is None:
-        return None
     end = lines.number(run.end)
     found: dict[str, Case] = {}
     for line in lines.plain[:end]:

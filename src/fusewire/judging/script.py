@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from fusewire.answers.runners_script import jest_run, mocha_run, vitest_run
 from fusewire.judging.cases import BROKEN, FAILED, PASSED, SKIPPED, Case, Cases
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fusewire.answers.runs import Run
     from fusewire.judging.lines import Lines
 
 _JEST_FILE = re.compile(r"(PASS|FAIL) (?:\S+ )?(?:\./)?(\S+\.\w+)(?: \([\d.]+ m?s\))?")
@@ -26,11 +26,8 @@ _HOOK = re.compile(r"\s*(?:beforeAll|beforeEach)\(")
 _TEST = re.compile(r"\s*(?:(?:test|it)(?:\.\w+)*\(|describe(?:\.\w+)*\(|after(?:All|Each)\()")
 
 
-def jest_cases(lines: Lines) -> Cases | None:
+def jest_cases(lines: Lines, run: Run) -> Cases:
     """The parts below the bullets; the ticks of a single file name the others too."""
-    run = jest_run(lines.text)
-    if run is None:
-        return None
     end = lines.number(run.end)
     found: dict[tuple[str, str], Case] = {}
     file, index = "", 0
@@ -116,11 +113,8 @@ _VITEST_SUITES = re.compile(r"\u23af+ Failed (Suites|Tests) \d+ \u23af+")
 _VITEST_ERRORS = re.compile(r" +Errors  \d+ errors?")
 
 
-def vitest_cases(lines: Lines) -> Cases | None:
+def vitest_cases(lines: Lines, run: Run) -> Cases:
     """The parts below FAIL; several tests may stand above one message. `--reporter=verbose` names the others."""
-    run = vitest_run(lines.text)
-    if run is None:
-        return None
     end = lines.number(run.end)
     found: list[Case] = []
     waiting: list[tuple[int, str]] = []
@@ -180,11 +174,8 @@ def _vitest_part(lines: Lines, waiting: list[tuple[int, str]], end: int, suites:
 _TICKED = re.compile(r" *(?:\u2713|\u2714|\u221a) (.+?)(?: \([\d.]+ ?m?s\))?")
 
 
-def mocha_cases(lines: Lines) -> Cases | None:
+def mocha_cases(lines: Lines, run: Run) -> Cases:
     """Names of failures as they were read, and ticks; parts of the output are not told apart."""
-    run = mocha_run(lines.text)
-    if run is None:
-        return None
     found = [Case(name, tuple(name.split(" ")), FAILED) for name in run.tests.failing]
     for line in lines.plain[: lines.number(run.end)]:
         if match := _TICKED.fullmatch(line):

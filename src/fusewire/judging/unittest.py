@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from fusewire.answers.runners_python import unittest_run
 from fusewire.judging.cases import BROKEN, FAILED, PASSED, SKIPPED, SPOILED, Case, Cases
 from fusewire.judging.tracebacks import last_traceback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fusewire.answers.runs import Run
     from fusewire.judging.lines import Lines
 
 _RULE = "=" * 70
@@ -23,11 +23,8 @@ _TICKED = {"ok": PASSED, "FAIL": FAILED, "unexpected success": FAILED, "ERROR": 
 _FIXTURES = ("setUpClass", "setUpModule", "tearDownClass", "tearDownModule")
 
 
-def unittest_cases(lines: Lines) -> Cases | None:
+def unittest_cases(lines: Lines, run: Run) -> Cases:
     """The parts between the double rules; -v names the others too."""
-    run = unittest_run(lines.text)
-    if run is None:
-        return None
     end = lines.number(run.end)
     found: list[Case] = []
     for index in range(end):
