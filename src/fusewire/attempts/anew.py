@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.attempts.nouns import Retried
 from fusewire.attempts.ownership import boundary_of, doubt, owns
-from fusewire.attempts.record import SliceRecord, check_slice
+from fusewire.attempts.record import SliceRecord
 from fusewire.checkpoints.checkpoint import Checkpoint, Gone
 from fusewire.checkpoints.moves import ChangedSince
 from fusewire.errors import FusewireError, InvalidTransition
 from fusewire.person import require_person
 from fusewire.reports.attempts import prior_attempts
+from fusewire.scope.nouns import slice_name
 
 if TYPE_CHECKING:
     from fusewire.attempts.record import TestRecord
@@ -34,7 +35,7 @@ _GUIDANCE = 4000
 def retry(attempts: Attempts, slice_id: str, guidance: str = "", *, force: bool = False) -> Retried:
     """Start a stopped slice anew, and tell what a fresh implementer must know."""
     require_person("`fusewire attempt retry`", attempts.root)
-    check_slice(slice_id)
+    slice_name(slice_id)
     if len(guidance) > _GUIDANCE:
         raise FusewireError(f"the guidance is too long; allowed: up to {_GUIDANCE} characters")
     if not attempts.is_stopped(slice_id):
@@ -65,7 +66,7 @@ def _roll_back(
     checkpoint = Checkpoint.from_data(first.checkpoint)
     since = Checkpoint.from_data(record.after) if record.after and not force else None
     mine = None
-    unsure = "" if force else doubt(record, checkpoint, first.began, attempts.others(slice_id))
+    unsure = "" if force else doubt(record, checkpoint, attempts.others(slice_id, first.began))
     if unsure:
         mine = boundary_of(attempts.lock, slice_id)
         if mine is None:

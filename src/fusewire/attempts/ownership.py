@@ -49,10 +49,9 @@ def without_others(lock: ScopeLock, slice_id: str, files: list[str], others: Ite
     ]
 
 
-def doubt(record: SliceRecord, checkpoint: Checkpoint, began: float, others: dict[str, SliceRecord]) -> str:
+def doubt(record: SliceRecord, checkpoint: Checkpoint, others: list[str]) -> str:
     """Who else may have changed files since a checkpoint; empty if nobody is known to."""
-    at_work = [name for name, other in others.items() if other.at > began]
-    if at_work:
-        return f"{', '.join(at_work)} was worked on meanwhile"
+    if others:
+        return f"{', '.join(others)} was worked on meanwhile"
     moved = record.after and record.after.get("head") != checkpoint.head
     return "commits were made since the checkpoint" if moved else ""

@@ -5,13 +5,13 @@ How often a test has failed is the circuits' matter; here is what was tried, on 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fusewire.checkpoints.checkpoint import Checkpoint
 from fusewire.errors import FusewireError
 from fusewire.events import plain
+from fusewire.memories import require_types
 
 if TYPE_CHECKING:
     from fusewire.stores import Store, Transaction
@@ -32,17 +32,6 @@ _LINE = 500
 #: What a line of a test's log has, and what is kept at a retry.
 LINE = {"attempt", "strategy", "files", "result", "output"}
 PRIOR = {"failures", "guidance", "arch_stop", "tests"}
-
-_SLICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-
-def check_slice(name: str) -> str:
-    """The id of a slice; an error if it cannot be one."""
-    if not _SLICE.fullmatch(name):
-        raise FusewireError(
-            f"{name!r} is no slice id; allowed: up to 64 letters, digits, dots, dashes and underscores (S-1)"
-        )
-    return name
 
 
 def check_test(name: str) -> str:
@@ -80,7 +69,7 @@ class TestRecord:
     def from_data(cls, data: dict[str, Any]) -> TestRecord:
         """The record again; ValueError if the data is none."""
         record = cls(**data)
-        _check_types(record, cls())
+        require_types(record, cls())
         if record.checkpoint:
             Checkpoint.from_data(record.checkpoint)
         if not all(isinstance(line, dict) and line.keys() >= LINE for line in record.log):
@@ -124,8 +113,6 @@ class SliceRecord:
     prior: list[dict[str, Any]] = field(default_factory=list)
     #: counts its retries: an attempt that was begun before one of them says nothing about what came after it
     life: int = 0
-    #: when something was last done in it
-    at: float = 0.0
     #: whether somebody has said that it is done
     finished: bool = False
     #: attempts so far, which number their outputs
@@ -145,7 +132,7 @@ class SliceRecord:
     def from_data(cls, data: dict[str, Any]) -> SliceRecord:
         tests = {name: TestRecord.from_data(test) for name, test in data.get("tests", {}).items()}
         record = cls(**{**data, "tests": tests})
-        _check_types(record, cls())
+        require_types(record, cls())
         for checkpoint in (record.began, record.after):
             if checkpoint:
                 Checkpoint.from_data(checkpoint)
@@ -166,7 +153,6 @@ class SliceRecord:
             self.tests[name].last_error = ""
         self.infrastructure = self.infrastructure[-_INFRASTRUCTURE:]
         self.prior = self.prior[-_PRIOR:]
-        self.at = now
         transaction.remember(_name(slice_id), self.to_data(), now)
         newest = sorted({**slice_times(transaction), slice_id: now}.items(), key=lambda item: item[1])[-_SLICES:]
         transaction.remember(_INDEX, {"slices": dict(newest)}, now)
@@ -210,13 +196,6 @@ def slice_times(store: Store | Transaction) -> dict[str, float]:
         return {str(name): float(at) for name, at in found.items()}
     except (ValueError, TypeError, AttributeError):
         return {}  # each is remembered by itself
-
-
-def _check_types(record: object, initial: object) -> None:
-    for name, value in vars(initial).items():
-        found = getattr(record, name)
-        if type(found) is not type(value) and not (isinstance(value, float) and type(found) is int):
-            raise ValueError(f"not what was remembered: {name}")
 
 
 def one_line(text: str) -> str:

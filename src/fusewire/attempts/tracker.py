@@ -14,18 +14,18 @@ from fusewire import meters
 from fusewire.attempts import anew
 from fusewire.attempts.nouns import Attempt, Recorded, Retried, Started
 from fusewire.attempts.ownership import without_others
-from fusewire.attempts.record import SliceRecord, TestRecord, check_slice, check_test, one_line, shown, slice_times
+from fusewire.attempts.record import SliceRecord, TestRecord, check_test, one_line, shown, slice_times
 from fusewire.attempts.strategies import repeated
 from fusewire.breaker import Breaker
 from fusewire.checkpoints.checkpoint import Checkpoint, Checkpoints
 from fusewire.engine import near
-from fusewire.errors import Blocked, FusewireError, NotFound, StoreRebuilt
+from fusewire.errors import Blocked, FusewireError, NotFound
 from fusewire.events import Decision, Signal, identifier
 from fusewire.judging.cases import same_test
 from fusewire.reports.attempts import prior_attempts
 from fusewire.rules import STATE_FOLDER
 from fusewire.scope.lock import ScopeLock
-from fusewire.scope.nouns import NoScope
+from fusewire.scope.nouns import NoScope, slice_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +63,7 @@ class Attempts:
 
     def start(self, slice_id: str, test: str, *, session: str | None = None) -> Started:
         """Begin the attempts at a test: everything as it is now becomes their checkpoint. Raises `Blocked`."""
-        check_slice(slice_id)
+        slice_name(slice_id)
         test = check_test(test)
         refused = self.refusal(slice_id, test)
         if refused is not None:
@@ -101,7 +101,7 @@ class Attempts:
 
     def record_attempt(self, slice_id: str, test: str, attempt: Attempt) -> Recorded:
         """Count one complete cycle: code was changed, the test was run, the result is there."""
-        check_slice(slice_id)
+        slice_name(slice_id)
         test = check_test(test)
         if attempt.result not in _RESULTS:
             raise FusewireError(f"{attempt.result!r} is no result of an attempt; allowed: {', '.join(_RESULTS)}")
@@ -133,21 +133,16 @@ class Attempts:
 
     def _looked_at(self, slice_id: str, test: str, attempt: Attempt) -> tuple[list[str], Checkpoint | None, str]:
         """What was changed, everything as it is now, and what git had against it: an attempt counts all the same."""
-        files = attempt.files or []
-        try:
-            files = self._changed(slice_id, test) if attempt.files is None else files
-            return files, self.checkpoints.take(f"{slice_id}/after", f"{slice_id}: after an attempt at {test}"), ""
-        except FusewireError as error:
-            return files, None, str(error)
-
-    def _changed(self, slice_id: str, test: str) -> list[str]:
-        """What differs from the test's checkpoint, without what other slices have done meanwhile."""
+        name, message = f"{slice_id}/after", f"{slice_id}: after an attempt at {test}"
         known = self.record(slice_id).tests.get(test)
-        if known is None or not known.checkpoint:
-            return []
-        files = self.checkpoints.changed_since(Checkpoint.from_data(known.checkpoint))
-        others = [name for name, other in self.others(slice_id).items() if other.at > known.began]
-        return without_others(self.lock, slice_id, files, others) if others else files
+        try:
+            if attempt.files is not None or known is None or not known.checkpoint:
+                return attempt.files or [], self.checkpoints.take(name, message), ""
+            after, files = self.checkpoints.take_since(Checkpoint.from_data(known.checkpoint), name, message)
+        except FusewireError as error:
+            return attempt.files or [], None, str(error)
+        others = self.others(slice_id, known.began)
+        return without_others(self.lock, slice_id, files, others) if others else files, after, ""
 
     def _count(
         self, transaction: Transaction, slice_id: str, test: str, attempt: Attempt, now: float
@@ -164,7 +159,7 @@ class Attempts:
 
     def arch_stop(self, slice_id: str, reason: str) -> Decision:
         """Deviation rule 4: the slice needs an architectural decision; stop at once, no attempt is burned."""
-        check_slice(slice_id)
+        slice_name(slice_id)
         if not reason.strip():
             raise FusewireError("an ARCH-STOP needs its reason: which architectural change is needed, and why")
         signal = Signal("bad", _circuit(slice_id), "arch_stop", text=one_line(reason))
@@ -202,7 +197,7 @@ class Attempts:
 
     def known(self, slice_id: str) -> SliceRecord:
         """The record of a slice that has one; NotFound otherwise."""
-        record = self.record(check_slice(slice_id))
+        record = self.record(slice_name(slice_id))
         if not record.tests and not record.prior and not record.arch_stop and not self.is_stopped(slice_id):
             raise NotFound(
                 f"nothing is known of slice {slice_id} in {self.root}; begin: fusewire attempt start {slice_id} TEST"
@@ -211,17 +206,15 @@ class Attempts:
 
     def slices(self) -> list[str]:
         """Every slice that is under way, or stopped."""
-        records = self._records()
+        names = {row.id.split("/")[1] for row in self.breaker.store.circuits() if row.kind == "attempt"}
+        records = {name: self.record(name) for name in {*names, *slice_times(self.breaker.store)}}
         under_way = (name for name, record in records.items() if record.tests and not record.finished)
         return sorted({*under_way, *(name for name in records if self.is_stopped(name))})
 
-    def others(self, slice_id: str) -> dict[str, SliceRecord]:
-        """The records of the other slices, finished ones too."""
-        return {name: record for name, record in self._records().items() if name != slice_id}
-
-    def _records(self) -> dict[str, SliceRecord]:
-        names = {row.id.split("/")[1] for row in self.breaker.store.circuits() if row.kind == "attempt"}
-        return {name: self.record(name) for name in sorted({*names, *slice_times(self.breaker.store)})}
+    def others(self, slice_id: str, since: float) -> list[str]:
+        """The other slices that were worked on since a moment, finished ones too."""
+        times = slice_times(self.breaker.store)
+        return sorted(name for name, at in times.items() if name != slice_id and at > since)
 
     def is_stopped(self, slice_id: str) -> bool:
         return any(row.phase == "open" for row in self._circuits(slice_id))
@@ -271,14 +264,8 @@ class Attempts:
 
     def change(self, slice_id: str, work: Callable[[Transaction, SliceRecord, float], Found]) -> Found:
         """Change the record of a slice, and whatever else, in one transaction."""
-        try:
-            return self._change(slice_id, work)
-        except StoreRebuilt:  # the damage showed only in the middle; nothing was written, and now it is mended
-            return self._change(slice_id, work)
 
-    def _change(self, slice_id: str, work: Callable[[Transaction, SliceRecord, float], Found]) -> Found:
-        with self.breaker.store.transact() as transaction:
-            now = self.engine.clock()
+        def change_record(transaction: Transaction, now: float) -> Found:
             try:
                 record = SliceRecord.recalled(transaction, slice_id)
             except ValueError as error:
@@ -287,7 +274,9 @@ class Attempts:
                 record = SliceRecord()
             result = work(transaction, record, now)
             record.remember(transaction, slice_id, now)
-        return result
+            return result
+
+        return self.engine.transact(change_record)
 
     def _circuits(self, slice_id: str) -> list[CircuitRow]:
         mine = _circuit(slice_id)

@@ -80,6 +80,13 @@ class Checkpoints:
         with self._alone():
             return self.pinned(self.kept(), pins.CHECKPOINTS, name, message, commits)
 
+    def take_since(self, checkpoint: Checkpoint, name: str, message: str = "") -> tuple[Checkpoint, list[str]]:
+        """Keep the project as it is now, and what differs from an earlier checkpoint: both from one look at it."""
+        with self._alone():
+            levels = self.levels(checkpoint)
+            found = self.kept(levels)
+            return self.pinned(found, pins.CHECKPOINTS, name, message), self.compared(found, levels, checkpoint)
+
     def changed_since(self, checkpoint: Checkpoint) -> list[str]:
         """The paths that differ now; a repository inside that came or went is one path."""
         with self._alone():

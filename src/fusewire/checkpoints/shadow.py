@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.progress.git import GitFailure, git, only
+from fusewire.progress.git import GitFailure, git, is_ignored, only
 from fusewire.progress.kinds import CACHES
 from fusewire.progress.territory import top_above
 from fusewire.rules import PHASE_FILE, STATE_FILE, STATE_FOLDER
@@ -72,7 +72,7 @@ class Shadow:
         answer = git(top, "rev-parse", "--is-inside-work-tree", "--show-object-format", "--git-path", "objects")
         inside, self.format, objects = os.fsdecode(answer).removesuffix("\n").split("\n", 2)
         # once a part of the repository, always one: an ignore rule that comes later must not hide the checkpoints
-        if inside != "true" or (prefix and not os.path.exists(self._part) and _is_ignored(top, prefix)):
+        if inside != "true" or (prefix and not os.path.exists(self._part) and is_ignored(top, prefix)):
             self.format = "sha1"
             return
         self.top, self.prefix = top, prefix
@@ -162,14 +162,6 @@ class Shadow:
 
     def _is_ours(self, path: str) -> bool:
         return (STATE_FOLDER in path and STATE_FOLDER in path.split("/")) or (self.is_root and path in _OWN)
-
-
-def _is_ignored(top: str, prefix: str) -> bool:
-    try:
-        git(top, "check-ignore", "-q", f"./{prefix}")
-    except GitFailure:  # exit status 1: it is not
-        return False
-    return True
 
 
 def _quoted(path: str) -> str:

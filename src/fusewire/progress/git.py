@@ -63,6 +63,15 @@ def environment(top: str) -> dict[str, str]:
     return own | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
 
 
+def is_ignored(top: str, path: str) -> bool:
+    """Whether a repository ignores a path in it."""
+    try:
+        git(top, "check-ignore", "-q", f"./{path}")
+    except GitFailure:  # exit status 1: it does not
+        return False
+    return True
+
+
 def only(prefix: str) -> tuple[str, ...]:
     """The pathspec of one folder, by its very name."""
     return (f":(top,literal){prefix}",) if prefix else ()

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from fusewire.progress import data, territory
 from fusewire.progress.entries import Entry, Reader
-from fusewire.progress.git import GitFailure, git
+from fusewire.progress.git import GitFailure, is_ignored
 from fusewire.progress.repository import Repository, overrides_of, with_answers
 from fusewire.progress.status import Status, branches_of, status_of
 from fusewire.progress.territory import named, shortened, survey, top_above
@@ -93,11 +93,7 @@ def _repository_of(root: str) -> str | None:
     above = top_above(root)
     if above is None or above == root:
         return above
-    try:
-        git(above, "check-ignore", "-q", "./" + os.path.relpath(root, above))
-    except GitFailure:  # exit status 1: it is not ignored
-        return above
-    return None
+    return None if is_ignored(above, os.path.relpath(root, above)) else above
 
 
 def _asked(pool: ThreadPoolExecutor, top: str, prefix: str) -> tuple[Future[Status], Future[dict[str, str]]]:
