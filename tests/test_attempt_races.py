@@ -24,6 +24,16 @@ def counts(project: Project, slice_id: str, test: str) -> tuple[int, int]:
     return found["attempt_count"], found["total_failed_attempts"]
 
 
+def under_way(project: Project, seconds: str) -> subprocess.Popen[bytes]:
+    """A cycle whose test command sleeps; it has begun."""
+    command = [sys.executable, "-m", "fusewire", "attempt", "run", "S-1", "test_a", "--", "sleep", seconds]
+    running = subprocess.Popen(command, cwd=project.root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
+    while not _runs(f"sleep {seconds}") and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return running
+
+
 def _runs(command: str) -> bool:
     return bool(subprocess.run(["pgrep", "-f", f"^{command}$"], check=False, capture_output=True).stdout)
 
@@ -54,13 +64,7 @@ def test_exactly_one_of_many_failures_at_once_trips(project: Project) -> None:
 
 def test_a_cycle_that_is_killed_is_no_attempt_and_the_next_one_goes_on(project: Project) -> None:
     """kill -9 while the test command runs: nothing is counted, the checkpoint stays, the command does not."""
-    command = [sys.executable, "-m", "fusewire", "attempt", "run", "S-1", "test_a", "--", "sleep", "47.3111"]
-    running = subprocess.Popen(command, cwd=project.root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    output = project.root / ".fusewire" / "attempts" / "S-1" / "0001.log"
-    deadline = time.monotonic() + 30
-    while not output.exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    time.sleep(0.3)
+    running = under_way(project, "47.3111")
     os.kill(running.pid, signal.SIGKILL)
     running.wait(10)
     assert counts(project, "S-1", "test_a") == (0, 0)
@@ -76,15 +80,8 @@ def test_a_cycle_that_is_killed_is_no_attempt_and_the_next_one_goes_on(project: 
 
 def test_an_interrupted_cycle_counts_nothing_and_exits_with_130(project: Project) -> None:
     """Ctrl-C ends the command, too."""
-    command = [sys.executable, "-m", "fusewire", "attempt", "run", "S-1", "test_a", "--", "sleep", "48.3111"]
-    running = subprocess.Popen(command, cwd=project.root, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    output = project.root / ".fusewire" / "attempts" / "S-1" / "0001.log"
-    deadline = time.monotonic() + 30
-    while not output.exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    time.sleep(0.3)
+    running = under_way(project, "48.3111")
     running.send_signal(signal.SIGINT)
     assert running.wait(20) == 130
-    running.communicate()
     assert counts(project, "S-1", "test_a") == (0, 0)
     assert not _runs("sleep 48.3111")

@@ -7,6 +7,12 @@ if TYPE_CHECKING:
     from fusewire.events import Decision
 
 
+def shown(value: object) -> str:
+    """A value as a message names it."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
 class FusewireError(Exception):
     """Anything that Fusewire reports to a person as one line."""
 
@@ -15,9 +21,7 @@ class ConfigError(FusewireError):
     """A setting that cannot be used: which file, which key, which value, what is allowed."""
 
     def __init__(self, file: str, key: str, value: object, allowed: str) -> None:
-        shown = repr(value)
-        shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
-        super().__init__(f"{file}: {key} = {shown} is refused; allowed: {allowed}")
+        super().__init__(f"{file}: {key} = {shown(value)} is refused; allowed: {allowed}")
         self.file, self.key, self.value, self.allowed = file, key, value, allowed
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from fusewire.quickjson import loads
-from fusewire.rules import STATE_FOLDER, find_guarded, find_project, has_constraints, load_rules
+from fusewire.rules import SCOPE_FILE, find_guarded, find_project, has_constraints, load_rules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,9 +39,6 @@ _DEADLINE = 10
 
 #: Seconds that each of three attempts waits for a locked store: an agent is waiting.
 _PATIENCE = 0.5
-
-#: It is there while a slice is under way, so that one look tells whether the scope lock has to be asked.
-_SLICES = os.path.join(STATE_FOLDER, "scope.bin")
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
@@ -173,7 +170,7 @@ def _guarded(event: Event, changed: tuple[str, ...], root: str, rules: Rules) ->
 def _out_of_scope(event: Event, changed: tuple[str, ...], reading: Reading | None, root: str, start: str) -> str:
     """Why the scope lock refuses this call. Slices are begun on the command line, in the project that it finds."""
     home = root if root == start else find_project(start)
-    if not os.path.lexists(os.path.join(home, _SLICES)):
+    if not os.path.lexists(os.path.join(home, SCOPE_FILE)):
         return ""
     from fusewire.scope.hooked import refusal
 

@@ -35,6 +35,9 @@ STATE_FILE = os.path.join(CONSTRAINTS_FOLDER, ".circuit-state.json")
 #: The phases' circuit in the seed's format, likewise.
 PHASE_FILE = os.path.join(".prp-session", "circuit-breaker.json")
 
+#: It is there while a slice is under way, so that one look tells whether the scope lock has to be asked.
+SCOPE_FILE = os.path.join(STATE_FOLDER, "scope.bin")
+
 #: What a blob depends on in Fusewire itself, beside the policies.
 _SHAPES = ("rules.py", "state.py", "meters.py")
 

@@ -121,7 +121,9 @@ def read_input(path: str, what: str) -> bytes:
 
 def print_json(data: object) -> None:
     text = json.dumps(data, indent=2, ensure_ascii=False)
-    if any("\ud800" <= letter <= "\udfff" for letter in text):  # names of files need not be characters
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # names of files need not be characters
         text = json.dumps(data, indent=2)
     click.echo(text)
 

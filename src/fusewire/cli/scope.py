@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
 import click
 
 from fusewire.breaker import Breaker
-from fusewire.cli.common import common_options, with_breaker
+from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import color
 from fusewire.durations import show_time
 from fusewire.errors import FusewireError
@@ -58,7 +57,7 @@ def check_command(
     blocked = [answer for answer in answers if not answer.allowed]
     steps = _next(slice_id, blocked)
     if as_json:
-        _print(
+        print_json(
             {
                 "slice": slice_id,
                 "rule": f"scope.{slice_id}",
@@ -138,12 +137,12 @@ def justify_command(
         steps = [f"leave it alone, or: fusewire attempt arch-stop {slice_id} --reason '<why>'"]
         if as_json:
             rule = f"scope.{slice_id}"
-            _print({"slice": slice_id, "rule": rule, "decision": "BLOCKED", "reason": str(error), "next": steps})
+            print_json({"slice": slice_id, "rule": rule, "decision": "BLOCKED", "reason": str(error), "next": steps})
         else:
             click.secho(f"BLOCKED scope.{slice_id}: {error}\nNext: {steps[0]}", fg="red", err=True, color=color())
         return 3
     if as_json:
-        _print({"slice": slice_id, "rule": f"scope.{slice_id}", "decision": "JUSTIFIED", **_timed(record)})
+        print_json({"slice": slice_id, "rule": f"scope.{slice_id}", "decision": "JUSTIFIED", **_timed(record)})
     else:
         click.echo(shown(record))
     return 0
@@ -167,7 +166,7 @@ def set_command(breaker: Breaker, slice_id: str, patterns: tuple[str, ...], clea
     for pattern in unmatched(lock.root, given):
         click.echo(f"Warning: nothing is there now that {path_shown(pattern)} matches", err=True)
     if as_json:
-        _print({"slice": slice_id, "files_in_scope": given})
+        print_json({"slice": slice_id, "files_in_scope": given})
     elif given:
         click.echo(f"{slice_id}: only these are in scope now: {', '.join(map(path_shown, given))}")
     else:
@@ -186,7 +185,7 @@ def show_command(breaker: Breaker, slice_id: str, as_json: bool) -> int:
     records = lock.justifications(slice_id)
     sessions = lock.sessions(slice_id)
     if as_json:
-        _print(
+        print_json(
             {
                 "slice": slice_id,
                 "explicit": scope.explicit,
@@ -211,13 +210,3 @@ def show_command(breaker: Breaker, slice_id: str, as_json: bool) -> int:
 
 def _timed(record: dict[str, Any]) -> dict[str, Any]:
     return {**record, "at": show_time(record["at"])}
-
-
-def _print(data: dict[str, Any]) -> None:
-    """JSON; as ASCII where a file's name is no UTF-8, which no stream takes."""
-    text = json.dumps(data, indent=2, ensure_ascii=False)
-    click.echo(text if _is_unicode(text) else json.dumps(data, indent=2))
-
-
-def _is_unicode(text: str) -> bool:
-    return not any("\ud800" <= char <= "\udfff" for char in text)

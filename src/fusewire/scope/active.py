@@ -9,6 +9,7 @@ from __future__ import annotations
 import marshal
 import os
 
+from fusewire.rules import SCOPE_FILE, STATE_FOLDER
 from fusewire.scope.boundary import Boundary
 from fusewire.scope.places import stamps
 
@@ -21,9 +22,8 @@ if TYPE_CHECKING:
 #: Raised when the shape of the file changes.
 _FORMAT = 1
 
-#: `gate` looks for it by this name before it loads anything of this package.
-FILE = os.path.join(".fusewire", "scope.bin")
-LOCK = os.path.join(".fusewire", "scope.lock")
+FILE = SCOPE_FILE
+LOCK = os.path.join(STATE_FOLDER, "scope.lock")
 
 
 class Active:

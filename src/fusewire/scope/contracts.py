@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from fusewire.errors import FusewireError
 from fusewire.scope.patterns import normal_pattern, package_patterns
 from fusewire.scope.places import CONTRACT_FILES, CONTRACT_FOLDERS, contract_files
+from fusewire.scope.reading import read_source
 from fusewire.scope.references import prose, references
-from fusewire.stores.folder import read_regular
 
 if TYPE_CHECKING:
     from fusewire.scope.boundary import Entry
@@ -125,12 +125,7 @@ def _patterns(section: Section, root: str) -> list[str]:
 
 def read_sections(root: str, file: str) -> list[Section]:
     """A contract file, by its headings; the file itself is the first section."""
-    try:
-        data = read_regular(os.path.join(root, file), _LIMIT + 1)
-    except OSError as error:
-        raise FusewireError(f"{file}: it cannot be read: {error.strerror or error}; allowed: a Markdown file") from None
-    if len(data) > _LIMIT:
-        raise FusewireError(f"{file}: it is larger than {_LIMIT // 1_000_000} MB; allowed: a Markdown file")
+    data = read_source(root, file, _LIMIT, "a Markdown file")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -9,7 +9,7 @@ from typing import Any
 from fusewire.errors import ConfigError, FusewireError
 from fusewire.quickjson import loads
 from fusewire.scope.places import GRAPHS
-from fusewire.stores.folder import read_regular
+from fusewire.scope.reading import read_source
 
 _LIMIT = 20_000_000
 
@@ -62,12 +62,7 @@ def slice_names(root: str, file: str) -> list[str]:
 
 
 def _read(root: str, file: str) -> Any:
-    try:
-        data = read_regular(os.path.join(root, file), _LIMIT + 1)
-    except OSError as error:
-        raise FusewireError(f"{file}: it cannot be read: {error.strerror or error}; allowed: a JSON file") from None
-    if len(data) > _LIMIT:
-        raise FusewireError(f"{file}: it is larger than {_LIMIT // 1_000_000} MB; allowed: a JSON file")
+    data = read_source(root, file, _LIMIT, "a JSON file")
     try:
         return loads(data.decode("utf-8-sig"))
     except ValueError as error:

@@ -65,7 +65,7 @@ def slice_name(slice: str) -> str:
     if not _SLICE.fullmatch(slice):
         shown = repr(slice[:80])
         raise FusewireError(
-            f"{shown} is no name of a slice; allowed: up to 64 letters, digits, dots, dashes and underscores,"
-            f" for example S-1"
+            f"{shown} is no slice id, no name of a slice; allowed: up to 64 letters, digits, dots, dashes and"
+            f" underscores, for example S-1"
         )
     return slice

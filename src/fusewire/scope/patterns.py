@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from fusewire.errors import FusewireError
+from fusewire.errors import FusewireError, shown
 from fusewire.progress.kinds import CACHES
 from fusewire.scope.boundary import covers
 
@@ -29,9 +29,9 @@ ENDINGS = frozenset(
 def normal_pattern(text: object, root: str, where: str) -> str:
     """A path, folder or glob in its one spelling; FusewireError if it is none, or leaves the project."""
     if not isinstance(text, str) or not text.strip():
-        raise FusewireError(f"{where}: {_shown(text)} is refused; allowed: the path of a file or folder, or a glob")
+        raise FusewireError(f"{where}: {shown(text)} is refused; allowed: the path of a file or folder, or a glob")
     if "\0" in text or "\n" in text or len(text) > _LONGEST:
-        raise FusewireError(f"{where}: {_shown(text)} is refused; allowed: one line of up to {_LONGEST} characters")
+        raise FusewireError(f"{where}: {shown(text)} is refused; allowed: one line of up to {_LONGEST} characters")
     given = text.strip()
     is_folder = given.endswith("/")
     path = given
@@ -42,7 +42,7 @@ def normal_pattern(text: object, root: str, where: str) -> str:
                 break
     path = os.path.normpath(path)
     if path == ".." or path.startswith(("/", "~", "../")):
-        raise FusewireError(f"{where}: {_shown(text)} leaves the project; allowed: paths inside of it")
+        raise FusewireError(f"{where}: {shown(text)} leaves the project; allowed: paths inside of it")
     return f"{path}/" if is_folder and path != "." else path
 
 
@@ -80,8 +80,3 @@ def ending(path: str) -> str:
     """`ts` of `src/users/service.ts`; empty if there is none."""
     name = path.rpartition("/")[2]
     return name.rpartition(".")[2].lower() if "." in name[1:] else ""
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."

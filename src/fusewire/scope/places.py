@@ -125,12 +125,13 @@ def by_products(root: str, paths: Sequence[str]) -> set[str]:
     """Those of the project's paths that are nobody's work: lock files, logs, caches, and what git ignores."""
     from fusewire.progress.git import GitFailure, git
     from fusewire.progress.kinds import CACHES, is_by_product
+    from fusewire.progress.territory import top_above
 
     caches = CACHES - {".git"}
     found = {path for path in paths if is_by_product(os.path.basename(path)) or not caches.isdisjoint(path.split("/"))}
     by_top: dict[str, list[str]] = {}
     for path in paths:
-        top = _repository(os.path.join(os.path.realpath(root), path))
+        top = top_above(os.path.dirname(os.path.join(os.path.realpath(root), path)))
         if top and path != ".":
             by_top.setdefault(top, []).append(path)
     for top, names in by_top.items():
@@ -142,14 +143,3 @@ def by_products(root: str, paths: Sequence[str]) -> set[str]:
             continue  # git also ends like this if it ignores none of them
         found |= {full[name] for name in answer.decode("utf-8", "surrogateescape").split("\0") if name in full}
     return found
-
-
-def _repository(path: str) -> str:
-    """The top of the repository that a file would belong to."""
-    folder = os.path.dirname(path)
-    while not os.path.lexists(os.path.join(folder, ".git")):
-        above = os.path.dirname(folder)
-        if above == folder:
-            return ""
-        folder = above
-    return folder
