@@ -366,6 +366,16 @@ def test_whatever_stands_in_a_file_it_is_a_state_or_refused(changes: dict[str, A
     assert render(record_of(again, 0.0)) == rendered
 
 
+def test_a_watched_phase_of_a_hand_made_file_is_warned_of(project: Project) -> None:
+    """The schema has a reason only for what is open; the warning says what the count does."""
+    state = {"state": "HALF_OPEN", "no_progress_count": 2, "open_reason": None, "phase": "RED"}
+    (project.root / "mine.json").write_text(json.dumps(state))
+    assert project.run("phase", "import", "mine.json").returncode == 0
+    begun = project.run("phase", "begin", "RED")
+    assert begun.returncode == 0
+    assert "WARNING: RED is HALF_OPEN: No progress for 2 iterations" in begun.stderr
+
+
 def test_importing_what_cannot_be_used_changes_nothing(project: Project) -> None:
     open_green(project)
     (project.root / "x.json").write_text(json.dumps({**OPEN, "phase": "RED", "history": [1]}))

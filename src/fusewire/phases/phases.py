@@ -99,7 +99,9 @@ class Phases:
         guidance, face = record.guidance, record.face(phase)
         if guidance and phase not in guidance["given"]:
             record.guidance = {**guidance, "given": [*guidance["given"], phase]}
-        warning = face.reason if face.state == "HALF_OPEN" else ""
+        # A file that was taken over has no reason for a state that is not open.
+        watched = face.reason or f"No progress for {face.no_progress} iterations"
+        warning = watched if face.state == "HALF_OPEN" else ""
         return Begun(phase, face.state, warning=warning, guidance=guidance.get("text", ""), known=record.known)
 
     def _refusal(self, record: Record, phase: str) -> Begun | None:
