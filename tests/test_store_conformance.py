@@ -117,6 +117,31 @@ class StoreConformance:
         assert store.recall("loop") == {"iteration": 2}
         assert store.recall("other") == {}
 
+    def test_what_is_remembered_can_be_listed_and_forgotten(self, store: Store) -> None:
+        """By the beginning of its name, the newest first; what was written since stays, and so do other names."""
+        with store.transact() as transaction:
+            for name, at in (
+                ("session/a", 1.0),
+                ("session/b", 3.0),
+                ("session/b/x", 2.0),
+                ("session", 1.0),
+                ("spend", 1.0),
+            ):
+                transaction.remember(name, {"at": at}, at)
+        assert store.remembered("session/") == [("session/b", 3.0), ("session/b/x", 2.0), ("session/a", 1.0)]
+        assert store.remembered("none/") == []
+        with store.transact() as transaction:
+            assert transaction.forget("session/", 3.0) == 2
+            assert transaction.forget("session/", 3.0) == 0
+        assert store.remembered("session/") == [("session/b", 3.0)]
+        assert store.recall("session/a") is None
+        assert store.recall("session") == {"at": 1.0}
+        assert store.recall("spend") == {"at": 1.0}
+        with pytest.raises(RuntimeError), store.transact() as transaction:
+            transaction.forget("session/", 9.0)
+            raise RuntimeError
+        assert store.recall("session/b") == {"at": 3.0}
+
     # -- all or nothing -----------------------------------------------------------------------------
 
     @pytest.mark.parametrize("failure", [RuntimeError, KeyboardInterrupt])

@@ -52,6 +52,9 @@ if TYPE_CHECKING:
         def remember(self, name: str, data: dict[str, Any], now: float) -> None:
             """Keep what a detector must know at its next event; whoever calls keeps it small."""
 
+        def forget(self, prefix: str, before: float) -> int:
+            """Drop what was remembered under names that begin so, and not again since; how many that were."""
+
     class Store(Protocol):
         """Everything that the engine asks of storage."""
 
@@ -70,6 +73,9 @@ if TYPE_CHECKING:
         def notices(self) -> list[str]: ...
 
         def recall(self, name: str) -> dict[str, Any] | None: ...
+
+        def remembered(self, prefix: str) -> list[tuple[str, float]]:
+            """Names that begin so, and when each was last written; the newest first."""
 
         def verify(self) -> list[str]:
             """What is wrong with the storage; empty if nothing is."""

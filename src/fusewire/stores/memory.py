@@ -47,7 +47,7 @@ class MemoryStore:
         self._circuits: dict[str, _Circuit] = {}
         self._audit: list[AuditRow] = []
         self._notices: list[str] = []
-        self._memories: dict[str, str] = {}
+        self._memories: dict[str, tuple[str, float]] = {}
         self._rows = 0
 
     @contextmanager
@@ -93,8 +93,13 @@ class MemoryStore:
 
     def recall(self, name: str) -> dict[str, Any] | None:
         with self._lock:
-            text = self._memories.get(plain(name))
-            return None if text is None else loads(text)
+            found = self._memories.get(plain(name))
+            return None if found is None else loads(found[0])
+
+    def remembered(self, prefix: str) -> list[tuple[str, float]]:
+        with self._lock:
+            found = [(name, at) for name, (_, at) in self._memories.items() if name.startswith(prefix)]
+            return sorted(found, key=lambda pair: (-pair[1], pair[0]))
 
     def verify(self) -> list[str]:
         return []
@@ -182,7 +187,14 @@ class MemoryTransaction:
         return self._store.recall(name)
 
     def remember(self, name: str, data: dict[str, Any], now: float) -> None:
-        self._store._memories[plain(name)] = dumps(data)
+        self._store._memories[plain(name)] = (dumps(data), now)
+
+    def forget(self, prefix: str, before: float) -> int:
+        memories = self._store._memories
+        old = [name for name, (_, at) in memories.items() if name.startswith(prefix) and at < before]
+        for name in old:
+            del memories[name]
+        return len(old)
 
     def _touch(self, name: str, kind: str) -> _Circuit:
         """The circuit, moved to the end: the one that was written longest ago is dropped first."""

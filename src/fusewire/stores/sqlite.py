@@ -249,6 +249,9 @@ class SqliteStore:
     def recall(self, name: str) -> dict[str, Any] | None:
         return _memory(self._read(_MEMORY, (plain(name),)))
 
+    def remembered(self, prefix: str) -> list[tuple[str, float]]:
+        return [(name, at) for name, at in self._read(_MEMORIES, _beginning(prefix))]
+
     def verify(self) -> list[str]:
         found = [text for (text,) in self._read("PRAGMA quick_check") if text != "ok"]
         return found + [f"{row.id}: its state cannot be read" for row in self.circuits() if row.state is None]
@@ -270,6 +273,7 @@ _LOG_OF = (
     "SELECT circuit, at, kind, name, text, session, value, effect FROM log WHERE circuit = ? AND at >= ? ORDER BY seq"
 )
 _MEMORY = "SELECT data FROM memories WHERE name = ?"
+_MEMORIES = "SELECT name, updated FROM memories WHERE name >= ? AND name < ? ORDER BY updated DESC, name"
 _AUDIT_OF = (
     "SELECT circuit, at, source, target, cause, reason, actor FROM audit"
     " WHERE (? IS NULL OR circuit = ?) AND at >= ? ORDER BY seq"
@@ -396,6 +400,11 @@ class SqliteTransaction:
     def remember(self, name: str, data: dict[str, Any], now: float) -> None:
         self._connection.execute("INSERT OR REPLACE INTO memories VALUES (?, ?, ?)", (plain(name), dumps(data), now))
 
+    def forget(self, prefix: str, before: float) -> int:
+        return self._connection.execute(
+            "DELETE FROM memories WHERE name >= ? AND name < ? AND updated < ?", (*_beginning(prefix), before)
+        ).rowcount
+
     def _trim(self, table: str, limit: int, written: int | None) -> None:
         if written is not None and written % TRIM_EVERY == 0:
             self._connection.execute(
@@ -431,6 +440,11 @@ def _memory(rows: list[Any]) -> dict[str, Any] | None:
     if not isinstance(data, dict):
         raise ValueError("not a detector's memory")
     return data
+
+
+def _beginning(prefix: str) -> tuple[str, str]:
+    """Names that begin so are those from the first of these up to the second."""
+    return prefix, prefix + "\U0010ffff"
 
 
 def _code(error: Any) -> int:
