@@ -1,0 +1,125 @@
+"""`fusewire spend`: what sessions cost, from their transcripts or from what the hook has counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fusewire.cli.common import common_options, print_json, with_breaker
+from fusewire.cli.streams import color
+from fusewire.durations import show_time
+from fusewire.scope.naming import path_shown
+from fusewire.spending.account import Account, account_of, together
+from fusewire.spending.prices import load_prices, source_of_prices
+
+if TYPE_CHECKING:
+    from fusewire.breaker import Breaker
+    from fusewire.spending.money import Prices
+
+_HEADINGS = ("model", "input", "output", "cache read", "cache write", "usd")
+
+
+@click.command("spend")
+@click.argument("transcripts", metavar="[TRANSCRIPT]...", nargs=-1, type=click.Path())
+@common_options
+@with_breaker
+def spend_command(breaker: Breaker, transcripts: tuple[str, ...], as_json: bool) -> int:
+    """What transcripts cost, by model; without any, what the hook has counted in this project's sessions.
+
+    Tokens of models without a price are named as unknown: they cost something that nobody has told. Give a price in
+    fusewire.toml: [prices."model"] with input, output, cache_read, cache_write.
+    """
+    if not transcripts:
+        return _known(breaker, as_json)
+    prices = _prices(breaker)
+    accounts = [account_of(path, prices) for path in transcripts]
+    if as_json:
+        total = together(accounts)
+        print_json(
+            {
+                "usd": round(total.usd, 6),
+                "prices_as_of": prices[0] if prices else None,
+                "unknown_models": sorted(total.unknown),
+                "transcripts": [account.to_json() for account in accounts],
+            }
+        )
+        return 0
+    for account in accounts:
+        click.echo(path_shown(account.path))
+        _show(account)
+    if len(accounts) > 1:
+        click.echo(f"all {len(accounts)}")
+        _show(together(accounts))
+    if prices:
+        click.echo(f"Prices of {prices[0]} ({source_of_prices()}).", err=True)
+    return 0
+
+
+def _prices(breaker: Breaker) -> Prices:
+    """Those of the project, with what its configuration says."""
+    prices: Prices = breaker.rules.prices or load_prices()
+    return prices
+
+
+def _show(account: Account) -> None:
+    rows: list[tuple[str, ...]] = [_HEADINGS]
+    for name, told in sorted(account.models.items(), key=lambda item: -item[1][6]):
+        rows.append((name, *_counts(told), f"${told[6]:.4f}"))
+    for name, told in sorted(account.unknown.items()):
+        rows.append((name, *_counts(told), "unknown"))
+    if len(rows) > 1:
+        widths = [max(len(row[at]) for row in rows) for at in range(len(_HEADINGS))]
+        for row in rows:
+            cells = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
+            click.echo(f"  {row[0].ljust(widths[0])}  {'  '.join(cells)}")
+    else:
+        click.echo("  no tokens are told in it")
+    more = " and what the unknown models cost" if account.unknown else ""
+    click.echo(f"  total ${account.usd:.2f}{more}")
+    if account.unknown:
+        names = ", ".join(sorted(account.unknown))
+        _warn(f"no price is known for {names}: not in the total, and not free")
+    if account.problem:
+        _warn(f"not everything could be counted: {account.problem}")
+
+
+def _counts(row: list[Any]) -> tuple[str, ...]:
+    """Input, output, read from and written to the cache."""
+    return tuple(f"{count:,}" for count in (row[0], row[1], row[2], row[3] + row[4]))
+
+
+def stored(breaker: Breaker) -> list[dict[str, Any]]:
+    """What the hook has counted: the project's sessions, the latest first."""
+    memory = breaker.store.recall("spend") or {}
+    sessions = memory.get("sessions") if isinstance(memory.get("sessions"), dict) else {}
+    found = [
+        {"session": name, "usd": float(told["usd"]), "at": float(told["at"])}
+        for name, told in (sessions or {}).items()
+        if isinstance(told, dict) and all(type(told.get(key)) in (int, float) for key in ("usd", "at"))
+    ]
+    return sorted(found, key=lambda session: (-session["at"], session["session"]))
+
+
+def _known(breaker: Breaker, as_json: bool) -> int:
+    memory = breaker.store.recall("spend") or {}
+    days = {day: usd for day, usd in (memory.get("days") or {}).items() if type(usd) in (int, float)}
+    total = float(memory.get("usd") or 0.0)
+    sessions = stored(breaker)
+    if as_json:
+        told = [{**session, "at": show_time(session["at"]), "usd": round(session["usd"], 6)} for session in sessions]
+        print_json({"usd": round(total, 6), "days": days, "sessions": told})
+        return 0
+    if not sessions and not days:
+        click.echo("Nothing yet: the hook counts while an agent works. Of a transcript: fusewire spend FILE")
+        return 0
+    for session in sessions:
+        click.echo(f"{show_time(session['at'])}  ${session['usd']:>8.2f}  {session['session']}")
+    for day in sorted(days, reverse=True):
+        click.echo(f"{day}            ${days[day]:>8.2f}")
+    click.echo(f"total ${total:.2f}")
+    return 0
+
+
+def _warn(text: str) -> None:
+    click.secho(f"Warning: {text}", fg="yellow", err=True, color=color())

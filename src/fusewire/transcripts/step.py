@@ -1,0 +1,32 @@
+"""The one noun: a step of an agent, in no agent's own words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Kind = Literal["prompt", "call", "result", "reply_end"]
+
+#: The name that every agent's shell goes by here; its `input` has the text of the command as `command`.
+SHELL = "Bash"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A person's message, a call of a tool, its result, or the end of one reply of the model with all its calls."""
+
+    kind: Kind
+    #: seconds since the epoch, where the transcript tells it
+    at: float | None = None
+    #: the sub-agent's id; nothing for the main agent
+    agent: str = ""
+    #: the reply of the model that the step belongs to
+    turn: str = ""
+    tool: str = ""
+    input: dict[str, Any] = field(default_factory=dict)
+    #: what ties a result to its call
+    call: str = ""
+    text: str = ""
+    #: whether a call failed, as its structure tells; None where nothing tells it
+    failed: bool | None = None
+    session: str = ""
