@@ -1,0 +1,69 @@
+"""`fusewire janitor` and `fusewire memory`: keep the agents' memory folder small, and show what is in it."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from fusewire.breaker import Breaker
+from fusewire.cli.common import common_options, print_json, with_breaker
+from fusewire.cli.streams import color
+from fusewire.durations import counted
+from fusewire.janitor.cleanup import space
+from fusewire.janitor.janitor import Janitor
+from fusewire.janitor.limits import Limits
+from fusewire.reports.layout import columns
+from fusewire.scope.naming import path_shown
+
+
+@click.command("janitor")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done; nothing is changed.")
+@common_options
+@with_breaker
+def janitor_command(breaker: Breaker, dry_run: bool, as_json: bool) -> int:
+    """Rotate telemetry, prune old sessions, shorten ledgers, keep the memory folder within its limit."""
+    cleanup = _janitor(breaker).clean(time.time(), dry_run=dry_run)
+    if as_json:
+        print_json(cleanup.to_json())
+    else:
+        for line in cleanup.actions:
+            click.echo(line)
+        click.echo(f"{cleanup.report()}{' (dry run: nothing was changed)' if dry_run else ''}")
+    for problem in cleanup.problems:
+        click.secho(f"Warning: {problem}", fg="yellow", err=True, color=color())
+    return 1 if cleanup.failures else 0
+
+
+@click.command("memory")
+@common_options
+@with_breaker
+def memory_command(breaker: Breaker, as_json: bool) -> int:
+    """How full the agents' memory folder is, and with what."""
+    usage = _janitor(breaker).usage()
+    if as_json:
+        print_json(usage.to_json())
+        return 0
+    if not usage.exists:
+        click.echo(f"Nothing yet: there is no {path_shown(usage.folder)}")
+        return 0
+    click.echo("Memory Health:")
+    for line in usage.lines():
+        click.echo(f"  • {line}")
+    if usage.files:
+        click.echo(f"\n{path_shown(usage.folder)}")
+    rows = []
+    for file in usage.files:
+        details = (
+            ""
+            if file.lines is None
+            else f", {counted(file.lines, 'line')}, {100 * (file.share or 0):.0f}% of its limit"
+        )
+        rows.append((path_shown(file.name), space(file.bytes), f"{file.kind}{details}"))
+    for row in columns(rows):
+        click.echo(f"  {row}")
+    return 0
+
+
+def _janitor(breaker: Breaker) -> Janitor:
+    return Janitor(breaker.root or ".", Limits.from_settings(breaker.rules.tool))
