@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import compileall
+import itertools
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,16 +19,31 @@ from fusewire.guard.disk import Disk
 from fusewire.guard.effects import Effects
 from fusewire.person import AGENT_VARIABLES
 from fusewire.shell.walk import Walk
+from program import fusewire
 
 SOURCE = Path(__file__).parents[1] / "src" / "fusewire"
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile the program once: where Python is told to write no bytecode, every process would do it anew."""
+    if not hasattr(config, "workerinput"):
+        compileall.compile_dir(SOURCE, quiet=2)
+
+
+@pytest.fixture(scope="session")
+def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Counted here: pytest looks at all earlier folders before it makes another, and there are thousands."""
+    folder = tmp_path_factory.mktemp("homes")
+    return (folder / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def _person_in_an_empty_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def _person_in_an_empty_home(_homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """No agent's variables, no configuration of whoever runs the tests."""
-    for name in (*AGENT_VARIABLES, "CLAUDE_PROJECT_DIR", "NO_COLOR"):
+    for name in (*AGENT_VARIABLES, "CLAUDE_PROJECT_DIR", "FUSEWIRE_DEPTH", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
-    home = tmp_path_factory.mktemp("home")
+    home = next(_homes)
+    home.mkdir(mode=0o700)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
 
@@ -44,16 +62,8 @@ class Project:
         return path
 
     def run(self, *arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "fusewire", *arguments],
-            cwd=self.root,
-            env={**os.environ, **(env or {})},
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=60,
-            check=False,
-        )
+        done = fusewire(*arguments, cwd=self.root, env={**os.environ, **(env or {})})
+        return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
     def json(self, *arguments: str) -> Any:
         """The JSON that a command prints; it must print nothing else on standard output."""

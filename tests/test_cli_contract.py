@@ -46,6 +46,88 @@ def test_the_program_lists_its_commands_and_exit_codes(project: Project) -> None
     assert list(project.root.iterdir()) == [project.root / ".git"]
 
 
+#: Every command at least once: lines of one project, each with its exit code.
+CALLS: dict[str, str] = {
+    "constraints": f"""
+        0 record {ID} --action x
+        3 check {ID}
+        0 status --all
+        0 history {ID}
+        0 config {ID}
+        0 enforce --tool Bash --command ls
+        0 override {ID} --for 1h --reason x
+        0 reset {ID} --reason x
+        0 archive {ID}
+        1 import nowhere.json
+        0 doctor
+        2 hook claude""",
+    "loop": """
+        0 loop begin
+        0 loop end
+        0 loop lessons
+        4 run --max-iterations 1 -- true""",
+    "phase": """
+        0 phase start
+        0 phase begin GREEN
+        0 phase end GREEN --metric tests_passing=1 --metric tests_failing=1
+        1 phase resolve reset
+        0 phase status
+        1 phase import nowhere.json""",
+    "attempt": """
+        0 attempt start S-1 test_a
+        1 attempt run S-1 test_a --strategy x -- false
+        0 attempt record S-1 test_a --infra
+        0 attempt status S-1
+        0 attempt prior S-1
+        0 attempt arch-stop S-1 --reason x
+        1 attempt report S-1
+        0 attempt retry S-1 --guidance x
+        0 attempt finish S-1""",
+    "scope": """
+        0 scope set S-1 a.py
+        0 scope show S-1
+        3 scope check S-1 b.py
+        3 scope justify S-1 b.py --test t --reason x --relationship y""",
+    "guard": """
+        0 guard check --command ls
+        0 guard explain --command ls
+        0 guard snapshot
+        0 guard verify
+        0 guard restore""",
+    "session": """
+        0 wrap format -- true
+        1 grant 1 --reason x
+        0 spend
+        0 janitor
+        0 memory
+        2 replay nowhere.jsonl""",
+    "demo": "0 demo constraint",
+}
+
+
+def test_every_command_is_called_in_an_interpreter_of_its_own() -> None:
+    """A new command has to be added to the calls."""
+    assert {line.split()[1] for lines in CALLS.values() for line in lines.strip().splitlines()} == {*COMMANDS}
+
+
+@pytest.mark.parametrize("story", CALLS)
+def test_commands_import_what_they_need(project: Project, story: str) -> None:
+    """`python -m fusewire` itself: other tests run a copy of a process that has everything imported already."""
+    project.constraint(ID, TRIPS_AT_ONCE)
+    asked = [line.split() for line in CALLS[story].strip().splitlines()]
+    for code, *arguments in asked:
+        result = subprocess.run(
+            [sys.executable, "-m", "fusewire", *arguments],
+            cwd=project.root,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (result.returncode, "Traceback" in result.stderr) == (int(code), False), (arguments, result.stderr)
+
+
 @pytest.mark.parametrize("name", [*COMMANDS, *(f"guard {name}" for name in guard_command.commands)])
 def test_every_command_says_what_it_does(project: Project, name: str) -> None:
     """--help exits 0 with a sentence, a usage line and a word on every option; -h is the same."""

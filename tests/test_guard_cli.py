@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from conftest import Project
+from program import fusewire
 
 FIELDS = {"decision", "state", "phase", "rule", "reason", "evidence", "retry_after", "next", "affected"}
 
@@ -59,13 +60,11 @@ def batch(
 ) -> tuple[int, list[Any], list[str]]:
     """`guard check --batch`: exit code, verdicts, lines on standard error. Objects become JSON, texts stay."""
     text = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
-    result = subprocess.run(
-        [sys.executable, "-m", "fusewire", "guard", "check", "--batch", *arguments],
+    result = fusewire(
+        *("guard", "check", "--batch", *arguments),
         cwd=cwd or project.root,
-        input=text.encode("utf-8", "surrogatepass"),
-        capture_output=True,
-        timeout=60,
-        check=False,
+        env={**os.environ},
+        stdin=text.encode("utf-8", "surrogatepass"),
     )
     verdicts = [json.loads(line) for line in result.stdout.decode().splitlines()]
     return result.returncode, verdicts, result.stderr.decode().splitlines()

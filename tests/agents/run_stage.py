@@ -17,6 +17,7 @@ from agents import is_running, kill
 from fusewire.breaker import Breaker
 from fusewire.reports.status import Status
 from fusewire.runner.overview import overview
+from program import fusewire
 
 ANSWERS = Path(__file__).parents[1] / "answers"
 
@@ -54,17 +55,9 @@ class Stage:
 
     def call(self, *arguments: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
         """Any command of the program."""
-        return subprocess.run(
-            [sys.executable, "-m", "fusewire", *arguments],
-            cwd=self.root,
-            env=self._environment(),
-            capture_output=True,
-            text=True,
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-            timeout=timeout,
-            check=False,
-        )
+        done = fusewire(*arguments, cwd=self.root, env=self._environment(), timeout=timeout)
+        printed = (stream.decode(errors="replace") for stream in (done.stdout, done.stderr))
+        return subprocess.CompletedProcess(done.args, done.returncode, *printed)
 
     def start(self, script: str, *options: str, wait: bool = False) -> subprocess.Popen[str]:
         """A run in the background; what it says is in `said`."""

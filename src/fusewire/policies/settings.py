@@ -7,6 +7,7 @@ A value that cannot be used leaves the layer below in force and becomes a warnin
 from __future__ import annotations
 
 import difflib
+import functools
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -57,7 +58,13 @@ class Setting:
             case "flag":
                 return "true or false"
             case "usd":
-                return "an amount of dollars above 0"
+                return "an amount of dollars, " + ("0 (no limit) or more" if self.least == 0 else "above 0")
+            case "size":
+                return "a whole number of 1 or more"
+            case "texts":
+                return "a list of texts"
+            case "path":
+                return "the path of a file or folder"
             case "paths":
                 return "a list of paths or globs, relative to a root of the project, or starting with / or ~"
             case "grants":
@@ -70,6 +77,10 @@ class Setting:
         """The value as the core wants it (seconds, counts, tuples); ValueError if it is not allowed."""
         if self.type in ("paths", "grants"):
             return _texts(value, self.type == "grants")
+        if self.type == "texts":
+            return _words(value)
+        if self.type == "path":
+            return _texts([value], False)[0]
         if self.type == "flag":
             if not isinstance(value, bool):
                 raise ValueError(value)
@@ -77,8 +88,8 @@ class Setting:
         amount = parse_duration(value) if self.type == "duration" and isinstance(value, str) else value
         if isinstance(amount, bool) or not isinstance(amount, (int, float)) or not -_LONGEST <= amount <= _LONGEST:
             raise ValueError(value)
-        if self.type in ("count", "turns"):
-            if not isinstance(amount, int) or not 1 <= amount <= _LARGEST:
+        if self.type in ("count", "turns", "size"):
+            if not isinstance(amount, int) or not 1 <= amount <= (_LONGEST if self.type == "size" else _LARGEST):
                 raise ValueError(value)
             return amount
         if self.type == "duration" and not isinstance(value, str):
@@ -104,6 +115,14 @@ def _texts(value: Any, grants: bool) -> tuple[Any, ...]:
     if not all(tool.strip() and pattern.strip() for tool, _, pattern in pairs):
         raise ValueError(value)
     return tuple((tool.strip(), pattern.strip()) for tool, _, pattern in pairs)
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or len(value) > _LONGEST_LIST:
+        raise ValueError(value)
+    if not all(isinstance(text, str) and text.strip() and "\0" not in text for text in value):
+        raise ValueError(value)
+    return tuple(value)
 
 
 @dataclass
@@ -149,6 +168,7 @@ class PolicyFile:
         return values
 
 
+@functools.cache
 def read_policy_file(kind: str) -> PolicyFile:
     text = resources.files("fusewire.policies").joinpath(f"{kind}.toml").read_text("utf-8")
     table = tomllib.loads(text)
