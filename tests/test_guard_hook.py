@@ -594,8 +594,8 @@ def test_an_agent_may_not_answer_its_own_hook(shop: Project) -> None:
 # -- odd circumstances --------------------------------------------------------------------------------------
 
 
-def test_a_folder_with_nothing_to_protect_stays_untouched(tmp_path: Path) -> None:
-    """No git, no protected file: calls pass, and nothing is left behind."""
+def test_a_folder_with_nothing_to_protect_keeps_its_sessions_only(tmp_path: Path) -> None:
+    """No git, no protected file: calls pass, and nothing is left behind but what the session's breakers count."""
     folder = tmp_path / "bare"
     folder.mkdir()
     (folder / "x.txt").write_text("x")
@@ -605,7 +605,7 @@ def test_a_folder_with_nothing_to_protect_stays_untouched(tmp_path: Path) -> Non
         assert_silent(after(bare, command))
     assert_silent(call(bare, "Write", {"file_path": str(folder / "y.txt"), "content": "y"}))
     assert_silent(says(bare))
-    assert [path.name for path in folder.iterdir()] == ["x.txt"]
+    assert sorted(path.name for path in folder.iterdir()) == [".fusewire", "x.txt"]
 
 
 def test_a_folder_without_git_is_guarded_where_it_has_protected_files(tmp_path: Path) -> None:

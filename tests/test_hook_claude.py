@@ -306,7 +306,7 @@ def test_other_events_pass_in_silence(project: Project) -> None:
 
 
 def test_a_locked_store_denies_the_matching_call_only(project: Project) -> None:
-    """A forbidden call fails closed with the reason; a harmless one never touches the store."""
+    """A forbidden call fails closed with the reason; a harmless one passes, and the person is told."""
     project.constraint(ID, FORCE_PUSH)
     project.hook(project.bash("git push -f"))
     other = sqlite3.connect(project.root / ".fusewire/state.db", isolation_level=None)
@@ -315,7 +315,10 @@ def test_a_locked_store_denies_the_matching_call_only(project: Project) -> None:
         reason = assert_denied(project.hook(project.bash("git push -f")))
         assert "locked" in reason
         assert f"constraint:{ID}" in reason
-        assert_silent(project.hook(project.bash("ls")))
+        harmless = project.hook(project.bash("ls"))
+        assert harmless.returncode == 0
+        assert "out of order" in json.loads(harmless.stdout)["systemMessage"]
+        assert "hookSpecificOutput" not in json.loads(harmless.stdout)
     finally:
         other.rollback()
         other.close()
@@ -368,7 +371,10 @@ def test_an_unusable_store_denies_the_matching_call_only(project: Project, broke
         place.mkdir(parents=True)
     reason = assert_denied(project.hook(project.bash("git push -f")))
     assert f"constraint:{ID}" in reason
-    assert_silent(project.hook(project.bash("ls")))
+    harmless = project.hook(project.bash("ls"))
+    assert harmless.returncode == 0
+    if broken != ".fusewire/audit.jsonl":
+        assert "out of order" in json.loads(harmless.stdout)["systemMessage"]
 
 
 def test_broken_rules_files_do_not_lock_the_user_out(project: Project) -> None:
@@ -481,7 +487,7 @@ def test_where_the_agent_has_moved_to_does_not_change_its_rules(project: Project
     assert_told(project.hook(project.bash("git push -f"), env={"CLAUDE_PROJECT_DIR": str(inner)}))
     assert_silent(project.hook(call, env={"CLAUDE_PROJECT_DIR": ""}))
     assert level(project) == 3
-    assert not list(elsewhere.iterdir())
+    assert [path.name for path in elsewhere.iterdir()] == [".fusewire"]
 
 
 def test_a_path_pattern_knows_the_file_in_every_spelling(project: Project) -> None:
@@ -560,14 +566,19 @@ DISARMING = [
     "uvx fusewire reset git-safety",
     "fuse''wire reset git-safety",
     "'fusewire' reset git-safety",
+    "FUSEWIRE_DEPTH=0 claude -p 'go on'",
+    "unset FUSEWIRE_DEPTH; claude -p x",
+    "env -u FUSEWIRE_DEPTH codex exec x",
+    "fusewire grant 5 --reason more",
+    "echo {} > .claude/memory/circuit_breaker_config.json; fusewire reset x",
 ]
 
 
 def test_the_agent_cannot_run_what_is_for_a_person(project: Project) -> None:
     """reset, override, config, archive, import and acknowledging, in every spelling; also without any constraint."""
     passed = []
-    for command in DISARMING:
-        answer = project.hook(project.bash(command))
+    for number, command in enumerate(DISARMING):
+        answer = project.hook(project.bash(command, session_id=f"s-{number}"))
         if answer.returncode == 0:
             passed.append(command)
             continue
@@ -596,6 +607,12 @@ HARMLESS = [
     "# fusewire reset git-safety",
     "pip install fusewire",
     "python -m pytest tests/test_fusewire.py -k reset",
+    "echo $FUSEWIRE_DEPTH",
+    "git commit -m 'unset FUSEWIRE_DEPTH=1'",
+    "fusewire janitor --dry-run",
+    "fusewire memory",
+    "fusewire spend",
+    "fusewire status --session",
 ]
 
 
@@ -625,7 +642,8 @@ def test_the_agent_cannot_edit_state_policy_or_rules(project: Project) -> None:
     passed = []
     for path in own:
         for tool in ("Edit", "Write"):
-            answer = project.hook(project.bash("", tool_name=tool, tool_input={"file_path": path}))
+            payload = project.bash("", tool_name=tool, tool_input={"file_path": path}, session_id=path)
+            answer = project.hook(payload)
             if answer.returncode == 0:
                 passed.append(f"{tool} {path.removeprefix(root)}")
             else:

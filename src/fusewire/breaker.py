@@ -66,7 +66,7 @@ class Breaker:
         root = os.path.abspath(project) if project is not None else find_project(os.getcwd())
         rules = rules or load_rules(root)
         url = url or f"sqlite:{os.path.join(root, STATE_FOLDER, 'state.db')}"
-        backup = _MirrorBackup(root, rules, clock)
+        backup = MirrorBackup(root, rules, clock)
         store = open_store(url, backup=backup, check=State.from_data, patience=patience)
         return cls(store, rules, clock, root)
 
@@ -275,7 +275,7 @@ def default_rules() -> Rules:
     return read_rulebook(None).rules(any_constraint=True)
 
 
-class _MirrorBackup:
+class MirrorBackup:
     """The constraints' state file as the backup of a project's store; read only when it is needed."""
 
     def __init__(self, root: str, rules: Rules, clock: Callable[[], float]) -> None:

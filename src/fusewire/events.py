@@ -55,6 +55,16 @@ def fingerprint(*parts: str) -> str:
     return "sha256:" + hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def mark(*parts: str) -> str:
+    """Twelve characters by which the same parts are known again; quicker to get than a fingerprint, and less unique."""
+    try:
+        from _sha1 import sha1  # type: ignore[import-not-found]  # the public module loads every kind of hash
+    except ImportError:
+        from hashlib import sha1
+    digest: str = sha1("\0".join(parts).encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+    return digest[:12]
+
+
 class Noun:
     """Value semantics from `__slots__`: equality, representation, no later change."""
 
@@ -86,7 +96,26 @@ _set = object.__setattr__
 class Event(Noun):
     """What an agent did or is about to do, in no agent's own words."""
 
-    __slots__ = ("agent", "call", "change", "command", "cwd", "hook", "kind", "paths", "session", "subagent", "tool")
+    __slots__ = (
+        "agent",
+        "call",
+        "calls",
+        "change",
+        "command",
+        "cwd",
+        "failed",
+        "hook",
+        "input",
+        "kind",
+        "paths",
+        "result",
+        "running",
+        "session",
+        "subagent",
+        "text",
+        "tool",
+        "transcript",
+    )
 
     def __init__(
         self,
@@ -102,6 +131,13 @@ class Event(Noun):
         hook: str = "",
         cwd: str | None = None,
         change: str = "update",
+        input: dict[str, Any] | None = None,
+        result: str | None = None,
+        failed: bool | None = None,
+        text: str = "",
+        transcript: str | None = None,
+        calls: tuple[Event, ...] = (),
+        running: tuple[str, ...] | None = None,
     ) -> None:
         _set(self, "kind", kind)
         _set(self, "tool", tool)
@@ -115,6 +151,18 @@ class Event(Noun):
         _set(self, "hook", hook)
         _set(self, "cwd", cwd)
         _set(self, "change", change)
+        #: what a tool was given, what came back, and whether it failed; None where nobody knows
+        _set(self, "input", input)
+        _set(self, "result", result)
+        _set(self, "failed", failed)
+        #: what a person said, or a word on what happened
+        _set(self, "text", text)
+        #: the file in which the agent writes down its session
+        _set(self, "transcript", transcript)
+        #: the calls of one model reply, where an agent reports them together
+        _set(self, "calls", calls)
+        #: ids of the helpers that still run, where the agent says so
+        _set(self, "running", running)
 
     kind: str
     hook: str
@@ -127,6 +175,13 @@ class Event(Noun):
     call: str | None
     agent: str | None
     subagent: str | None
+    input: dict[str, Any] | None
+    result: str | None
+    failed: bool | None
+    text: str
+    transcript: str | None
+    calls: tuple[Event, ...]
+    running: tuple[str, ...] | None
 
     def described(self) -> str:
         """The action in a few words, for the audit trail."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from fusewire.quickjson import loads
-from fusewire.rules import SCOPE_FILE, find_guarded, find_project, has_constraints, load_rules
+from fusewire.rules import SCOPE_FILE, STATE_FOLDER, find_guarded, find_project, has_constraints, load_rules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,20 +97,52 @@ def answer(agent: Agent, raw: bytes, environment: Any) -> Answer:
         return agent.deny(f"BLOCKED fusewire.input: the hook's input is not JSON: {error}")
     except BadPayload as error:
         return agent.deny(f"BLOCKED fusewire.input: the hook's input makes no sense: {error}")
-    return agent.allow() if event is None else judge(agent, event, root, start)
+    return agent.allow() if event is None else judge(agent, event, root, start, environment)
 
 
-def judge(agent: Agent, event: Event, root: str, start: str) -> Answer:
-    """Rules in the order of their weight: the agent must not disarm its breaker, then guard, scope and constraints."""
-    from fusewire.detectors.constraints import changes_files, violated
+def judge(agent: Agent, event: Event, root: str, start: str, environment: Any) -> Answer:
+    """Rules in the order of their weight: no disarming, guard, scope, constraints; then what the session adds up to."""
+    from fusewire.detectors.constraints import changes_files
     from fusewire.guard.plain import only_look, plain_commands
 
     plain = plain_commands(event.command) if event.command else []
     changed = event.paths if changes_files(event.tool) else ()
     looks = plain is not None and not changes_files(event.tool) and only_look(plain)
-    if event.kind != "before_tool":
-        return agent.allow() if looks and event.kind == "after_tool" else _afterwards(agent, event, root)
-    rules = load_rules(root, keeps=True)
+    if event.kind == "before_tool":
+        rules = load_rules(root, keeps=True)
+        if environment.get("FUSEWIRE_DEPTH"):
+            from fusewire.session.nesting import refusal
+
+            too_deep = refusal(environment, rules.tool)
+            if too_deep:
+                return agent.halt(too_deep, event.hook)
+        action, text, commands, looks = _before(event, root, start, rules, plain, changed, looks)
+        refused_by = text.split(":", 1)[0].split(" ")[-1] if action in ("deny", "halt") else ""
+        if action != "halt":
+            told = _in_session(event, root, rules, commands, looks, refused_by, environment)
+            action, text = _stricter((action, text), told)
+        return _render(agent, action, text, event.hook)
+    action, text = "allow", ""
+    if event.kind == "prompt" or (event.kind == "after_tool" and not looks):
+        action, text = _afterwards(event, root)
+    if action == "halt":
+        return _render(agent, action, text, event.hook)
+    told = _in_session(event, root, load_rules(root, keeps=True), plain, looks, "", environment)
+    return _render(agent, *_stricter((action, text), told), event.hook)
+
+
+def _before(
+    event: Event,
+    root: str,
+    start: str,
+    rules: Rules,
+    plain: list[list[str]] | None,
+    changed: tuple[str, ...],
+    looks: bool,
+) -> tuple[str, str, list[list[str]], bool]:
+    """What the rules that look at one call say: an action, its words, what would be run, whether that only looks."""
+    from fusewire.detectors.constraints import changes_files, violated
+
     commands = plain
     if commands is None or changes_files(event.tool):
         from fusewire.detectors.disarming import disarming
@@ -118,22 +150,42 @@ def judge(agent: Agent, event: Event, root: str, start: str) -> Answer:
         commands = _read(event.command) if event.command else []
         act = disarming(event, commands, changed)
         if act:
-            return agent.deny(f"BLOCKED fusewire.disarm: {act}.\nNext: go on without it, or ask the user to run it.")
+            text = f"BLOCKED fusewire.disarm: {act}.\nNext: go on without it, or ask the user to run it."
+            return "deny", text, commands, False
         refusal, looks, reading = _guarded(event, changed, root, rules)
         if not refusal and not looks:
             refusal = _out_of_scope(event, changed, reading, root, start)
         if refusal:
-            return agent.deny(refusal[:_ANSWER_LIMIT])
+            return "deny", refusal, commands, looks
     if not looks:
         halted = _begin(event, root, rules)
         if halted:
-            return agent.halt(halted, event.hook)
+            return "halt", halted, commands, looks
     if not has_constraints(root):
-        return agent.allow()
+        return "allow", "", commands, looks
     if rules.just_compiled:
         _archive_retired(root)
     names = violated(rules.matchers(), event, commands)
-    return _enforce(agent, names, event, root, rules) if names else agent.allow()
+    action, text = _enforce(names, event, root, rules) if names else ("allow", "")
+    return action, text, commands, looks
+
+
+#: From mild to strict.
+_ACTIONS = ("allow", "tell", "deny", "halt")
+
+
+def _stricter(one: tuple[str, str], other: tuple[str, str]) -> tuple[str, str]:
+    """The stricter of two words; what both say is said."""
+    return max(one[0], other[0], key=_ACTIONS.index), "\n".join(text for text in (one[1], other[1]) if text)
+
+
+def _render(agent: Agent, action: str, text: str, hook: str) -> Answer:
+    text = text[:_ANSWER_LIMIT]
+    if action == "allow":
+        return agent.inform(text) if text else agent.allow()
+    if action == "tell":
+        return agent.tell(text, hook)
+    return agent.deny(text, hook) if action == "deny" else agent.halt(text, hook)
 
 
 def _read(line: str) -> list[list[str]]:
@@ -198,7 +250,7 @@ def _begin(event: Event, root: str, rules: Rules) -> str:
     return ""
 
 
-def _afterwards(agent: Agent, event: Event, root: str) -> Answer:
+def _afterwards(event: Event, root: str) -> tuple[str, str]:
     """What was done is compared with what was there; a person who speaks lifts a halt."""
     import time
 
@@ -211,17 +263,73 @@ def _afterwards(agent: Agent, event: Event, root: str) -> Answer:
     try:
         if event.kind == "prompt":
             watch.lift()
-            return agent.allow()
+            return "allow", ""
         busy(watch.root, event.session, False)
         if changes_files(event.tool) and event.hook != "PostToolUseFailure":
             watch.permitted(event.paths, time.time())
         answer, text = watch.after(event.described() or event.tool, event.session, time.time())
     except OSError as error:
-        return agent.tell(f"fusewire: the protected files cannot be compared: {error}", event.hook)
+        return "tell", f"fusewire: the protected files cannot be compared: {error}"
     if answer == "halt":
         _notice(root, text)
-        return agent.halt(text[:_ANSWER_LIMIT], event.hook)
-    return agent.tell(text[:_ANSWER_LIMIT], event.hook) if answer else agent.allow()
+        return "halt", text
+    return ("tell", text) if answer else ("allow", "")
+
+
+def _in_session(
+    event: Event,
+    root: str,
+    rules: Rules,
+    commands: list[list[str]] | None,
+    looks: bool,
+    refused_by: str,
+    environment: Any,
+) -> tuple[str, str]:
+    """What the calls of the session add up to. If that cannot be counted, the call passes, and people are told."""
+    from fusewire.errors import StoreError
+    from fusewire.session.watch import Watch
+    from fusewire.stores.sqlite import SqliteStore
+
+    path = os.path.join(root, STATE_FOLDER, "state.db")
+    try:
+        store = SqliteStore(path, backup=_Backup(root, rules), check=_check, patience=_PATIENCE)
+        answer = Watch(store, rules, root=root).handle(event, commands, looks=looks, refused_by=refused_by)
+        if event.kind == "session_start":
+            import time
+
+            from fusewire.session.beginning import begin
+
+            return "allow", begin(store, root, rules, event, environment, time.time())
+    except StoreError as error:
+        return "allow", f"fusewire: the breakers of this session are out of order: {error}"
+    return ("deny" if answer.action == "block" else answer.action), answer.text
+
+
+class _Backup:
+    """What a lost database is refilled from; loaded only if it is."""
+
+    def __init__(self, root: str, rules: Rules) -> None:
+        self.root, self.rules = root, rules
+
+    def available(self) -> bool:
+        available: bool = self._mirror().available()
+        return available
+
+    def read(self) -> Any:
+        return self._mirror().read()
+
+    def _mirror(self) -> Any:
+        import time
+
+        from fusewire.breaker import MirrorBackup
+
+        return MirrorBackup(self.root, self.rules, time.time)
+
+
+def _check(state: object) -> object:
+    from fusewire.state import State
+
+    return State.from_data(state)
 
 
 def _notice(root: str, text: str) -> None:
@@ -236,7 +344,7 @@ def _notice(root: str, text: str) -> None:
         pass  # the agent is halted all the same
 
 
-def _enforce(agent: Agent, names: list[str], event: Event, root: str, rules: Rules) -> Answer:
+def _enforce(names: list[str], event: Event, root: str, rules: Rules) -> tuple[str, str]:
     """A constraint forbids this: its circuit decides whether it is refused or passes and is counted."""
     from fusewire.breaker import Breaker
     from fusewire.errors import StoreError
@@ -247,20 +355,20 @@ def _enforce(agent: Agent, names: list[str], event: Event, root: str, rules: Rul
         breaker = Breaker.open(project=root, rules=rules, patience=_PATIENCE)
         decisions = breaker.enforce(names, event)
     except StoreError as error:
-        return agent.deny(
+        return "deny", (
             f"BLOCKED constraint:{names[0]}: this is forbidden, and the state of its circuit cannot be used"
             f" ({error}).\nNext: do it in a way that keeps to the constraint. A person can run: fusewire doctor"
         )
     decision = merge(decisions)
     now = breaker.engine.clock()
     if not decision.allowed:
-        return agent.deny("\n".join(message(one, now) for one in decisions if not one.allowed)[:_ANSWER_LIMIT])
+        return "deny", "\n".join(message(one, now) for one in decisions if not one.allowed)
     told = []
     for one in decisions:
         constraint = rules.constraints[one.circuit]
         title = f"{constraint.title} ({constraint.file})" if constraint.title else constraint.file
         told.append(f"This call breaks a constraint of the project: {title}\n{message(one, now)}")
-    return agent.tell("\n".join(told)[:_ANSWER_LIMIT])
+    return "tell", "\n".join(told)
 
 
 def _archive_retired(root: str) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Signature = tuple[Stamp, ...]
 
 #: Raised when the shape of the blob changes.
-_FORMAT = 3
+_FORMAT = 4
 
 STATE_FOLDER = ".fusewire"
 
@@ -37,6 +37,9 @@ PHASE_FILE = os.path.join(".prp-session", "circuit-breaker.json")
 
 #: It is there while a slice is under way, so that one look tells whether the scope lock has to be asked.
 SCOPE_FILE = os.path.join(STATE_FOLDER, "scope.bin")
+
+#: The seed's own configuration of the breakers inside a session, read beside `fusewire.toml`.
+SESSION_CONFIG = os.path.join(".claude", "memory", "circuit_breaker_config.json")
 
 #: What a blob depends on in Fusewire itself, beside the policies.
 _SHAPES = ("rules.py", "state.py", "meters.py")
@@ -77,12 +80,18 @@ class Rules:
         warnings: tuple[str, ...],
         any_constraint: bool,
         guard: tuple[Any, ...] = ((), (), (), (".",), ()),
+        tool: dict[str, Any] | None = None,
+        prices: Any = (),
     ) -> None:
         self.policies = policies
         self.constraints = {name: Constraint(*data) for name, data in constraints.items()}
         self.warnings = warnings
         #: what is protected: documents, configuration, what is ignored, roots, grants
         self.guard = guard
+        #: the settings of the breakers inside a session, by name
+        self.tool = tool or {}
+        #: what the tokens of each model cost
+        self.prices = prices
         #: without a project to look in, every bare id is a constraint of its own
         self.any_constraint = any_constraint
         #: the project's files were read for it, because something in them had changed
@@ -91,7 +100,10 @@ class Rules:
 
     def to_data(self) -> tuple[Any, ...]:
         constraints = {name: constraint.to_data() for name, constraint in self.constraints.items()}
-        return self.policies, constraints, self.warnings, self.any_constraint, self.guard
+        return (
+            *(self.policies, constraints, self.warnings, self.any_constraint),
+            *(self.guard, self.tool, self.prices),
+        )
 
     def policy(self, circuit: str) -> Policy:
         """The policy of a circuit; NotFound if there is no such circuit."""
@@ -257,8 +269,8 @@ def _save(root: str, path: str, blob: tuple[Any, ...]) -> None:
 
 
 def _signature(root: str) -> Signature:
-    sources = [user_config_path(), os.path.join(root, "fusewire.toml"), os.path.join(root, "pyproject.toml")]
-    found = [_stat(path) for path in sources]
+    own = (os.path.join(root, name) for name in ("fusewire.toml", "pyproject.toml", SESSION_CONFIG))
+    found = [_stat(path) for path in (user_config_path(), *own)]
     _walk(os.path.join(root, CONSTRAINTS_FOLDER), found)
     package = os.path.dirname(__file__)
     shapes = [os.path.join(package, name) for name in _SHAPES]

@@ -28,7 +28,11 @@ if TYPE_CHECKING:
         def halt(self, text: str, hook: str = ...) -> tuple[str, str, int]:
             """Stop the agent, not only this call."""
 
-        def deny(self, text: str) -> tuple[str, str, int]: ...
+        def deny(self, text: str, hook: str = ...) -> tuple[str, str, int]:
+            """Refuse the call, or what a person said."""
+
+        def inform(self, text: str) -> tuple[str, str, int]:
+            """Let the call pass and tell the person something, not the agent."""
 
 
 class BadPayload(FusewireError):

@@ -23,13 +23,18 @@ if TYPE_CHECKING:
 #: Without these fields a call of Claude Code's own tools cannot be judged; other tools may have any input.
 _JUDGED_BY = {"Bash": "command", "Edit": "file_path", "MultiEdit": "file_path", "Write": "file_path"}
 
-#: Hooks that ask for a decision, and what they are to us.
-_KINDS = {
-    "PreToolUse": "before_tool",
-    "PostToolUse": "after_tool",
-    "PostToolUseFailure": "after_tool",
-    "UserPromptSubmit": "prompt",
+#: Hooks about one tool call, and those about the session.
+_CALL_KINDS = {"PreToolUse": "before_tool", "PostToolUse": "after_tool", "PostToolUseFailure": "after_tool"}
+_SESSION_KINDS = {
+    "SessionStart": "session_start",
+    "SessionEnd": "session_end",
+    "Stop": "stop",
+    "SubagentStart": "agent_start",
+    "SubagentStop": "agent_stop",
 }
+
+#: A "prompt" that nobody typed: a helper in the background reports back, in words of its own.
+_NOT_A_PERSON = "<task-notification>"
 
 _PATH_FIELDS = (
     *("file_path", "notebook_path", "path", "relative_path", "source", "destination", "src", "dst", "target"),
@@ -40,6 +45,9 @@ _PATH_FIELDS = (
 _FOLDER_FIELDS = ("cwd", "workdir", "working_directory")
 
 _COMMAND_FIELDS = ("command", "cmd", "script")
+
+#: Fields of a result that are different each time.
+_CHANCE = frozenset(("agentId", "outputFile", "harnessSectionHash", "usage", "totalTokens"))
 
 
 def started_in(payload: Any, environment: Mapping[str, str]) -> str | None:
@@ -53,11 +61,13 @@ def parse(payload: Any, root: str) -> Event | None:
     hook = _text(payload, "hook_event_name")
     if hook == "PostToolBatch":
         return _batch(payload, root)
-    kind = _KINDS.get(hook)
+    if hook == "UserPromptSubmit":
+        return _prompt(payload)
+    if hook in _SESSION_KINDS:
+        return _session(payload, hook)
+    kind = _CALL_KINDS.get(hook)
     if kind is None:
         return None
-    if kind == "prompt":
-        return Event(kind, hook=hook, session=_optional(payload, "session_id"), agent="claude")
     tool_input = payload.get("tool_input")
     if not isinstance(tool_input, dict):
         raise BadPayload("tool_input must be an object")
@@ -67,7 +77,81 @@ def parse(payload: Any, root: str) -> Event | None:
         raise BadPayload(f"tool_input.{needed} must be a text")
     if needed == "file_path" and "\0" in tool_input[needed]:
         raise BadPayload("tool_input.file_path must be the path of a file")
-    return _event(kind, hook, tool, tool_input, payload, root)
+    event = _event(kind, hook, tool, tool_input, payload, root)
+    if kind == "before_tool":
+        return event
+    if hook == "PostToolUseFailure":
+        failed = None if payload.get("is_interrupt") is True else True
+        return _answered(event, _optional(payload, "error") or "", failed)
+    response = payload.get("tool_response")
+    interrupted = isinstance(response, dict) and response.get("interrupted") is True
+    says_error = isinstance(response, dict) and (response.get("is_error") is True or response.get("isError") is True)
+    return _answered(event, _result(response), None if interrupted else says_error)
+
+
+def _answered(event: Event, result: str, failed: bool | None) -> Event:
+    answered: Event = event.replace(result=result, failed=failed)
+    return answered
+
+
+def _prompt(payload: dict[str, Any]) -> Event:
+    text = _optional(payload, "prompt") or ""
+    kind, ended = "prompt", ""
+    if text.lstrip().startswith(_NOT_A_PERSON):
+        kind = "notice"
+        ended = text.partition("<task-id>")[2].partition("</task-id>")[0].strip()
+    return Event(
+        kind,
+        hook="UserPromptSubmit",
+        session=_optional(payload, "session_id"),
+        agent="claude",
+        text=text,
+        subagent=ended or None,
+        transcript=_optional(payload, "transcript_path"),
+    )
+
+
+def _session(payload: dict[str, Any], hook: str) -> Event:
+    """The session begins or ends, a helper does, or the agent wants to stop; a stop hook may have kept it going."""
+    tasks = payload.get("background_tasks")
+    running = None
+    if isinstance(tasks, list):
+        running = tuple(
+            str(task.get("id")) for task in tasks if isinstance(task, dict) and task.get("status") == "running"
+        )
+    kept_going = "again" if payload.get("stop_hook_active") is True else ""
+    return Event(
+        _SESSION_KINDS[hook],
+        hook=hook,
+        session=_optional(payload, "session_id"),
+        agent="claude",
+        subagent=_optional(payload, "agent_id"),
+        text=_optional(payload, "agent_type") or _optional(payload, "source") or kept_going,
+        transcript=_optional(payload, "transcript_path"),
+        running=running,
+    )
+
+
+def _result(response: Any) -> str:
+    """What came back, as one text. How long it took is no part of it."""
+    if isinstance(response, str):
+        return response
+    if isinstance(response, dict):
+        if isinstance(response.get("stdout"), str):
+            return "\n".join(part for part in (response["stdout"], response.get("stderr")) if isinstance(part, str))
+        kept = {key: value for key, value in response.items() if not key.endswith(("Ms", "_ms")) and key not in _CHANCE}
+        return dumps(kept)
+    return "" if response is None else dumps(response)
+
+
+def _batched(text: str) -> bool | None:
+    """Whether a call failed, from the text that the model is shown of it; None if that does not say."""
+    if text.startswith("PreToolUse:"):
+        return None  # it was refused, and never ran
+    if text.startswith("<tool_use_error>"):
+        return True
+    first = text.partition("\n")[0]
+    return first.startswith("Exit code ") and first[10:].isdigit()
 
 
 def _batch(payload: dict[str, Any], root: str) -> Event:
@@ -75,10 +159,14 @@ def _batch(payload: dict[str, Any], root: str) -> Event:
     calls = payload.get("tool_calls")
     commands: list[str] = []
     paths: list[str] = []
+    events = []
     for call in calls if isinstance(calls, list) else []:
         tool_input = call.get("tool_input") if isinstance(call, dict) else None
         if isinstance(tool_input, dict):
-            event = _event("after_tool", "PostToolBatch", str(call.get("tool_name")), tool_input, payload, root)
+            given = {**payload, "tool_use_id": call.get("tool_use_id")}
+            event = _event("after_tool", "PostToolBatch", str(call.get("tool_name")), tool_input, given, root)
+            text = _result(call.get("tool_response"))
+            events.append(_answered(event, text, _batched(text)))
             commands += [event.command] if event.command else []
             paths += event.paths if changes_files(event.tool) else ()
     return Event(
@@ -89,6 +177,9 @@ def _batch(payload: dict[str, Any], root: str) -> Event:
         paths=tuple(paths),
         session=_optional(payload, "session_id"),
         agent="claude",
+        subagent=_optional(payload, "agent_id"),
+        transcript=_optional(payload, "transcript_path"),
+        calls=tuple(events),
     )
 
 
@@ -115,6 +206,8 @@ def _event(kind: str, hook: str, tool: str, tool_input: dict[str, Any], payload:
         call=_optional(payload, "tool_use_id"),
         agent="claude",
         subagent=_optional(payload, "agent_id"),
+        input=tool_input,
+        transcript=_optional(payload, "transcript_path"),
     )
 
 
@@ -134,11 +227,20 @@ def halt(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
     if hook == "PreToolUse":
         denial = {"hookEventName": hook, "permissionDecision": "deny", "permissionDecisionReason": text}
         return dumps({**stop, "hookSpecificOutput": denial}), text, 2
+    if hook == "Stop":  # the agent is not to go on, so there is nobody to tell
+        return dumps(stop), "", 0
     context = {"hookEventName": hook, "additionalContext": text}
     return dumps({**stop, "hookSpecificOutput": context}), "", 0
 
 
-def deny(text: str) -> tuple[str, str, int]:
+def inform(text: str) -> tuple[str, str, int]:
+    """Tell the person, not the agent."""
+    return dumps({"systemMessage": text}), "", 0
+
+
+def deny(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
+    if hook == "UserPromptSubmit":
+        return dumps({"decision": "block", "reason": text}), "", 0
     denial = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": text}
     return dumps({"hookSpecificOutput": denial}), text, 2
 

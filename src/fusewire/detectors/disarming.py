@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from fusewire.events import Event
 
 #: Commands of the program that change a circuit, its rules or its registration by hand.
-PERSON_ONLY = frozenset(("reset", "config", "override", "archive", "import", "uninstall", "hook"))
+PERSON_ONLY = frozenset(("reset", "config", "override", "archive", "import", "uninstall", "hook", "grant"))
 
 #: Commands with acts of both kinds: those that only a person may do.
 PERSON_ONLY_ACTS = {
@@ -25,7 +25,10 @@ _VALUED = frozenset(("--project",))
 _PYTHON_VALUED = frozenset(("-X", "-W", "--check-hash-based-pycs"))
 
 #: Where Fusewire keeps its state and its rules; relative to the project, and to projects inside it.
-OWN_FOLDERS = ("**/.fusewire/**", "**/docs/constraints/**", "**/.prp-session/circuit-breaker*")
+OWN_FOLDERS = (
+    *("**/.fusewire/**", "**/docs/constraints/**", "**/.prp-session/circuit-breaker*"),
+    "**/.claude/memory/circuit_breaker_*",
+)
 
 #: Code that imports Fusewire and names one of these could lift a circuit; what stays in memory cannot.
 _LIFTING = (
@@ -33,6 +36,10 @@ _LIFTING = (
     *("attempts", "Attempts", "phases", "Phases", "scope", "ScopeLock", "checkpoints", "runner", "guard.session"),
 )
 
+
+#: How deep an agent is among agents that started agents; one that could change it would start as many as it likes.
+_DEPTH = "FUSEWIRE_DEPTH"
+_AGENTS = frozenset(("claude", "codex", "copilot", "fusewire", "gemini"))
 
 #: Where checkpoints are kept alive, and the commands of git that could let go of them.
 _OWN_REFS = "refs/fusewire"
@@ -48,6 +55,8 @@ def disarming(event: Event, commands: list[list[str]], own_paths: tuple[str, ...
         act = _own_command(words)
         if act:
             return f"`{act}` is for a person at a terminal"
+        if event.command and _hides_depth(words, event.command):
+            return f"{_DEPTH} says how deep agents start agents; to change it is for a person"
         if _moves_refs(words):
             return f"{_OWN_REFS} keeps the checkpoints, and is for Fusewire to change"
         if _is_python(words) and event.command and _lifts(event.command):
@@ -60,6 +69,13 @@ def disarming(event: Event, commands: list[list[str]], own_paths: tuple[str, ...
 
 def is_own_file(path: str) -> bool:
     return path == "fusewire.toml" or any(path_matches(path, pattern) for pattern in OWN_FOLDERS)
+
+
+def _hides_depth(words: list[str], line: str) -> bool:
+    """Whether a line starts an agent that would not know how deep it is."""
+    if program(words) not in _AGENTS or _DEPTH not in line:
+        return False
+    return any(f"{before}{_DEPTH}" in line for before in ("unset ", "-u ", "--unset=")) or f"{_DEPTH}=" in line
 
 
 def _moves_refs(words: list[str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fusewire.guard.protected import CONFIGURATION, DOCUMENT, Protected
-from fusewire.rules import PHASE_FILE, STATE_FOLDER, load_rules, user_config_path
+from fusewire.rules import PHASE_FILE, SESSION_CONFIG, STATE_FOLDER, load_rules, user_config_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ OWN = (
     "fusewire.toml",
     "docs/constraints/",
     PHASE_FILE,
+    SESSION_CONFIG,
     ".git/refs/fusewire/",
     ".git/packed-refs",
     ".claude/settings.json",
@@ -39,9 +40,13 @@ _HOME_OWN = (
 
 def protected_of(root: str, rules: Rules | None = None) -> Protected:
     """The protected paths of a project, as its configuration and Fusewire's own needs say."""
-    documents, configuration, ignored, roots, grants = (rules or load_rules(root)).guard
+    rules = rules or load_rules(root)
+    documents, configuration, ignored, roots, grants = rules.guard
     unwatched = [STATE_FOLDER, "docs/constraints", PHASE_FILE, ".git/refs/fusewire", ".git/packed-refs"]
     own = [*OWN, *_HOME_OWN, user_config_path()]
+    if rules.tool:  # incidents are logged and old telemetry is packed beside the agent's work
+        own.append(rules.tool["incidents"])
+        unwatched += [rules.tool["incidents"], rules.tool["memory_limits.folder"]]
     package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     if not package.startswith(os.path.realpath(root) + os.sep):  # whoever works on Fusewire itself may change it
         own.append(package + "/")

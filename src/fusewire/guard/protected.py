@@ -41,7 +41,7 @@ class Protected:
         self.ignored = ignored
         self._grants = grants
         #: protected, but not copied: what Fusewire itself writes all the time
-        self._unwatched = frozenset(os.path.join(self.root, place) for place in unwatched)
+        self._unwatched = frozenset(os.path.normpath(os.path.join(self.root, place)) for place in unwatched)
         #: absolute path without globs -> kind
         self.places: dict[str, str] = {}
         #: (absolute folder to start from, pattern below it, kind)
@@ -164,15 +164,21 @@ class Protected:
         seen: set[str] = set()
         for place in self.places:
             for path in self._files_of(place) if place not in self._unwatched else ():
-                if path not in seen:
+                if path not in seen and self._is_watched(path):
                     seen.add(path)
                     yield path
         for base, pattern, _ in self.patterns:
             size = len(base.rstrip("/")) + 1
             for path in self._walk(base):
-                if path not in seen and _fits(path[size:], pattern) and self.kind_of(path):
+                if path not in seen and _fits(path[size:], pattern) and self.kind_of(path) and self._is_watched(path):
                     seen.add(path)
                     yield path
+
+    def _is_watched(self, path: str) -> bool:
+        """Not what Fusewire itself writes, also where a folder around it is protected."""
+        if path in self._unwatched:
+            return False
+        return path in self._always or not any(path.startswith(f"{place}/") for place in self._unwatched)
 
     def files_here(self) -> Iterator[str]:
         """Those in the project itself."""

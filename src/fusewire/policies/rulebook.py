@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +13,11 @@ from fusewire.errors import ConfigError
 from fusewire.policies.compiler import compile_policies
 from fusewire.policies.constraint_files import ConstraintFile, read_constraints
 from fusewire.policies.settings import KINDS, TABLES, PolicyFile, Values, overlay, read_policy_file
-from fusewire.rules import Constraint, Rules, user_config_path
+from fusewire.rules import SESSION_CONFIG, Constraint, Rules, user_config_path
+from fusewire.spending.prices import load_prices, parse_prices
+
+#: The tables of the seed's own configuration file. The first holds what `[tool]` has at its top.
+_SEED_TABLES = ("circuit_breakers", "memory_limits", "resource_limits")
 
 
 @dataclass
@@ -24,6 +29,8 @@ class Rulebook:
     constraints: dict[str, ConstraintFile] = field(default_factory=dict)
     constraint_values: dict[str, Values] = field(default_factory=dict)
     warnings: list[ConfigError] = field(default_factory=list)
+    #: what `[prices]` says beside the table that is shipped
+    prices: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def values_for(self, kind: str, circuit: str) -> Values:
         return self.constraint_values.get(circuit) or self.values[kind]
@@ -47,7 +54,11 @@ class Rulebook:
                 constraint.severity or "",
                 constraint.retired,
             ).to_data()
-        return Rules(policies, constraints, tuple(map(str, self.warnings)), any_constraint, self._guard())
+        warnings = tuple(map(str, self.warnings))
+        return Rules(
+            *(policies, constraints, warnings, any_constraint, self._guard()),
+            *(dict(self.values["tool"].parsed), load_prices(self.prices)),
+        )
 
     def _guard(self) -> tuple[Any, ...]:
         """Documents, configuration, what is ignored, roots, grants."""
@@ -67,7 +78,8 @@ def read_rulebook(root: Path | None) -> Rulebook:
     book = Rulebook(files, {kind: policy_file.defaults() for kind, policy_file in files.items()})
     if root is None:
         return book
-    for source, table in _layers(root, book.warnings):
+    layers = _layers(root, book.warnings)
+    for source, table in [*layers[:1], *_seed_layer(root, book.warnings), *layers[1:]]:
         _apply(book, source, table)
     constraints, problems = read_constraints(root)
     book.warnings += problems
@@ -88,9 +100,35 @@ def _layers(root: Path, warnings: list[ConfigError]) -> list[tuple[str, Mapping[
     if project is not None and in_pyproject is not None:
         allowed = "fusewire.toml is there and is read instead"
         warnings.append(ConfigError("pyproject.toml", "[tool.fusewire]", "...", allowed))
-    layers = [(str(user), _read_toml(user, str(user), warnings))]
-    layers.append(("fusewire.toml", project) if project is not None else ("pyproject.toml", in_pyproject))
-    return [(source, table) for source, table in layers if table is not None]
+    users = _read_toml(user, str(user), warnings)
+    own = ("fusewire.toml", project) if project is not None else ("pyproject.toml", in_pyproject)
+    return [(str(user), users or {}), *([(own[0], own[1])] if own[1] is not None else [])]
+
+
+def _seed_layer(root: Path, warnings: list[ConfigError]) -> list[tuple[str, Mapping[str, Any]]]:
+    """The configuration file that the seed describes, as it stands: a layer for the table `tool`."""
+    try:
+        path = root / SESSION_CONFIG
+        if path.exists() and not path.is_file():
+            raise ValueError("not a regular file")
+        given = json.loads(path.read_text("utf-8-sig"))
+        if not isinstance(given, dict):
+            raise ValueError("not an object")
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, RecursionError) as error:
+        warnings.append(ConfigError(SESSION_CONFIG, "file", str(error), "a JSON object; nothing in it is used"))
+        return []
+    table: dict[str, Any] = {}
+    for name, part in given.items():
+        if name not in _SEED_TABLES:
+            allowed = f"no such table; allowed: {', '.join(_SEED_TABLES)}"
+            warnings.append(ConfigError(SESSION_CONFIG, name, part, allowed))
+        elif not isinstance(part, dict):
+            warnings.append(ConfigError(SESSION_CONFIG, name, part, "an object of settings"))
+        else:
+            table |= part if name == _SEED_TABLES[0] else {name: part}
+    return [(SESSION_CONFIG, {"tool": table})]
 
 
 def _read_toml(path: Path, shown: str, warnings: list[ConfigError]) -> dict[str, Any] | None:
@@ -110,8 +148,16 @@ def _apply(book: Rulebook, source: str, layer: Any) -> None:
         book.warnings.append(ConfigError(source, "[tool.fusewire]", layer, "a table"))
         return
     for kind, table in layer.items():
-        if kind not in book.files:
-            book.warnings.append(ConfigError(source, kind, table, f"no such table; allowed: {', '.join(TABLES)}"))
+        if kind == "prices" and isinstance(table, dict):
+            prices, problems = parse_prices(table, source)
+            for model, values in prices.items():
+                book.prices[model] = {**book.prices.get(model, {}), **values}
+            book.warnings += problems
+        elif kind == "prices":
+            book.warnings.append(ConfigError(source, kind, table, 'a table [prices."model"] of prices'))
+        elif kind not in book.files:
+            allowed = f"no such table; allowed: {', '.join((*TABLES, 'prices'))}"
+            book.warnings.append(ConfigError(source, kind, table, allowed))
         elif not isinstance(table, dict):
             book.warnings.append(ConfigError(source, kind, table, f"a table [{kind}] of settings"))
         else:

@@ -53,5 +53,5 @@ def is_by_product(path: str) -> bool:
 
 
 def is_state(path: str) -> bool:
-    """Whether it is our own state, or git's."""
-    return not {".fusewire", ".git", ".prp-session"}.isdisjoint(path.split("/"))
+    """Whether it is our own state, or git's, or what agents remember and log beside their work."""
+    return not {".fusewire", ".git", ".prp-session"}.isdisjoint(path.split("/")) or "/.claude/memory/" in f"/{path}"

@@ -18,6 +18,9 @@ AUDIT_ROWS = 1500
 CIRCUITS = 1000
 NOTICES = 100
 
+#: Seconds for which a circuit of a session is kept although nobody asks it, open or not.
+SESSION_KEPT = 7 * 86400
+
 #: Every so many writes the limits above are enforced: often enough to hold, rarely enough to cost nothing.
 TRIM_EVERY = 128
 

@@ -22,6 +22,7 @@ from fusewire.stores.rows import (
     LOG_ROWS,
     NOTICES,
     OTHER_ROWS,
+    SESSION_KEPT,
     TRIM_EVERY,
     AuditRow,
     CircuitRow,
@@ -350,7 +351,7 @@ class SqliteTransaction:
                 "INSERT INTO circuits (id, kind, phase, state, version, updated, kept) VALUES (?, ?, ?, ?, 1, ?, ?)",
                 (circuit, kind, phase, text, now, kept),
             )
-            self._drop_idle_circuits(circuit)
+            self._drop_idle_circuits(circuit, now)
         if log is not None:
             self._insert(log, (kept if row is None else row[0]) % KEPT_ROWS)
 
@@ -411,15 +412,16 @@ class SqliteTransaction:
                 f"DELETE FROM {table} WHERE seq <= (SELECT seq FROM {table} ORDER BY seq DESC LIMIT 1 OFFSET {limit})"
             )
 
-    def _drop_idle_circuits(self, newest: str) -> None:
-        """Circuits of sessions long gone; never one of a constraint, never one that is not closed."""
+    def _drop_idle_circuits(self, newest: str, now: float) -> None:
+        """Circuits of sessions long gone; never one of a constraint. One that is not closed only if it is a session's,
+        whose cooldown is over after minutes: it is then kept for a week."""
         (count,) = self._connection.execute("SELECT count(*) FROM circuits").fetchone()
         if count <= CIRCUITS:
             return
         idle = self._connection.execute(
-            "SELECT id FROM circuits WHERE kind != 'constraint' AND phase = 'closed' AND id != ?"
-            " ORDER BY updated LIMIT ?",
-            (newest, count - CIRCUITS),
+            "SELECT id FROM circuits WHERE id != ? AND kind != 'constraint'"
+            " AND (phase = 'closed' OR (kind = 'tool' AND updated < ?)) ORDER BY updated LIMIT ?",
+            (newest, now - SESSION_KEPT, count - CIRCUITS),
         ).fetchall()
         for (circuit,) in idle:
             self.remove(circuit)

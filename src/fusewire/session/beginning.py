@@ -1,0 +1,46 @@
+"""The start of a session: the memory folder is tidied up, and what this agent starts will know how deep it is."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fusewire.events import Event
+    from fusewire.rules import Rules
+    from fusewire.stores import Store
+
+#: Seconds since its last word within which a session that has not ended may still be at work.
+_AT_WORK = 86400
+
+#: Sessions, and agents in them, that something is remembered of.
+_REMEMBERED = 400
+
+
+def begin(store: Store, root: str, rules: Rules, event: Event, environment: Mapping[str, str], now: float) -> str:
+    """What a person is told of it; mostly nothing."""
+    from fusewire.janitor.janitor import at_session_start
+    from fusewire.session.incidents import write
+    from fusewire.session.nesting import pass_on
+
+    pass_on(environment)
+    _forget_oldest(store)
+    report = at_session_start(root, rules.tool, event.session, at_work(store, now), now)
+    if report.startswith("Memory cleanup:"):
+        write(
+            root, rules.tool["incidents"], [{"type": "memory_cleanup", "reason": report, "session": event.session}], now
+        )
+    return report
+
+
+def _forget_oldest(store: Store) -> None:
+    """However many sessions a month has, what is remembered of them stays small."""
+    names = store.remembered("session/")
+    if len(names) > _REMEMBERED:
+        with store.transact() as transaction:
+            transaction.forget("session/", names[_REMEMBERED - 1][1])
+
+
+def at_work(store: Store, now: float) -> set[str]:
+    """The sessions that may still be at work."""
+    return {name.split("/")[1] for name, at in store.remembered("session/") if now - at < _AT_WORK}

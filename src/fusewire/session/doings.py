@@ -1,0 +1,121 @@
+"""What happens in a session beside tool calls: a person speaks, the agent wants to stop, helpers come and go."""
+
+from __future__ import annotations
+
+from fusewire.durations import show_time
+from fusewire.session.watch import ALLOWED, Answer, next_turn
+from fusewire.stores.rows import AuditRow
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fusewire.events import Decision
+    from fusewire.session.moment import Moment
+
+#: What a person says to start many agents at once; only in a message of theirs.
+SUDO = "SUDO PARALLEL"
+
+#: Seconds after which nothing is remembered of a session that has not been heard of.
+_FORGOTTEN = 30 * 86400
+
+
+def answer(moment: Moment) -> Answer:
+    act = _ACTS.get(moment.event.kind)
+    return ALLOWED if act is None else act(moment)
+
+
+def _begun(moment: Moment) -> Answer:
+    moment.transaction.forget("session/", moment.now - _FORGOTTEN)
+    moment.record.pop("ended", None)
+    if moment.event.text in ("resume", "fork") and "since" not in moment.record:
+        # The transcript begins with what another session has paid for.
+        moment.record["spend_since"] = show_time(moment.now)
+    return ALLOWED
+
+
+def _ended(moment: Moment) -> Answer:
+    from fusewire.session.spawning import only_running
+    from fusewire.session.spend import look
+
+    look(moment)
+    only_running(moment, ())
+    moment.record["ended"] = moment.now
+    return ALLOWED
+
+
+def _spoken(moment: Moment) -> Answer:
+    """A person's message: a new task. It may lift a limit; a limit on spend is held against it as well."""
+    from fusewire.session.spend import asked_grant, over_limit
+
+    moment.begin_anew()
+    moment.record.pop("sudo", None)
+    if SUDO in moment.event.text:
+        moment.record["sudo"] = True
+        _audit(moment, f"tool/agents/{moment.session}", f"{SUDO} in a message of a person")
+    amount = asked_grant(moment.event.text)
+    if amount:
+        moment.record["granted"] = round(moment.record.get("granted", 0) + amount, 4)
+        moment.record.pop("spend_warned", None)
+        _audit(moment, f"tool/spend/{moment.session}", f"${amount:.2f} more granted in a message of a person")
+    refused = over_limit(moment)
+    if refused is None:
+        return ALLOWED
+    from fusewire.session.words import refusal_text
+
+    return Answer("block", refused.rule, refusal_text(refused, moment, 0))
+
+
+def _audit(moment: Moment, circuit: str, reason: str) -> None:
+    moment.transaction.audit(AuditRow(circuit, moment.now, "closed", "closed", "overridden", reason, "person"))
+
+
+def _stopping(moment: Moment) -> Answer:
+    """The agent wants to stop. A stop hook that keeps it going again and again is a loop of its own."""
+    if moment.event.running is not None and moment.record.get("agents"):
+        from fusewire.session.spawning import only_running
+
+        only_running(moment, moment.event.running)
+    next_turn(moment)
+    if moment.event.text != "again":
+        moment.record["stops"] = 1
+        return ALLOWED
+    if not moment.has("tool/hook_recursion/{hook}"):
+        return ALLOWED
+    circuit = f"tool/hook_recursion/Stop/{moment.session}"
+    first = 2 if moment.record.get("stops") == 1 else 1  # the first of them was nothing special then
+    moment.record["stops"] = moment.record.get("stops", 1) + 1
+    decision: Decision | None = None
+    for _ in range(first):
+        decision = moment.signal("ask", circuit, "hook_run", text="a stop hook keeps the agent from stopping")
+    if decision is None or decision.allowed:
+        return ALLOWED
+    moment.alarms[circuit] = ["", "Stop", ["Stop"]]
+    from fusewire.session.words import refusal_text
+
+    return Answer("halt", decision.rule, refusal_text(decision, moment, 1))
+
+
+def _helper_began(moment: Moment) -> Answer:
+    from fusewire.session.spawning import helper_began
+
+    if moment.event.subagent:
+        helper_began(moment, moment.event.subagent, moment.event.text)
+    return ALLOWED
+
+
+def _helper_ended(moment: Moment) -> Answer:
+    from fusewire.session.spawning import helper_ended
+
+    if moment.event.subagent:
+        helper_ended(moment, moment.event.subagent)
+    return ALLOWED
+
+
+_ACTS = {
+    "session_start": _begun,
+    "session_end": _ended,
+    "prompt": _spoken,
+    "notice": _helper_ended,
+    "stop": _stopping,
+    "agent_start": _helper_began,
+    "agent_stop": _helper_ended,
+}

@@ -1,0 +1,29 @@
+"""The log of incidents that the seed asks for: one JSON line for each trip, each limit reached, each cleanup."""
+
+from __future__ import annotations
+
+import os
+
+from fusewire.durations import show_time
+from fusewire.quickjson import dumps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def write(root: str, path: str, incidents: list[dict[str, Any]], now: float) -> None:
+    """Append; each line is one write, so that parallel processes do not mix theirs. The store has it all as well, so
+    that a log that cannot be written stops nobody."""
+    try:
+        place = os.path.join(root, os.path.expanduser(path))
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        handle = os.open(place, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        try:
+            for incident in incidents:
+                line = dumps({"timestamp": show_time(now), **incident}) + "\n"
+                os.write(handle, line.encode("utf-8", "replace"))
+        finally:
+            os.close(handle)
+    except OSError:
+        pass

@@ -1,0 +1,142 @@
+"""What a session has cost, from the agent's own transcript, against what it may cost.
+
+It is checked before a call, because afterwards the money is gone. Beside the session, the day (UTC) and the whole
+project are added up; a person may grant more.
+"""
+
+from __future__ import annotations
+
+from fusewire.spending.ledger import read_on
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from fusewire.events import Decision
+    from fusewire.session.moment import Moment
+
+#: Under this name the spend of a project is remembered: of its last sessions, its last days, and of all.
+MEMORY = "spend"
+_SESSIONS = 50
+_DAYS = 40
+
+
+def limits_on_spend(moment: Moment) -> Iterator[Decision]:
+    """Read on in the transcript, then ask the limits that are near."""
+    look(moment)
+    settings, session = moment.settings, f"tool/spend/{moment.session}"
+    spent, granted = _usd(moment), moment.record.get("granted", 0)
+    moment.record.pop("spend_near", None)
+    if spent - granted >= min(
+        settings["resource_limits.api_cost_warn_usd"], settings["resource_limits.api_cost_block_usd"]
+    ):
+        moment.record["spend_near"] = True
+        moment.signal("note", session, "spent", value=round(spent - granted, 4))
+        decision = moment.signal("ask", session, "action")
+        if decision.allowed and decision.verdict == "warn":
+            decision = _warned_once(moment, decision)
+        yield _in_dollars(decision, spent, granted, settings["resource_limits.api_cost_block_usd"], "in this session")
+    for name, key, words in (("day", _day(moment.now), "today in this project"), ("project", "", "in this project")):
+        limit = settings[f"resource_limits.api_cost_block_usd_per_{name}"]
+        if not limit:
+            continue
+        moment.record["spend_near"] = True  # other sessions may have spent it
+        table = moment.transaction.recall(MEMORY) or {}
+        used = table.get("days", {}).get(key, 0) if key else table.get("usd", 0)
+        given = table.get("granted", {}).get(key or "project", 0)
+        if used - given >= limit:
+            moment.signal("note", f"tool/spend_{name}", "spent", value=round(used - given, 4))
+            yield _in_dollars(moment.signal("ask", f"tool/spend_{name}", "action"), used, given, limit, words)
+
+
+def look(moment: Moment) -> None:
+    """Bring what is known of the session's cost up to date, and what the project has spent with it."""
+    transcript = moment.event.transcript
+    if not transcript:
+        return
+    before = moment.record.get("spend") or {}
+    now = read_on(before, transcript, moment.rules.prices, moment.record.get("spend_since", ""))
+    if now is before:
+        return
+    moment.record["spend"] = now
+    _say_unknown(moment, now)
+    more = now.get("usd", 0) - before.get("usd", 0)
+    if more > 0:
+        _add(moment, more)
+
+
+def _say_unknown(moment: Moment, spend: dict[str, Any]) -> None:
+    """A model that has no price is not free: a person is told, once for each."""
+    said = moment.record.setdefault("unpriced", [])
+    for model in spend.get("unknown", {}):
+        if model not in said:
+            said.append(model)
+            moment.remarks.append(
+                f"fusewire: no price is known for the model {model}, so what it costs is not counted;"
+                f' give one in fusewire.toml: [prices."{model}"]'
+            )
+
+
+def over_limit(moment: Moment) -> Decision | None:
+    """The refusal of a limit on spend that is reached, if one is."""
+    return next((decision for decision in limits_on_spend(moment) if not decision.allowed), None)
+
+
+def grant(table: dict[str, Any], amount: float, key: str) -> None:
+    """More for a day (its date) or the whole project, in the project's table."""
+    granted = table.setdefault("granted", {})
+    granted[key] = round(granted.get(key, 0) + amount, 4)
+
+
+def asked_grant(text: str) -> float:
+    """The dollars in `grant another $5`, as a person may say it; 0 if nobody did."""
+    words = text.lower().split()
+    for at, word in enumerate(words[:-1]):
+        if word == "grant" and words[at + 1] in ("another", "more"):
+            amount = words[at + 2].lstrip("$").rstrip(".,;!?") if at + 2 < len(words) else ""
+            if words[at + 2 : at + 3] and words[at + 2].startswith("$") and amount.replace(".", "", 1).isdigit():
+                return min(float(amount), 1000.0)
+    return 0.0
+
+
+def _usd(moment: Moment) -> float:
+    usd: float = (moment.record.get("spend") or {}).get("usd", 0)
+    return usd
+
+
+def _add(moment: Moment, more: float) -> None:
+    table = moment.transaction.recall(MEMORY) or {}
+    sessions = table.setdefault("sessions", {})
+    sessions.pop(moment.session, None)
+    sessions[moment.session] = {"usd": round(_usd(moment), 6), "at": moment.now}
+    days = table.setdefault("days", {})
+    day = _day(moment.now)
+    days[day] = round(days.get(day, 0) + more, 6)
+    table["usd"] = round(table.get("usd", 0) + more, 6)
+    for part, most in ((sessions, _SESSIONS), (days, _DAYS)):
+        while len(part) > most:
+            del part[next(iter(part))]
+    moment.transaction.remember(MEMORY, table, moment.now)
+
+
+def _warned_once(moment: Moment, decision: Decision) -> Decision:
+    """A warning is for once; after that the agent has been told."""
+    if moment.record.get("spend_warned"):
+        passed: Decision = decision.replace(verdict="allow")
+        return passed
+    moment.record["spend_warned"] = True
+    return decision
+
+
+def _in_dollars(decision: Decision, spent: float, granted: float, limit: float, where: str) -> Decision:
+    more = f", and ${granted:.2f} granted" if granted else ""
+    worded: Decision = decision.replace(reason=f"${spent:.2f} spent {where} (limit ${limit:.2f}{more})")
+    return worded
+
+
+def _day(now: float) -> str:
+    from time import gmtime
+
+    year, month, day = gmtime(now)[:3]
+    return f"{year}-{month:02}-{day:02}"

@@ -1,0 +1,298 @@
+"""The breakers inside a session: asked before every tool call, told of its result, and of what people say.
+
+Every event is one transaction: what is remembered of the session is read, what the event adds up to is counted, the
+circuits that it concerns are asked or told, and everything is written together. Most calls concern no circuit, and
+then none is loaded.
+
+The answers, from mild to strict: `allow`, `tell` (the call passes, the agent is told what Fusewire sees), `block` (this
+call is refused), `halt` (the agent is stopped as well: a model that is only refused asks again and again).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from fusewire.detectors.calls import SPAWNING_TOOLS, key_words, nature_of, shown, signature, tool_of
+from fusewire.errors import StoreRebuilt
+from fusewire.events import Noun
+from fusewire.session.moment import Moment
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from fusewire.events import Decision, Event
+    from fusewire.rules import Rules
+    from fusewire.stores import Store
+
+    Commands = list[list[str]]
+
+#: Calls that were begun and whose result nobody has seen are forgotten after so many others.
+_OPEN = 64
+
+#: Refusals of any kind in a row that halt the agent, in multiples of those of one kind; and how many kinds are known.
+_ANY_REFUSALS = 4
+_REFUSALS = 32
+
+
+class Answer(Noun):
+    """What the agent gets: an action, the rule behind it, and the words."""
+
+    __slots__ = ("action", "rule", "text")
+
+    def __init__(self, action: str, rule: str = "", text: str = "") -> None:
+        set_ = object.__setattr__
+        set_(self, "action", action)
+        set_(self, "rule", rule)
+        set_(self, "text", text)
+
+    action: str
+    rule: str
+    text: str
+
+
+ALLOWED = Answer("allow")
+
+
+class Watch:
+    """A project's sessions: a store, the rules, a clock."""
+
+    def __init__(
+        self, store: Store, rules: Rules, clock: Callable[[], float] = time.time, root: str | None = None
+    ) -> None:
+        self.store, self.rules, self.clock, self.root = store, rules, clock, root
+
+    def handle(
+        self, event: Event, commands: Commands | None = None, *, looks: bool = False, refused_by: str = ""
+    ) -> Answer:
+        """The answer to one event. `commands` is what a command line would run, `looks` that it changes nothing;
+        `refused_by` names the rule outside the session that has refused the call already."""
+        try:
+            return self._handle(event, commands, looks, refused_by)
+        except StoreRebuilt:  # the damage showed in the middle; nothing was written, and now it is mended
+            return self._handle(event, commands, looks, refused_by)
+
+    def _handle(self, event: Event, commands: Commands | None, looks: bool, refused_by: str) -> Answer:
+        with self.store.transact() as transaction:
+            moment = Moment(transaction, self.rules, event, self.clock())
+            answer = _answer(moment, commands, looks, refused_by)
+            moment.save()
+        if moment.incidents and self.root is not None:
+            from fusewire.session.incidents import write
+
+            write(self.root, self.rules.tool["incidents"], moment.incidents, moment.now)
+        return answer
+
+
+def _answer(moment: Moment, commands: Commands | None, looks: bool, refused_by: str) -> Answer:
+    kind = moment.event.kind
+    if kind == "before_tool":
+        call = _call(moment.event, commands, looks)
+        return _refused_elsewhere(moment, call, refused_by) if refused_by else _before(moment, call)
+    if kind == "after_tool":
+        from fusewire.session.results import after
+
+        return after(moment, commands, looks)
+    from fusewire.session import doings
+
+    return doings.answer(moment)
+
+
+class Call:
+    """One call as the breakers see it."""
+
+    __slots__ = ("commands", "mark", "nature", "shown", "tool")
+
+    def __init__(self, tool: str, mark: str, nature: str, shown: str, commands: Commands) -> None:
+        self.tool, self.mark, self.nature, self.shown, self.commands = tool, mark, nature, shown, commands
+
+
+def _call(event: Event, commands: Commands | None, looks: bool) -> Call:
+    commands = commands_of(event) if commands is None else commands
+    words = key_words(commands)
+    return Call(tool_of(event, words), signature(event), nature_of(event, commands, looks), shown(event), commands)
+
+
+call_of = _call
+
+
+def commands_of(event: Event) -> Commands:
+    """What a command line would run, where nobody has read it yet."""
+    if not event.command:
+        return []
+    from fusewire.guard.plain import plain_commands
+
+    plain = plain_commands(event.command)
+    if plain is not None:
+        return plain
+    from fusewire.shell.commands import simple_commands
+
+    return simple_commands(event.command)
+
+
+# -- before a call --------------------------------------------------------------------------------------
+
+
+def _before(moment: Moment, call: Call) -> Answer:
+    _begin_turn(moment)
+    event, lane = moment.event, moment.lane
+    lease = event.call or call.mark
+    leases: list[str] = []
+    told: list[Decision] = []
+    for decision in _questions(moment, call, lease):
+        if decision.allowed:
+            leases += [decision.circuit] if decision.lease == lease else []
+            told += [decision] if decision.verdict == "warn" and decision.lease is None else []
+            continue
+        for circuit in leases:
+            moment.signal("release", circuit, "release", lease=lease)
+        return _refuse(moment, call, decision)
+    calls = lane.setdefault("calls", {})
+    while len(calls) >= _OPEN:
+        del calls[next(iter(calls))]
+    calls[lease] = [call.tool, call.mark, call.nature, call.shown, leases, moment.now]
+    moment.record.pop("in_a_row", None)
+    if told:
+        from fusewire.session.words import told_text
+
+        return Answer("tell", told[0].rule, told_text(told, moment))
+    return Answer("allow", "", "\n".join(moment.remarks)) if moment.remarks else ALLOWED
+
+
+def _begin_turn(moment: Moment) -> None:
+    """A new reply of the model has begun, if all calls of the last one are settled and nobody tells us of batches."""
+    lane = moment.lane
+    if lane.get("settled_any") and not lane.get("calls") and not moment.record.get("batched"):
+        next_turn(moment)
+
+
+def next_turn(moment: Moment) -> None:
+    lane = moment.lane
+    lane["turn"] = lane.get("turn", 0) + 1
+    lane["replies"] = lane.get("replies", 0) + 1
+    lane["settled_any"] = False
+
+
+def _questions(moment: Moment, call: Call, lease: str) -> Any:
+    """Every circuit that this call concerns, one after the other, until one says no."""
+    event = moment.event
+    if _may_have_spent(moment):
+        from fusewire.session.spend import limits_on_spend
+
+        yield from limits_on_spend(moment)
+    for circuit, (agent, tool, calls) in list(moment.alarms.items()):
+        if agent == moment.agent and (call.mark in calls if calls else tool == call.tool):
+            decision = moment.signal("ask", circuit, "action", lease=lease, text=call.shown)
+            if decision.allowed:
+                moment.record.get("refusals", {}).pop(circuit, None)
+                if decision.phase == "closed":
+                    del moment.alarms[circuit]
+            yield decision
+    if lease in moment.lane.get("calls", ()) or lease in moment.lane.get("settled", ()):
+        return  # asked for already: it is one call
+    yield from _sequence(moment, call)
+    if event.tool in SPAWNING_TOOLS or (event.command and _may_start_agent(event.command)):
+        from fusewire.session.spawning import limits_on_spawning
+
+        yield from limits_on_spawning(moment, call, lease)
+    if _may_call_api(moment.settings, event):
+        from fusewire.session.external import limits_on_api
+
+        yield from limits_on_api(moment, call, lease)
+
+
+def _may_have_spent(moment: Moment) -> bool:
+    """A quick look: the transcript has grown, or a limit is near."""
+    path, record = moment.event.transcript, moment.record
+    if path:
+        try:
+            size = os.stat(path).st_size
+        except OSError:
+            size = 0
+        if size != record.get("transcript", 0):
+            record["transcript"] = size
+            return True
+    return "spend_near" in record
+
+
+def _may_start_agent(command: str) -> bool:
+    return any(name in command for name in ("claude", "codex", "gemini", "copilot", "fusewire"))
+
+
+def _may_call_api(settings: dict[str, Any], event: Event) -> bool:
+    """A quick look; whether it really does is found out elsewhere."""
+    if event.command is None:
+        return bool(settings["external_api.tools"])
+    names = (*settings["external_api.commands"], *settings["external_api.hosts"])
+    return any(name.strip("*") in event.command for name in names)
+
+
+def _sequence(moment: Moment, call: Call) -> Any:
+    """The same tool in a row within one turn. What brings something new is not counted, unless that is wanted."""
+    if not moment.has("tool/sequential_tools/{tool}"):
+        return
+    literal = moment.settings["sequential_tools.literal"]
+    row = moment.lane.get("row")
+    if not row or row[0] != call.tool or row[1] != moment.turn:
+        if row and row[1] == moment.turn and max(row[2].values(), default=0) > 1:
+            moment.signal("note", _sequence_circuit(moment, row[0]), "other_call")
+        row = moment.lane["row"] = [call.tool, moment.turn, {}]
+    key = "any" if literal else call.mark
+    times = row[2][key] = row[2].get(key, 0) + 1
+    circuit = _sequence_circuit(moment, call.tool)
+    if times < 2 or circuit in moment.alarms:
+        return
+    if times == 2:  # the first of them was nothing special then
+        yield moment.signal("ask", circuit, "call", text=call.shown)
+    decision = moment.signal("ask", circuit, "call", text=call.shown)
+    if decision.tripped:
+        moment.alarms[circuit] = [moment.agent, call.tool, []]
+    yield decision
+
+
+def _sequence_circuit(moment: Moment, tool: str) -> str:
+    return f"tool/sequential_tools/{tool}/{moment.lane_id}"
+
+
+# -- refusals -------------------------------------------------------------------------------------------
+
+
+def _refuse(moment: Moment, call: Call, decision: Decision) -> Answer:
+    """A refused call is on record, so that asking for it again and again ends in a halt."""
+    from fusewire.session.words import refusal_text
+
+    times, _ = _count_refusal(moment, call, decision.circuit)
+    if decision.phase in ("closed", "watch"):  # a limit, not an open circuit
+        moment.note("resource_limit", decision)
+    halts = times >= moment.settings["loops.halt_after"] or decision.rule.startswith("tool.spend")
+    return Answer("halt" if halts else "block", decision.rule, refusal_text(decision, moment, times if halts else 0))
+
+
+def _refused_elsewhere(moment: Moment, call: Call, rule: str) -> Answer:
+    """The guard or a constraint said no, and says why; the agent is halted if it keeps asking."""
+    _begin_turn(moment)
+    times, in_a_row = _count_refusal(moment, call, f"{rule} {call.mark}")
+    most = moment.settings["loops.halt_after"]
+    if times < most and in_a_row < most * _ANY_REFUSALS:
+        return ALLOWED
+    what = f"The same call was refused {times} times" if times >= most else f"{in_a_row} calls were refused"
+    return Answer("halt", rule, f"{what} in a row, so the agent is stopped: a person should look.")
+
+
+def _count_refusal(moment: Moment, call: Call, by: str) -> tuple[int, int]:
+    """How often the same rule has refused the agent now, and how often any has, with no call that passed in between."""
+    from fusewire.detectors.repetition import REFUSED
+
+    lane, record = moment.lane, moment.record
+    entry = [call.tool, call.mark, REFUSED, call.nature, False, lane.get("changes", 0), moment.turn, False, call.shown]
+    history = lane.setdefault("history", [])
+    history.append([*entry, round(moment.now, 1)])
+    del history[: -moment.settings["memory_limits.tool_history_max"]]
+    refusals: dict[str, int] = record.setdefault("refusals", {})
+    refusals[by] = refusals.pop(by, 0) + 1
+    while len(refusals) > _REFUSALS:
+        del refusals[next(iter(refusals))]
+    record["in_a_row"] = record.get("in_a_row", 0) + 1
+    return refusals[by], record["in_a_row"]
