@@ -1,0 +1,228 @@
+"""How well loops are detected: trips, misses and false trips by rule. `make bench`, or by itself:
+
+python bench/detection.py                  the corpus in tests/transcripts, held to its labels
+python bench/detection.py FOLDER...        any transcripts, unlabelled: trips by rule, and by outcome where it is known
+python bench/detection.py --jobs 2 FOLDER  the same in two processes
+
+Thresholds are changed only with these figures.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import tomllib
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fusewire.replay import ACTIONS, Replayed, by_rule, replay, replay_all
+
+CORPUS = Path(__file__).parents[1] / "tests" / "transcripts"
+
+_STRICT = ("block", "halt")
+
+
+@dataclass(frozen=True)
+class Label:
+    """What a sensible person says of one transcript; see labels.toml for the fields."""
+
+    name: str
+    path: Path
+    format: str
+    honest: bool
+    why: str
+    rules: tuple[str, ...] = ()
+    begins: int = 1
+    told_by: int | None = None
+    blocked_by: int | None = None
+
+
+def labels() -> list[Label]:
+    data = tomllib.loads((CORPUS / "labels.toml").read_text("utf-8"))
+    return [_label(part, name, fields) for part, all_of_it in data.items() for name, fields in all_of_it.items()]
+
+
+def _label(part: str, name: str, fields: dict[str, Any]) -> Label:
+    ending = "traj" if fields["format"] == "swe-agent" else "jsonl"
+    return Label(
+        name,
+        CORPUS / part / f"{name}.{ending}",
+        fields["format"],
+        part == "honest",
+        fields["why"],
+        tuple(fields.get("rules", ())),
+        fields.get("begins", 1),
+        fields.get("told_by"),
+        fields.get("blocked_by"),
+    )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How one transcript of the corpus was judged: `fine`, or what is wrong, for which rule, in words."""
+
+    kind: str
+    rule: str
+    words: str
+    calls: int | None = None
+
+
+def verdicts(label: Label, one: Replayed) -> list[Verdict]:
+    """False trips, and whether the loop was caught in time: told, and blocked where that is wanted."""
+    found = [
+        Verdict(f"false {trip.action}", trip.rule, f"{ACTIONS[trip.action]} at call {trip.call}: {trip.evidence}")
+        for trip in one.trips
+        if label.honest or trip.call < label.begins
+    ]
+    return found if label.honest else [*found, _caught(label, one)]
+
+
+def _caught(label: Label, one: Replayed) -> Verdict:
+    in_loop = Replayed(one.path, trips=[trip for trip in one.trips if trip.call >= label.begins])
+    told = in_loop.first(rules=label.rules)
+    blocked = in_loop.first(*_STRICT, rules=label.rules)
+    if told is None:
+        others = ", ".join(sorted({trip.rule for trip in in_loop.trips}))
+        return Verdict(
+            "missed", label.rules[0], f"never told by {' or '.join(label.rules)}; spoke: {others or 'nobody'}"
+        )
+    calls = told.call - label.begins + 1
+    if label.blocked_by is not None and blocked is None:
+        return Verdict("missed", label.rules[0], f"told by {told.rule} at call {told.call}, never blocked", calls)
+    for trip, limit in ((told, label.told_by), (blocked, label.blocked_by)):
+        if trip is not None and limit is not None and trip.call > limit:
+            words = f"{ACTIONS[trip.action]} by {trip.rule} at call {trip.call}, at the latest was {limit}"
+            return Verdict("late", trip.rule, words, calls)
+    return Verdict("caught", told.rule, f"told at call {told.call}", calls)
+
+
+_KINDS = ("caught", "missed", "late", "false tell", "false block", "false halt")
+
+
+def report(folder: str = "") -> str:
+    """The corpus against its labels."""
+    started = time.perf_counter()
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    until: dict[str, list[int]] = defaultdict(list)
+    wrong: list[str] = []
+    known = labels()
+    calls = 0
+    halts: list[int] = []
+    for label in known:
+        one = replay(str(label.path))
+        calls += one.calls
+        halt = None if label.honest else one.first("halt")
+        halts += [halt.call - label.begins + 1] if halt else []
+        for rule in {trip.rule for trip in one.trips}:
+            counts[rule]["trips"] += 1
+        for verdict in verdicts(label, one):
+            counts[verdict.rule][verdict.kind] += 1
+            if verdict.calls is not None:
+                until[verdict.rule].append(verdict.calls)
+            if verdict.kind != "caught":
+                wrong.append(f"  {verdict.kind}: {label.path.name}: {verdict.rule}: {verdict.words}")
+        if one.problem:
+            wrong.append(f"  not readable: {label.path.name}: {one.problem}")
+    rows = [_row(rule, counts[rule], until[rule]) for rule in sorted(counts)]
+    rows.append(_row("all", sum(counts.values(), Counter()), [one for some in until.values() for one in some]))
+    honest = sum(label.honest for label in known)
+    took = time.perf_counter() - started
+    lines = [
+        f"10. Detection on the corpus: {honest} honest transcripts, {len(known) - honest} loops, {calls:,} calls, "
+        f"{took / max(1, calls) * 1e6:,.0f} µs a call",
+        "",
+        _table(("rule", "trips", *_KINDS, "calls: median", "max"), rows),
+        "",
+        f"  {len(halts)} of {len(known) - honest} loops end in a halt, after {_middle(halts)} calls of the loop "
+        f"(median), {max(halts, default=0)} (max)",
+        *wrong,
+    ]
+    total = sum(counts.values(), Counter())
+    for words, kinds in (
+        ("no honest transcript is blocked or halted", ("false block", "false halt")),
+        ("every loop is caught in time", ("missed", "late")),
+    ):
+        lines.append(f"  [{'MISSED' if any(total[kind] for kind in kinds) else 'reached'}] {words}")
+    return "\n".join(lines)
+
+
+def _row(rule: str, counts: Counter[str], until: list[int]) -> tuple[str, ...]:
+    found = (str(counts[kind]) for kind in _KINDS)
+    return rule, str(counts["trips"]), *found, _middle(until), str(max(until, default="-"))
+
+
+def _middle(numbers: list[int]) -> str:
+    return str(sorted(numbers)[len(numbers) // 2]) if numbers else "-"
+
+
+def unlabelled(paths: list[str], jobs: int) -> str:
+    """Any transcripts: how often each rule spoke, in which outcomes, and where."""
+    started = time.perf_counter()
+    replays: list[Replayed] = []
+    for one in replay_all(paths, jobs):
+        replays.append(one)
+        if len(replays) % 100 == 0:
+            print(f"  {len(replays)} read, {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
+    readable = [one for one in replays if one.calls]
+    calls = sum(one.calls for one in readable)
+    lines = [
+        f"Detection on {len(replays)} files: {len(readable)} transcripts with {calls:,} calls, "
+        f"{len(replays) - len(readable)} not readable or empty, {time.perf_counter() - started:.0f} s",
+        "",
+        _table(
+            ("rule", *ACTIONS.values(), "answers"),
+            [(r, *map(str, row.values())) for r, row in by_rule(replays).items()],
+        ),
+        "",
+        _table(("outcome", "transcripts", *ACTIONS.values(), "calls: median"), _by_outcome(readable)),
+        "",
+        *_problems(replays),
+        *_examples(readable),
+    ]
+    return "\n".join(lines)
+
+
+def _by_outcome(replays: list[Replayed]) -> list[tuple[str, ...]]:
+    groups: dict[str, list[Replayed]] = defaultdict(list)
+    for one in replays:
+        groups[one.outcome or "(not said)"].append(one)
+    rows = []
+    for name, group in sorted(groups.items(), key=lambda item: -len(item[1])):
+        shares = [sum(one.first(action) is not None for one in group) for action in ACTIONS]
+        lengths = sorted(one.calls for one in group)
+        shown = [f"{count} ({100 * count / len(group):.0f} %)" for count in shares]
+        rows.append((name, str(len(group)), *shown, str(lengths[len(lengths) // 2])))
+    return rows
+
+
+def _problems(replays: list[Replayed]) -> list[str]:
+    counts = Counter(one.problem.replace(one.path, "FILE") for one in replays if one.problem)
+    return [f"  {count} x {problem}" for problem, count in counts.most_common(10)]
+
+
+def _examples(replays: list[Replayed], each: int = 5) -> list[str]:
+    """Some of the strictest trips of each rule, to be looked at by a person."""
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for one in replays:
+        for trip in one.trips:
+            found[trip.rule, trip.action].append(f"    {one.path} call {trip.call} of {one.calls}: {trip.evidence}")
+    return [line for key in sorted(found) for line in (f"  {key[0]}, {ACTIONS[key[1]]}:", *found[key][:each])]
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    from measuring import table
+
+    return table(head, rows)
+
+
+def main(arguments: list[str]) -> None:
+    jobs = 1
+    if arguments[:1] == ["--jobs"]:
+        jobs, arguments = int(arguments[1]), arguments[2:]
+    print(unlabelled(arguments, jobs) if arguments else report())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

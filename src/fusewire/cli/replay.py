@@ -1,0 +1,80 @@
+"""`fusewire replay`: what the breakers of a session would have said in sessions of the past."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fusewire.cli.common import common_options, print_json, project_root
+from fusewire.cli.streams import color
+from fusewire.durations import counted
+from fusewire.replay import ACTIONS, by_rule, replay_all
+from fusewire.rules import load_rules
+
+if TYPE_CHECKING:
+    from fusewire.replay import Replayed
+
+
+@click.command("replay")
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True))
+@click.option("--jobs", type=click.IntRange(1, 64), default=1, help="Processes that read at the same time.")
+@common_options
+def replay_command(paths: tuple[str, ...], jobs: int, project: str | None, as_json: bool) -> None:
+    """Run transcripts through the breakers of a session: what would they have said?
+
+    Files or folders (searched for *.jsonl, *.traj and *.json): Claude Code, Codex, SWE-agent, Gemini. One line for
+    each, then a table of the rules. The limits are the project's. Nothing is blocked, nothing is stored.
+    """
+    replays = []
+    rules = load_rules(project_root(project))
+    for warning in rules.warnings:
+        click.secho(f"Warning: {warning}", fg="yellow", err=True, color=color())
+    for one in replay_all(paths, jobs, rules):
+        replays.append(one)
+        if not as_json:
+            click.echo(_line(one))
+    if as_json:
+        print_json(_json(replays))
+        return
+    unreadable = sum(bool(one.problem) for one in replays)
+    calls = sum(one.calls for one in replays)
+    click.echo(f"\n{counted(len(replays), 'transcript')}, {unreadable} of them not readable, {counted(calls, 'call')}")
+    rows = [(rule, *map(str, row.values())) for rule, row in by_rule(replays).items()]
+    if rows:
+        click.echo(_table(("rule", *ACTIONS.values(), "answers"), rows))
+
+
+def _line(one: Replayed) -> str:
+    if one.problem and not one.calls:
+        return f"{one.path}: cannot be read: {one.problem}"
+    parts = [f"{one.path}: {counted(one.calls, 'call')}, {counted(one.turns, 'turn')}"]
+    if one.outcome:
+        parts.append(one.outcome)
+    for trip in one.trips:
+        again = f" and {trip.times - 1} more" if trip.times > 1 else ""
+        parts.append(f"{ACTIONS[trip.action]} by {trip.rule} at call {trip.call}{again}")
+    if not one.trips:
+        parts.append("nothing to say")
+    first = one.first()
+    line = "; ".join(parts) + (f": {first.evidence}" if first else "")
+    return f"{line} (read only so far: {one.problem})" if one.problem else line
+
+
+def _json(replays: list[Replayed]) -> dict[str, Any]:
+    return {
+        "transcripts": [one.to_json() for one in replays],
+        "rules": by_rule(replays),
+        "unreadable": sum(bool(one.problem) for one in replays),
+    }
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Names to the left, numbers to the right; each number is of transcripts, the last one of answers."""
+    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
+    return "\n".join(
+        "  ".join(
+            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        )
+        for row in (head, *rows)
+    )
