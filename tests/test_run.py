@@ -348,6 +348,7 @@ def test_the_environment_says_where_the_loop_stands(bare: Stage) -> None:
     for environment in seen:
         environment.pop("MARK")
         assert environment.pop("PROJECT") == str(bare.root.resolve())
+        assert environment.pop("DEPTH") == "1"
     first, third, probe, until = seen
     assert first == {"AGENT": "loop", "ITERATION": "1", "STATE": "CLOSED", "ADVICE": "", "CALLS_LEFT": "99"}
     assert third.pop("ADVICE").startswith("Warning: 2 of 3 on loop/no_progress.")

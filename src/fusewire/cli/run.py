@@ -15,7 +15,7 @@ from fusewire.cli.plain import PlainView, QuietView
 from fusewire.cli.streams import say
 from fusewire.durations import counted, show_duration
 from fusewire.errors import FusewireError
-from fusewire.person import require_outside_loop
+from fusewire.person import require_outside_loop, require_person
 from fusewire.reports.messages import message
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ ANNOUNCEMENT = "Circuit breaker is active — monitoring for stagnation, rate li
 @click.option("--plan", metavar="FILE", help="Done when all its boxes are ticked (default: IMPLEMENTATION_PLAN.md).")
 @click.option("--junit", metavar="FILE", help="Test results to read after every iteration.")
 @click.option("--wait/--no-wait", default=True, help="Wait for cooldowns and limits (default), or exit 3 instead.")
+@click.option("--end-oldest", is_flag=True, help="End the oldest run of this project first if too many are under way.")
 @common_options
 @with_breaker
 def run_command(breaker: Breaker, command: tuple[str, ...], as_json: bool, **options: Any) -> int:
@@ -61,6 +62,8 @@ def run_command(breaker: Breaker, command: tuple[str, ...], as_json: bool, **opt
     It ends when the agent prints a RALPH_STATUS block with EXIT_SIGNAL: true, when --until succeeds, when all boxes of
     the plan are ticked (exit 0); at a cap (exit 4); when a circuit opens and nothing is left to wait for or to try, or
     a protected file was destroyed (exit 3). A stopped run can be started again: counts, cooldowns and limits go on.
+    Where as many runs of the project are under way as may be, or agents have started agents too deep, none is started
+    (exit 3).
     """
     if not command:
         raise click.UsageError("which agent? fusewire run [OPTIONS] -- COMMAND...")
@@ -71,6 +74,8 @@ def run_command(breaker: Breaker, command: tuple[str, ...], as_json: bool, **opt
     from fusewire.runner.loop import Loop
 
     require_outside_loop(breaker.root or "")
+    if options["end_oldest"]:
+        options["end_oldest"] = require_person("`fusewire run --end-oldest`", breaker.root)
     for name in ("until", "verify"):
         if options[name] is not None and not options[name].strip():
             raise click.UsageError(f"--{name} is an empty command")
@@ -112,6 +117,7 @@ def _options(loop: Loop, command: tuple[str, ...], here: str, options: dict[str,
         timeout=options["timeout"] or settings["timeout"],
         idle=options["idle_timeout"] or settings["idle_timeout"],
         wait=options["wait"],
+        end_oldest=options["end_oldest"] or None,
     )
 
 

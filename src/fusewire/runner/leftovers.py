@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MARK", "check_mark", "end", "end_marked", "find", "is_alive", "process_identity"]
+__all__ = ["MARK", "check_mark", "end", "end_marked", "find", "is_alive", "process_identity", "send"]
 
 #: The variable that every process of an agent has.
 MARK = "FUSEWIRE_MARK"
@@ -87,7 +87,7 @@ def end(mark: str, leader: Process | None, grace: float, wait: Callable[[float],
     while present and time.monotonic() < until:
         _kill_group(leader)
         for process in present:
-            _send(process, signal.SIGKILL)
+            send(process, signal.SIGKILL)
         wait(0.002)
         present = find(mark, leader)
         met |= {process.key() for process in present}
@@ -120,8 +120,8 @@ def _ask(found: list[Process], met: set[tuple[int, str]]) -> list[Process]:
     for process in found:
         if process.key() not in met:
             met.add(process.key())
-            _send(process, signal.SIGTERM)
-            _send(process, signal.SIGCONT)
+            send(process, signal.SIGTERM)
+            send(process, signal.SIGCONT)
     return found
 
 
@@ -168,7 +168,8 @@ def _is_still_its_group(leader: Process) -> bool:
     return now is None or now.key() == leader.key()
 
 
-def _send(process: Process, number: signal.Signals) -> None:
+def send(process: Process, number: signal.Signals) -> None:
+    """A signal to this process, and to nobody who has its number by now."""
     try:
         handle = os.pidfd_open(process.pid)
     except ProcessLookupError:

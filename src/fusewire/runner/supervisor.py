@@ -14,19 +14,21 @@ from typing import TYPE_CHECKING
 from fusewire.answers.reader import AnswerReader
 from fusewire.answers.tests import read_junit, read_tests
 from fusewire.errors import Blocked, FusewireError
+from fusewire.events import Decision
 from fusewire.person import PROJECT
 from fusewire.runner.outputlog import OutputLog, prune
 from fusewire.runner.process import run_agent
+from fusewire.runner.registry import Place
 from fusewire.runner.run import Outcome
 from fusewire.runner.signals import Signals
 from fusewire.runner.warden import Warden
+from fusewire.session import nesting
 from fusewire.stores.folder import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fusewire.answers.answer import Answer, TestRun
-    from fusewire.events import Decision
     from fusewire.runner.loop import Loop
     from fusewire.runner.nouns import Begun, Result, Seen
     from fusewire.runner.process import Ended
@@ -63,10 +65,39 @@ class Supervisor:
         self._interrupted = self._by_a_person = False
         self._outages = 0
         self._told: set[str] = set()
+        self._settings = loop.breaker.rules.tool
+        #: how deep the agent is: agents start agents, and their runs start runs
+        self._depth = nesting.true_depth(os.environ) + 1
+        self._place = Place(loop.engine, self._settings["resource_limits.max_concurrent_agents"], options.command)
 
     def run(self) -> Outcome:
         """Until it ends; everything that was started has ended by then."""
-        with Signals(self._interrupt), Warden() as warden:
+        with Signals(self._interrupt):
+            refused = self._too_deep() or self._take_place()
+            if self._interrupted:
+                self._place.leave()
+                return self._outcome(INTERRUPTED, "stopped by a signal")
+            if refused is not None:
+                return self._outcome(HALTED, "", refused)
+            try:
+                return self._run()
+            finally:
+                self._place.leave()
+
+    def _too_deep(self) -> Decision | None:
+        reason = nesting.too_deep(self._depth, self._settings)
+        if not reason:
+            return None
+        return Decision("block", rule=nesting.RULE, reason=reason, next=(*nesting.NEXT, nesting.BY_A_PERSON))
+
+    def _take_place(self) -> Decision | None:
+        """Runs of one project share its limit of agents."""
+        if self.options.end_oldest is None:
+            return self._place.take()
+        return self._place.inherit(self.options.end_oldest, lambda: self._interrupted, self.view.tells)
+
+    def _run(self) -> Outcome:
+        with Warden() as warden:
             for lost in self.loop.settle_lost():
                 self.view.tells(
                     f"Iteration {lost.number} was cut off when its supervisor died; it is settled as {lost.kind}."
@@ -79,6 +110,7 @@ class Supervisor:
 
     def _once(self, warden: Warden) -> Outcome | None:
         """One iteration or one wait; the outcome if the run ends with it."""
+        self._place.keep()
         try:
             begun = self.loop.begin()
         except Blocked as blocked:
@@ -156,19 +188,28 @@ class Supervisor:
         return ended, reader.finish(ended.code, partial=ended.why in ("timeout", "idle", "stopped"))
 
     def _stopped(self, begun: Begun, answer: Answer, seen: Seen) -> Outcome:
-        """A person's Ctrl-C is no judgement; another signal an agent can send as well, so that it must show."""
+        """A person's Ctrl-C is no judgement, nor that a person wants the place; another signal an agent can send as
+        well, so that it must show."""
+        why = self._stopped_why()
         if self._by_a_person:
             self.loop.abandon(begun.token)
         else:
             self.loop.end(begun.token, why="stopped", code=None, answer=answer, begun=begun, seen=seen)
-        return self._outcome(INTERRUPTED, seen.text if seen.verdict == "halt" else "stopped by a signal")
+        return self._outcome(INTERRUPTED, seen.text if seen.verdict == "halt" else why)
+
+    def _stopped_why(self) -> str:
+        heir = None if self._by_a_person else self._place.heir()
+        if heir is None:
+            return "stopped by a signal"
+        self._by_a_person = True
+        return f"ended to make room for another run (pid {heir}, --end-oldest)"
 
     def _after(self, result: Result) -> Outcome | None:
         """Halted, finished, tripped, or on to the next one."""
         if result.halted:
             return self._outcome(HALTED, result.halted)
         if self._interrupted:
-            return self._outcome(INTERRUPTED, "stopped by a signal")
+            return self._outcome(INTERRUPTED, self._stopped_why())
         if result.finished:
             return self._outcome(DONE, result.finished)
         if result.trips:
@@ -235,7 +276,7 @@ class Supervisor:
         ended = run_agent(
             ["/bin/sh", "-c", command],
             cwd=self.options.cwd or self.loop.root,
-            environment={**os.environ, "FUSEWIRE_AGENT": "check", PROJECT: os.path.realpath(self.loop.root)},
+            environment=self._surroundings("check"),
             given=b"",
             timeout=self._longest(),
             idle=None,
@@ -276,7 +317,7 @@ class Supervisor:
         """Until nothing is left to wait for; a person's reset or interruption, or the run's own cap, ends it early."""
         while (remaining := left()) > 0:
             if self._interrupted:
-                return self._outcome(INTERRUPTED, "stopped by a signal")
+                return self._outcome(INTERRUPTED, self._stopped_why())
             if capped := self._cap():
                 return capped
             self.view.waits(why, remaining, max(whole, remaining))
@@ -288,7 +329,7 @@ class Supervisor:
     def _cap(self) -> Outcome | None:
         options = self.options
         if self._interrupted:
-            return self._outcome(INTERRUPTED, "stopped by a signal")
+            return self._outcome(INTERRUPTED, self._stopped_why())
         if options.max_iterations is not None and self.iterations >= options.max_iterations:
             return self._outcome(CAPPED, f"its iterations are used up (--max-iterations {options.max_iterations})")
         if options.max_seconds is not None and time.monotonic() - self._started >= options.max_seconds:
@@ -319,13 +360,20 @@ class Supervisor:
 
     def _environment(self, begun: Begun) -> dict[str, str]:
         return {
-            **os.environ,
-            "FUSEWIRE_AGENT": "loop",
-            PROJECT: os.path.realpath(self.loop.root),
+            **self._surroundings("loop"),
             "FUSEWIRE_ITERATION": str(begun.number),
             "FUSEWIRE_STATE": begun.state,
             "FUSEWIRE_ADVICE": "\n".join(begun.advice.lines).replace("\0", ""),
             "FUSEWIRE_CALLS_LEFT": str(begun.calls_left),
+        }
+
+    def _surroundings(self, who: str) -> dict[str, str]:
+        """What everything that this run starts can know of it."""
+        return {
+            **os.environ,
+            "FUSEWIRE_AGENT": who,
+            PROJECT: os.path.realpath(self.loop.root),
+            nesting.DEPTH: str(self._depth),
         }
 
     def _interrupt(self, number: int) -> None:
