@@ -15,8 +15,10 @@ import time
 
 import check_and_record
 import checkpoints
+import detection
 import guard
 import mirror
+import session
 import snapshots
 import starts
 import supervisor
@@ -41,6 +43,8 @@ def main(wanted: list[str]) -> None:
                 "6": lambda: snapshots.report(folder),
                 "7": lambda: supervisor.report(folder),
                 "8": lambda: checkpoints.report(folder),
+                "9": lambda: session.report(folder),
+                "10": lambda: detection.report(folder),
             }
             for name in wanted or parts:
                 print(parts[name](), end="\n\n", flush=True)

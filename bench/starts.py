@@ -13,7 +13,7 @@ from measuring import Contender, goal, interleave, milli, quantile, table, times
 
 _ROUNDS = 31
 
-_HOOK = os.path.join(os.path.dirname(fusewire.__file__), "hook.py")
+HOOK = os.path.join(os.path.dirname(fusewire.__file__), "hook.py")
 #: Quotes, a pipe and a redirection: no plain command.
 _LINE = "cd src && grep -n 'def total' *.py | head -5 > found.txt"
 _GOAL, _GOAL_IN_THE_END = 2.0, 1.5
@@ -29,7 +29,7 @@ match:
 
 
 def report(folder: str) -> str:
-    environment = _environment(folder)
+    environment = environment_of(folder)
     bare = _project(folder, "bare", {})
     guarded = _project(folder, "guarded", {"force-push": ("git push --force", 1000)})
     tripped = _project(folder, "tripped", {"force-push": ("git push --force", 1)})
@@ -41,10 +41,10 @@ def report(folder: str) -> str:
         *arguments: str, cwd: str, command: str | None = None, file: str = "", code: int = 0
     ) -> Callable[[], Callable[[], None]]:
         stdin = os.devnull if command is None else _payload(cwd, command, file)
-        run = _runner((sys.executable, *arguments), cwd, stdin, environment, code)
+        run = runner((sys.executable, *arguments), cwd, stdin, environment, code)
         return lambda: run
 
-    hook = ("-I", "-S", _HOOK, "claude")
+    hook = ("-I", "-S", HOOK, "claude")
     base = Contender("python3 -I -S -c pass", start("-I", "-S", "-c", "pass", cwd=bare))
     allowing = Contender("hook, 10 constraints, none fits", start(*hook, cwd=guarded, command=harmless))
     read = Contender("hook, a line that must be read", start(*hook, cwd=guarded, command=_LINE))
@@ -141,14 +141,14 @@ def _payload(root: str, command: str, file: str) -> str:
     return path
 
 
-def _environment(folder: str) -> dict[str, str]:
+def environment_of(folder: str) -> dict[str, str]:
     """A person's, without this benchmark's Python settings, the agent's variables or a configuration."""
     home = os.path.join(folder, "home")
-    os.makedirs(home)
+    os.makedirs(home, exist_ok=True)
     return {"PATH": os.environ.get("PATH", os.defpath), "HOME": home, "LANG": "C.UTF-8"}
 
 
-def _runner(
+def runner(
     arguments: tuple[str, ...], cwd: str, stdin: str, environment: dict[str, str], code: int
 ) -> Callable[[], None]:
     """Starts the process and waits for it; RuntimeError if it ends otherwise than expected."""
