@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -712,3 +713,20 @@ def test_the_verdict_holds_when_the_configuration_is_broken(shop: Project) -> No
     (shop.root / "fusewire.toml").write_text("[guard\n")
     assert_denied(before(shop, "rm AGENTS.md"), "guard.rm")
     assert_silent(before(shop))
+
+
+def test_an_installation_inside_the_project_is_protected_like_any_other(project: Project) -> None:
+    """What runs is not for the agent to change, also where it is in the project's own virtual environment."""
+    home = project.root / ".venv/lib/python3.11/site-packages"
+    shutil.copytree(SOURCE, home / "fusewire", ignore=shutil.ignore_patterns("__pycache__"))
+    hook = home / "fusewire/hook.py"
+    payload = project.bash("", tool_name="Write", tool_input={"file_path": str(hook), "content": "pass\n"})
+    answer = subprocess.run(
+        [sys.executable, "-I", "-S", str(hook), "claude"],
+        input=json.dumps(payload).encode(),
+        env={**os.environ, "CLAUDE_PROJECT_DIR": str(project.root)},
+        capture_output=True,
+        check=False,
+    )
+    assert answer.returncode == 2
+    assert b"hook.py" in answer.stderr

@@ -213,26 +213,18 @@ def test_reports_write_no_state() -> None:
 #: tool call of every agent: measure first (`make bench`).
 HOT_PATH = {
     "__future__",
-    "_collections",
     "_collections_abc",
     "_functools",
     "_json",
-    "_operator",
     "_sha1",
     "_sqlite3",
     "_stat",
-    "collections",
     "fcntl",
-    "functools",
+    "gc",
     "genericpath",
-    "itertools",
-    "keyword",
-    "operator",
     "os",
     "posixpath",
-    "reprlib",
     "stat",
-    "types",
     "fusewire",
     "fusewire.agents",
     "fusewire.agents.claude",
@@ -251,19 +243,19 @@ HOT_PATH = {
     "fusewire.rules",
     "fusewire.session",
     "fusewire.session.moment",
+    "fusewire.session.opening",
     "fusewire.session.watch",
     "fusewire.shell",
     "fusewire.shell.values",
     "fusewire.stores",
     "fusewire.stores.folder",
     "fusewire.stores.migrations",
+    "fusewire.stores.quicksqlite",
     "fusewire.stores.rows",
     "fusewire.stores.sqlite",
     "fusewire.words",
     "fusewire.wrappers",
 }
-
-#: `_sqlite3` itself needs `functools`, which brings most of the standard library's part of this list.
 
 #: What is loaded beside it to judge a tool that changes a file.
 EDIT_PATH = {

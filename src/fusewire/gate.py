@@ -14,11 +14,11 @@ from __future__ import annotations
 import os
 
 from fusewire.quickjson import loads
-from fusewire.rules import SCOPE_FILE, STATE_FOLDER, find_guarded, find_project, has_constraints, load_rules
+from fusewire.rules import SCOPE_FILE, find_guarded, find_project, has_constraints, load_rules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any, NoReturn
 
     from fusewire.agents import Agent
@@ -39,6 +39,10 @@ _DEADLINE = 10
 
 #: Seconds that each of three attempts waits for a locked store: an agent is waiting.
 _PATIENCE = 0.5
+
+
+#: Done once the answer has been given; `hook` sets it.
+at_end: Callable[[], None] | None = None
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
@@ -287,12 +291,11 @@ def _in_session(
 ) -> tuple[str, str]:
     """What the calls of the session add up to. If that cannot be counted, the call passes, and people are told."""
     from fusewire.errors import StoreError
+    from fusewire.session.opening import quick_store
     from fusewire.session.watch import Watch
-    from fusewire.stores.sqlite import SqliteStore
 
-    path = os.path.join(root, STATE_FOLDER, "state.db")
     try:
-        store = SqliteStore(path, backup=_Backup(root, rules), check=_check, patience=_PATIENCE)
+        store = quick_store(root, rules)
         answer = Watch(store, rules, root=root).handle(event, commands, looks=looks, refused_by=refused_by)
         if event.kind == "session_start":
             import time
@@ -303,33 +306,6 @@ def _in_session(
     except StoreError as error:
         return "allow", f"fusewire: the breakers of this session are out of order: {error}"
     return ("deny" if answer.action == "block" else answer.action), answer.text
-
-
-class _Backup:
-    """What a lost database is refilled from; loaded only if it is."""
-
-    def __init__(self, root: str, rules: Rules) -> None:
-        self.root, self.rules = root, rules
-
-    def available(self) -> bool:
-        available: bool = self._mirror().available()
-        return available
-
-    def read(self) -> Any:
-        return self._mirror().read()
-
-    def _mirror(self) -> Any:
-        import time
-
-        from fusewire.breaker import MirrorBackup
-
-        return MirrorBackup(self.root, self.rules, time.time)
-
-
-def _check(state: object) -> object:
-    from fusewire.state import State
-
-    return State.from_data(state)
 
 
 def _notice(root: str, text: str) -> None:
@@ -403,4 +379,8 @@ def _end(stdout: str, stderr: str, code: int) -> NoReturn:
                 data = data[os.write(descriptor, data) :]
         except OSError:
             pass  # nobody listens; the exit code still speaks
-    os._exit(code)
+    try:
+        if at_end:
+            at_end()
+    finally:
+        os._exit(code)  # whatever comes in between: a second answer would contradict the first

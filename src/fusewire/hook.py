@@ -1,15 +1,28 @@
 """The program that an agent starts for every tool call: `python3 -I -S /path/to/fusewire/hook.py AGENT`.
 
 It is kept to a few lines because a script, unlike a module, is compiled anew each time it runs; the work is in
-`gate`. `-I -S` leaves the installed packages out of reach, so the one folder it needs is named here.
+`gate`. `-I -S` leaves the installed packages out of reach, so the one folder it needs is named here; it comes last,
+so that nothing that lies beside the package stands in for a module of Python's own.
 """
 
+import gc
 import sys
 
-sys.path.insert(0, __file__.rpartition("/fusewire/")[0])
+gc.set_threshold(100_000)  # the process ends before there is anything to collect
+root = __file__.rpartition("/fusewire/")[0]
+sys.path.append(root)
 try:
-    from fusewire.gate import main
+    from _frozen_importlib_external import SourceFileLoader
+
+    hotload = type(sys)("fusewire.hotload")  # run, not imported: that would first look through folders
+    SourceFileLoader(hotload.__name__, f"{root}/fusewire/hotload.py").exec_module(hotload)
+    finish = hotload.install(f"{root}/fusewire")
+except Exception:
+    finish = None  # without it everything works, only slower
+try:
+    from fusewire import gate
 except (ImportError, SyntaxError) as error:  # a broken installation is said, but it locks nobody out of their agent
     sys.stderr.write(f"fusewire: the hook is not installed properly, nothing is guarded: {error}\n")
     sys.exit(1)
-main(sys.argv[1:])
+gate.at_end = finish
+gate.main(sys.argv[1:])

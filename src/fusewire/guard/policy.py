@@ -48,7 +48,8 @@ def protected_of(root: str, rules: Rules | None = None) -> Protected:
         own.append(rules.tool["incidents"])
         unwatched += [rules.tool["incidents"], rules.tool["memory_limits.folder"]]
     package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-    if not package.startswith(os.path.realpath(root) + os.sep):  # whoever works on Fusewire itself may change it
+    inside = package.startswith(os.path.realpath(root) + os.sep)
+    if not inside or "-packages" + os.sep in package:  # whoever works on Fusewire itself may change it, not what runs
         own.append(package + "/")
         unwatched.append(package)
     entries = [(pattern, CONFIGURATION) for pattern in configuration] + [(pattern, DOCUMENT) for pattern in documents]

@@ -15,6 +15,7 @@ from fusewire.events import plain
 from fusewire.quickjson import dumps, loads
 from fusewire.stores.folder import FileLock, ensure_state_folder, uri_path
 from fusewire.stores.migrations import LATEST
+from fusewire.stores.quicksqlite import sqlite3
 from fusewire.stores.rows import (
     AUDIT_ROWS,
     CIRCUITS,
@@ -31,17 +32,11 @@ from fusewire.stores.rows import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable
     from types import TracebackType
     from typing import Any
 
     from fusewire.stores import Backup
-else:
-    try:
-        import _sqlite3 as sqlite3  # what the public module is made of, without its import of datetime
-    except ImportError:
-        import sqlite3
 
 _BUSY, _READ_ONLY, _CORRUPT, _CANNOT_OPEN, _NOT_A_DATABASE = 5, 8, 11, 14, 26
 

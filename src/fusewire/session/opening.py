@@ -1,0 +1,51 @@
+"""The store of a project for a process that is started for every tool call: only what is needed is loaded."""
+
+from __future__ import annotations
+
+import os
+
+from fusewire.rules import STATE_FOLDER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fusewire.rules import Rules
+    from fusewire.stores.sqlite import SqliteStore
+
+#: Seconds that each of three attempts waits for a locked store: an agent is waiting.
+PATIENCE = 0.5
+
+
+def quick_store(root: str, rules: Rules) -> SqliteStore:
+    from fusewire.stores.sqlite import SqliteStore
+
+    path = os.path.join(root, STATE_FOLDER, "state.db")
+    return SqliteStore(path, backup=_Backup(root, rules), check=_check, patience=PATIENCE)
+
+
+class _Backup:
+    """What a lost database is refilled from; loaded only if it is."""
+
+    def __init__(self, root: str, rules: Rules) -> None:
+        self.root, self.rules = root, rules
+
+    def available(self) -> bool:
+        available: bool = self._mirror().available()
+        return available
+
+    def read(self) -> Any:
+        return self._mirror().read()
+
+    def _mirror(self) -> Any:
+        import time
+
+        from fusewire.breaker import MirrorBackup
+
+        return MirrorBackup(self.root, self.rules, time.time)
+
+
+def _check(state: object) -> object:
+    from fusewire.state import State
+
+    return State.from_data(state)
