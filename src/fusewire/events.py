@@ -40,8 +40,11 @@ def identifier(circuit: str) -> str:
     """A circuit's id as it is stored: a very long one is cut, but two of them stay two."""
     if len(circuit) <= NAME_LIMIT and circuit.isascii():
         return circuit
-    cut = plain(circuit, NAME_LIMIT)
-    return cut if cut == plain(circuit) else f"{cut}~{fingerprint(circuit)[7:23]}"
+    whole = plain(circuit)
+    if plain(whole, NAME_LIMIT) == whole:
+        return whole
+    # Short enough that what is stored is its own name.
+    return f"{plain(circuit, NAME_LIMIT - 17)}~{fingerprint(circuit)[7:23]}"
 
 
 def _name(text: str | None) -> str | None:

@@ -177,16 +177,20 @@ def _behind_wrapper(words: list[str], start: int) -> int | None:
 
 
 def _behind_own(words: list[str], at: int) -> int | None:
-    """Where the command begins that our own program runs: `run [--] COMMAND`, `attempt run ... -- COMMAND`."""
+    """Where the command begins that our program runs: `run [--] COMMAND`, `attempt run` or `wrap ... -- COMMAND`."""
     at = _behind_options(words, at)
     if words[at : at + 1] == ["run"]:
         at = _behind_options(words, at + 1)
         at += words[at : at + 1] == ["--"]
-    elif words[at : at + 1] == ["attempt"] and "run" in words[at:] and "--" in words[at:]:
+    elif _runs_what_follows(words[at:]):
         at = words.index("--", at) + 1
     else:
         return None
     return at if at < len(words) else None
+
+
+def _runs_what_follows(words: list[str]) -> bool:
+    return "--" in words and (words[0] == "wrap" or (words[0] == "attempt" and "run" in words))
 
 
 def _behind_options(words: list[str], at: int) -> int:

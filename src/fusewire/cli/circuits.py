@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fusewire.circuit import within
 from fusewire.cli.common import common_options, print_json, warnings, with_breaker
+from fusewire.cli.meant import is_known, meant, strictest
 from fusewire.cli.streams import color
 from fusewire.durations import number, show_time
-from fusewire.errors import FusewireError, InvalidTransition
+from fusewire.errors import FusewireError, InvalidTransition, NotFound
 from fusewire.events import PUBLIC_STATE
 from fusewire.person import require_person
 from fusewire.reports import layout
@@ -30,15 +32,30 @@ LONGEST_HISTORY = 36500
 @click.command("status")
 @click.argument("circuit", metavar="[ID]", required=False)
 @click.option("--all", "everything", is_flag=True, help="Show all circuits, the closed ones too.")
+@click.option(
+    "--session",
+    metavar="[SESSION]",
+    is_flag=False,
+    flag_value="",
+    help="Show an agent's session: breakers, memory, resources, incidents (default: this one, or the last).",
+)
 @common_options
 @with_breaker
-def status_command(breaker: Breaker, circuit: str | None, everything: bool, as_json: bool) -> int:
+def status_command(breaker: Breaker, circuit: str | None, everything: bool, session: str | None, as_json: bool) -> int:
     """Circuits by state, or one circuit with its violations, configuration and recent activity.
 
-    `status loop` shows the supervised loop: stagnation risk, score, calls, metrics, lessons.
+    `status loop` shows the supervised loop: stagnation risk, score, calls, metrics, lessons. `status --session` shows
+    what goes on inside an agent's session.
     """
+    if session is not None:
+        if circuit is not None or everything:
+            raise click.UsageError("--session shows a whole session: give neither ID nor --all with it")
+        return _status_of_session(breaker, session, as_json)
     if circuit is not None and circuit != "loop":
-        return _status_of(breaker, circuit, as_json)
+        circuits = meant(breaker, circuit)
+        if len(circuits) > 1:
+            return _status_of_many(breaker, circuits, as_json)
+        return _status_of(breaker, circuits[0], as_json)
     from fusewire.runner.overview import overview
 
     statuses = breaker.statuses()
@@ -55,14 +72,44 @@ def status_command(breaker: Breaker, circuit: str | None, everything: bool, as_j
     return 0
 
 
+def _status_of_session(breaker: Breaker, session: str, as_json: bool) -> int:
+    from fusewire.reports.session import dashboard
+    from fusewire.session.overview import is_session, last_session, overview
+
+    named = session or os.environ.get("CLAUDE_CODE_SESSION_ID") or last_session(breaker.store)
+    if session and not is_session(breaker.store, session):
+        raise NotFound(f"no session {session!r} has been heard of in this project")
+    data = overview(breaker, named)
+    if as_json:
+        print_json({**data, "warnings": warnings(breaker)})
+    else:
+        click.echo(dashboard(data))
+    return 0
+
+
+def _status_of_many(breaker: Breaker, circuits: list[str], as_json: bool) -> int:
+    """The same circuit in several sessions."""
+    statuses = [breaker.status(circuit) for circuit in circuits]
+    if as_json:
+        table = _config_json(breaker, circuits[0])
+        data = [{**status.to_json(), "config": table} for status in statuses]
+        print_json({"circuits": data, "warnings": warnings(breaker)})
+    else:
+        click.echo(layout.groups(statuses, everything=True))
+    return 0
+
+
+def _config_json(breaker: Breaker, circuit: str) -> dict[str, Any]:
+    return {key: {"value": value, "source": source} for key, value, source in settings_of(breaker, circuit)}
+
+
 def _status_of(breaker: Breaker, circuit: str, as_json: bool) -> int:
     status = breaker.status(circuit)
-    settings = settings_of(breaker, circuit)
     if as_json:
-        config = {key: {"value": value, "source": source} for key, value, source in settings}
-        data = {**status.to_json(), "config": config}
+        data = {**status.to_json(), "config": _config_json(breaker, circuit)}
         print_json({"circuits": [data], "warnings": warnings(breaker)})
         return 0
+    settings = settings_of(breaker, circuit)
     constraint = breaker.rules.constraints.get(circuit)
     policy = breaker.rules.policy(circuit)
     log = breaker.store.log_of(circuit)
@@ -81,11 +128,17 @@ def check_command(breaker: Breaker, circuit: str, session: str | None, as_json: 
     After a cooldown the first check takes the one probe; tell how it went with `record ID --action ...` or
     `record ID --ok`.
     """
-    decision = breaker.check(circuit, session=session)
+    circuits = meant(breaker, circuit)
+    several = len(circuits) > 1
+    decision = strictest(breaker, circuits) if several else breaker.check(circuits[0], session=session)
     if as_json:
-        print_json(decision.to_json())
+        print_json({**decision.to_json(), "ids": circuits} if several else decision.to_json())
+    elif decision.allowed and several:
+        click.echo(f"ALLOWED {circuit}: {decision.state}, the strictest of {len(circuits)} sessions")
+        if decision.reason:
+            click.echo(decision.reason)
     elif decision.allowed:
-        _say_allowed(breaker, circuit, decision)
+        _say_allowed(breaker, circuits[0], decision)
     else:
         click.secho(message(decision, breaker.engine.clock()), fg="red", color=color())
     return 0 if decision.allowed else 3
@@ -179,9 +232,10 @@ def warn_of(breaker: Breaker, decision: Decision) -> None:
 def reset_command(breaker: Breaker, circuit: str, reason: str, as_json: bool) -> int:
     """Reset an open circuit as its policy allows (`loop`: all of the loop's). For a person: refused inside an agent."""
     actor = require_person("`fusewire reset`", breaker.root)
-    members = breaker.rules.group(circuit)
-    if members:
-        return _reset_group(breaker, circuit, members, reason, as_json)
+    circuits = breaker.rules.group(circuit) or meant(breaker, circuit)
+    if len(circuits) > 1:
+        return _reset_group(breaker, circuit, circuits, reason, as_json)
+    (circuit,) = circuits
     before = breaker.status(circuit)
     decision = breaker.reset(circuit, reason)
     move = breaker.store.audit_of(circuit)[-1]
@@ -215,7 +269,8 @@ def _reset_group(breaker: Breaker, group: str, members: list[str], reason: str, 
         return 0
     for decision in decisions:
         click.echo(f"{decision.circuit}: OPEN -> {decision.state}")
-    click.echo("The cooldown is over; the next iteration is the one probe, and it decides.")
+    if any(decision.state != "CLOSED" for decision in decisions):
+        click.echo("The cooldown is over; the next iteration is the one probe, and it decides.")
     return 0
 
 
@@ -228,9 +283,13 @@ def history_command(breaker: Breaker, circuit: str, days: float, as_json: bool) 
     """Violations with their times and the boundary of the rolling window, and every change of state."""
     if not 0 < days <= LONGEST_HISTORY:
         raise click.UsageError(f"--days {days} is refused; allowed: above 0, up to {LONGEST_HISTORY}")
-    rows = breaker.history(circuit, days=days)
-    audit = breaker.audit(circuit, days=days)
-    meter = breaker.rules.policy(circuit).meters[0]
+    circuits = meant(breaker, circuit)
+    rows = [row for one in circuits for row in breaker.history(one, days=days)]
+    audit = [move for one in circuits for move in breaker.audit(one, days=days)]
+    if len(circuits) > 1:
+        rows.sort(key=lambda row: row.at)
+        audit.sort(key=lambda move: move.at)
+    meter = breaker.rules.policy(circuits[0]).meters[0]
     rolling = meter.family == "window" and not meter.turns
     window_start = breaker.engine.clock() - meter.span if rolling else None
     if as_json:
@@ -247,7 +306,7 @@ def history_command(breaker: Breaker, circuit: str, days: float, as_json: bool) 
 def config_command(breaker: Breaker, circuit: str, as_json: bool) -> int:
     """The settings in force for a circuit, and where each of them comes from. Refused inside an agent."""
     require_person("`fusewire config`", breaker.root)
-    settings = settings_of(breaker, circuit)
+    settings = settings_of(breaker, circuit if is_known(breaker, circuit) else meant(breaker, circuit)[0])
     if as_json:
         table = {key: {"value": value, "source": source} for key, value, source in settings}
         print_json({"id": circuit, "config": table, "warnings": warnings(breaker)})

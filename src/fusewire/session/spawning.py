@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fusewire.session.watch import Call
 
 #: Seconds without a word from a helper after which it does not count as running.
-_SILENT = 3600
+SILENT = 3600
 
 #: How an agent is started without a person in front of it.
 _ALONE = frozenset(("-p", "--print", "--prompt", "exec", "run", "e"))
@@ -123,7 +123,7 @@ def _count(moment: Moment, more: int) -> None:
 
 def _drop_silent(moment: Moment) -> None:
     for name, facts in list(_agents(moment).items()):
-        if moment.now - facts[2] > _SILENT:
+        if moment.now - facts[2] > SILENT:
             _end(moment, name)
 
 

@@ -1,0 +1,91 @@
+"""More money, by a person's hand: for one session, for a day, or for the whole project."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fusewire.durations import show_time
+from fusewire.errors import FusewireError, NotFound
+from fusewire.events import TEXT_LIMIT, plain
+from fusewire.session.overview import last_session
+from fusewire.session.spend import MEMORY
+from fusewire.session.spend import grant as add_to
+from fusewire.stores.rows import AuditRow
+
+if TYPE_CHECKING:
+    from fusewire.breaker import Breaker
+    from fusewire.stores import Transaction
+
+#: Days with a grant that are remembered.
+_DAYS = 40
+
+_SETTING = "resource_limits.api_cost_block_usd"
+
+
+def grant(breaker: Breaker, amount: float, whom: str, session: str | None, reason: str, actor: str) -> dict[str, Any]:
+    """Add dollars for a `session`, the `day` or the `project`; what is allowed now, and what is spent."""
+    setting = _SETTING if whom == "session" else f"{_SETTING}_per_{whom}"
+    if whom == "session":
+        session = session or last_session(breaker.store)
+        if session is None:
+            raise FusewireError(
+                "no session has been heard of in this project yet; allowed: --session ID of one, --day, --project-total"
+            )
+
+    def give(transaction: Transaction, now: float) -> dict[str, Any]:
+        if session is not None:
+            key, circuit = session, f"tool/spend/{session}"
+            spent, granted = _to_session(transaction, session, amount, now)
+        else:
+            key = "project" if whom == "project" else (show_time(now) or "")[:10]
+            circuit = f"tool/spend_{whom}"
+            spent, granted = _to_all(transaction, key, amount, now)
+        words = plain(f"${amount:.2f} more granted: {reason.strip()}", TEXT_LIMIT)
+        transaction.audit(AuditRow(circuit, now, "closed", "closed", "overridden", words, actor))
+        limit = float(breaker.rules.tool[setting])
+        return {
+            "for": whom,
+            "key": key,
+            "amount_usd": amount,
+            "granted_usd": granted,
+            "limit_usd": limit,
+            "allowed_usd": round(limit + granted, 4),
+            "spent_usd": round(spent, 4),
+            "setting": setting,
+            "reason": reason.strip(),
+            "by": actor,
+            "at": now,
+        }
+
+    return breaker.engine.transact(give)
+
+
+def _to_session(transaction: Transaction, session: str, amount: float, now: float) -> tuple[float, float]:
+    name = f"session/{session}"
+    record = _recall(transaction, name, now)
+    if not record:
+        raise NotFound(f"no session {session!r} has been heard of in this project; see: fusewire status --session")
+    record["granted"] = round(record.get("granted", 0) + amount, 4)
+    record.pop("spend_warned", None)
+    # Its own time: a grant is no word from the session.
+    transaction.remember(name, record, record.get("at", now))
+    return (record.get("spend") or {}).get("usd", 0.0), record["granted"]
+
+
+def _to_all(transaction: Transaction, key: str, amount: float, now: float) -> tuple[float, float]:
+    table = _recall(transaction, MEMORY, now)
+    add_to(table, amount, key)
+    granted = table["granted"]
+    for day in sorted(day for day in granted if day != "project")[:-_DAYS]:
+        del granted[day]
+    transaction.remember(MEMORY, table, now)
+    spent = table.get("usd", 0.0) if key == "project" else table.get("days", {}).get(key, 0.0)
+    return spent, granted[key]
+
+
+def _recall(transaction: Transaction, name: str, now: float) -> dict[str, Any]:
+    try:
+        return transaction.recall(name) or {}
+    except ValueError:
+        transaction.notice(f"what was remembered as {name} could not be read, and starts anew", now)
+        return {}

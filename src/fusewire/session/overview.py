@@ -1,0 +1,191 @@
+"""A session at one moment, for people and programs: breakers that are not closed, memory, limits, incidents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fusewire import circuit as circuits
+from fusewire import meters
+from fusewire.durations import show_time
+from fusewire.engine import read_state
+from fusewire.errors import FusewireError, NotFound
+from fusewire.events import identifier
+from fusewire.reports.status import status_of
+from fusewire.session.incident_log import last_trips, recent, summary
+from fusewire.session.spawning import SILENT
+from fusewire.session.spend import MEMORY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fusewire.breaker import Breaker
+    from fusewire.reports.status import Status
+    from fusewire.stores import Store
+
+_DAY = 86400
+
+#: Breakers whose circuits have a key of their own in front of the session.
+_KEYED = ("hook_recursion", "tool_failure", "sequential_tools")
+
+
+def overview(breaker: Breaker, session: str | None) -> dict[str, Any]:
+    """Everything that the dashboard shows; nothing is written."""
+    now = breaker.engine.clock()
+    record = recalled(breaker.store, f"session/{session}") if session else {}
+    lane = recalled(breaker.store, f"session/{session}/") if session else {}
+    turn = int(lane.get("replies", 0))
+    incidents = recent(breaker.root or ".", breaker.rules.tool["incidents"], now - _DAY)
+    trips = last_trips(incidents)
+    whose = session or "none"  # circuits that no session was named for are its own
+    found = _not_closed(breaker, whose, record)
+    active = [_active(status, whose, record, trips.get(status.id), turn, now) for status in found]
+    return {
+        "session": session,
+        "turn": turn if session else None,
+        "heard": show_time(record.get("at")),
+        "ended": show_time(record.get("ended")),
+        "active": active,
+        "memory": _memory(breaker),
+        "resources": {
+            "agents": _agents(breaker, record, now),
+            "api_calls": _api_calls(breaker, session, now),
+            "cost": _cost(breaker, record, now),
+        },
+        "incidents": {"since": show_time(now - _DAY), **summary(incidents)},
+    }
+
+
+def last_session(store: Store) -> str | None:
+    """The session that was heard of last; the main names only, not those of what its agents remember."""
+    names = (name.removeprefix("session/") for name, _ in store.remembered("session/"))
+    return next((name for name in names if name and "/" not in name), None)
+
+
+def is_session(store: Store, session: str) -> bool:
+    """Whether it has been heard of."""
+    return any(name == f"session/{session}" for name, _ in store.remembered(f"session/{session}"))
+
+
+def recalled(store: Store, name: str) -> dict[str, Any]:
+    try:
+        return store.recall(name) or {}
+    except ValueError:  # the session itself will say so at its next event
+        return {}
+
+
+def _not_closed(breaker: Breaker, session: str, record: dict[str, Any]) -> Iterator[Status]:
+    """From the rows as they are stored: an id that was too long is another one by now."""
+    now = breaker.engine.clock()
+    alarms = {identifier(circuit) for circuit in record.get("alarms", {})}
+    for row in breaker.store.circuits():
+        if row.phase == "closed" or not row.id.startswith("tool/"):
+            continue
+        parts = row.id.split("/")[2:]
+        if row.id in alarms or any(part == session or part.startswith(f"{session}:") for part in parts):
+            try:
+                policy = breaker.rules.policy(row.id)
+                state = circuits.view(policy, read_state(policy, row.state), now)
+            except NotFound:  # its breaker has been switched off since
+                continue
+            except ValueError:  # damaged: mended from its log
+                state = breaker.engine.state_of(row.id, policy)
+            if state.phase != "closed":
+                yield status_of(row.id, policy, state, now)
+
+
+def _active(
+    status: Status, session: str, record: dict[str, Any], trip: dict[str, Any] | None, turn: int, now: float
+) -> dict[str, Any]:
+    name, *parts = status.id.split("/")[1:]
+    agent = next((part.partition(":")[2] for part in parts if part.startswith(f"{session}:")), "")
+    tool = ""
+    for circuit, told in record.get("alarms", {}).items():
+        if identifier(circuit) == status.id:
+            agent, tool = str(told[0]), str(told[1])
+    key = "/".join(parts[:-1]) if name in _KEYED and len(parts) > 1 else tool
+    waits = status.retry_after is not None
+    return {
+        "id": status.id,
+        "breaker": name,
+        "key": key or None,
+        "agent": agent or None,
+        "state": status.state,
+        "phase": status.phase,
+        "reason": status.reason,
+        "evidence": status.evidence or None,
+        "cooldown_seconds": status.retry_after,
+        "trips": status.trips,
+        "last_trip": {
+            "turn": trip.get("turn") if trip else None,
+            "at": show_time(status.last_trip),
+            "reason": (trip or {}).get("reason") or status.reason,
+        }
+        if status.last_trip is not None
+        else None,
+        "next_attempt": {
+            "turn": turn + 1,
+            "at": show_time(now + (status.retry_after or 0)) if waits else None,
+        }
+        if status.phase in ("open", "probe")
+        else None,
+    }
+
+
+def _memory(breaker: Breaker) -> dict[str, Any]:
+    from fusewire.janitor.janitor import Janitor
+    from fusewire.janitor.limits import Limits
+
+    try:
+        return Janitor(breaker.root or ".", Limits.from_settings(breaker.rules.tool)).usage().to_json()
+    except (FusewireError, OSError) as error:
+        return {"problem": str(error), "report": [f"It cannot be read: {error}"]}
+
+
+def _agents(breaker: Breaker, record: dict[str, Any], now: float) -> dict[str, Any]:
+    running = [facts for facts in record.get("agents", {}).values() if now - facts[2] <= SILENT]
+    settings = breaker.rules.tool
+    return {
+        "running": len(running),
+        "limit": settings["resource_limits.max_concurrent_agents"],
+        "session_limit": settings["resource_limits.max_agents_per_session"],
+        "names": [str(facts[1]) for facts in sorted(running, key=lambda facts: facts[0])],
+    }
+
+
+def _api_calls(breaker: Breaker, session: str | None, now: float) -> dict[str, Any]:
+    circuit = f"tool/api_calls/{session or 'none'}"
+    policy, state = breaker.engine.view(circuit)
+    levels = {}
+    for meter in policy.meters:
+        levels[meter.name] = int(meters.level(meter, state.meters.get(meter.name, []), now)) if session else 0
+    settings = breaker.rules.tool
+    return {
+        "this_minute": levels["per_minute"],
+        "limit_per_minute": settings["resource_limits.api_rate_limit_per_minute"],
+        "this_session": levels["session_calls"],
+        "session_limit": settings["resource_limits.api_session_max"],
+    }
+
+
+def _cost(breaker: Breaker, record: dict[str, Any], now: float) -> dict[str, Any]:
+    settings, table = breaker.rules.tool, recalled(breaker.store, MEMORY)
+    spend = record.get("spend") or {}
+    day = (show_time(now) or "")[:10]
+    granted = table.get("granted", {})
+    return {
+        "usd": round(spend.get("usd", 0.0), 4),
+        "warn_usd": settings["resource_limits.api_cost_warn_usd"],
+        "limit_usd": settings["resource_limits.api_cost_block_usd"],
+        "granted_usd": record.get("granted", 0),
+        "unknown_models": sorted(spend.get("unknown") or {}),
+        "day": {
+            "usd": round(table.get("days", {}).get(day, 0.0), 4),
+            "limit_usd": settings["resource_limits.api_cost_block_usd_per_day"],
+            "granted_usd": granted.get(day, 0),
+        },
+        "project": {
+            "usd": round(table.get("usd", 0.0), 4),
+            "limit_usd": settings["resource_limits.api_cost_block_usd_per_project"],
+            "granted_usd": granted.get("project", 0),
+        },
+    }
