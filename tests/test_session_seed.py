@@ -212,6 +212,13 @@ def test_refused_again_and_again_the_agent_is_halted(session: Session) -> None:
     assert said[2].reason.startswith("HALTED tool.tool_failure:Bash(deploy.sh)")
 
 
+def test_must_not_halt_what_one_reply_asked_for_at_once(session: Session) -> None:
+    """Twelve agents in one reply: five start, seven are refused, and nobody could have known better yet."""
+    said = [session.spawn(f"part {number}")[0] for number in range(12)]
+    assert [one.allowed for one in said] == [True] * 5 + [False] * 7
+    assert not any(one.halted for one in said)
+
+
 def test_the_log_goes_where_the_configuration_says(project: Project, session: Session) -> None:
     """And a place that cannot be written stops nobody."""
     (project.root / "fusewire.toml").write_text('[tool]\nincidents = "logs/trips.jsonl"\n')

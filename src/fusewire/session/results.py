@@ -38,6 +38,9 @@ _MALFORMED = ("<tool_use_error>InputValidationError", "<tool_use_error>Error: No
 #: Seconds after which another look at what runs elsewhere is a look again, and no haste.
 _LATER = 20
 
+#: Loops that an agent was told of and that are remembered.
+_WATCHED = 32
+
 #: Circuits of loops that another change ends: the call may bring something else now.
 _ENDED_BY_CHANGE = ("tool/repetition/", "tool/cycle/", "tool/same_mutation/")
 
@@ -179,14 +182,21 @@ def _report(moment: Moment, found: Finding, leases: list[str], unasked: bool) ->
         return [moment.signal("ask", circuit, "action", text=found.evidence)]
     if decision.tripped:
         moment.alarms[circuit] = [moment.agent, found.tool, list(found.calls)]
-    elif decision.phase == "watch":
-        moment.record.setdefault("watched", {})[circuit] = [moment.agent, list(found.calls)]
-        watched = moment.record["watched"]
-        while len(watched) > 32:
-            del watched[next(iter(watched))]
+    elif decision.phase == "watch" and not _is_news(moment, circuit, found):
+        return []
     if decision.tripped or decision.verdict == "warn":
         return [decision.replace(evidence=(found.evidence,))]
     return []
+
+
+def _is_news(moment: Moment, circuit: str, found: Finding) -> bool:
+    """Whether the agent has not been told yet that the loop has come so far."""
+    watched = moment.record.setdefault("watched", {})
+    _, told, _ = watched.pop(circuit, ("", 0, ()))
+    watched[circuit] = [moment.agent, max(told, found.level), list(found.calls)]
+    while len(watched) > _WATCHED:
+        del watched[next(iter(watched))]
+    return bool(found.level > told)
 
 
 def _something_new(moment: Moment, entry: list[Any]) -> None:

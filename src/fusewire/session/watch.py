@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 #: Calls that were begun and whose result nobody has seen are forgotten after so many others.
 _OPEN = 64
 
+#: Seconds that a model needs at least for another reply.
+_REPLY = 1.0
+
 #: Refusals of any kind in a row that halt the agent, in multiples of those of one kind; and how many kinds are known.
 _ANY_REFUSALS = 4
 _REFUSALS = 32
@@ -164,7 +167,8 @@ def _before(moment: Moment, call: Call) -> Answer:
 def _begin_turn(moment: Moment) -> None:
     """A new reply of the model has begun, if all calls of the last one are settled and nobody tells us of batches."""
     lane = moment.lane
-    if lane.get("settled_any") and not lane.get("calls") and not moment.record.get("batched"):
+    refused = moment.now - lane.get("refused_at", moment.now) >= _REPLY
+    if (lane.get("settled_any") or refused) and not lane.get("calls") and not moment.record.get("batched"):
         next_turn(moment)
 
 
@@ -173,6 +177,7 @@ def next_turn(moment: Moment) -> None:
     lane["turn"] = lane.get("turn", 0) + 1
     lane["replies"] = lane.get("replies", 0) + 1
     lane["settled_any"] = False
+    lane.pop("refused_at", None)
 
 
 def _questions(moment: Moment, call: Call, lease: str) -> Any:
@@ -290,9 +295,13 @@ def _count_refusal(moment: Moment, call: Call, by: str) -> tuple[int, int]:
     history = lane.setdefault("history", [])
     history.append([*entry, round(moment.now, 1)])
     del history[: -moment.settings["memory_limits.tool_history_max"]]
-    refusals: dict[str, int] = record.setdefault("refusals", {})
-    refusals[by] = refusals.pop(by, 0) + 1
+    lane["refused_at"] = moment.now
+    refusals: dict[str, list[Any]] = record.setdefault("refusals", {})
+    times, turn, mark = refusals.pop(by, (0, None, ""))
+    # Calls of one reply were all asked for before any of them was refused.
+    again = turn != moment.turn or mark == call.mark
+    refusals[by] = [times + again, moment.turn, call.mark]
     while len(refusals) > _REFUSALS:
         del refusals[next(iter(refusals))]
-    record["in_a_row"] = record.get("in_a_row", 0) + 1
-    return refusals[by], record["in_a_row"]
+    record["in_a_row"] = record.get("in_a_row", 0) + again
+    return refusals[by][0], record["in_a_row"]
