@@ -11,7 +11,7 @@ import pytest
 
 from conftest import Project
 from fusewire.breaker import Breaker
-from fusewire.session.spend import MEMORY
+from fusewire.session.memory import SPEND
 
 SESSION = "479528ae-91f4-4945-992c-9db9f0bba192"
 WHY = ("--reason", "the migration is worth it")
@@ -111,19 +111,19 @@ def test_for_the_day_and_for_the_project(project: Project) -> None:
     expected = "The project: $107.00 allowed now (limit $100.00 and $7.00 granted), $0.00 spent so far\n"
     assert (total.stdout, total.stderr) == (expected, "")
     with Breaker.open(project=project.root) as breaker:
-        assert (breaker.store.recall(MEMORY) or {})["granted"] == {today: 10, "project": 7}
+        assert (breaker.store.recall(SPEND) or {})["granted_for"] == {today: 10, "project": 7}
         assert {row.circuit for row in breaker.audit()} == {"tool/spend_day", "tool/spend_project"}
 
 
 def test_days_of_the_past_are_forgotten(project: Project) -> None:
     with Breaker.open(project=project.root) as breaker, breaker.store.transact() as transaction:
         days = {f"2025-{month:02}-{day:02}": 1 for month in (1, 2) for day in range(1, 29)}
-        transaction.remember(MEMORY, {"granted": {**days, "project": 3}, "usd": 4.5}, 0)
+        transaction.remember(SPEND, {"granted_for": {**days, "project": 3}, "usd": 4.5}, 0)
     project.run("grant", "1", "--day", *WHY)
     with Breaker.open(project=project.root) as breaker:
-        table = breaker.store.recall(MEMORY) or {}
-    assert (len(table["granted"]), table["granted"]["project"], table["usd"]) == (41, 3, 4.5)
-    assert max(table["granted"].keys() - {"project"}) == time.strftime("%Y-%m-%d", time.gmtime())
+        table = breaker.store.recall(SPEND) or {}
+    assert (len(table["granted_for"]), table["granted_for"]["project"], table["usd"]) == (41, 3, 4.5)
+    assert max(table["granted_for"].keys() - {"project"}) == time.strftime("%Y-%m-%d", time.gmtime())
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "circuit": {"state", "meters", "durations", "errors", "events"},
     "detectors": set(),
     "detectors.constraints": {"globs", "wrappers"},
-    "detectors.disarming": {"globs", "wrappers"},
+    "detectors.calls": {"detectors.constraints", "events", "quickjson", "wrappers"},
+    "detectors.masking": set(),
+    "detectors.repetition": {"detectors.calls", "events"},
+    "detectors.disarming": {"detectors.calls", "globs", "wrappers"},
     "engine": {"circuit", "meters", "durations", "errors", "events", "rules", "stores.rows", "words"},
     "agents": {"errors", "agents.claude"},
     "agents.claude": {"agents", "detectors.constraints", "events", "paths", "quickjson", "words"},
@@ -175,6 +178,20 @@ def test_what_looks_at_a_tree_and_at_an_answer_decides_nothing() -> None:
             assert not foreign(imported(path)) & IMPURE - {"datetime"}, name
 
 
+def test_the_janitor_and_the_readers_of_transcripts_decide_nothing() -> None:
+    """Files are their business; circuits, stores and rules are not."""
+    allowed = {
+        "janitor": {"janitor", "durations", "errors", "globs", "quickjson", "rules", "words"},
+        "transcripts": {"transcripts", "answers", "durations", "errors", "events", "quickjson", "words"},
+        "spending": {"spending", "durations", "errors", "quickjson", "transcripts", "words"},
+    }
+    for name, path in MODULES.items():
+        room = name.split(".")[0]
+        if room in allowed:
+            inside = {module for module in own(imported(path)) if module not in ("stores.folder", "scope.naming")}
+            assert {module.split(".")[0] for module in inside} <= allowed[room], name
+
+
 def test_the_runner_prints_nothing() -> None:
     """What people see of a run is the view's matter."""
     for name, path in MODULES.items():
@@ -242,6 +259,7 @@ HOT_PATH = {
     "fusewire.quickjson",
     "fusewire.rules",
     "fusewire.session",
+    "fusewire.session.memory",
     "fusewire.session.moment",
     "fusewire.session.opening",
     "fusewire.session.watch",

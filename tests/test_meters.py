@@ -165,14 +165,10 @@ def test_a_total_is_the_sum_of_everything(values: list[int]) -> None:
 
 
 @given(st.lists(st.integers(-5, 9), min_size=1, max_size=40))
-def test_a_gauge_is_set_or_moved(values: list[int]) -> None:
-    """Without `adds` the last value stands, with it the values move the level up and down, never below nothing."""
-    setting, moving = Meter("m", "gauge", "x", 5), Meter("m", "gauge", "x", 5, adds=True)
-    assert level(setting, fed(setting, *values), 0.0) == values[-1]
-    expected = 0
-    for value in values:
-        expected = max(0, expected + value)
-    assert level(moving, fed(moving, *values), 0.0) == expected
+def test_a_gauge_is_set(values: list[int]) -> None:
+    """The last value stands."""
+    meter = Meter("m", "gauge", "x", 5)
+    assert level(meter, fed(meter, *values), 0.0) == values[-1]
 
 
 # -- the last n values ----------------------------------------------------------------------------------
@@ -250,7 +246,7 @@ def test_an_empty_meter_stands_at_nothing(family: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_counting_leaves_the_old_memory_alone(family: str) -> None:
     """A memory is never changed, only followed by another."""
-    meter = Meter("m", family, "x", 1, span=5, size=2, adds=True)
+    meter = Meter("m", family, "x", 1, span=5, size=2)
     memory = fed(meter, 3.0, 2.0)
     before = list(memory)
     assert count(meter, memory, 1.0, "mark", 9.0, 9) is not memory
@@ -286,7 +282,7 @@ def test_a_meter_survives_being_compiled() -> None:
     """Every field of a meter comes back from its data."""
     meter = Meter(
         "m", "trend", "x", 0.7, trip_by="over", warn=0.5, span=3, turns=True, size=3, needs=2, floor=20, marked=True,
-        adds=True, limits=True, checks=("a",), resets_on=("b",), reason="r",
+        limits=True, checks=("a",), resets_on=("b",), reason="r",
     )  # fmt: skip
     twin = Meter.from_data(meter.to_data())
     assert {name: getattr(twin, name) for name in Meter.__slots__} == {

@@ -137,6 +137,14 @@ class StoreConformance:
         assert store.recall("session/a") is None
         assert store.recall("session") == {"at": 1.0}
         assert store.recall("spend") == {"at": 1.0}
+        with store.transact() as transaction:
+            transaction.remember("session/b/", {}, 3.0)
+            transaction.drop("session/b")
+            transaction.drop("none")
+        assert store.remembered("session/") == [("session/b/", 3.0)]
+        with store.transact() as transaction:
+            transaction.drop("session/b/")
+            transaction.remember("session/b", {"at": 3.0}, 3.0)
         with pytest.raises(ZeroDivisionError), store.transact() as transaction:
             assert transaction.forget("session/", 9.0) / 0
         assert store.recall("session/b") == {"at": 3.0}

@@ -61,11 +61,16 @@ def main(arguments: Sequence[str]) -> NoReturn:
         except (ImportError, SyntaxError):
             raise
         except (Exception, _TooLate) as error:
-            text = f"{type(error).__name__}: {error}".replace("\n", " ")
-            _end(*agent.deny(f"BLOCKED fusewire.failure: the breaker failed and cannot judge this call: {text}"))
+            _end(*_failed(agent, error))
     except (ImportError, SyntaxError) as error:
         text = str(error).replace("\n", " ")
         _end("", f"fusewire: the hook is not installed properly, nothing is guarded: {text}", 1)
+
+
+def _failed(agent: Agent, error: BaseException) -> Answer:
+    """The breaker itself failed: a call is denied, because the agent would run it on any other answer."""
+    text = f"{type(error).__name__}: {error}".replace("\n", " ")
+    return agent.deny(f"BLOCKED fusewire.failure: the breaker failed and cannot judge this call: {text}")
 
 
 class _TooLate(BaseException):
@@ -101,7 +106,17 @@ def answer(agent: Agent, raw: bytes, environment: Any) -> Answer:
         return agent.deny(f"BLOCKED fusewire.input: the hook's input is not JSON: {error}")
     except BadPayload as error:
         return agent.deny(f"BLOCKED fusewire.input: the hook's input makes no sense: {error}")
-    return agent.allow() if event is None else judge(agent, event, root, start, environment)
+    if event is None:
+        return agent.allow()
+    if event.kind == "before_tool":
+        return judge(agent, event, root, start, environment)
+    try:
+        return judge(agent, event, root, start, environment)
+    except (ImportError, SyntaxError):
+        raise
+    except (Exception, _TooLate) as error:  # there is no call to deny; and denied to stop, an agent goes on
+        text = f"{type(error).__name__}: {error}".replace("\n", " ")
+        return agent.inform(f"fusewire: the breaker failed at {event.hook}: {text}")
 
 
 def judge(agent: Agent, event: Event, root: str, start: str, environment: Any) -> Answer:
@@ -121,8 +136,9 @@ def judge(agent: Agent, event: Event, root: str, start: str, environment: Any) -
             if too_deep:
                 return agent.halt(too_deep, event.hook)
         action, text, commands, looks = _before(event, root, start, rules, plain, changed, looks)
-        refused_by = text.split(":", 1)[0].split(" ")[-1] if action in ("deny", "halt") else ""
         if action != "halt":
+            # The first line of a refusal is its verdict and its rule: who refuses the same again and again, halts.
+            refused_by = text.partition(": ")[0].removeprefix("BLOCKED ") if action == "deny" else ""
             told = _in_session(event, root, rules, commands, looks, refused_by, environment)
             action, text = _stricter((action, text), told)
         return _render(agent, action, text, event.hook)
@@ -303,8 +319,11 @@ def _in_session(
             from fusewire.session.beginning import begin
 
             return "allow", begin(store, root, rules, event, environment, time.time())
-    except StoreError as error:
-        return "allow", f"fusewire: the breakers of this session are out of order: {error}"
+    except (ImportError, SyntaxError):
+        raise
+    except Exception as error:  # they fail open; the guard and the constraints have spoken already
+        text = str(error) if isinstance(error, StoreError) else f"{type(error).__name__}: {error}"
+        return "allow", f"fusewire: the breakers of this session are out of order: {text}".replace("\n", " ")
     return ("deny" if answer.action == "block" else answer.action), answer.text
 
 

@@ -12,7 +12,7 @@ it with a limit, `free_at` says when it will have fallen below. No clock, no I/O
 | last_sum | [value, ...]       | sum of the last n values                                           |
 | share    | [value, ...]       | mean of the last n values (0 or 1 each)                            |
 | trend    | [value, ...]       | decline from the first to the last of n values that only fell      |
-| gauge    | [value]            | a value that is set, or moved up and down                          |
+| gauge    | [value]            | a value that is set                                                |
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ class Meter:
     """One meter of a policy: what it counts, how, and the levels that matter. Built from policy data."""
 
     __slots__ = (
-        "adds",
         "checks",
         "family",
         "floor",
@@ -72,7 +71,6 @@ class Meter:
         needs: int = 0,
         floor: float = 0,
         marked: bool = False,
-        adds: bool = False,
         limits: bool = False,
         checks: tuple[str, ...] = (),
         resets_on: tuple[str, ...] = (),
@@ -95,8 +93,6 @@ class Meter:
         self.floor = floor
         #: streak: only observations with the same fingerprint are in a row
         self.marked = marked
-        #: gauge: a value moves the level instead of setting it
-        self.adds = adds
         #: refuses while the level is at the limit, but never opens the circuit
         self.limits = limits
         #: questions that are refused while it is full, beside those that it counts; `*` is every one
@@ -137,8 +133,7 @@ def count(meter: Meter, memory: Memory, value: float, mark: str | None, at: floa
     if family == "total":
         return [(memory[0] if memory else 0) + value]
     if family == "gauge":
-        # An end whose beginning was not seen must not make room for one more.
-        return [max(0, (memory[0] if memory else 0) + value) if meter.adds else value]
+        return [value]
     return [*memory, value][-meter.size :]
 
 

@@ -15,6 +15,7 @@ from fusewire.janitor.janitor import Janitor
 from fusewire.janitor.limits import Limits
 from fusewire.reports.layout import columns
 from fusewire.scope.naming import path_shown
+from fusewire.session.beginning import at_work
 
 
 @click.command("janitor")
@@ -66,4 +67,5 @@ def memory_command(breaker: Breaker, as_json: bool) -> int:
 
 
 def _janitor(breaker: Breaker) -> Janitor:
-    return Janitor(breaker.root or ".", Limits.from_settings(breaker.rules.tool))
+    active = at_work(breaker.store, breaker.engine.clock())
+    return Janitor(breaker.root or ".", Limits.from_settings(breaker.rules.tool), active=active)

@@ -10,6 +10,7 @@ from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import color
 from fusewire.durations import show_time
 from fusewire.scope.naming import path_shown
+from fusewire.session.memory import SPEND, recalled
 from fusewire.spending.account import Account, account_of, together
 from fusewire.spending.prices import load_prices, source_of_prices
 
@@ -91,7 +92,7 @@ def _counts(row: list[Any]) -> tuple[str, ...]:
 
 def stored(breaker: Breaker) -> list[dict[str, Any]]:
     """What the hook has counted: the project's sessions, the latest first."""
-    memory = breaker.store.recall("spend") or {}
+    memory = recalled(breaker.store, SPEND)
     sessions = memory.get("sessions") if isinstance(memory.get("sessions"), dict) else {}
     found = [
         {"session": name, "usd": float(told["usd"]), "at": float(told["at"])}
@@ -102,7 +103,7 @@ def stored(breaker: Breaker) -> list[dict[str, Any]]:
 
 
 def _known(breaker: Breaker, as_json: bool) -> int:
-    memory = breaker.store.recall("spend") or {}
+    memory = recalled(breaker.store, SPEND)
     days = {day: usd for day, usd in (memory.get("days") or {}).items() if type(usd) in (int, float)}
     total = float(memory.get("usd") or 0.0)
     sessions = stored(breaker)

@@ -21,7 +21,10 @@ LOOK, VERIFY, WAIT, CHANGE, ACT = "look", "verify", "wait", "change", "act"
 SPAWNING_TOOLS = frozenset(("Agent", "Task", "spawn_agent"))
 
 #: Programs that are agents themselves.
-AGENT_PROGRAMS = frozenset(("claude", "codex", "gemini", "copilot"))
+AGENT_PROGRAMS = frozenset(("claude", "codex", "copilot", "gemini"))
+
+#: Programs that start one.
+STARTING_PROGRAMS = AGENT_PROGRAMS | {"fusewire"}
 
 _LOOKING_TOOLS = frozenset(
     (

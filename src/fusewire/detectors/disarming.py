@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fusewire.detectors.calls import STARTING_PROGRAMS
 from fusewire.globs import path_matches
 from fusewire.wrappers import is_wrapper, program
 
@@ -39,7 +40,7 @@ _LIFTING = (
 
 #: How deep an agent is among agents that started agents; one that could change it would start as many as it likes.
 _DEPTH = "FUSEWIRE_DEPTH"
-_AGENTS = frozenset(("claude", "codex", "copilot", "fusewire", "gemini"))
+_CLEANING = frozenset(("-i", "-", "--ignore-environment"))
 
 #: Where checkpoints are kept alive, and the commands of git that could let go of them.
 _OWN_REFS = "refs/fusewire"
@@ -73,7 +74,9 @@ def is_own_file(path: str) -> bool:
 
 def _hides_depth(words: list[str], line: str) -> bool:
     """Whether a line starts an agent that would not know how deep it is."""
-    if program(words) not in _AGENTS or _DEPTH not in line:
+    if program(words) == "env" and not _CLEANING.isdisjoint(words):
+        return any(word.rsplit("/", 1)[-1] in STARTING_PROGRAMS for word in words)
+    if program(words) not in STARTING_PROGRAMS or _DEPTH not in line:
         return False
     return any(f"{before}{_DEPTH}" in line for before in ("unset ", "-u ", "--unset=")) or f"{_DEPTH}=" in line
 

@@ -38,6 +38,11 @@ _HOME_OWN = (
 )
 
 
+def _inside(folder: str) -> tuple[str, ...]:
+    """The folder, if it is one below the project: the project itself is watched whatever it is called."""
+    return (folder,) if os.path.normpath(folder) not in (".", "..", "/") and ".." not in folder.split("/") else ()
+
+
 def protected_of(root: str, rules: Rules | None = None) -> Protected:
     """The protected paths of a project, as its configuration and Fusewire's own needs say."""
     rules = rules or load_rules(root)
@@ -46,7 +51,7 @@ def protected_of(root: str, rules: Rules | None = None) -> Protected:
     own = [*OWN, *_HOME_OWN, user_config_path()]
     if rules.tool:  # incidents are logged and old telemetry is packed beside the agent's work
         own.append(rules.tool["incidents"])
-        unwatched += [rules.tool["incidents"], rules.tool["memory_limits.folder"]]
+        unwatched += [rules.tool["incidents"], *_inside(rules.tool["memory_limits.folder"])]
     package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     inside = package.startswith(os.path.realpath(root) + os.sep)
     if not inside or "-packages" + os.sep in package:  # whoever works on Fusewire itself may change it, not what runs

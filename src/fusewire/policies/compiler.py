@@ -85,7 +85,6 @@ def _meter(table: Mapping[str, Any], values: Values) -> Meter:
         needs=_value(table.get("needs", 0), values),
         floor=table.get("floor", 0),
         marked=table.get("marked", False),
-        adds=table.get("adds", False),
         limits=table.get("limits", False),
         checks=tuple(table.get("checks", ())),
         resets_on=tuple(table.get("resets_on", ())),

@@ -48,7 +48,7 @@ def _spoken(moment: Moment) -> Answer:
 
     moment.begin_anew()
     moment.record.pop("sudo", None)
-    if SUDO in moment.event.text:
+    if SUDO in moment.event.text.replace(f"'{SUDO}'", ""):  # not where our own words are quoted
         moment.record["sudo"] = True
         _audit(moment, f"tool/agents/{moment.session}", f"{SUDO} in a message of a person")
     amount = asked_grant(moment.event.text)

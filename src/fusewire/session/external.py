@@ -46,8 +46,10 @@ def limits_on_api(moment: Moment, call: Call, lease: str) -> Iterator[Decision]:
 
 def api_calls(event: Event, commands: list[list[str]], settings: dict[str, Any]) -> int:
     """How many external calls a tool call makes; reading or editing such a script is none."""
+    if any(matches(event.tool, pattern) for pattern in settings["external_api.tools"]):
+        return 1
     if event.command is None:
-        return int(any(matches(event.tool, pattern) for pattern in settings["external_api.tools"]))
+        return 0
     hosts, scripts = settings["external_api.hosts"], settings["external_api.commands"]
     seen: list[list[str]] = []
     for words in commands:

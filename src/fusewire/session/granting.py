@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fusewire.durations import show_time
 from fusewire.errors import FusewireError, NotFound
 from fusewire.events import TEXT_LIMIT, plain
+from fusewire.session.memory import SPEND, recall, session_name
 from fusewire.session.overview import last_session
-from fusewire.session.spend import MEMORY
+from fusewire.session.spend import day_of
 from fusewire.session.spend import grant as add_to
 from fusewire.stores.rows import AuditRow
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker
     from fusewire.stores import Transaction
-
-#: Days with a grant that are remembered.
-_DAYS = 40
 
 _SETTING = "resource_limits.api_cost_block_usd"
 
@@ -37,7 +34,7 @@ def grant(breaker: Breaker, amount: float, whom: str, session: str | None, reaso
             key, circuit = session, f"tool/spend/{session}"
             spent, granted = _to_session(transaction, session, amount, now)
         else:
-            key = "project" if whom == "project" else (show_time(now) or "")[:10]
+            key = "project" if whom == "project" else day_of(now)
             circuit = f"tool/spend_{whom}"
             spent, granted = _to_all(transaction, key, amount, now)
         words = plain(f"${amount:.2f} more granted: {reason.strip()}", TEXT_LIMIT)
@@ -61,8 +58,8 @@ def grant(breaker: Breaker, amount: float, whom: str, session: str | None, reaso
 
 
 def _to_session(transaction: Transaction, session: str, amount: float, now: float) -> tuple[float, float]:
-    name = f"session/{session}"
-    record = _recall(transaction, name, now)
+    name = session_name(session)
+    record, _ = recall(transaction, name, now)
     if not record:
         raise NotFound(f"no session {session!r} has been heard of in this project; see: fusewire status --session")
     record["granted"] = round(record.get("granted", 0) + amount, 4)
@@ -73,19 +70,8 @@ def _to_session(transaction: Transaction, session: str, amount: float, now: floa
 
 
 def _to_all(transaction: Transaction, key: str, amount: float, now: float) -> tuple[float, float]:
-    table = _recall(transaction, MEMORY, now)
-    add_to(table, amount, key)
-    granted = table["granted"]
-    for day in sorted(day for day in granted if day != "project")[:-_DAYS]:
-        del granted[day]
-    transaction.remember(MEMORY, table, now)
+    table, _ = recall(transaction, SPEND, now)
+    granted = add_to(table, amount, key)
+    transaction.remember(SPEND, table, now)
     spent = table.get("usd", 0.0) if key == "project" else table.get("days", {}).get(key, 0.0)
-    return spent, granted[key]
-
-
-def _recall(transaction: Transaction, name: str, now: float) -> dict[str, Any]:
-    try:
-        return transaction.recall(name) or {}
-    except ValueError:
-        transaction.notice(f"what was remembered as {name} could not be read, and starts anew", now)
-        return {}
+    return spent, granted

@@ -7,6 +7,7 @@ every helper, because their calls come in between each other and must not be tak
 from __future__ import annotations
 
 from fusewire.events import Signal
+from fusewire.session.memory import lane_name, recall, session_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Moment:
         self.agent = event.subagent or ""
         #: for circuits of one agent's calls: the session, and who in it
         self.lane_id = f"{self.session}:{self.agent}" if self.agent else self.session
-        self.record = _recall(transaction, f"session/{self.session}", now)
+        self.record, self.damaged = recall(transaction, session_name(self.session), now)
         self.lane = self.lane_of(self.agent)
         #: what a person is told beside the answer, and not the agent
         self.remarks: list[str] = []
@@ -50,19 +51,19 @@ class Moment:
 
     def lane_of(self, agent: str) -> dict[str, Any]:
         """What one agent of the session has done lately."""
-        return _recall(self.transaction, f"session/{self.session}/{agent}", self.now)
+        return recall(self.transaction, lane_name(self.session, agent), self.now)[0]
 
     def save(self) -> None:
-        lanes = [name for name in self.record.get("lanes", ()) if name != self.agent]
+        lanes = [name for name in self.record.get("lanes", ()) if name not in ("", self.agent)]
         for gone in lanes[: 1 - _LANES]:
-            self.transaction.forget(f"session/{self.session}/{gone}", self.now + 1)
-        self.record["lanes"] = [*lanes, self.agent][-_LANES:]
+            self.transaction.drop(lane_name(self.session, gone))
+        self.record["lanes"] = ["", *[*lanes, self.agent][-_LANES:]] if self.agent else ["", *lanes[-_LANES:]]
         while len(self.alarms) > _ALARMS:
             del self.alarms[next(iter(self.alarms))]
         self.record["at"] = self.now
         self.record.setdefault("since", self.now)
-        self.transaction.remember(f"session/{self.session}", self.record, self.now)
-        self.transaction.remember(f"session/{self.session}/{self.agent}", self.lane, self.now)
+        self.transaction.remember(session_name(self.session), self.record, self.now)
+        self.transaction.remember(lane_name(self.session, self.agent), self.lane, self.now)
 
     def begin_anew(self) -> None:
         """A person spoke: nothing that was counted before is held against what comes."""
@@ -72,7 +73,7 @@ class Moment:
             lane.clear()
             lane.update(turn=turn, replies=replies)
             if lane is not self.lane:
-                self.transaction.remember(f"session/{self.session}/{agent}", lane, self.now)
+                self.transaction.remember(lane_name(self.session, agent), lane, self.now)
         for circuit in [*self.alarms, *self.record.pop("watched", {})]:
             self.step(Signal("restart", circuit, "restart", text="a person spoke to the agent", session=self.session))
         self.record["alarms"] = {}
@@ -146,11 +147,3 @@ class Moment:
                 "alert": decision.alert,
             }
         )
-
-
-def _recall(transaction: Transaction, name: str, now: float) -> dict[str, Any]:
-    try:
-        return transaction.recall(name) or {}
-    except ValueError:
-        transaction.notice(f"what was remembered as {name} could not be read, and starts anew", now)
-        return {}

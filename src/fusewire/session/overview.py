@@ -12,8 +12,9 @@ from fusewire.errors import FusewireError, NotFound
 from fusewire.events import identifier
 from fusewire.reports.status import status_of
 from fusewire.session.incident_log import last_trips, recent, summary
+from fusewire.session.memory import SPEND, lane_name, recalled, session_name
 from fusewire.session.spawning import SILENT
-from fusewire.session.spend import MEMORY
+from fusewire.session.spend import day_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,8 +32,8 @@ _KEYED = ("hook_recursion", "tool_failure", "sequential_tools")
 def overview(breaker: Breaker, session: str | None) -> dict[str, Any]:
     """Everything that the dashboard shows; nothing is written."""
     now = breaker.engine.clock()
-    record = recalled(breaker.store, f"session/{session}") if session else {}
-    lane = recalled(breaker.store, f"session/{session}/") if session else {}
+    record = recalled(breaker.store, session_name(session)) if session else {}
+    lane = recalled(breaker.store, lane_name(session, "")) if session else {}
     turn = int(lane.get("replies", 0))
     incidents = recent(breaker.root or ".", breaker.rules.tool["incidents"], now - _DAY)
     trips = last_trips(incidents)
@@ -63,14 +64,8 @@ def last_session(store: Store) -> str | None:
 
 def is_session(store: Store, session: str) -> bool:
     """Whether it has been heard of."""
-    return any(name == f"session/{session}" for name, _ in store.remembered(f"session/{session}"))
-
-
-def recalled(store: Store, name: str) -> dict[str, Any]:
-    try:
-        return store.recall(name) or {}
-    except ValueError:  # the session itself will say so at its next event
-        return {}
+    wanted = session_name(session)
+    return any(name == wanted for name, _ in store.remembered(wanted))
 
 
 def _not_closed(breaker: Breaker, session: str, record: dict[str, Any]) -> Iterator[Status]:
@@ -168,10 +163,10 @@ def _api_calls(breaker: Breaker, session: str | None, now: float) -> dict[str, A
 
 
 def _cost(breaker: Breaker, record: dict[str, Any], now: float) -> dict[str, Any]:
-    settings, table = breaker.rules.tool, recalled(breaker.store, MEMORY)
+    settings, table = breaker.rules.tool, recalled(breaker.store, SPEND)
     spend = record.get("spend") or {}
-    day = (show_time(now) or "")[:10]
-    granted = table.get("granted", {})
+    day = day_of(now)
+    granted = table.get("granted_for", {})
     return {
         "usd": round(spend.get("usd", 0.0), 4),
         "warn_usd": settings["resource_limits.api_cost_warn_usd"],

@@ -87,6 +87,7 @@ def _settle(moment: Moment, event: Event, commands: Commands | None, looks: bool
     lane["settled_any"] = True
     _note_helpers(moment, event)
     tool, call_mark, nature, shown, leases, began = begun
+    lane["settled_began"] = max(began, lane.get("settled_began", 0))
     failed = bool(event.failed) and not (nature == LOOK and text.strip() in ("", "Exit code 1"))
     if unasked and failed and text.startswith(_MALFORMED):
         tool, nature = event.tool or "unknown", ACT

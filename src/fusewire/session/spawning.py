@@ -67,7 +67,7 @@ def _begin(moment: Moment, lease: str) -> None:
     words = [str(given.get(field)) for field in ("subagent_type", "description") if given.get(field)]
     shown = ": ".join(words) or moment.event.described()
     _agents(moment)[f"call {lease}"] = [moment.now, shown[:80], moment.now]
-    _count(moment, 1)
+    _count(moment)
 
 
 def call_ended(moment: Moment, event: Event) -> None:
@@ -93,7 +93,7 @@ def helper_began(moment: Moment, agent: str, kind: str) -> None:
         agents[agent] = [began, shown, moment.now, waiting.removeprefix("call ")]
     elif agent not in agents:  # started in a way that nobody asked us about
         agents[agent] = [moment.now, kind or "helper", moment.now]
-        _count(moment, 1)
+        _count(moment)
 
 
 def helper_ended(moment: Moment, agent: str) -> None:
@@ -114,11 +114,11 @@ def _agents(moment: Moment) -> dict[str, list[Any]]:
 
 def _end(moment: Moment, name: str) -> None:
     if _agents(moment).pop(name, None) is not None:
-        _count(moment, -1)
+        _count(moment)
 
 
-def _count(moment: Moment, more: int) -> None:
-    moment.signal("note", f"tool/agents/{moment.session}", "agents_running", value=more)
+def _count(moment: Moment) -> None:
+    moment.signal("note", f"tool/agents/{moment.session}", "agents_running", value=len(_agents(moment)))
 
 
 def _drop_silent(moment: Moment) -> None:

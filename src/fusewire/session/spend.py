@@ -6,6 +6,7 @@ project are added up; a person may grant more.
 
 from __future__ import annotations
 
+from fusewire.session.memory import SPEND, recall
 from fusewire.spending.ledger import read_on
 
 TYPE_CHECKING = False
@@ -16,14 +17,13 @@ if TYPE_CHECKING:
     from fusewire.events import Decision
     from fusewire.session.moment import Moment
 
-#: Under this name the spend of a project is remembered: of its last sessions, its last days, and of all.
-MEMORY = "spend"
+#: How many of them a project's spend is remembered of.
 _SESSIONS = 50
 _DAYS = 40
 
 
-def limits_on_spend(moment: Moment) -> Iterator[Decision]:
-    """Read on in the transcript, then ask the limits that are near."""
+def limits_on_spend(moment: Moment, *, warns: bool = True) -> Iterator[Decision]:
+    """Read on in the transcript, then ask the limits that are near. A warning is for once, and only if it is heard."""
     look(moment)
     settings, session = moment.settings, f"tool/spend/{moment.session}"
     spent, granted = _usd(moment), moment.record.get("granted", 0)
@@ -34,17 +34,17 @@ def limits_on_spend(moment: Moment) -> Iterator[Decision]:
         moment.record["spend_near"] = True
         moment.signal("note", session, "spent", value=round(spent - granted, 4))
         decision = moment.signal("ask", session, "action")
-        if decision.allowed and decision.verdict == "warn":
+        if decision.allowed and decision.verdict == "warn" and warns:
             decision = _warned_once(moment, decision)
         yield _in_dollars(decision, spent, granted, settings["resource_limits.api_cost_block_usd"], "in this session")
-    for name, key, words in (("day", _day(moment.now), "today in this project"), ("project", "", "in this project")):
+    for name, key, words in (("day", day_of(moment.now), "today in this project"), ("project", "", "in this project")):
         limit = settings[f"resource_limits.api_cost_block_usd_per_{name}"]
         if not limit:
             continue
         moment.record["spend_near"] = True  # other sessions may have spent it
-        table = moment.transaction.recall(MEMORY) or {}
+        table = recall(moment.transaction, SPEND, moment.now)[0]
         used = table.get("days", {}).get(key, 0) if key else table.get("usd", 0)
-        given = table.get("granted", {}).get(key or "project", 0)
+        given = table.get("granted_for", {}).get(key or "project", 0)
         if used - given >= limit:
             moment.signal("note", f"tool/spend_{name}", "spent", value=round(used - given, 4))
             yield _in_dollars(moment.signal("ask", f"tool/spend_{name}", "action"), used, given, limit, words)
@@ -80,13 +80,16 @@ def _say_unknown(moment: Moment, spend: dict[str, Any]) -> None:
 
 def over_limit(moment: Moment) -> Decision | None:
     """The refusal of a limit on spend that is reached, if one is."""
-    return next((decision for decision in limits_on_spend(moment) if not decision.allowed), None)
+    return next((decision for decision in limits_on_spend(moment, warns=False) if not decision.allowed), None)
 
 
-def grant(table: dict[str, Any], amount: float, key: str) -> None:
-    """More for a day (its date) or the whole project, in the project's table."""
-    granted = table.setdefault("granted", {})
+def grant(table: dict[str, Any], amount: float, key: str) -> float:
+    """More for a day (its date) or the whole project, in the project's table; what is granted in all."""
+    granted: dict[str, float] = table.setdefault("granted_for", {})
     granted[key] = round(granted.get(key, 0) + amount, 4)
+    for day in sorted(day for day in granted if day != "project")[:-_DAYS]:
+        del granted[day]
+    return granted[key]
 
 
 def asked_grant(text: str) -> float:
@@ -95,7 +98,8 @@ def asked_grant(text: str) -> float:
     for at, word in enumerate(words[:-1]):
         if word == "grant" and words[at + 1] in ("another", "more"):
             amount = words[at + 2].lstrip("$").rstrip(".,;!?") if at + 2 < len(words) else ""
-            if words[at + 2 : at + 3] and words[at + 2].startswith("$") and amount.replace(".", "", 1).isdigit():
+            is_number = amount.isascii() and amount.replace(".", "", 1).isdigit()
+            if words[at + 2 : at + 3] and words[at + 2].startswith("$") and is_number:
                 return min(float(amount), 1000.0)
     return 0.0
 
@@ -106,18 +110,18 @@ def _usd(moment: Moment) -> float:
 
 
 def _add(moment: Moment, more: float) -> None:
-    table = moment.transaction.recall(MEMORY) or {}
+    table = recall(moment.transaction, SPEND, moment.now)[0]
     sessions = table.setdefault("sessions", {})
     sessions.pop(moment.session, None)
     sessions[moment.session] = {"usd": round(_usd(moment), 6), "at": moment.now}
     days = table.setdefault("days", {})
-    day = _day(moment.now)
+    day = day_of(moment.now)
     days[day] = round(days.get(day, 0) + more, 6)
     table["usd"] = round(table.get("usd", 0) + more, 6)
     for part, most in ((sessions, _SESSIONS), (days, _DAYS)):
         while len(part) > most:
             del part[next(iter(part))]
-    moment.transaction.remember(MEMORY, table, moment.now)
+    moment.transaction.remember(SPEND, table, moment.now)
 
 
 def _warned_once(moment: Moment, decision: Decision) -> Decision:
@@ -135,7 +139,8 @@ def _in_dollars(decision: Decision, spent: float, granted: float, limit: float, 
     return worded
 
 
-def _day(now: float) -> str:
+def day_of(now: float) -> str:
+    """The date (UTC) under which spend is added up."""
     from time import gmtime
 
     year, month, day = gmtime(now)[:3]

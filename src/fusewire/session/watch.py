@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.detectors.calls import SPAWNING_TOOLS, key_words, nature_of, shown, signature, tool_of
+from fusewire.detectors.calls import SPAWNING_TOOLS, STARTING_PROGRAMS, key_words, nature_of, shown, signature, tool_of
 from fusewire.errors import StoreRebuilt
 from fusewire.events import Noun
 from fusewire.session.moment import Moment
@@ -80,19 +80,34 @@ class Watch:
     def _handle(self, event: Event, commands: Commands | None, looks: bool, refused_by: str) -> Answer:
         with self.store.transact() as transaction:
             moment = Moment(transaction, self.rules, event, self.clock())
+            if moment.damaged:
+                _find_alarms(moment, self.store)
             answer = _answer(moment, commands, looks, refused_by)
             moment.save()
         if moment.incidents and self.root is not None:
             from fusewire.session.incidents import write
 
             write(self.root, self.rules.tool["incidents"], moment.incidents, moment.now)
+        if moment.remarks:
+            return Answer(answer.action, answer.rule, "\n".join([answer.text, *moment.remarks]).strip())
         return answer
+
+
+def _find_alarms(moment: Moment, store: Store) -> None:
+    """What is remembered of the session was damaged: which circuits refuse something is looked up where they are."""
+    moment.remarks.append("fusewire: what was remembered of this session was damaged; what is open stays open")
+    for row in store.circuits():
+        _, breaker, *rest = row.id.split("/", 3) if row.kind == "tool" and row.phase != "closed" else ("", "")
+        if breaker in ("tool_failure", "sequential_tools") and len(rest) == 2 and rest[1] == moment.lane_id:
+            moment.alarms[row.id] = [moment.agent, rest[0], []]
+        elif breaker in ("repetition", "same_mutation") and len(rest) == 2 and rest[0] == moment.lane_id:
+            moment.alarms[row.id] = [moment.agent, "", [rest[1]]]
 
 
 def _answer(moment: Moment, commands: Commands | None, looks: bool, refused_by: str) -> Answer:
     kind = moment.event.kind
     if kind == "before_tool":
-        call = _call(moment.event, commands, looks)
+        call = call_of(moment.event, commands, looks)
         return _refused_elsewhere(moment, call, refused_by) if refused_by else _before(moment, call)
     if kind == "after_tool":
         from fusewire.session.results import after
@@ -112,13 +127,10 @@ class Call:
         self.tool, self.mark, self.nature, self.shown, self.commands = tool, mark, nature, shown, commands
 
 
-def _call(event: Event, commands: Commands | None, looks: bool) -> Call:
+def call_of(event: Event, commands: Commands | None, looks: bool) -> Call:
     commands = commands_of(event) if commands is None else commands
     words = key_words(commands)
     return Call(tool_of(event, words), signature(event), nature_of(event, commands, looks), shown(event), commands)
-
-
-call_of = _call
 
 
 def commands_of(event: Event) -> Commands:
@@ -161,14 +173,18 @@ def _before(moment: Moment, call: Call) -> Answer:
         from fusewire.session.words import told_text
 
         return Answer("tell", told[0].rule, told_text(told, moment))
-    return Answer("allow", "", "\n".join(moment.remarks)) if moment.remarks else ALLOWED
+    return ALLOWED
 
 
 def _begin_turn(moment: Moment) -> None:
     """A new reply of the model has begun, if all calls of the last one are settled and nobody tells us of batches."""
     lane = moment.lane
+    if moment.record.get("batched"):
+        return
     refused = moment.now - lane.get("refused_at", moment.now) >= _REPLY
-    if (lane.get("settled_any") or refused) and not lane.get("calls") and not moment.record.get("batched"):
+    # One that began before another which is over has no result that anybody will see: a person said no to it.
+    waits = any(call[5] >= lane.get("settled_began", 0) for call in lane.get("calls", {}).values())
+    if (lane.get("settled_any") or refused) and not waits:
         next_turn(moment)
 
 
@@ -210,20 +226,22 @@ def _questions(moment: Moment, call: Call, lease: str) -> Any:
 
 def _may_have_spent(moment: Moment) -> bool:
     """A quick look: the transcript has grown, or a limit is near."""
-    path, record = moment.event.transcript, moment.record
+    path = moment.event.transcript
+    if path and moment.agent:  # a helper writes its own file below that of its session
+        path = f"{path.removesuffix('.jsonl')}/subagents/agent-{moment.agent}.jsonl"
     if path:
         try:
             size = os.stat(path).st_size
         except OSError:
             size = 0
-        if size != record.get("transcript", 0):
-            record["transcript"] = size
+        if size != moment.lane.get("transcript", 0):
+            moment.lane["transcript"] = size
             return True
-    return "spend_near" in record
+    return "spend_near" in moment.record
 
 
 def _may_start_agent(command: str) -> bool:
-    return any(name in command for name in ("claude", "codex", "gemini", "copilot", "fusewire"))
+    return any(name in command for name in STARTING_PROGRAMS)
 
 
 def _may_call_api(settings: dict[str, Any], event: Event) -> bool:
@@ -231,7 +249,7 @@ def _may_call_api(settings: dict[str, Any], event: Event) -> bool:
     if event.command is None:
         return bool(settings["external_api.tools"])
     names = (*settings["external_api.commands"], *settings["external_api.hosts"])
-    return any(name.strip("*") in event.command for name in names)
+    return bool(settings["external_api.tools"]) or any(name.strip("*") in event.command for name in names)
 
 
 def _sequence(moment: Moment, call: Call) -> Any:
@@ -245,6 +263,8 @@ def _sequence(moment: Moment, call: Call) -> Any:
             moment.signal("note", _sequence_circuit(moment, row[0]), "other_call")
         row = moment.lane["row"] = [call.tool, moment.turn, {}]
     key = "any" if literal else call.mark
+    while len(row[2]) > _OPEN:
+        del row[2][next(iter(row[2]))]
     times = row[2][key] = row[2].get(key, 0) + 1
     circuit = _sequence_circuit(moment, call.tool)
     if times < 2 or circuit in moment.alarms:

@@ -16,6 +16,7 @@ from fusewire.errors import FusewireError, StoreRebuilt
 from fusewire.events import Event, mark
 from fusewire.quickjson import dumps, loads
 from fusewire.rules import find_guarded, load_rules
+from fusewire.session.memory import session_name
 from fusewire.words import quoted
 
 TYPE_CHECKING = False
@@ -201,7 +202,7 @@ class _Asked:
         else:
             del moment.alarms[self.circuit]
         at = moment.record.get("at", moment.now)  # its own time: this is no word from the agent
-        moment.transaction.remember(f"session/{self.session}", moment.record, at)
+        moment.transaction.remember(session_name(self.session), moment.record, at)
 
     def settle(self, code: int) -> None:
         """The one trial has ended: 0 closes the circuit, anything else opens it for longer."""

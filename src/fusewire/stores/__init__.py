@@ -52,6 +52,9 @@ if TYPE_CHECKING:
         def remember(self, name: str, data: dict[str, Any], now: float) -> None:
             """Keep what a detector must know at its next event; whoever calls keeps it small."""
 
+        def drop(self, name: str) -> None:
+            """Forget what was remembered under exactly this name."""
+
         def forget(self, prefix: str, before: float) -> int:
             """Drop what was remembered under names that begin so, and not again since; how many that were."""
 

@@ -111,6 +111,7 @@ class MemoryStore:
         del self._audit[:-AUDIT_ROWS]
         del self._notices[:-NOTICES]
         idle = [name for name, one in self._circuits.items() if one.kind != "constraint" and one.phase == "closed"]
+        idle.sort(key=lambda name: self._circuits[name].kind != "tool")
         for name in idle[: max(0, len(self._circuits) - CIRCUITS)]:
             del self._circuits[name]
         rows = sum(len(one.kept) + len(one.other) for one in self._circuits.values())
@@ -188,6 +189,9 @@ class MemoryTransaction:
 
     def remember(self, name: str, data: dict[str, Any], now: float) -> None:
         self._store._memories[plain(name)] = (dumps(data), now)
+
+    def drop(self, name: str) -> None:
+        self._store._memories.pop(plain(name), None)
 
     def forget(self, prefix: str, before: float) -> int:
         memories = self._store._memories

@@ -396,6 +396,9 @@ class SqliteTransaction:
     def remember(self, name: str, data: dict[str, Any], now: float) -> None:
         self._connection.execute("INSERT OR REPLACE INTO memories VALUES (?, ?, ?)", (plain(name), dumps(data), now))
 
+    def drop(self, name: str) -> None:
+        self._connection.execute("DELETE FROM memories WHERE name = ?", (plain(name),))
+
     def forget(self, prefix: str, before: float) -> int:
         return self._connection.execute(
             "DELETE FROM memories WHERE name >= ? AND name < ? AND updated < ?", (*_beginning(prefix), before)
@@ -408,14 +411,14 @@ class SqliteTransaction:
             )
 
     def _drop_idle_circuits(self, newest: str, now: float) -> None:
-        """Circuits of sessions long gone; never one of a constraint. One that is not closed only if it is a session's,
-        whose cooldown is over after minutes: it is then kept for a week."""
+        """Circuits of sessions long gone, before any other; never one of a constraint. One that is not closed only if
+        it is a session's, whose cooldown is over after minutes: it is then kept for a week."""
         (count,) = self._connection.execute("SELECT count(*) FROM circuits").fetchone()
         if count <= CIRCUITS:
             return
         idle = self._connection.execute(
             "SELECT id FROM circuits WHERE id != ? AND kind != 'constraint'"
-            " AND (phase = 'closed' OR (kind = 'tool' AND updated < ?)) ORDER BY updated LIMIT ?",
+            " AND (phase = 'closed' OR (kind = 'tool' AND updated < ?)) ORDER BY kind != 'tool', updated LIMIT ?",
             (newest, now - SESSION_KEPT, count - CIRCUITS),
         ).fetchall()
         for (circuit,) in idle:

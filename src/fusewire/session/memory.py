@@ -1,0 +1,62 @@
+"""What is remembered of sessions between two events: under which names, and in which shape it must be to be used.
+
+A memory that cannot be read, or a part of it that has another shape, is not used: it starts anew, a person is told,
+and the circuits, which are stored by themselves, stay as they are.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fusewire.stores import Store, Transaction
+
+#: The spend of a project: of its last sessions, its last days, and of all, and what a person has granted beyond.
+SPEND = "spend"
+
+_NUMBER = (int, float)
+
+#: Parts of a session's memory, of one agent's in it, and of the project's spend, with the types that they must have.
+_SHAPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("alarms", "watched", "refusals", "agents", "spend", "calls"), (dict,)),
+    **dict.fromkeys(("sessions", "days", "granted_for"), (dict,)),
+    **dict.fromkeys(("lanes", "history", "settled", "unpriced", "row", "burst"), (list,)),
+    **dict.fromkeys(("turn", "replies", "changes", "in_a_row", "stops", "transcript"), (int,)),
+    **dict.fromkeys(("at", "since", "granted", "usd", "refused_at", "settled_began", "ended"), _NUMBER),
+    "spend_since": (str,),
+}
+
+
+def session_name(session: str) -> str:
+    """The name of what is remembered of a session as a whole."""
+    return f"session/{session}"
+
+
+def lane_name(session: str, agent: str) -> str:
+    """The name of what is remembered of one agent in it; the main one has no name of its own."""
+    return f"session/{session}/{agent}"
+
+
+def recall(transaction: Transaction, name: str, now: float) -> tuple[dict[str, Any], bool]:
+    """What can be used of a memory, and whether something of it was damaged."""
+    memory, damaged = _read(transaction, name)
+    if damaged:
+        transaction.notice(f"what was remembered as {name} could not be read, and starts anew", now)
+    return memory, damaged
+
+
+def recalled(store: Store, name: str) -> dict[str, Any]:
+    """The same for whoever only looks; the session itself will say what is damaged at its next event."""
+    return _read(store, name)[0]
+
+
+def _read(source: Store | Transaction, name: str) -> tuple[dict[str, Any], bool]:
+    try:
+        found = source.recall(name) or {}
+    except ValueError:
+        return {}, True
+    wrong = [key for key, value in found.items() if key in _SHAPES and type(value) not in _SHAPES[key]]
+    for key in wrong:
+        del found[key]
+    return found, bool(wrong)
