@@ -79,7 +79,7 @@ def test_fail_the_same_tool_four_times_in_five_turns(project: Project, session: 
     logged = [one for one in incidents(project) if one["type"] == "circuit_trip"]
     assert [one["cooldown_seconds"] for one in logged] == [10, 20, 60, 120, 600]
     assert {one["breaker"] for one in logged} == {"tool_failure"}
-    assert logged[0]["turn"] == 2
+    assert logged[0]["turn"] == 3
     assert logged[0]["reason"] == "this tool failed 3 times in 5 turns (limit 3)"
 
 

@@ -72,8 +72,11 @@ _CHANGING_PROGRAMS = frozenset(
     ).split()
 )
 _LOOKING_GIT = frozenset(
-    "blame branch describe diff grep log ls-files remote rev-parse shortlog show status tag reflog".split()
+    "blame branch describe diff fetch grep log ls-files remote rev-parse shortlog show status tag reflog".split()
 )
+
+#: They go one step further each time they are called.
+_STEPPING_GIT = frozenset("am bisect checkout cherry-pick pull rebase reset revert stash switch".split())
 _LOOKING_WORDS = frozenset(
     "get list view status logs log describe ps images show info ls outdated why search checks inspect diff plan".split()
 )
@@ -144,7 +147,8 @@ def _nature_of_line(commands: list[list[str]], looks: bool, line: str) -> str:
     if name == "git":
         if words[1:2] in (["-C"], ["-c"]):
             rest = rest[1:]  # its value
-        return LOOK if rest[:1] and rest[0] in _LOOKING_GIT else CHANGE
+        act = rest[0] if rest else ""
+        return LOOK if act in _LOOKING_GIT else ACT if act in _STEPPING_GIT else CHANGE
     if name in _MIXED_PROGRAMS:
         return LOOK if not _LOOKING_WORDS.isdisjoint(rest[:2]) else CHANGE
     if name in ("curl", "wget"):

@@ -9,6 +9,8 @@ from __future__ import annotations
 #: Of a longer text the beginning and the end say whether it is the same.
 _EACH_END = 4000
 
+_PLACEHOLDERS = frozenset(("<n>", "<id>", "<time>", "<duration>"))
+
 _EDGES = "()[]{}<>,;:'\"`.!?=*"
 
 _UNITS = frozenset("s ms us µs ns m h sec secs second seconds min mins minute minutes hour hours".split())
@@ -22,7 +24,10 @@ _NAMING = frozenset(
 
 
 def masked(text: str) -> str:
-    """The text with everything masked that may differ though the result is the same."""
+    """The text with everything masked that may differ though the result is the same.
+
+    Where nothing would be left, it stays as it is: whoever asks for a hash or a time alone wants to know it.
+    """
     if len(text) > 2 * _EACH_END:
         text = f"{text[:_EACH_END]} {text[-_EACH_END:]}"
     if "\x1b" in text:
@@ -34,7 +39,7 @@ def masked(text: str) -> str:
         before = words[at - 1].lower().rstrip(":=#") if at else ""
         after = words[at + 1].lower().strip(_EDGES) if at + 1 < len(words) else ""
         words[at] = _masked_word(word, before, after)
-    return " ".join(words)
+    return text if _PLACEHOLDERS.issuperset(words) else " ".join(words)
 
 
 def _without_colours(text: str) -> str:
@@ -58,7 +63,7 @@ def _masked_word(word: str, before: str, after: str) -> str:
     if "://" in core:
         return _without_port(core)
     if core.replace(".", "", 1).isdigit():
-        if before in _NAMING or len(core) >= 9:
+        if before in _NAMING or _is_epoch(core):
             return "<n>"
         return "<duration>" if after in _UNITS else core
     return _masked_core(core)
@@ -86,6 +91,12 @@ def _is_hex(lower: str) -> bool:
         return True
     plain = lower.replace("-", "")
     return len(plain) >= 7 and not plain.isdigit() and all(char in "0123456789abcdef" for char in plain)
+
+
+def _is_epoch(number: str) -> bool:
+    """Seconds or milliseconds since 1970, of this century; other long numbers are sizes, and sizes grow."""
+    whole, point, _ = number.partition(".")
+    return whole[0] in "12" and (len(whole) == 10 or (len(whole) == 13 and not point))
 
 
 def _is_time(core: str) -> bool:

@@ -16,7 +16,7 @@ left of a number of times once that is taken into account. The thresholds of the
 
 from __future__ import annotations
 
-from fusewire.detectors.calls import CHANGE, LOOK, VERIFY, WAIT
+from fusewire.detectors.calls import ACT, CHANGE, LOOK, VERIFY, WAIT
 from fusewire.events import Noun, mark
 
 TYPE_CHECKING = False
@@ -72,10 +72,13 @@ class Finding(Noun):
 
 
 def is_change(entry: Entry, history: list[Entry]) -> bool:
-    """Whether a call may have moved the work on: it succeeded, and is not one of the last ones again."""
+    """Whether a call may have moved the work on: it succeeded, and is not one of the last with the same result."""
     if entry[FAILED] or entry[RESULT] == REFUSED or entry[NATURE] in (LOOK, VERIFY, WAIT):
         return False
-    return all(entry[CALL] != earlier[CALL] for earlier in history[-12:])
+    same = [earlier for earlier in history[-12:] if earlier[CALL] == entry[CALL]]
+    if entry[NATURE] == ACT:
+        return all(earlier[RESULT] != entry[RESULT] for earlier in same)
+    return not same
 
 
 def findings(history: list[Entry], settings: Mapping[str, Any]) -> list[Finding]:
@@ -97,7 +100,7 @@ def _repetition(history: list[Entry], settings: Mapping[str, Any]) -> Finding | 
     for entry in reversed(history):
         if entry[CALL] != last[CALL] or entry[RESULT] not in (last[RESULT], REFUSED):
             break
-        in_a_row += 1
+        in_a_row += entry[RESULT] != REFUSED
     same = [entry for entry in history if entry[CALL] == last[CALL] and entry[RESULT] == last[RESULT]]
     unchanged = sum(entry[CHANGES] == last[CHANGES] for entry in same)
     if max(in_a_row, unchanged, len(same)) < 2:

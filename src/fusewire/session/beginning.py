@@ -30,7 +30,14 @@ def begin(store: Store, root: str, rules: Rules, event: Event, environment: Mapp
         write(
             root, rules.tool["incidents"], [{"type": "memory_cleanup", "reason": report, "session": event.session}], now
         )
-    return report
+    return "\n".join(filter(None, (report, _misconfigured(rules))))
+
+
+def _misconfigured(rules: Rules) -> str:
+    if not rules.warnings:
+        return ""
+    more = f" (and {len(rules.warnings) - 1} more)" if len(rules.warnings) > 1 else ""
+    return f"fusewire: {rules.warnings[0]}{more}; see: fusewire doctor"
 
 
 def _forget_oldest(store: Store) -> None:

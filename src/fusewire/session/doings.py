@@ -11,9 +11,6 @@ if TYPE_CHECKING:
     from fusewire.events import Decision
     from fusewire.session.moment import Moment
 
-#: What a person says to start many agents at once; only in a message of theirs.
-SUDO = "SUDO PARALLEL"
-
 #: Seconds after which nothing is remembered of a session that has not been heard of.
 _FORGOTTEN = 30 * 86400
 
@@ -44,24 +41,37 @@ def _ended(moment: Moment) -> Answer:
 
 def _spoken(moment: Moment) -> Answer:
     """A person's message: a new task. It may lift a limit; a limit on spend is held against it as well."""
-    from fusewire.session.spend import asked_grant, over_limit
+    from fusewire.session.spend import over_limit
+    from fusewire.session.spoken import MOST, SUDO, granted, lifts_agents
 
     moment.begin_anew()
     moment.record.pop("sudo", None)
-    if SUDO in moment.event.text.replace(f"'{SUDO}'", ""):  # not where our own words are quoted
+    if lifts_agents(moment.event.text):
         moment.record["sudo"] = True
         _audit(moment, f"tool/agents/{moment.session}", f"{SUDO} in a message of a person")
-    amount = asked_grant(moment.event.text)
-    if amount:
-        moment.record["granted"] = round(moment.record.get("granted", 0) + amount, 4)
-        moment.record.pop("spend_warned", None)
-        _audit(moment, f"tool/spend/{moment.session}", f"${amount:.2f} more granted in a message of a person")
+        moment.remarks.append("fusewire: the limits on agents are lifted until your next message")
+    amount = granted(moment.event.text)
+    if amount > MOST:
+        moment.remarks.append(
+            f"fusewire: ${amount:.2f} is more than can be granted at once (${MOST:.2f}); nothing was granted"
+        )
+    elif amount:
+        _grant(moment, amount)
     refused = over_limit(moment)
     if refused is None:
         return ALLOWED
     from fusewire.session.words import refusal_text
 
     return Answer("block", refused.rule, refusal_text(refused, moment, 0))
+
+
+def _grant(moment: Moment, amount: float) -> None:
+    record = moment.record
+    record["granted"] = round(record.get("granted", 0) + amount, 4)
+    record.pop("spend_warned", None)
+    _audit(moment, f"tool/spend/{moment.session}", f"${amount:.2f} more granted in a message of a person")
+    allowed = moment.settings["resource_limits.api_cost_block_usd"] + record["granted"]
+    moment.remarks.append(f"fusewire: ${amount:.2f} more granted: this session may spend ${allowed:.2f}")
 
 
 def _audit(moment: Moment, circuit: str, reason: str) -> None:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 #: The spend of a project: of its last sessions, its last days, and of all, and what a person has granted beyond.
 SPEND = "spend"
 
+#: Which hooks a project's agent has: there is something in it once a batch was reported.
+HOOKS = "hooks"
+
 _NUMBER = (int, float)
 
 #: Parts of a session's memory, of one agent's in it, and of the project's spend, with the types that they must have.

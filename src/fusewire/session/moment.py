@@ -7,7 +7,7 @@ every helper, because their calls come in between each other and must not be tak
 from __future__ import annotations
 
 from fusewire.events import Signal
-from fusewire.session.memory import lane_name, recall, session_name
+from fusewire.session.memory import HOOKS, lane_name, recall, session_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ class Moment:
         self.lane_id = f"{self.session}:{self.agent}" if self.agent else self.session
         self.record, self.damaged = recall(transaction, session_name(self.session), now)
         self.lane = self.lane_of(self.agent)
+        if not self.record and recall(transaction, HOOKS, now)[0]:
+            self.record["batched"] = True  # as in the sessions before this one
         #: what a person is told beside the answer, and not the agent
         self.remarks: list[str] = []
         #: what people are told of, once the transaction is written
@@ -140,7 +142,7 @@ class Moment:
                 "circuit": decision.circuit,
                 "session": self.session,
                 "agent": self.agent,
-                "turn": self.lane.get("replies", 0),
+                "turn": self.lane.get("replies", 0) + 1,
                 "reason": decision.reason,
                 "evidence": list(decision.evidence),
                 "cooldown_seconds": decision.retry_after,

@@ -18,6 +18,7 @@ from fusewire.detectors.repetition import (
     is_change,
 )
 from fusewire.events import mark
+from fusewire.session.memory import HOOKS
 from fusewire.session.watch import ALLOWED, Answer, call_of, next_turn
 
 TYPE_CHECKING = False
@@ -50,7 +51,9 @@ def after(moment: Moment, commands: Commands | None, looks: bool) -> Answer:
     event = moment.event
     told: list[Decision] = []
     if event.hook == "PostToolBatch":
-        moment.record["batched"] = True
+        if not moment.record.get("batched"):
+            moment.record["batched"] = True
+            moment.transaction.remember(HOOKS, {"batched": True}, moment.now)
         for call in event.calls:
             told += _settle(moment, call, None, False)
         next_turn(moment)
@@ -84,7 +87,8 @@ def _settle(moment: Moment, event: Event, commands: Commands | None, looks: bool
     if event.call:
         settled.append(event.call)
         del settled[:-_SETTLED]
-    lane["settled_any"] = True
+    # An agent that was only launched says nothing of the others that the same reply launches.
+    lane["settled_any"] = lane.get("settled_any") or '"async_launched"' not in text
     _note_helpers(moment, event)
     tool, call_mark, nature, shown, leases, began = begun
     lane["settled_began"] = max(began, lane.get("settled_began", 0))
@@ -146,9 +150,9 @@ def _settle_probes(moment: Moment, entry: list[Any], leases: list[str], before: 
         else:
             bad = before is not None and before[RESULT] == entry[RESULT]
         name = {"tool_failure": "tool_failed", "external_api": "api_call"}.get(breaker, "repeated")
-        decision = moment.signal(
-            "bad" if bad else "good", circuit, name if bad else "success", lease=lease, text=entry[SHOWN]
-        )
+        times = sum(old[CALL] == entry[CALL] and old[RESULT] == entry[RESULT] for old in moment.lane["history"])
+        kind, name = ("bad", name) if bad else ("good", "success")
+        decision = moment.signal(kind, circuit, name, value=max(1, times), lease=lease, text=entry[SHOWN])
         if decision.tripped:
             told.append(decision)
         elif not bad:

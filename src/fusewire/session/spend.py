@@ -92,18 +92,6 @@ def grant(table: dict[str, Any], amount: float, key: str) -> float:
     return granted[key]
 
 
-def asked_grant(text: str) -> float:
-    """The dollars in `grant another $5`, as a person may say it; 0 if nobody did."""
-    words = text.lower().split()
-    for at, word in enumerate(words[:-1]):
-        if word == "grant" and words[at + 1] in ("another", "more"):
-            amount = words[at + 2].lstrip("$").rstrip(".,;!?") if at + 2 < len(words) else ""
-            is_number = amount.isascii() and amount.replace(".", "", 1).isdigit()
-            if words[at + 2 : at + 3] and words[at + 2].startswith("$") and is_number:
-                return min(float(amount), 1000.0)
-    return 0.0
-
-
 def _usd(moment: Moment) -> float:
     usd: float = (moment.record.get("spend") or {}).get("usd", 0)
     return usd

@@ -17,7 +17,7 @@ def refusal_text(decision: Decision, moment: Moment, halted_after: int) -> str:
     verdict = "HALTED" if halted_after or decision.rule.startswith("tool.spend") else "BLOCKED"
     lines = [f"{verdict} {short_rule(decision)}: {_fact(decision)}"]
     if halted_after > 1:
-        lines.append(f"Refused {halted_after} times in a row, so the agent is stopped: a person should look.")
+        lines.append(f"Refused {halted_after} times, so the agent is stopped; it goes on when a person speaks to it.")
     return "\n".join(lines + _rest(decision, moment))
 
 
