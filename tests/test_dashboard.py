@@ -177,8 +177,8 @@ def test_a_session_with_a_tripped_breaker(project: Project) -> None:
     assert lines[:3] == ["🔒 CIRCUIT BREAKER STATUS", "", "Active Breakers:"]
     assert lines[3].startswith("  • tool_failure Bash(pytest): OPEN (cooldown: ")
     assert lines[3].endswith("s remaining)")
-    assert lines[4] == "    - Last trip: Turn 2 (pytest failed 3x in 5 turns)"
-    assert lines[5].startswith("    - Next attempt allowed: Turn 3 (")
+    assert lines[4] == "    - Last trip: Turn 3 (pytest failed 3x in 5 turns)"
+    assert lines[5].startswith("    - Next attempt allowed: Turn 4 (")
     assert lines[5].endswith(" UTC)")
     assert lines[6:8] == ["", "  • All others: CLOSED (normal operation)"]
     assert "  • 1 circuit trip (tool_failure x1)" in lines
@@ -187,7 +187,7 @@ def test_a_session_with_a_tripped_breaker(project: Project) -> None:
     (one,) = data["active"]
     assert (one["id"], one["state"]) == (f"tool/tool_failure/Bash(pytest)/{SESSION}", "OPEN")
     assert 0 < one["cooldown_seconds"] <= 10
-    assert one["last_trip"]["turn"] == 2
+    assert one["last_trip"]["turn"] == 3
     assert (one["next_attempt"]["turn"], data["turn"], data["session"]) == (3, 2, SESSION)
     assert data["incidents"]["by_breaker"] == {"tool_failure": 1}
     assert data["memory"]["next_cleanup"] == "SessionStart"
@@ -211,7 +211,7 @@ def test_a_warning_about_a_helper_and_a_tool_with_a_very_long_name_are_shown(pro
     active = {one["breaker"]: one for one in project.json("status", "--session")["active"]}
     assert (active["repetition"]["id"], active["repetition"]["phase"]) == (warned, "watch")
     assert active["repetition"]["agent"] == "a1"
-    assert (active["tool_failure"]["state"], active["tool_failure"]["last_trip"]["turn"]) == ("OPEN", 2)
+    assert (active["tool_failure"]["state"], active["tool_failure"]["last_trip"]["turn"]) == ("OPEN", 3)
     assert SESSION not in active["tool_failure"]["id"]
 
 

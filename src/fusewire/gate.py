@@ -310,6 +310,8 @@ def _in_session(
     from fusewire.session.opening import quick_store
     from fusewire.session.watch import Watch
 
+    if event.kind == "prompt" and environment.get("FUSEWIRE_DEPTH"):
+        event = event.replace(text="")  # words of whoever started this agent, which may be an agent: they lift nothing
     try:
         store = quick_store(root, rules)
         answer = Watch(store, rules, root=root).handle(event, commands, looks=looks, refused_by=refused_by)

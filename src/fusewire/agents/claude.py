@@ -86,7 +86,10 @@ def parse(payload: Any, root: str) -> Event | None:
     response = payload.get("tool_response")
     interrupted = isinstance(response, dict) and response.get("interrupted") is True
     says_error = isinstance(response, dict) and (response.get("is_error") is True or response.get("isError") is True)
-    return _answered(event, _result(response), None if interrupted else says_error)
+    answered = _answered(event, _result(response), None if interrupted else says_error)
+    helper = response.get("agentId") if isinstance(response, dict) else None
+    named: Event = answered.replace(text=helper) if isinstance(helper, str) else answered
+    return named
 
 
 def _answered(event: Event, result: str, failed: bool | None) -> Event:

@@ -10,12 +10,10 @@ from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.durations import show_time
 from fusewire.errors import FusewireError
 from fusewire.person import require_person
+from fusewire.session.spoken import MOST
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker
-
-#: Dollars; whoever needs more at once should raise the limit.
-LARGEST_GRANT = 1000
 
 
 class _BehindDashes(click.Command):
@@ -91,8 +89,8 @@ def dollars(text: str) -> float:
     digits = text.strip().removeprefix("$")
     plain = digits.isascii() and digits.replace(".", "", 1).isdigit() and len(digits) < 20
     amount = round(float(digits), 2) if plain else 0.0
-    if not 0 < amount <= LARGEST_GRANT:
+    if not 0 < amount <= MOST:
         raise FusewireError(
-            f"{text!r} is refused as an amount; allowed: dollars above 0, up to {LARGEST_GRANT}, such as 5 or 2.50"
+            f"{text!r} is refused as an amount; allowed: dollars above 0, up to {MOST:.0f}, such as 5 or 2.50"
         )
     return amount

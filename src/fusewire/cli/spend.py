@@ -95,7 +95,12 @@ def stored(breaker: Breaker) -> list[dict[str, Any]]:
     memory = recalled(breaker.store, SPEND)
     sessions = memory.get("sessions") if isinstance(memory.get("sessions"), dict) else {}
     found = [
-        {"session": name, "usd": float(told["usd"]), "at": float(told["at"])}
+        {
+            "session": name,
+            "usd": float(told["usd"]),
+            "at": float(told["at"]),
+            "unknown": [one for one in told.get("unknown", ()) if isinstance(one, str)],
+        }
         for name, told in (sessions or {}).items()
         if isinstance(told, dict) and all(type(told.get(key)) in (int, float) for key in ("usd", "at"))
     ]
@@ -107,9 +112,10 @@ def _known(breaker: Breaker, as_json: bool) -> int:
     days = {day: usd for day, usd in (memory.get("days") or {}).items() if type(usd) in (int, float)}
     total = float(memory.get("usd") or 0.0)
     sessions = stored(breaker)
+    unknown = sorted({name for session in sessions for name in session["unknown"]})
     if as_json:
         told = [{**session, "at": show_time(session["at"]), "usd": round(session["usd"], 6)} for session in sessions]
-        print_json({"usd": round(total, 6), "days": days, "sessions": told})
+        print_json({"usd": round(total, 6), "days": days, "sessions": told, "unknown_models": unknown})
         return 0
     if not sessions and not days:
         click.echo("Nothing yet: the hook counts while an agent works. Of a transcript: fusewire spend FILE")
@@ -119,6 +125,8 @@ def _known(breaker: Breaker, as_json: bool) -> int:
     for day in sorted(days, reverse=True):
         click.echo(f"{day}            ${days[day]:>8.2f}")
     click.echo(f"total ${total:.2f}")
+    if unknown:
+        _warn(f"no price is known for {', '.join(unknown)}: not in the total, and not free")
     return 0
 
 

@@ -98,6 +98,7 @@ def _cost(cost: dict[str, Any]) -> str:
     against = f"${warn + granted:.2f} warn threshold" if below and warn < limit else f"${limit + granted:.2f} limit"
     unknown = cost["unknown_models"]
     more = f", and what {', '.join(unknown)} cost: no price is known" if unknown else ""
+    more += f"; not everything could be counted: {cost['problem']}" if cost.get("problem") else ""
     return f"${cost['usd']:.2f} / {against}{_granted(cost)}{more}"
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from fusewire.durations import show_duration
 from fusewire.globs import matches
-from fusewire.wrappers import SHELLS, program
+from fusewire.wrappers import SHELLS, program, shell_operands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,66 +20,89 @@ _MOST = 100
 
 _FETCHING = frozenset(("curl", "wget", "http", "https", "xh", "httpie", "aria2c", "fetch"))
 
-_INTERPRETERS = (
-    "python",
-    "pypy",
-    "node",
-    "deno",
-    "bun",
-    "ruby",
-    "perl",
-    "php",
-    "tsx",
-    "ts-node",
-    "uv",
-    "poetry",
-    "pipenv",
-)
+_INTERPRETERS = ("python", "pypy", "node", "deno", "bun", "ruby", "perl", "php", "tsx", "ts-node")
+
+#: Their options that take a value of their own, and those after which no script is run: code, or a mere check.
+_VALUES = frozenset(("-W", "-X", "-Q", "-I", "-r", "--require", "--import", "--loader", "--check-hash-based-pycs"))
+_NO_SCRIPT = frozenset(("-c", "-e", "--eval", "-p", "--print", "--check", "-"))
+
+#: Modules of Python that run the script behind them.
+_RUNNING_MODULES = frozenset(("pdb", "cProfile", "profile", "trace", "coverage"))
 
 
 def limits_on_api(moment: Moment, call: Call, lease: str) -> Iterator[Decision]:
     """May it call? The breaker first, then the limits; each call of a line is one."""
     for _ in range(min(_MOST, api_calls(moment.event, call.commands, moment.settings))):
         if moment.has("tool/external_api/{session}"):
-            yield moment.signal("ask", f"tool/external_api/{moment.session}", "api_call", lease=lease, text=call.shown)
+            breaker = f"tool/external_api/{moment.session}"
+            decision = moment.signal("ask", breaker, "api_call", lease=lease, text=call.shown)
+            yield decision if decision.allowed else _with_limit(moment, decision)
         yield moment.signal("ask", f"tool/api_calls/{moment.session}", "api_call", text=call.shown)
 
 
+def _with_limit(moment: Moment, decision: Decision) -> Decision:
+    """The breaker lets one call through after its cooldown; the limit may be full for longer, and that is said."""
+    limit = moment.foresee("ask", f"tool/api_calls/{moment.session}", "api_call")
+    wait = limit.retry_after or 0
+    if limit.allowed or wait <= (decision.retry_after or 0):
+        return decision
+    room = f"the limit of API calls a minute has room again in {show_duration(wait)}"
+    worded: Decision = decision.replace(evidence=(*decision.evidence, room))
+    return worded
+
+
 def api_calls(event: Event, commands: list[list[str]], settings: dict[str, Any]) -> int:
-    """How many external calls a tool call makes; reading or editing such a script is none."""
+    """How many external calls a tool call makes; reading or editing such a script is none.
+
+    Commands are listed with their wrappers and without, and a wrapper itself is no call: each counts once.
+    """
     if any(matches(event.tool, pattern) for pattern in settings["external_api.tools"]):
         return 1
     if event.command is None:
         return 0
     hosts, scripts = settings["external_api.hosts"], settings["external_api.commands"]
-    seen: list[list[str]] = []
-    for words in commands:
-        # A wrapped command is listed with its wrapper and without: it is one.
-        if any(len(words) < len(outer) and outer[-len(words) :] == words for outer in seen[-3:]):
-            continue
-        if _runs(words, scripts) or _fetches(words, hosts):
-            seen.append(words)
-    return len(seen)
+    return sum(_fetched(words, hosts) or _runs(words, scripts) for words in commands)
 
 
-def _runs(words: list[str], scripts: tuple[str, ...]) -> bool:
+def _runs(words: list[str], scripts: tuple[str, ...]) -> int:
+    script = _script_of(words)
+    return int(any(matches(script, pattern) for pattern in scripts))
+
+
+def _script_of(words: list[str]) -> str:
+    """The name of what the words run: the program, or the first file that an interpreter is given."""
     name = program(words)
-    if any(matches(name, pattern) for pattern in scripts):
-        return True
-    runs_files = (
-        name.startswith(_INTERPRETERS)
-        or name in SHELLS
-        or name in ("env", "timeout", "nohup", "time", "xargs", "nice", "sudo")
-    )
-    if not runs_files:
-        return False
-    return any(matches(word.rsplit("/", 1)[-1], pattern) for word in words[1:4] for pattern in scripts)
+    if name in SHELLS:
+        has_script, operands, runs = shell_operands(words)
+        return program(operands) if runs and not has_script else ""
+    if not name.startswith(_INTERPRETERS):
+        return name
+    at = 1
+    while at < len(words):
+        word = words[at]
+        module = words[at + 1] if word == "-m" and at + 1 < len(words) else ""
+        if word in _NO_SCRIPT:
+            return ""
+        if module and module not in _RUNNING_MODULES:
+            return f"{module.rpartition('.')[2]}.py"
+        if word[:1] != "-" and not (word == "run" and name in ("deno", "bun")):
+            return program([word])
+        at += 2 if module or word in _VALUES else 1
+    return ""
 
 
-def _fetches(words: list[str], hosts: tuple[str, ...]) -> bool:
-    return program(words) in _FETCHING and any(_host(word) == host for word in words[1:] for host in hosts)
+def _fetched(words: list[str], hosts: tuple[str, ...]) -> int:
+    """How many addresses of these hosts are fetched."""
+    if program(words) not in _FETCHING:
+        return 0
+    return sum(any(matches(host, pattern.lower()) for pattern in hosts) for host in map(_host, words[1:]))
 
 
 def _host(word: str) -> str:
-    rest = word.partition("://")[2] or word
-    return rest.partition("/")[0].rpartition("@")[2].partition(":")[0].lower()
+    scheme, mark, rest = word.partition("://")
+    if mark and not scheme.isalnum():
+        return ""  # a text that has an address in it, such as a header or what is sent
+    place = rest if mark else word
+    for end in "/?#":
+        place = place.partition(end)[0]
+    return place.rpartition("@")[2].partition(":")[0].lower()

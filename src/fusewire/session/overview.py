@@ -118,7 +118,7 @@ def _active(
         if status.last_trip is not None
         else None,
         "next_attempt": {
-            "turn": turn + 1,
+            "turn": max(turn, (trip or {}).get("turn") or 0) + 1,
             "at": show_time(now + (status.retry_after or 0)) if waits else None,
         }
         if status.phase in ("open", "probe")
@@ -173,6 +173,7 @@ def _cost(breaker: Breaker, record: dict[str, Any], now: float) -> dict[str, Any
         "limit_usd": settings["resource_limits.api_cost_block_usd"],
         "granted_usd": record.get("granted", 0),
         "unknown_models": sorted(spend.get("unknown") or {}),
+        "problem": spend.get("problem") or None,
         "day": {
             "usd": round(table.get("days", {}).get(day, 0.0), 4),
             "limit_usd": settings["resource_limits.api_cost_block_usd_per_day"],

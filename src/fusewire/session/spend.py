@@ -62,7 +62,7 @@ def look(moment: Moment) -> None:
     moment.record["spend"] = now
     _say_unknown(moment, now)
     more = now.get("usd", 0) - before.get("usd", 0)
-    if more > 0:
+    if more > 0 or len(now.get("unknown", ())) > len(before.get("unknown", ())):
         _add(moment, more)
 
 
@@ -102,6 +102,9 @@ def _add(moment: Moment, more: float) -> None:
     sessions = table.setdefault("sessions", {})
     sessions.pop(moment.session, None)
     sessions[moment.session] = {"usd": round(_usd(moment), 6), "at": moment.now}
+    unknown = sorted((moment.record.get("spend") or {}).get("unknown") or ())
+    if unknown:
+        sessions[moment.session]["unknown"] = unknown
     days = table.setdefault("days", {})
     day = day_of(moment.now)
     days[day] = round(days.get(day, 0) + more, 6)

@@ -214,14 +214,15 @@ def _questions(moment: Moment, call: Call, lease: str) -> Any:
     if lease in moment.lane.get("calls", ()) or lease in moment.lane.get("settled", ()):
         return  # asked for already: it is one call
     yield from _sequence(moment, call)
-    if event.tool in SPAWNING_TOOLS or (event.command and _may_start_agent(event.command)):
-        from fusewire.session.spawning import limits_on_spawning
-
-        yield from limits_on_spawning(moment, call, lease)
     if _may_call_api(moment.settings, event):
         from fusewire.session.external import limits_on_api
 
         yield from limits_on_api(moment, call, lease)
+    # Last, because an agent runs from here on: nothing behind it may refuse the call.
+    if event.tool in SPAWNING_TOOLS or (event.command and _may_start_agent(event.command)):
+        from fusewire.session.spawning import limits_on_spawning
+
+        yield from limits_on_spawning(moment, call, lease)
 
 
 def _may_have_spent(moment: Moment) -> bool:
@@ -234,7 +235,7 @@ def _may_have_spent(moment: Moment) -> bool:
             size = os.stat(path).st_size
         except OSError:
             size = 0
-        if size != moment.lane.get("transcript", 0):
+        if size != moment.lane.get("transcript"):  # at first always: other sessions may have spent what this one may
             moment.lane["transcript"] = size
             return True
     return "spend_near" in moment.record
@@ -246,10 +247,17 @@ def _may_start_agent(command: str) -> bool:
 
 def _may_call_api(settings: dict[str, Any], event: Event) -> bool:
     """A quick look; whether it really does is found out elsewhere."""
-    if event.command is None:
-        return bool(settings["external_api.tools"])
+    if settings["external_api.tools"]:
+        return True
+    line = (event.command or "").lower()
     names = (*settings["external_api.commands"], *settings["external_api.hosts"])
-    return bool(settings["external_api.tools"]) or any(name.strip("*") in event.command for name in names)
+    return bool(line) and any(_literal(name) in line for name in names)
+
+
+def _literal(pattern: str) -> str:
+    """The longest part of a pattern that stands for itself; of a script without its ending, as a module has none."""
+    parts = pattern.lower().removesuffix(".py").replace("?", "*").partition("[")[0].split("*")
+    return max(parts, key=len)
 
 
 def _sequence(moment: Moment, call: Call) -> Any:

@@ -53,6 +53,8 @@ def _rest(decision: Decision, moment: Moment) -> list[str]:
     lines = [f"{fact[:1].upper()}{fact[1:]}" for fact in decision.evidence]
     policy = moment.rules.policy(decision.circuit)
     steps = decision.next or policy.next
+    if decision.allowed and decision.rule.startswith("tool.spend"):
+        steps = ("go on, and come to an end before the limit: from there on every call is refused",)
     by_agent = [step for step in steps if not step.startswith("a person")]
     by_person = [step for step in steps if step.startswith("a person")]
     if by_agent:
@@ -63,7 +65,10 @@ def _rest(decision: Decision, moment: Moment) -> list[str]:
             "It resets by itself: one call is allowed" if decision.phase in ("open", "probe") else "There is room again"
         )
         lines.append(f"{what} at {clock} UTC (in {show_duration(decision.retry_after)}).")
-    if decision.rule.startswith("tool.spend"):
+    whole = {"tool.spend_day": "--day", "tool.spend_project": "--project-total"}.get(decision.rule)
+    if whole:
+        by_person = [f'a person can run: fusewire grant 5 {whole} --reason "..."']
+    elif decision.rule.startswith("tool.spend"):
         by_person = ['a person can say "grant another $5" to the agent, or run: fusewire grant 5 --reason "..."']
     elif decision.rule.startswith("tool.agents"):
         by_person = ["a person can lift it with the words 'SUDO PARALLEL' in a message to the agent"]
