@@ -164,7 +164,7 @@ def _before(
     from fusewire.detectors.constraints import changes_files, violated
 
     commands = plain
-    if commands is None or changes_files(event.tool):
+    if commands is None or changes_files(event.tool) or _speaks_of_us(event.command or ""):
         from fusewire.detectors.disarming import disarming
 
         commands = _read(event.command) if event.command else []
@@ -208,6 +208,10 @@ def _render(agent: Agent, action: str, text: str, hook: str) -> Answer:
     return agent.deny(text, hook) if action == "deny" else agent.halt(text, hook)
 
 
+def _speaks_of_us(line: str) -> bool:
+    return "fusewire" in line or "hook.py" in line
+
+
 def _read(line: str) -> list[list[str]]:
     from fusewire.shell.commands import simple_commands
 
@@ -218,7 +222,7 @@ def _guarded(event: Event, changed: tuple[str, ...], root: str, rules: Rules) ->
     """Why the guard refuses this call, whether the call only looks, and how its command was read."""
     from fusewire.guard.policy import protected_of
 
-    protected = protected_of(root, rules)
+    protected = protected_of(root, rules, _records(event))
     looks = True
     reading = None
     if event.command:
@@ -237,6 +241,12 @@ def _guarded(event: Event, changed: tuple[str, ...], root: str, rules: Rules) ->
             return verdict.message(), False, reading
         looks = False
     return "", looks, reading
+
+
+def _records(event: Event) -> tuple[str, ...]:
+    """What the agent's own program writes down of the session: what it costs is read there."""
+    path = event.transcript
+    return (path, path.removesuffix(".jsonl") + "/") if path and os.path.isabs(path) and path.endswith(".jsonl") else ()
 
 
 def _out_of_scope(event: Event, changed: tuple[str, ...], reading: Reading | None, root: str, start: str) -> str:

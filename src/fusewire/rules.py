@@ -197,15 +197,24 @@ def find_project(start: str) -> str:
 def find_guarded(start: str) -> str:
     """The project whose constraints hold for an agent that was started in a folder.
 
-    The nearest folder above that has any, not the nearest repository: an agent can make a `.git` in a subfolder.
+    The nearest folder above that has any, not the nearest repository: an agent can make a `.git` in a subfolder. But
+    none outside the outermost repository: an agent can make a folder there, too.
     """
     folder = os.path.abspath(start)
-    while not has_constraints(folder):
+    guarded = outermost = None
+    climbed: list[str] = []
+    while True:
+        climbed.append(folder)
+        if guarded is None and has_constraints(folder):
+            guarded = folder
+        if os.path.lexists(os.path.join(folder, ".git")):
+            outermost = folder
         parent = os.path.dirname(folder)
         if parent == folder:
-            return find_project(start)
+            break
         folder = parent
-    return folder
+    inside = climbed[: climbed.index(outermost) + 1] if outermost is not None else climbed[:1]
+    return guarded if guarded in inside and guarded is not None else find_project(start)
 
 
 def user_config_path() -> str:

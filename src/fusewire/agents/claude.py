@@ -33,8 +33,11 @@ _SESSION_KINDS = {
     "SubagentStop": "agent_stop",
 }
 
-#: A "prompt" that nobody typed: a helper in the background reports back, in words of its own.
-_NOT_A_PERSON = "<task-notification>"
+#: A "prompt" that nobody typed: a helper reports back, another session writes, or the agent's own program does.
+_NOT_A_PERSON = (
+    *("<task-notification>", "<system-reminder>", "<cross-session-message", "<teammate-message"),
+    *("[SYSTEM NOTIFICATION", "Another Claude session sent a message:"),
+)
 
 _PATH_FIELDS = (
     *("file_path", "notebook_path", "path", "relative_path", "source", "destination", "src", "dst", "target"),

@@ -83,6 +83,11 @@ _LOOKING_WORDS = frozenset(
 _MIXED_PROGRAMS = frozenset("gh glab docker kubectl npm pnpm yarn pip pip3 systemctl terraform aws gcloud az".split())
 
 
+#: Where a line has one of these, blanks and marks may mean something.
+_TELLING = frozenset("'\"\\`$(){}<>|\n")
+_NOTHING = frozenset((":", "true"))
+
+
 def key_words(commands: list[list[str]]) -> list[str]:
     """The command that a line is about: the first that does not merely prepare, without what wraps it."""
     for at, words in enumerate(commands):
@@ -112,8 +117,18 @@ def signature(event: Event) -> str:
         given.pop("description", None)
         given.pop("timeout", None)
         if isinstance(given.get("command"), str):
-            given["command"] = given["command"].strip()
+            given["command"] = _same_line(given["command"])
     return mark(event.tool, dumps(given))
+
+
+def _same_line(line: str) -> str:
+    """The line without what makes no difference: more blanks, a remark, a part that does nothing."""
+    line = line.strip()
+    if not _TELLING.isdisjoint(line):
+        return line
+    parts = line.partition(" #")[0].replace("&&", ";").split(";")
+    words = [" ".join(part.split()) for part in parts]
+    return "; ".join(word for word in words if word and word not in _NOTHING) or line
 
 
 def nature_of(event: Event, commands: list[list[str]], looks: bool) -> str:

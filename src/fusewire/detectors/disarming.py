@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fusewire.events import Event
 
 #: Commands of the program that change a circuit, its rules or its registration by hand.
-PERSON_ONLY = frozenset(("reset", "config", "override", "archive", "import", "uninstall", "hook", "grant"))
+PERSON_ONLY = frozenset(("reset", "config", "override", "archive", "import", "uninstall", "hook", "grant", "wrap"))
 
 #: Commands with acts of both kinds: those that only a person may do.
 PERSON_ONLY_ACTS = {
@@ -35,7 +35,19 @@ OWN_FOLDERS = (
 _LIFTING = (
     *("Breaker", "breaker", "cli", "constraints", "engine", "stores", "__main__", "gate"),
     *("attempts", "Attempts", "phases", "Phases", "scope", "ScopeLock", "checkpoints", "runner", "guard.session"),
+    *("session", "spending", "janitor", "person", "rules", "hotload"),
 )
+
+#: The table of a project's settings, and words of lines that write files.
+_TABLE = "tool.fusewire"
+_WRITING = ("tee", "sed -i", "write", "patch", "perl -", "ed ", "mv ", "cp ", "toml.dump", "EOF")
+
+_INSTALLING = frozenset("pip pip3 pipx uv poetry conda mamba pdm rye claude".split())
+_REMOVING = frozenset("uninstall remove install disable rm delete upgrade".split())
+_KILLING = frozenset(("kill", "pkill", "killall"))
+
+#: Agents that our hook answers to.
+_HOOKED = frozenset(("claude", "codex", "copilot", "gemini"))
 
 
 #: How deep an agent is among agents that started agents; one that could change it would start as many as it likes.
@@ -56,6 +68,9 @@ def disarming(event: Event, commands: list[list[str]], own_paths: tuple[str, ...
         act = _own_command(words)
         if act:
             return f"`{act}` is for a person at a terminal"
+        act = _removes(words) or _locks(words)
+        if act:
+            return act
         if event.command and _hides_depth(words, event.command):
             return f"{_DEPTH} says how deep agents start agents; to change it is for a person"
         if _moves_refs(words):
@@ -65,6 +80,45 @@ def disarming(event: Event, commands: list[list[str]], own_paths: tuple[str, ...
     for path in own_paths:
         if is_own_file(path):
             return f"{path} belongs to Fusewire and is for a person to change"
+    if _sets(event, own_paths):
+        return "the settings of Fusewire in pyproject.toml are for a person to change"
+    return ""
+
+
+def _sets(event: Event, own_paths: tuple[str, ...]) -> bool:
+    """Whether the table of ours in `pyproject.toml` would be written: by an edit, or by a line that names both."""
+    line = event.command or ""
+    if any(path.rsplit("/", 1)[-1] == "pyproject.toml" for path in own_paths):
+        given = [value for value in (event.input or {}).values() if isinstance(value, str)]
+        edits = [one for one in (event.input or {}).get("edits") or () if isinstance(one, dict)]
+        given += [value for one in edits for value in one.values() if isinstance(value, str)]
+        return any(_TABLE in value for value in given)
+    return _TABLE in line and "pyproject" in line and (">" in line or any(word in line for word in _WRITING))
+
+
+def _removes(words: list[str]) -> str:
+    """Taking our program off the machine, or ending its hooks."""
+    names = [word for word in words[1:] if _is_ours(word)]
+    if not names:
+        return ""
+    if program(words) in _KILLING:
+        return "ending the breaker's processes is for a person"
+    manages = program(words) in _INSTALLING or (_is_python(words) and "pip" in words)
+    if manages and not _REMOVING.isdisjoint(words):
+        return "to install or remove Fusewire is for a person"
+    return ""
+
+
+def _is_ours(word: str) -> bool:
+    name = word.rsplit("/", 1)[-1].partition("==")[0].partition("[")[0].partition("@")[0]
+    return name in ("fusewire", "hook.py") or "fusewire/hook" in word
+
+
+def _locks(words: list[str]) -> str:
+    """A program that could hold a lock on the state, or write into it."""
+    holds = program(words).startswith(("sqlite", "flock", "lockf", "litecli"))
+    if holds and any(".fusewire" in word for word in words[1:]) and "-readonly" not in words:
+        return ".fusewire/ is Fusewire's state; `fusewire status` shows it"
     return ""
 
 
@@ -78,7 +132,10 @@ def _hides_depth(words: list[str], line: str) -> bool:
         return any(word.rsplit("/", 1)[-1] in STARTING_PROGRAMS for word in words)
     if program(words) not in STARTING_PROGRAMS or _DEPTH not in line:
         return False
-    return any(f"{before}{_DEPTH}" in line for before in ("unset ", "-u ", "--unset=")) or f"{_DEPTH}=" in line
+    return (
+        any(f"{before}{_DEPTH}" in line for before in ("unset ", "-u ", "--unset=", "export -n ", "declare +x "))
+        or f"{_DEPTH}=" in line
+    )
 
 
 def _moves_refs(words: list[str]) -> bool:
@@ -89,6 +146,8 @@ def _moves_refs(words: list[str]) -> bool:
 
 
 def _lifts(code: str) -> bool:
+    if "fusewire" in code and ("runpy" in code or "hook.py" in code):
+        return True
     imports = "import fusewire" in code or "from fusewire" in code
     return imports and "memory:" not in code and any(name in code for name in _LIFTING)
 
@@ -101,6 +160,8 @@ def _own_command(words: list[str]) -> str:
     """The person-only act of Fusewire that these words run, if any."""
     if _is_python(words):
         words = _python_target(words)
+        if words and words[0].rsplit("/", 1)[-1] == "hook.py" and words[1:2] and words[1] in _HOOKED:
+            return "fusewire hook"
     elif is_wrapper(program(words)) and not _is_fusewire(words[0]):  # a runner, whatever its options
         at = next((at for at, word in enumerate(words) if at and _is_fusewire(word)), len(words))
         words = words[at:]
@@ -114,6 +175,8 @@ def _own_command(words: list[str]) -> str:
     command = words[at] if at < len(words) else ""
     if command in PERSON_ONLY:
         return f"fusewire {command}"
+    if command in ("check", "record") and any(word.startswith("tool/") for word in words[at:]):
+        return f"fusewire {command} of a session's circuit"
     act = next((word for word in words[at + 1 :] if not word.startswith("-")), "")
     if act in PERSON_ONLY_ACTS.get(command, ()):
         return f"fusewire {command} {act}"
@@ -124,6 +187,8 @@ def _own_command(words: list[str]) -> str:
 
 def _is_fusewire(word: str) -> bool:
     """The program by name or path, with a version, as a module, or as its file."""
+    while "//" in word or "/./" in word:
+        word = word.replace("//", "/").replace("/./", "/")
     if word.endswith(("fusewire/__main__.py", "fusewire/hook.py")):
         return True
     name = word.rsplit("/", 1)[-1].partition("@")[0].partition("=")[0].removesuffix(".exe")

@@ -36,6 +36,9 @@ REFUSED = "refused"
 
 PERIODS = (2, 3, 4, 5)
 
+#: They change something, but nothing that a check or a look would answer to.
+_IDLE = frozenset(("Bash(touch)", "Bash(mkdir)", "Bash(chmod)"))
+
 #: The same error counts among so many last calls: steps in between that are no errors do not make it another one.
 _ERROR_REACH = 20
 
@@ -73,7 +76,7 @@ class Finding(Noun):
 
 def is_change(entry: Entry, history: list[Entry]) -> bool:
     """Whether a call may have moved the work on: it succeeded, and is not one of the last with the same result."""
-    if entry[FAILED] or entry[RESULT] == REFUSED or entry[NATURE] in (LOOK, VERIFY, WAIT):
+    if entry[FAILED] or entry[RESULT] == REFUSED or entry[NATURE] in (LOOK, VERIFY, WAIT) or entry[TOOL] in _IDLE:
         return False
     same = [earlier for earlier in history[-12:] if earlier[CALL] == entry[CALL]]
     if entry[NATURE] == ACT:

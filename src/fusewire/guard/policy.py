@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fusewire.guard.protected import CONFIGURATION, DOCUMENT, Protected
-from fusewire.rules import PHASE_FILE, SESSION_CONFIG, STATE_FOLDER, load_rules, user_config_path
+from fusewire.rules import CONSTRAINTS_FOLDER, PHASE_FILE, SESSION_CONFIG, STATE_FOLDER, load_rules, user_config_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,12 +43,22 @@ def _inside(folder: str) -> tuple[str, ...]:
     return (folder,) if os.path.normpath(folder) not in (".", "..", "/") and ".." not in folder.split("/") else ()
 
 
-def protected_of(root: str, rules: Rules | None = None) -> Protected:
-    """The protected paths of a project, as its configuration and Fusewire's own needs say."""
+def _above(root: str) -> list[str]:
+    """What would move the project's root up to a folder above it, with other rules and no state: nobody makes it."""
+    found = []
+    folder = os.path.dirname(os.path.realpath(root))
+    while folder != os.path.dirname(folder):
+        found += [place for name in (".git", CONSTRAINTS_FOLDER) if not os.path.lexists(place := f"{folder}/{name}")]
+        folder = os.path.dirname(folder)
+    return found
+
+
+def protected_of(root: str, rules: Rules | None = None, also: tuple[str, ...] = ()) -> Protected:
+    """The protected paths of a project, as its configuration and Fusewire's own needs say, and what is `also` given."""
     rules = rules or load_rules(root)
     documents, configuration, ignored, roots, grants = rules.guard
     unwatched = [STATE_FOLDER, "docs/constraints", PHASE_FILE, ".git/refs/fusewire", ".git/packed-refs"]
-    own = [*OWN, *_HOME_OWN, user_config_path()]
+    own = [*OWN, *_HOME_OWN, user_config_path(), *_above(root), *also]
     if rules.tool:  # incidents are logged and old telemetry is packed beside the agent's work
         own.append(rules.tool["incidents"])
         unwatched += [rules.tool["incidents"], *_inside(rules.tool["memory_limits.folder"])]

@@ -24,8 +24,8 @@ _NUMBER = (int, float)
 _SHAPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("alarms", "watched", "refusals", "agents", "spend", "calls"), (dict,)),
     **dict.fromkeys(("sessions", "days", "granted_for"), (dict,)),
-    **dict.fromkeys(("lanes", "history", "settled", "unpriced", "row", "burst"), (list,)),
-    **dict.fromkeys(("turn", "replies", "changes", "in_a_row", "stops", "transcript"), (int,)),
+    **dict.fromkeys(("lanes", "history", "settled", "unpriced", "row", "burst", "gone", "transcript"), (list,)),
+    **dict.fromkeys(("turn", "replies", "changes", "in_a_row", "stops"), (int,)),
     **dict.fromkeys(("at", "since", "granted", "usd", "refused_at", "settled_began", "ended"), _NUMBER),
     "spend_since": (str,),
 }

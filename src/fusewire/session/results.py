@@ -112,6 +112,8 @@ def _watches(lane: dict[str, Any], tool: str, call_mark: str, began: float) -> b
 
 def _result(text: str, failed: bool, call_mark: str) -> str:
     """The mark of a masked result. A failure that says nothing is only the same if the call is."""
+    if text.startswith("<tool_use_error>"):
+        text = text.partition("\n")[0]  # behind it, what was given is repeated
     says_nothing = failed and "\n" not in text.strip() and text.startswith("Exit code ")
     return mark("failed" if failed else "", call_mark if says_nothing else "", masked(text))
 

@@ -60,14 +60,21 @@ def look(moment: Moment) -> None:
     if now is before:
         return
     moment.record["spend"] = now
-    _say_unknown(moment, now)
+    _say_unknown(moment, now, known=bool(before.get("files")))
     more = now.get("usd", 0) - before.get("usd", 0)
     if more > 0 or len(now.get("unknown", ())) > len(before.get("unknown", ())):
         _add(moment, more)
 
 
-def _say_unknown(moment: Moment, spend: dict[str, Any]) -> None:
-    """A model that has no price is not free: a person is told, once for each."""
+def _say_unknown(moment: Moment, spend: dict[str, Any], *, known: bool) -> None:
+    """What could not be counted is not free: a person is told, once for each model and each problem.
+
+    A transcript that was never there may still come; one that was `known` and is gone is another matter.
+    """
+    problem = spend.get("problem") or ""
+    if problem and known and problem != moment.record.get("spend_problem"):
+        moment.record["spend_problem"] = problem
+        moment.remarks.append(f"fusewire: what this session costs could not be counted in full: {problem}")
     said = moment.record.setdefault("unpriced", [])
     for model in spend.get("unknown", {}):
         if model not in said:

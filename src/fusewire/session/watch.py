@@ -232,11 +232,12 @@ def _may_have_spent(moment: Moment) -> bool:
         path = f"{path.removesuffix('.jsonl')}/subagents/agent-{moment.agent}.jsonl"
     if path:
         try:
-            size = os.stat(path).st_size
-        except OSError:
-            size = 0
-        if size != moment.lane.get("transcript"):  # at first always: other sessions may have spent what this one may
-            moment.lane["transcript"] = size
+            facts = os.stat(path)
+            seen = [facts.st_size, facts.st_mtime_ns]
+        except (OSError, ValueError):
+            seen = [0, 0]
+        if seen != moment.lane.get("transcript"):  # at first always: other sessions may have spent what this one may
+            moment.lane["transcript"] = seen
             return True
     return "spend_near" in moment.record
 
