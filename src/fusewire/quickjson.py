@@ -32,12 +32,14 @@ class _ScannerOptions:
     parse_constant = staticmethod(_refuse_constant)
 
 
-def _from_c() -> tuple[Callable[[str], Any], Callable[[object], str]]:
+def _from_c() -> tuple[Callable[[str], Any], Callable[[object], str], Callable[[object], str]]:
     import _json
 
     scan = _json.make_scanner(_ScannerOptions())  # type: ignore[arg-type]
-    encode = _json.make_encoder(
-        None, _not_serialisable, _json.encode_basestring_ascii, None, ":", ",", True, False, False
+    as_text = _json.encode_basestring_ascii
+    encode, encode_in_order = (
+        _json.make_encoder(None, _not_serialisable, as_text, None, ":", ",", is_sorted, False, False)
+        for is_sorted in (True, False)
     )
 
     def loads(text: str) -> Any:
@@ -57,12 +59,15 @@ def _from_c() -> tuple[Callable[[str], Any], Callable[[object], str]]:
     def dumps(value: object) -> str:
         return "".join(encode(value, 0))
 
+    def dumps_in_order(value: object) -> str:
+        return "".join(encode_in_order(value, 0))
+
     if loads(dumps({"a": [1, 2.5, None, True, "\u00e9"]})) != {"a": [1, 2.5, None, True, "\u00e9"]}:
         raise ImportError("the C functions of json have another shape here")
-    return loads, dumps
+    return loads, dumps, dumps_in_order
 
 
-def _from_json() -> tuple[Callable[[str], Any], Callable[[object], str]]:
+def _from_json() -> tuple[Callable[[str], Any], Callable[[object], str], Callable[[object], str]]:
     import json
 
     def loads(text: str) -> Any:
@@ -74,10 +79,13 @@ def _from_json() -> tuple[Callable[[str], Any], Callable[[object], str]]:
     def dumps(value: object) -> str:
         return json.dumps(value, separators=(",", ":"), sort_keys=True, allow_nan=False)
 
-    return loads, dumps
+    def dumps_in_order(value: object) -> str:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+    return loads, dumps, dumps_in_order
 
 
 try:
-    loads, dumps = _from_c()
+    loads, dumps, dumps_in_order = _from_c()
 except (ImportError, AttributeError, TypeError):
-    loads, dumps = _from_json()
+    loads, dumps, dumps_in_order = _from_json()

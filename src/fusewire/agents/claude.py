@@ -84,18 +84,19 @@ def parse(payload: Any, root: str) -> Event | None:
     if kind == "before_tool":
         return event
     if hook == "PostToolUseFailure":
-        failed = None if payload.get("is_interrupt") is True else True
-        return _answered(event, _optional(payload, "error") or "", failed)
+        if payload.get("is_interrupt") is True:
+            return _answered(event, None, None)
+        return _answered(event, _optional(payload, "error") or "", True)
     response = payload.get("tool_response")
     interrupted = isinstance(response, dict) and response.get("interrupted") is True
     says_error = isinstance(response, dict) and (response.get("is_error") is True or response.get("isError") is True)
-    answered = _answered(event, _result(response), None if interrupted else says_error)
+    answered = _answered(event, None, None) if interrupted else _answered(event, _result(response), says_error)
     helper = response.get("agentId") if isinstance(response, dict) else None
     named: Event = answered.replace(text=helper) if isinstance(helper, str) else answered
     return named
 
 
-def _answered(event: Event, result: str, failed: bool | None) -> Event:
+def _answered(event: Event, result: str | None, failed: bool | None) -> Event:
     answered: Event = event.replace(result=result, failed=failed)
     return answered
 

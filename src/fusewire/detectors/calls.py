@@ -103,7 +103,7 @@ def key_words(commands: list[list[str]]) -> list[str]:
 def tool_of(event: Event, words: list[str]) -> str:
     """`Bash(pytest)`, `Edit`, `mcp__search__query`."""
     if event.command is None or not words:
-        return event.tool.replace("/", "_") or "unknown"
+        return event.tool[:120].replace("/", "_") or "unknown"
     name = program(words)
     if name in ("python", "python3") and words[1:2] == ["-m"] and len(words) > 2:
         name = words[2]
@@ -168,7 +168,7 @@ def _nature_of_line(commands: list[list[str]], looks: bool, line: str) -> str:
         return LOOK if not _LOOKING_WORDS.isdisjoint(rest[:2]) else CHANGE
     if name in ("curl", "wget"):
         return ACT if any(word in ("-X", "-d", "--data", "-F", "-T") for word in words) else LOOK
-    return CHANGE if name in _CHANGING_PROGRAMS else ACT
+    return CHANGE if name in _CHANGING_PROGRAMS or (name in _PREPARING and _redirects(line)) else ACT
 
 
 def _redirects(line: str) -> bool:

@@ -39,7 +39,7 @@ def masked(text: str) -> str:
         before = words[at - 1].lower().rstrip(":=#") if at else ""
         after = words[at + 1].lower().strip(_EDGES) if at + 1 < len(words) else ""
         words[at] = _masked_word(word, before, after)
-    return text if _PLACEHOLDERS.issuperset(words) else " ".join(words)
+    return " ".join(text.split()) if _PLACEHOLDERS.issuperset(words) else " ".join(words)
 
 
 def _without_colours(text: str) -> str:

@@ -78,7 +78,8 @@ def is_change(entry: Entry, history: list[Entry]) -> bool:
     """Whether a call may have moved the work on: it succeeded, and is not one of the last with the same result."""
     if entry[FAILED] or entry[RESULT] == REFUSED or entry[NATURE] in (LOOK, VERIFY, WAIT) or entry[TOOL] in _IDLE:
         return False
-    same = [earlier for earlier in history[-12:] if earlier[CALL] == entry[CALL]]
+    done = [earlier for earlier in history[-12:] if not earlier[FAILED] and earlier[RESULT] != REFUSED]
+    same = [earlier for earlier in done if earlier[CALL] == entry[CALL]]
     if entry[NATURE] == ACT:
         return all(earlier[RESULT] != entry[RESULT] for earlier in same)
     return not same
@@ -140,7 +141,7 @@ def _cycle(history: list[Entry], settings: Mapping[str, Any]) -> Finding | None:
         if any(entry[NATURE] == WAIT for entry in history[-period:]):
             level = _waited(rounds, history[-rounds * period :: period], settings, "cycle")
         names = "; ".join(str(entry[SHOWN])[:60] for entry in history[-period:])
-        key = mark(*sorted(set(calls)))
+        key = "-".join(sorted(set(calls)))  # it says what it concerns
         return Finding("cycle", key, level, calls=calls, tool="", evidence=f"{rounds} rounds of: {names}")
     return None
 
@@ -175,7 +176,8 @@ def _error(history: list[Entry]) -> Finding | None:
     level = len(same) // _WEAKER if last[NATURE] == LOOK else len(same)
     names = "; ".join(str(entry[SHOWN])[:60] for entry in same[-3:])
     evidence = f"{len(same)} times, lastly: {names}"
-    return Finding("same_error", mark(last[TOOL], last[RESULT]), level, calls=(), tool="", evidence=evidence)
+    key = f"{last[TOOL]}/{mark(last[TOOL], last[RESULT])}"
+    return Finding("same_error", key, level, calls=(), tool="", evidence=evidence)
 
 
 def counted_failures(history: list[Entry], *, literal: bool) -> list[Entry]:

@@ -40,6 +40,9 @@ class Moment:
         #: for circuits of one agent's calls: the session, and who in it
         self.lane_id = f"{self.session}:{self.agent}" if self.agent else self.session
         self.record, self.damaged = recall(transaction, session_name(self.session), now)
+        for memory in (self.record.get("alarms", {}), self.record.get("watched", {})):
+            for circuit in [name for name in memory if not self.is_on(name)]:
+                del memory[circuit]  # a person has switched the breaker off
         self.lane = self.lane_of(self.agent)
         if not self.record and recall(transaction, HOOKS, now)[0]:
             self.record["batched"] = True  # as in the sessions before this one
@@ -99,6 +102,11 @@ class Moment:
     def has(self, template: str) -> bool:
         """Whether the breaker is on."""
         return template in self.rules.policies
+
+    def is_on(self, circuit: str) -> bool:
+        """The same for a circuit that there was once."""
+        breaker = circuit.partition("/")[2].partition("/")[0]
+        return any(template.split("/")[:2] == ["tool", breaker] for template in self.rules.policies)
 
     def step(self, signal: Signal) -> Decision:
         decision = self.engine.step(self.transaction, signal, self.now)

@@ -36,6 +36,10 @@ _SETTLED = 64
 #: A call that never ran, because the tool does not exist or was given the wrong arguments.
 _MALFORMED = ("<tool_use_error>InputValidationError", "<tool_use_error>Error: No such tool")
 
+#: What the model is shown of a call that a person interrupted, and of one that nobody permitted: neither ended.
+_INTERRUPTED = "[Request interrupted by user"
+_DENIED = ("Permission to use ", "The user doesn't want to proceed")
+
 #: Seconds after which another look at what runs elsewhere is a look again, and no haste.
 _LATER = 20
 
@@ -77,6 +81,8 @@ def _settle(moment: Moment, event: Event, commands: Commands | None, looks: bool
     text = event.result or ""
     if event.failed is None and text.startswith("PreToolUse:"):
         return []  # refused by a hook; if it was ours, it is on record
+    if event.result is None or text.startswith(_INTERRUPTED):
+        return _give_back(moment, event, commands, looks)
     begun = lane.setdefault("calls", {}).pop(event.call or "", None)
     unasked = False
     if begun is None:
@@ -95,11 +101,27 @@ def _settle(moment: Moment, event: Event, commands: Commands | None, looks: bool
     failed = bool(event.failed) and not (nature == LOOK and text.strip() in ("", "Exit code 1"))
     if unasked and failed and text.startswith(_MALFORMED):
         tool, nature = event.tool or "unknown", ACT
+    if not failed and text.startswith(_DENIED):
+        nature = LOOK  # nothing was changed
     if nature == LOOK and _watches(lane, tool, call_mark, began):
         nature = WAIT
     entry = [tool, call_mark, _result(text, failed, call_mark), nature, failed, lane.get("changes", 0), moment.turn]
     entry += [False, shown, round(moment.now, 1)]
     return _learn(moment, entry, leases, unasked)
+
+
+def _give_back(moment: Moment, event: Event, commands: Commands | None, looks: bool) -> list[Decision]:
+    """A person interrupted the call: it says nothing about the agent, and a probe that it was may be tried again."""
+    lane = moment.lane
+    lease = event.call or call_of(event, commands, looks).mark
+    begun = lane.setdefault("calls", {}).pop(lease, None)
+    for circuit in filter(moment.is_on, begun[4] if begun else ()):
+        moment.signal("release", circuit, "release", lease=lease)
+    if event.call:
+        lane["settled"] = [*lane["settled"], event.call][-_SETTLED:]
+    lane["settled_any"] = True
+    _note_helpers(moment, event)
+    return []
 
 
 def _watches(lane: dict[str, Any], tool: str, call_mark: str, began: float) -> bool:
@@ -141,7 +163,7 @@ def _settle_probes(moment: Moment, entry: list[Any], leases: list[str], before: 
     """The one trial after a cooldown: a failure, or the same again, and the circuit opens for longer."""
     told = []
     lease = moment.event.call or entry[CALL]
-    for circuit in leases:
+    for circuit in filter(moment.is_on, leases):
         breaker = circuit.split("/")[1]
         if breaker in ("tool_failure", "external_api"):
             bad = entry[FAILED]

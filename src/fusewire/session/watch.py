@@ -80,7 +80,7 @@ class Watch:
     def _handle(self, event: Event, commands: Commands | None, looks: bool, refused_by: str) -> Answer:
         with self.store.transact() as transaction:
             moment = Moment(transaction, self.rules, event, self.clock())
-            if moment.damaged:
+            if moment.damaged or "since" not in moment.record:
                 _find_alarms(moment, self.store)
             answer = _answer(moment, commands, looks, refused_by)
             moment.save()
@@ -94,14 +94,25 @@ class Watch:
 
 
 def _find_alarms(moment: Moment, store: Store) -> None:
-    """What is remembered of the session was damaged: which circuits refuse something is looked up where they are."""
-    moment.remarks.append("fusewire: what was remembered of this session was damaged; what is open stays open")
+    """What is remembered of the session is new, damaged, or lost with the database: which circuits refuse something
+    is looked up where they are. Each says in its id whose it is and what it concerns."""
+    if moment.damaged:
+        moment.remarks.append("fusewire: what was remembered of this session was damaged; what is open stays open")
     for row in store.circuits():
-        _, breaker, *rest = row.id.split("/", 3) if row.kind == "tool" and row.phase != "closed" else ("", "")
-        if breaker in ("tool_failure", "sequential_tools") and len(rest) == 2 and rest[1] == moment.lane_id:
-            moment.alarms[row.id] = [moment.agent, rest[0], []]
-        elif breaker in ("repetition", "same_mutation") and len(rest) == 2 and rest[0] == moment.lane_id:
-            moment.alarms[row.id] = [moment.agent, "", [rest[1]]]
+        _, breaker, *rest = row.id.split("/", 3) if row.kind == "tool" and row.phase in ("open", "probe") else ("", "")
+        if len(rest) < 2:
+            continue
+        by_tool = breaker in ("tool_failure", "sequential_tools", "hook_recursion")
+        lane, what = (rest[1], rest[0]) if by_tool else (rest[0], rest[1])
+        session, _, agent = lane.partition(":")
+        if session != moment.session:
+            continue
+        if breaker == "hook_recursion":
+            moment.alarms[row.id] = [agent, what, [what]]
+        elif by_tool or breaker == "same_error":
+            moment.alarms[row.id] = [agent, what.partition("/")[0], []]
+        elif breaker in ("repetition", "cycle", "same_mutation"):
+            moment.alarms[row.id] = [agent, "", what.split("-")]
 
 
 def _answer(moment: Moment, commands: Commands | None, looks: bool, refused_by: str) -> Answer:
@@ -184,7 +195,9 @@ def _begin_turn(moment: Moment) -> None:
     refused = moment.now - lane.get("refused_at", moment.now) >= _REPLY
     # One that began before another which is over has no result that anybody will see: a person said no to it.
     waits = any(call[5] >= lane.get("settled_began", 0) for call in lane.get("calls", {}).values())
-    if (lane.get("settled_any") or refused) and not waits:
+    # Nobody tells us of results at all: then only time tells one reply from the next.
+    unheard = not lane.get("history") and lane.get("calls") and max(call[5] for call in lane["calls"].values())
+    if ((lane.get("settled_any") or refused) and not waits) or (unheard and moment.now - unheard >= 3 * _REPLY):
         next_turn(moment)
 
 
@@ -272,9 +285,9 @@ def _sequence(moment: Moment, call: Call) -> Any:
             moment.signal("note", _sequence_circuit(moment, row[0]), "other_call")
         row = moment.lane["row"] = [call.tool, moment.turn, {}]
     key = "any" if literal else call.mark
+    times = row[2][key] = row[2].pop(key, 0) + 1
     while len(row[2]) > _OPEN:
         del row[2][next(iter(row[2]))]
-    times = row[2][key] = row[2].get(key, 0) + 1
     circuit = _sequence_circuit(moment, call.tool)
     if times < 2 or circuit in moment.alarms:
         return

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from fusewire.events import plain
-from fusewire.quickjson import dumps, loads
+from fusewire.quickjson import dumps, dumps_in_order, loads
 from fusewire.stores.rows import (
     AUDIT_ROWS,
     CIRCUITS,
@@ -188,7 +188,7 @@ class MemoryTransaction:
         return self._store.recall(name)
 
     def remember(self, name: str, data: dict[str, Any], now: float) -> None:
-        self._store._memories[plain(name)] = (dumps(data), now)
+        self._store._memories[plain(name)] = (dumps_in_order(data), now)
 
     def drop(self, name: str) -> None:
         self._store._memories.pop(plain(name), None)

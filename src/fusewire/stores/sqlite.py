@@ -12,7 +12,7 @@ import time
 
 from fusewire.errors import StoreError, StoreRebuilt
 from fusewire.events import plain
-from fusewire.quickjson import dumps, loads
+from fusewire.quickjson import dumps, dumps_in_order, loads
 from fusewire.stores.folder import FileLock, ensure_state_folder, uri_path
 from fusewire.stores.migrations import LATEST
 from fusewire.stores.quicksqlite import sqlite3
@@ -394,7 +394,8 @@ class SqliteTransaction:
         return _memory(self._connection.execute(_MEMORY, (plain(name),)).fetchall())
 
     def remember(self, name: str, data: dict[str, Any], now: float) -> None:
-        self._connection.execute("INSERT OR REPLACE INTO memories VALUES (?, ?, ?)", (plain(name), dumps(data), now))
+        row = (plain(name), dumps_in_order(data), now)
+        self._connection.execute("INSERT OR REPLACE INTO memories VALUES (?, ?, ?)", row)
 
     def drop(self, name: str) -> None:
         self._connection.execute("DELETE FROM memories WHERE name = ?", (plain(name),))
