@@ -188,7 +188,7 @@ def test_a_session_with_a_tripped_breaker(project: Project) -> None:
     assert (one["id"], one["state"]) == (f"tool/tool_failure/Bash(pytest)/{SESSION}", "OPEN")
     assert 0 < one["cooldown_seconds"] <= 10
     assert one["last_trip"]["turn"] == 3
-    assert (one["next_attempt"]["turn"], data["turn"], data["session"]) == (3, 2, SESSION)
+    assert (one["next_attempt"]["turn"], data["turn"], data["session"]) == (4, 2, SESSION)
     assert data["incidents"]["by_breaker"] == {"tool_failure": 1}
     assert data["memory"]["next_cleanup"] == "SessionStart"
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from conftest import Project
 from fusewire.breaker import Breaker
+from session_hook import move_clock
 
 TOOL = "tool/tool_failure/Bash(pytest)"
 
@@ -92,7 +91,7 @@ def test_of_several_after_a_cooldown_nobodys_probe_is_taken(project: Project) ->
     """Of the only one it is, as its own id would do it."""
     one = fail(project, "s1", 3, base=1)
     fail(project, "s2", 1, base=1)
-    time.sleep(1.05)
+    move_clock(project, 2)
     for _ in range(2):
         result = project.run("check", TOOL)
         assert (result.returncode, result.stdout.splitlines()[0]) == (
@@ -103,7 +102,7 @@ def test_of_several_after_a_cooldown_nobodys_probe_is_taken(project: Project) ->
     with Breaker.open(project=project.root) as breaker:
         assert breaker.probe_of(one) is None
     alone = fail(project, "s1", 3, "tool/tool_failure/Bash(make)", base=1)
-    time.sleep(1.05)
+    move_clock(project, 2)
     data = project.json("check", "tool/tool_failure/Bash(make)")
     assert (data["id"], data["state"]) == (alone, "HALF_OPEN")
     assert data["lease"]

@@ -14,8 +14,8 @@ import pytest
 
 from conftest import Project
 from fusewire.events import mark
-from session_hook import Said, Session
-from test_session_seed import incidents, move_clock
+from session_hook import Said, Session, move_clock
+from test_session_seed import incidents
 
 LIMIT = "Resource limit reached. Pausing to prevent exhaustion."
 OPUS = "claude-opus-5-5"

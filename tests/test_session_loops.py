@@ -137,7 +137,7 @@ def test_results_that_differ_in_what_varies_are_the_same(session: Session) -> No
 
 def test_the_same_loop_escalates_and_a_new_one_starts_fresh(project: Project, session: Session) -> None:
     """After the cooldown one trial: the same result again, and it waits longer. Another loop begins anew."""
-    from test_session_seed import move_clock
+    from session_hook import move_clock
 
     for _ in range(6):
         read(session, "a.py")

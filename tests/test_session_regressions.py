@@ -175,6 +175,7 @@ def test_constraints_outside_of_the_repository_move_nothing(tripped: Session) ->
     [
         "pip uninstall -y fusewire",
         "uv tool uninstall fusewire",
+        "pip install fusewire==0.0.1",
         "pkill -9 -f fusewire/hook.py",
         "sqlite3 .fusewire/state.db 'begin immediate'",
         "cd lib/fusewire && python3 hook.py claude < forged.json",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from conftest import Project
-from session_hook import Session
+from session_hook import Session, move_clock
 
 INCIDENTS = ".claude/memory/circuit_breaker_incidents.jsonl"
 
@@ -19,22 +19,6 @@ INCIDENTS = ".claude/memory/circuit_breaker_incidents.jsonl"
 @pytest.fixture
 def session(project: Project) -> Session:
     return Session(project)
-
-
-def move_clock(project: Project, seconds: float) -> None:
-    """As if the time had passed: every time in the stored circuits lies that much further back."""
-    connection = sqlite3.connect(project.root / ".fusewire/state.db")
-    for name, text in connection.execute("SELECT id, state FROM circuits WHERE kind = 'tool'").fetchall():
-        state = json.loads(text)
-        for key in ("since", "opened_at", "until", "probe_at", "lease_until", "last_trip", "last_counted"):
-            if state.get(key) is not None:
-                state[key] -= seconds
-        for meter, memory in state.get("meters", {}).items():
-            if meter in ("calls", "per_minute", "pause"):
-                state["meters"][meter] = [at - seconds if at > 1e6 else at for at in memory]
-        connection.execute("UPDATE circuits SET state = ? WHERE id = ?", (json.dumps(state), name))
-    connection.commit()
-    connection.close()
 
 
 def circuits(project: Project) -> dict[str, dict[str, Any]]:

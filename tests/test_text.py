@@ -212,7 +212,7 @@ VALUES = st.recursive(
 @given(value=VALUES)
 def test_quick_json_is_json(make: Any, value: Any) -> None:
     """The same text as the standard library's compact, sorted one, and the same value back."""
-    loads, dumps = make()
+    loads, dumps, _ = make()
     text = dumps(value)
     assert text == json.dumps(value, separators=(",", ":"), sort_keys=True)
     assert loads(text) == value
@@ -223,7 +223,7 @@ def test_quick_json_is_json(make: Any, value: Any) -> None:
 @given(text=st.text(alphabet='{}[]",:0123456789.eE+-truefalsn \n\\u\x00é', max_size=20))
 def test_quick_json_takes_exactly_what_json_takes(make: Any, text: str) -> None:
     """Any other text is a ValueError, as it is for the standard library."""
-    loads, _ = make()
+    loads, *_ = make()
     try:
         expected: Any = json.loads(text)
     except ValueError:
@@ -240,7 +240,7 @@ def test_quick_json_takes_exactly_what_json_takes(make: Any, text: str) -> None:
 )
 def test_what_is_no_json_is_a_value_error(make: Any, text: str) -> None:
     """Also the constants that JavaScript has and JSON has not."""
-    loads, _ = make()
+    loads, *_ = make()
     with pytest.raises(ValueError, match=r".*"):
         loads(text)
 
@@ -249,7 +249,7 @@ def test_what_is_no_json_is_a_value_error(make: Any, text: str) -> None:
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[" * 100_000 + "]" * 100_000])
 def test_json_that_is_nested_beyond_reason_is_a_value_error(make: Any, text: str) -> None:
     """Hook input is bad input, however it is bad: no other error escapes."""
-    loads, _ = make()
+    loads, *_ = make()
     with pytest.raises(ValueError, match=r".*"):
         loads(text)
 
@@ -258,7 +258,7 @@ def test_json_that_is_nested_beyond_reason_is_a_value_error(make: Any, text: str
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, [math.nan]])
 def test_no_number_is_written_that_json_has_not(make: Any, value: Any) -> None:
     """A state with a broken number is refused when it is written, not when it is read."""
-    _, dumps = make()
+    _, dumps, _ = make()
     with pytest.raises(ValueError, match=r".*"):
         dumps(value)
 
@@ -266,7 +266,7 @@ def test_no_number_is_written_that_json_has_not(make: Any, value: Any) -> None:
 @pytest.mark.parametrize("make", MAKERS)
 def test_what_has_no_json_is_a_type_error(make: Any) -> None:
     """Objects and sets are a programming mistake."""
-    _, dumps = make()
+    _, dumps, _ = make()
     for value in (object(), {1, 2}, b"x"):
         with pytest.raises(TypeError):
             dumps(value)

@@ -40,6 +40,9 @@ _LENGTH, _HASH = 8, 8
 _MOST_MODULES = 400
 _MOST_BYTES = 8 * 1024 * 1024
 
+#: Seconds after which a file that is still being written was left by a process that is no more.
+_LEFT = 60
+
 
 def install(package: str) -> "Callable[[], None]":
     """From now on modules are looked for in the file first; returns what adds to it those that were not there."""
@@ -188,9 +191,14 @@ def _compiled(spec: "ModuleSpec") -> "tuple[Entry, bytes] | None":
 
 def _replace(path: str, content: bytes) -> None:
     """Write beside and rename, so that nobody reads a part; `stores.folder` does the same, but is not loaded here."""
-    from time import time_ns
+    temporary = f"{path}.new"  # one name for all: whoever was killed meanwhile has left this one, and no more
+    try:
+        from time import time
 
-    temporary = f"{path}.{os.getpid()}-{time_ns()}"
+        if time() - os.stat(temporary).st_mtime > _LEFT:
+            os.unlink(temporary)
+    except FileNotFoundError:
+        pass
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     try:
         try:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True))
 @click.option("--jobs", type=click.IntRange(1, 64), default=1, help="Processes that read at the same time.")
 @common_options
-def replay_command(paths: tuple[str, ...], jobs: int, project: str | None, as_json: bool) -> None:
+def replay_command(paths: tuple[str, ...], jobs: int, project: str | None, as_json: bool) -> int:
     """Run transcripts through the breakers of a session: what would they have said?
 
     Files or folders (searched for *.jsonl, *.traj and *.json): Claude Code, Codex, SWE-agent, Gemini. One line for
@@ -36,13 +36,19 @@ def replay_command(paths: tuple[str, ...], jobs: int, project: str | None, as_js
             click.echo(_line(one))
     if as_json:
         print_json(_json(replays))
-        return
+        return _code(replays)
     unreadable = sum(bool(one.problem) for one in replays)
     calls = sum(one.calls for one in replays)
     click.echo(f"\n{counted(len(replays), 'transcript')}, {unreadable} of them not readable, {counted(calls, 'call')}")
     rows = [(rule, *map(str, row.values())) for rule, row in by_rule(replays).items()]
     if rows:
         click.echo(_table(("rule", *ACTIONS.values(), "answers"), rows))
+    return _code(replays)
+
+
+def _code(replays: list[Replayed]) -> int:
+    """1 if there was nothing that could be read."""
+    return 0 if any(one.calls or not one.problem for one in replays) else 1
 
 
 def _line(one: Replayed) -> str:

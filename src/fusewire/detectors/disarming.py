@@ -43,7 +43,8 @@ _TABLE = "tool.fusewire"
 _WRITING = ("tee", "sed -i", "write", "patch", "perl -", "ed ", "mv ", "cp ", "toml.dump", "EOF")
 
 _INSTALLING = frozenset("pip pip3 pipx uv poetry conda mamba pdm rye claude".split())
-_REMOVING = frozenset("uninstall remove install disable rm delete upgrade".split())
+_REMOVING = frozenset("uninstall remove disable rm delete upgrade".split())
+_ANEW = frozenset(("-U", "--upgrade", "--force-reinstall", "--reinstall"))
 _KILLING = frozenset(("kill", "pkill", "killall"))
 
 #: Agents that our hook answers to.
@@ -104,13 +105,16 @@ def _removes(words: list[str]) -> str:
     if program(words) in _KILLING:
         return "ending the breaker's processes is for a person"
     manages = program(words) in _INSTALLING or (_is_python(words) and "pip" in words)
-    if manages and not _REMOVING.isdisjoint(words):
-        return "to install or remove Fusewire is for a person"
+    replaces = "install" in words and (any("=" in name or "<" in name for name in names) or _ANEW.intersection(words))
+    if manages and (replaces or not _REMOVING.isdisjoint(words)):
+        return "to remove or replace Fusewire is for a person"
     return ""
 
 
 def _is_ours(word: str) -> bool:
-    name = word.rsplit("/", 1)[-1].partition("==")[0].partition("[")[0].partition("@")[0]
+    name = word.rsplit("/", 1)[-1]
+    for mark in "=<>~![@":
+        name = name.partition(mark)[0]
     return name in ("fusewire", "hook.py") or "fusewire/hook" in word
 
 

@@ -99,6 +99,7 @@ def _cost(cost: dict[str, Any]) -> str:
     unknown = cost["unknown_models"]
     more = f", and what {', '.join(unknown)} cost: no price is known" if unknown else ""
     more += f"; not everything could be counted: {cost['problem']}" if cost.get("problem") else ""
+    more += ": reached, every call is refused" if cost["usd"] - granted >= limit else ""
     return f"${cost['usd']:.2f} / {against}{_granted(cost)}{more}"
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from fusewire.answers.answer import TestRun
     from fusewire.circuit import State
+    from fusewire.rules import Rules
     from fusewire.stores import Transaction
 
 #: Seconds that the processes of a killed supervisor's agent get to end by themselves.
@@ -58,7 +59,7 @@ class Loop:
         self.protection = Protection(self.root, breaker.rules)
         #: the project's rules as they stand in its files; a demonstration may follow others
         files = load_rules(self.root)
-        self._rules = (files.policies, files.guard)
+        self._rules = _told(files)
         #: the newest snapshot that this process took: it makes the next one cheap
         self._last: Snapshot | None = None
 
@@ -163,11 +164,11 @@ class Loop:
     def _rules_changed(self) -> str:
         """Whether another start would follow other rules than this one does: that is for a person to decide."""
         fresh = load_rules(self.root)
-        if (fresh.policies, fresh.guard) == self._rules:
+        if _told(fresh) == self._rules:
             return ""
         text = "BLOCKED loop.rules: Fusewire's configuration was changed during the iteration."
         self.protection.halt(text)
-        self._rules = (fresh.policies, fresh.guard)
+        self._rules = _told(fresh)
         return text
 
     def end(
@@ -285,3 +286,8 @@ def _refused(decisions: list[Decision]) -> Decision | None:
         return None
     refusals.sort(key=lambda decision: -(decision.retry_after if decision.retry_after is not None else 1e12))
     return merge(refusals)
+
+
+def _told(rules: Rules) -> tuple[Any, ...]:
+    """Everything that configuration says, to tell whether it has changed."""
+    return rules.policies, rules.guard, rules.tool, rules.prices

@@ -23,6 +23,7 @@ from fusewire.runner.run import Outcome
 from fusewire.runner.signals import Signals
 from fusewire.runner.warden import Warden
 from fusewire.session import nesting
+from fusewire.session.incidents import write as write_incidents
 from fusewire.stores.folder import read_regular
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class Supervisor:
                 self._place.leave()
                 return self._outcome(INTERRUPTED, "stopped by a signal")
             if refused is not None:
+                self._log(refused)
                 return self._outcome(HALTED, "", refused)
             try:
                 return self._run()
@@ -89,6 +91,11 @@ class Supervisor:
         if not reason:
             return None
         return Decision("block", rule=nesting.RULE, reason=reason, next=(*nesting.NEXT, nesting.BY_A_PERSON))
+
+    def _log(self, refused: Decision) -> None:
+        """A run that may not start is an incident like any other limit."""
+        incident = {"type": "resource_limit", "breaker": refused.rule.removeprefix("tool."), "reason": refused.reason}
+        write_incidents(self.loop.root, self._settings["incidents"], [incident], self.loop.engine.clock())
 
     def _take_place(self) -> Decision | None:
         """Runs of one project share its limit of agents."""
