@@ -10,6 +10,7 @@ import pytest
 
 from conftest import Project
 from fusewire.detectors.masking import masked
+from fusewire.session.watch import ALLOWED
 from session_hook import Session
 from test_session_detectors import bash
 from test_session_loops import edit, read, run
@@ -238,3 +239,27 @@ def test_white_space_at_the_end_is_no_other_result() -> None:
     """Also where nothing but a hash is in it."""
     assert masked("4f2a9c1") == masked("4f2a9c1\n")
     assert masked("") == masked(" \n")
+
+
+def test_a_probe_is_settled_by_a_batch_alone(inside: Inside) -> None:
+    """Where no other hook tells of results: what was let through closes the circuit, or opens it for longer."""
+    for error in ("Exit code 1\nboom", "Exit code 1\nboom", "Exit code 1\nboom", None):
+        call = inside.ask("Bash", command="./deploy.sh")
+        assert inside.answer.action in ("allow", "tell")
+        inside.send("PostToolBatch", tool_calls=[{**call, "tool_response": error or "deployed"}])
+        inside.now += 11
+    inside.ask("Bash", command="./deploy.sh")
+    assert inside.answer == ALLOWED
+
+
+def test_batches_are_assumed_only_as_long_as_they_come(inside: Inside) -> None:
+    """Another session had them, this one has not: its turns go on, and three failures in thirty calls are no trip."""
+    inside.send("PostToolBatch", session="before", tool_calls=[])
+    for number in range(25):
+        inside.call(file_path=f"/{number}.py")
+    for number in range(3):
+        call = inside.ask("Bash", command="./deploy.sh")
+        said = inside.send("PostToolUseFailure", **call, error="Exit code 1\nboom")
+        assert said.action == "allow"
+        for other in range(6):
+            inside.call(file_path=f"/{number}-{other}.py")

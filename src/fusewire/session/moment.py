@@ -45,7 +45,7 @@ class Moment:
                 del memory[circuit]  # a person has switched the breaker off
         self.lane = self.lane_of(self.agent)
         if not self.record and recall(transaction, HOOKS, now)[0]:
-            self.record["batched"] = True  # as in the sessions before this one
+            self.record["batched"] = 1  # it is assumed, as in the sessions before this one
         #: what a person is told beside the answer, and not the agent
         self.remarks: list[str] = []
         #: what people are told of, once the transaction is written

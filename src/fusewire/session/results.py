@@ -43,6 +43,9 @@ _DENIED = ("Permission to use ", "The user doesn't want to proceed")
 #: Seconds after which another look at what runs elsewhere is a look again, and no haste.
 _LATER = 20
 
+#: Calls of one reply, at most, as models go.
+_LONGEST_REPLY = 20
+
 #: Loops that an agent was told of and that are remembered.
 _WATCHED = 32
 
@@ -55,13 +58,14 @@ def after(moment: Moment, commands: Commands | None, looks: bool) -> Answer:
     event = moment.event
     told: list[Decision] = []
     if event.hook == "PostToolBatch":
-        if not moment.record.get("batched"):
+        if moment.record.get("batched") is not True:
             moment.record["batched"] = True
             moment.transaction.remember(HOOKS, {"batched": True}, moment.now)
         for call in event.calls:
             told += _settle(moment, call, None, False)
         next_turn(moment)
     else:
+        _doubt_batches(moment)
         told += _settle(moment, event, commands, looks)
     if not told:
         return ALLOWED
@@ -71,6 +75,15 @@ def after(moment: Moment, commands: Commands | None, looks: bool) -> Answer:
         if decision.verdict == "block":  # nobody was asked before the call, so all that is left is to stop here
             return Answer("halt", decision.rule, refusal_text(decision, moment, 1))
     return Answer("tell", told[0].rule, told_text(told, moment))
+
+
+def _doubt_batches(moment: Moment) -> None:
+    """Batches were assumed, because the sessions before had them: so many results without one, and they are not."""
+    assumed = moment.record.get("batched")
+    if assumed is not None and assumed is not True:
+        moment.record["batched"] = assumed + 1
+        if assumed >= _LONGEST_REPLY:
+            del moment.record["batched"]
 
 
 def _settle(moment: Moment, event: Event, commands: Commands | None, looks: bool) -> list[Decision]:
@@ -107,7 +120,7 @@ def _settle(moment: Moment, event: Event, commands: Commands | None, looks: bool
         nature = WAIT
     entry = [tool, call_mark, _result(text, failed, call_mark), nature, failed, lane.get("changes", 0), moment.turn]
     entry += [False, shown, round(moment.now, 1)]
-    return _learn(moment, entry, leases, unasked)
+    return _learn(moment, entry, leases, event.call or call_mark, unasked)
 
 
 def _give_back(moment: Moment, event: Event, commands: Commands | None, looks: bool) -> list[Decision]:
@@ -140,14 +153,14 @@ def _result(text: str, failed: bool, call_mark: str) -> str:
     return mark("failed" if failed else "", call_mark if says_nothing else "", masked(text))
 
 
-def _learn(moment: Moment, entry: list[Any], leases: list[str], unasked: bool) -> list[Decision]:
+def _learn(moment: Moment, entry: list[Any], leases: list[str], lease: str, unasked: bool) -> list[Decision]:
     lane = moment.lane
     history = lane.setdefault("history", [])
     moves = is_change(entry, history)
     before = next((old for old in reversed(history) if old[CALL] == entry[CALL]), None)
     history.append(entry)
     del history[: -moment.settings["memory_limits.tool_history_max"]]
-    told = _settle_probes(moment, entry, leases, before)
+    told = _settle_probes(moment, entry, leases, lease, before)
     told += _count_failures(moment, history, leases)
     for found in findings(history, moment.settings):
         told += _report(moment, found, leases, unasked)
@@ -159,10 +172,11 @@ def _learn(moment: Moment, entry: list[Any], leases: list[str], unasked: bool) -
     return told
 
 
-def _settle_probes(moment: Moment, entry: list[Any], leases: list[str], before: list[Any] | None) -> list[Decision]:
+def _settle_probes(
+    moment: Moment, entry: list[Any], leases: list[str], lease: str, before: list[Any] | None
+) -> list[Decision]:
     """The one trial after a cooldown: a failure, or the same again, and the circuit opens for longer."""
     told = []
-    lease = moment.event.call or entry[CALL]
     for circuit in filter(moment.is_on, leases):
         breaker = circuit.split("/")[1]
         if breaker in ("tool_failure", "external_api"):
