@@ -263,3 +263,12 @@ def test_batches_are_assumed_only_as_long_as_they_come(inside: Inside) -> None:
         assert said.action == "allow"
         for other in range(6):
             inside.call(file_path=f"/{number}-{other}.py")
+
+
+def test_a_line_with_too_many_calls_of_an_api_uses_nothing_up(session: Session) -> None:
+    """It is refused as a whole, and the ten of this minute are still there."""
+    asked, _ = session.before("Bash", {"command": "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do python oracle.py $i; done"})
+    assert "12 API calls at once, and there is room for 10" in asked.reason
+    for number in range(10):
+        assert session.before("Bash", {"command": f"python oracle.py {number}"})[0].silent
+    assert not session.before("Bash", {"command": "python oracle.py more"})[0].allowed

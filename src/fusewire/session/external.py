@@ -31,13 +31,23 @@ _RUNNING_MODULES = frozenset(("pdb", "cProfile", "profile", "trace", "coverage")
 
 
 def limits_on_api(moment: Moment, call: Call, lease: str) -> Iterator[Decision]:
-    """May it call? The breaker first, then the limits; each call of a line is one."""
-    for _ in range(min(_MOST, api_calls(moment.event, call.commands, moment.settings))):
+    """May it call? The breaker first, then the limits; each call of a line is one.
+
+    A line with more calls than there is room for is refused as a whole, before any of them is counted.
+    """
+    times = min(_MOST, api_calls(moment.event, call.commands, moment.settings))
+    limits = f"tool/api_calls/{moment.session}"
+    room = moment.room(limits)
+    if times > max(1, room):
+        reason = f"{times} API calls at once, and there is room for {room}"
+        yield moment.foresee("ask", limits, "api_call").replace(verdict="block", reason=reason)
+        return
+    for _ in range(times):
         if moment.has("tool/external_api/{session}"):
             breaker = f"tool/external_api/{moment.session}"
             decision = moment.signal("ask", breaker, "api_call", lease=lease, text=call.shown)
             yield decision if decision.allowed else _with_limit(moment, decision)
-        yield moment.signal("ask", f"tool/api_calls/{moment.session}", "api_call", text=call.shown)
+        yield moment.signal("ask", limits, "api_call", text=call.shown)
 
 
 def _with_limit(moment: Moment, decision: Decision) -> Decision:

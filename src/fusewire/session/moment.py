@@ -141,6 +141,16 @@ class Moment:
             self._engine = Engine(None, self.rules, lambda: self.now)  # type: ignore[arg-type]
         return self._engine
 
+    def room(self, circuit: str) -> int:
+        """How many more times the limits of a circuit may be used now."""
+        from fusewire import meters
+
+        policy = self.rules.policy(circuit)
+        state = self.engine.load(self.transaction, policy, circuit, self.now)
+        used = {} if state is None else state.meters
+        left = (meter.trip - meters.level(meter, used.get(meter.name, []), self.now) for meter in policy.meters)
+        return max(0, int(min(left)))
+
     def note(self, kind: str, decision: Decision) -> None:
         """Something that belongs into the log of incidents."""
         self.incidents.append(
