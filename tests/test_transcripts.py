@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fusewire.errors import FusewireError
-from fusewire.transcripts import SHELL, Step, Transcript, steps, transcripts_in
+from fusewire.transcripts import SHELL, Step, Transcript, steps
 from fusewire.transcripts import records as reading
 
 FORMATS = Path(__file__).parent / "transcripts" / "formats"
@@ -542,16 +542,6 @@ def test_a_large_transcript_is_never_whole_in_memory(tmp_path: Path) -> None:
         tracemalloc.stop()
         assert count == 100
         assert peak < 12_000_000
-
-
-def test_the_transcripts_of_a_folder(tmp_path: Path) -> None:
-    """Those of sub-agents are read with their session."""
-    found = [str(Path(path).relative_to(FORMATS)) for path in transcripts_in(FORMATS)]
-    assert found == sorted(found)
-    assert f"claude/{SESSION}.jsonl" in found
-    assert not [name for name in found if "subagents" in name]
-    assert len(found) == 10
-    assert transcripts_in(tmp_path / "none") == []
 
 
 def test_a_sub_agents_file_that_cannot_be_read_is_counted(tmp_path: Path) -> None:

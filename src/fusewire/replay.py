@@ -20,6 +20,7 @@ from fusewire.breaker import default_rules
 from fusewire.detectors.constraints import changes_files
 from fusewire.errors import FusewireError
 from fusewire.guard.plain import only_look, plain_commands
+from fusewire.session.results import DENIED, MALFORMED
 from fusewire.session.watch import Watch
 from fusewire.stores.memory import MemoryStore
 
@@ -42,10 +43,6 @@ _EVIDENCE = 200
 
 #: The sessions ran elsewhere; paths are only compared with each other.
 _ROOT = "/home/dev/project"
-
-#: Results of calls that Claude Code refuses before it asks its hooks, and of those that were denied after that.
-_UNSEEN = ("<tool_use_error>InputValidationError", "<tool_use_error>Error: No such tool available")
-_DENIED = ("Permission to use ", "The user doesn't want to proceed", "PreToolUse:")
 
 #: How the start of a helper in the background is answered.
 _LAUNCHED = "Async agent launched"
@@ -197,7 +194,7 @@ class _Session:
     def run(self) -> None:
         for step in self.transcript.steps():
             if self._held is not None:
-                reached = step.kind != "result" or step.call != self._held.call or not step.text.startswith(_UNSEEN)
+                reached = step.kind != "result" or step.call != self._held.call or not step.text.startswith(MALFORMED)
                 self._call(self._held, reached)
                 self._held = None
             if step.kind == "call":
@@ -233,7 +230,7 @@ class _Session:
         if held is None or step.call in self._refused:
             return
         held[1] = step.text
-        if step.text.startswith(_UNSEEN) or (step.failed and step.text.startswith(_DENIED)):
+        if step.text.startswith(MALFORMED) or (step.failed and step.text.startswith((*DENIED, "PreToolUse:"))):
             return
         call = held[0]
         shown: object = step.text

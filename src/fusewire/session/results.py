@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 _SETTLED = 64
 
 #: A call that never ran, because the tool does not exist or was given the wrong arguments.
-_MALFORMED = ("<tool_use_error>InputValidationError", "<tool_use_error>Error: No such tool")
+MALFORMED = ("<tool_use_error>InputValidationError", "<tool_use_error>Error: No such tool")
 
 #: What the model is shown of a call that a person interrupted, and of one that nobody permitted: neither ended.
 _INTERRUPTED = "[Request interrupted by user"
-_DENIED = ("Permission to use ", "The user doesn't want to proceed")
+DENIED = ("Permission to use ", "The user doesn't want to proceed")
 
 #: Seconds after which another look at what runs elsewhere is a look again, and no haste.
 _LATER = 20
@@ -112,9 +112,9 @@ def _settle(moment: Moment, event: Event, commands: Commands | None, looks: bool
     tool, call_mark, nature, shown, leases, began = begun
     lane["settled_began"] = max(began, lane.get("settled_began", 0))
     failed = bool(event.failed) and not (nature == LOOK and text.strip() in ("", "Exit code 1"))
-    if unasked and failed and text.startswith(_MALFORMED):
+    if unasked and failed and text.startswith(MALFORMED):
         tool, nature = event.tool or "unknown", ACT
-    if not failed and text.startswith(_DENIED):
+    if not failed and text.startswith(DENIED):
         nature = LOOK  # nothing was changed
     if nature == LOOK and _watches(lane, tool, call_mark, began):
         nature = WAIT

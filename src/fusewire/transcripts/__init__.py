@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusewire.transcripts.reader import FORMATS, Transcript, steps, transcripts_in
+from fusewire.transcripts.reader import FORMATS, Transcript, steps
 from fusewire.transcripts.step import SHELL, Step
 
-__all__ = ["FORMATS", "SHELL", "Step", "Transcript", "steps", "transcripts_in"]
+__all__ = ["FORMATS", "SHELL", "Step", "Transcript", "steps"]

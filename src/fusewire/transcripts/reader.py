@@ -21,9 +21,6 @@ FORMATS = ("claude", "codex", "gemini", "swe-agent")
 #: Records of a file that are looked at to tell its format.
 _LOOKED_AT = 200
 
-#: Names of files that may be transcripts, by their ends.
-_ENDS = (".jsonl", ".traj", ".traj.json", ".json")
-
 
 class Transcript:
     """One transcript; `steps` may be asked for again, and `broken` then tells how much could not be read."""
@@ -63,15 +60,6 @@ class Transcript:
 def steps(path: str | os.PathLike[str]) -> Iterator[Step]:
     """The steps of a transcript; FusewireError if it is none."""
     return Transcript(path).steps()
-
-
-def transcripts_in(folder: str | os.PathLike[str]) -> list[str]:
-    """The files of a folder that may be transcripts, without those of sub-agents: they are read with their session."""
-    found = []
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name != "subagents")
-        found += [os.path.join(place, name) for name in sorted(names) if name.endswith(_ENDS)]
-    return found
 
 
 def _format_of(path: str) -> str:
