@@ -272,3 +272,12 @@ def test_a_line_with_too_many_calls_of_an_api_uses_nothing_up(session: Session) 
     for number in range(10):
         assert session.before("Bash", {"command": f"python oracle.py {number}"})[0].silent
     assert not session.before("Bash", {"command": "python oracle.py more"})[0].allowed
+
+
+@pytest.mark.parametrize(
+    ("command", "fails"), [("false", True), ("exit 1", True), ("grep -q x a.txt", False), ("test -f none", False)]
+)
+def test_an_exit_status_of_one_is_a_failure_unless_it_is_an_answer(session: Session, command: str, fails: bool) -> None:
+    """`grep` says no, `false` fails."""
+    told = [run(session, command, error="Exit code 1")[1].told for _ in range(3)]
+    assert ("tool_failure" in told[2]) == fails

@@ -49,6 +49,11 @@ _LOOKING_PROGRAMS = frozenset(
 )
 _WAITING_PROGRAMS = frozenset(("sleep", "wait", "watch"))
 _WAITING_WORDS = frozenset(("--watch", "--wait", "watch", "wait"))
+#: Their exit status 1 is an answer: no.
+ANSWERING_PROGRAMS = frozenset(
+    "grep egrep fgrep rg ag ack diff cmp test [ [[ which command type pgrep git jq hash".split()
+)
+
 #: What they show happens elsewhere, and takes its time.
 WATCHING_PROGRAMS = frozenset(
     "gh glab curl wget kubectl docker aws gcloud az systemctl ps pgrep tail squeue nvidia-smi terraform".split()

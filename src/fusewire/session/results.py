@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusewire.detectors.calls import ACT, LOOK, WAIT, WATCHING_PROGRAMS
+from fusewire.detectors.calls import ACT, ANSWERING_PROGRAMS, LOOK, WAIT, WATCHING_PROGRAMS
 from fusewire.detectors.masking import masked
 from fusewire.detectors.repetition import (
     AT,
@@ -111,7 +111,7 @@ def _settle(moment: Moment, event: Event, commands: Commands | None, looks: bool
     _note_helpers(moment, event)
     tool, call_mark, nature, shown, leases, began = begun
     lane["settled_began"] = max(began, lane.get("settled_began", 0))
-    failed = bool(event.failed) and not (nature == LOOK and text.strip() in ("", "Exit code 1"))
+    failed = bool(event.failed) and not (text.strip() in ("", "Exit code 1") and _program(tool) in ANSWERING_PROGRAMS)
     if unasked and failed and text.startswith(MALFORMED):
         tool, nature = event.tool or "unknown", ACT
     if not failed and text.startswith(DENIED):
@@ -142,7 +142,11 @@ def _watches(lane: dict[str, Any], tool: str, call_mark: str, began: float) -> b
     history = lane.get("history")
     if not history or history[-1][CALL] != call_mark or began - history[-1][AT] < _LATER:
         return False
-    return tool.partition("(")[2].rstrip(")") in WATCHING_PROGRAMS
+    return _program(tool) in WATCHING_PROGRAMS
+
+
+def _program(tool: str) -> str:
+    return tool.partition("(")[2].rstrip(")")
 
 
 def _result(text: str, failed: bool, call_mark: str) -> str:
