@@ -16,6 +16,9 @@ from fusewire.session.spoken import granted, lifts_agents
         "SUDO  PARALLEL please",
         "ok, SUDO PARALLEL: one agent for each file",
         "It isn't much.\nSUDO PARALLEL",
+        "SUDO PARALLEL and don't stop until it is done",
+        "Can you look at all modules, SUDO PARALLEL, and do not ask?",
+        "SUDO PARALLEL: could you check every file?",
     ],
 )
 def test_a_person_lifts_the_limits_on_agents(text: str) -> None:
@@ -54,6 +57,7 @@ def test_quoting_asking_and_denying_lift_nothing(text: str) -> None:
         ("grant more $3", 3),
         ("go on!\ngrant another $5", 5),
         ("grant another $5000", 5000),
+        ("grant another $5 and don't waste it", 5),
         ("grant another 5 dollars", 0),
         ("I will never grant another $500 to this", 0),
         ("please do not grant another $5", 0),

@@ -1,7 +1,7 @@
 """What a person tells the breakers in a message to the agent: agents may start in parallel, or more may be spent.
 
-Only what is really said counts: not in a quotation, a code block, a quoted line or a tag, not in a question, and not in
-a sentence that says the opposite. When in doubt it was not said; a person can always run `fusewire grant`.
+Only what is really said counts: not in a quotation, a code block, a quoted line or a tag, not where it is asked about,
+and not behind a word that denies it. A person can always run `fusewire grant`.
 """
 
 from __future__ import annotations
@@ -12,31 +12,42 @@ SUDO = "SUDO PARALLEL"
 #: More than anybody grants at once.
 MOST = 1000.0
 
-_OPPOSITE = frozenset(
-    "not never no don't dont without cannot can't cant won't wont didn't isn't doesn't nobody refuse".split()
-)
+_DENYING = frozenset("not never no don't dont without cannot can't cant won't wont didn't refuse stop instead".split())
+_ASKING = frozenset("what why how does do did is are was should shall when which who whether".split())
+
+#: A word that denies something stands at most so many words before it.
+_REACH = 4
 
 _QUOTES = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u2018": "\u2019", "<": ">"}
 
 
 def lifts_agents(text: str) -> bool:
     """Whether the limits on agents are lifted."""
-    return any(SUDO in " ".join(words) for words in _sentences(text))
+    wanted = SUDO.split()
+    return any(
+        words[at : at + len(wanted)] == wanted and _is_meant(words, at, asks)
+        for words, asks in _sentences(text)
+        for at in range(len(words))
+    )
 
 
 def granted(text: str) -> float:
     """The dollars of `grant another $5` or `grant $5 more`; 0 if nobody said so."""
-    for words in _sentences(text):
-        plain = [word.lower() for word in words]
-        for at, word in enumerate(plain):
-            if word != "grant":
-                continue
-            following = plain[at + 1 : at + 4]
-            if following[:1] in (["another"], ["more"]):
-                return _dollars(following[1:2])
-            if "more" in following[1:]:
-                return _dollars(following[:1])
+    for words, asks in _sentences(text):
+        for at, word in enumerate(words):
+            if word.lower() == "grant" and _is_meant(words, at, asks):
+                following = [one.lower() for one in words[at + 1 : at + 4]]
+                if following[:1] in (["another"], ["more"]):
+                    return _dollars(following[1:2])
+                if "more" in following[1:]:
+                    return _dollars(following[:1])
     return 0.0
+
+
+def _is_meant(words: list[str], at: int, asks: bool) -> bool:
+    """Whether what begins there is said, and neither denied by the words before it nor asked about."""
+    before = [word.lower() for word in words[:at]]
+    return _DENYING.isdisjoint(before[-_REACH:]) and not (asks and before and before[0] in _ASKING)
 
 
 def _dollars(words: list[str]) -> float:
@@ -44,9 +55,9 @@ def _dollars(words: list[str]) -> float:
     return float(amount) if amount.isascii() and amount.replace(".", "", 1).isdigit() else 0.0
 
 
-def _sentences(text: str) -> list[list[str]]:
-    """The sentences that say something, as words; without those that ask or deny."""
-    found: list[list[str]] = []
+def _sentences(text: str) -> list[tuple[list[str], bool]]:
+    """The sentences that are the person's own, as words, and whether each of them asks something."""
+    found: list[tuple[list[str], bool]] = []
     fenced = False
     for line in text.splitlines():
         if line.lstrip().startswith(("```", "~~~")):
@@ -56,18 +67,15 @@ def _sentences(text: str) -> list[list[str]]:
     return found
 
 
-def _of_line(line: str) -> list[list[str]]:
-    sentences: list[list[str]] = [[]]
-    kept = []
+def _of_line(line: str) -> list[tuple[list[str], bool]]:
+    found: list[tuple[list[str], bool]] = []
+    words: list[str] = []
     for word in line.split():
-        end = word[-1]
-        sentences[-1].append(word.rstrip(".,;:!?") or word)
-        if end in ".!?;":
-            if end != "?":
-                kept.append(sentences[-1])
-            sentences.append([])
-    kept.append(sentences[-1])
-    return [words for words in kept if words and _OPPOSITE.isdisjoint(word.lower() for word in words)]
+        words.append(word.rstrip(".,;:!?") or word)
+        if word[-1] in ".!?;":
+            found.append((words, word[-1] == "?"))
+            words = []
+    return [*found, (words, False)]
 
 
 def _unquoted(line: str) -> str:
