@@ -265,6 +265,7 @@ HOT_PATH = {
     "fusewire.session.watch",
     "fusewire.shell",
     "fusewire.shell.values",
+    "fusewire.stdio",
     "fusewire.stores",
     "fusewire.stores.folder",
     "fusewire.stores.migrations",

@@ -15,7 +15,7 @@ from fusewire.durations import show_duration
 from fusewire.engine import Engine, read_state
 from fusewire.errors import Blocked, FusewireError, NotFound, StoreError
 from fusewire.events import Signal, fingerprint, identifier
-from fusewire.rules import STATE_FILE, STATE_FOLDER, Rules, find_project, load_rules
+from fusewire.rules import DATABASE, STATE_FILE, Rules, find_project, load_rules
 from fusewire.stores import open_store
 
 TYPE_CHECKING = False
@@ -65,7 +65,7 @@ class Breaker:
             return cls(open_store(url, check=State.from_data, patience=patience), default_rules(), clock)
         root = os.path.abspath(project) if project is not None else find_project(os.getcwd())
         rules = rules or load_rules(root)
-        url = url or f"sqlite:{os.path.join(root, STATE_FOLDER, 'state.db')}"
+        url = url or f"sqlite:{os.path.join(root, DATABASE)}"
         backup = MirrorBackup(root, rules, clock)
         store = open_store(url, backup=backup, check=State.from_data, patience=patience)
         return cls(store, rules, clock, root)

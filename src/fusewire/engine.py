@@ -108,9 +108,7 @@ class Engine:
     def foresee(self, signal: Signal) -> Decision:
         """What a circuit would answer now; nothing is written and nothing counted."""
         policy, state = self.view(signal.circuit)
-        now = self.clock()
-        after, outcome = circuits.step(policy, state, signal, now)
-        return decide(policy, signal, after, outcome, now)
+        return foreseen(policy, state, signal, self.clock())
 
     def view(self, circuit: str) -> tuple[Policy, State]:
         """The circuit as it is now; nothing is written, a circuit that nothing happened to is closed."""
@@ -211,6 +209,12 @@ def refold(policy: Policy, circuit: str, transaction: Transaction, now: float) -
 
 
 # -- from outcomes to words -----------------------------------------------------------------------------
+
+
+def foreseen(policy: Policy, state: State | None, signal: Signal, now: float) -> Decision:
+    """What a step would answer; nothing is written and nothing counted."""
+    after, outcome = circuits.step(policy, state, signal, now)
+    return decide(policy, signal, after, outcome, now)
 
 
 def decide(policy: Policy, signal: Signal, state: State, outcome: Outcome, now: float) -> Decision:

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import os
 
-from fusewire.quickjson import loads
 from fusewire.rules import SCOPE_FILE, find_guarded, find_project, has_constraints, load_rules
+from fusewire.session.opening import PATIENCE, quick_store
+from fusewire.stdio import INPUT_LIMIT, payload_of, read_input, write_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,17 +29,11 @@ if TYPE_CHECKING:
 
     Answer = tuple[str, str, int]
 
-#: More than any agent sends; beyond it nothing is judged.
-_INPUT_LIMIT = 64 * 1024 * 1024
-
 #: Agents cut a text at 10,000 characters.
 _ANSWER_LIMIT = 9000
 
 #: Seconds until a call that could not be judged is denied.
 _DEADLINE = 10
-
-#: Seconds that each of three attempts waits for a locked store: an agent is waiting.
-_PATIENCE = 0.5
 
 
 #: Done once the answer has been given; `hook` sets it.
@@ -57,7 +52,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
         agent = agent_named(arguments[0])
         try:
             _set_deadline()
-            _end(*answer(agent, _read_input(), os.environ))
+            _end(*answer(agent, read_input(), os.environ))
         except (ImportError, SyntaxError):
             raise
         except (Exception, _TooLate) as error:
@@ -96,9 +91,9 @@ def answer(agent: Agent, raw: bytes, environment: Any) -> Answer:
     from fusewire.agents import BadPayload
 
     try:
-        if len(raw) > _INPUT_LIMIT:
-            raise ValueError(f"it is larger than {_INPUT_LIMIT} bytes")
-        payload = loads(raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8"))
+        if len(raw) > INPUT_LIMIT:
+            raise ValueError(f"it is larger than {INPUT_LIMIT} bytes")
+        payload = payload_of(raw)
         start = agent.started_in(payload, environment) or os.getcwd()
         root = find_guarded(start)
         event = agent.parse(payload, root)
@@ -256,7 +251,7 @@ def _out_of_scope(event: Event, changed: tuple[str, ...], reading: Reading | Non
         return ""
     from fusewire.scope.hooked import refusal
 
-    return refusal(event, tuple(os.path.join(root, path) for path in changed), reading, home, _PATIENCE)
+    return refusal(event, tuple(os.path.join(root, path) for path in changed), reading, home, PATIENCE)
 
 
 def _begin(event: Event, root: str, rules: Rules) -> str:
@@ -317,7 +312,6 @@ def _in_session(
 ) -> tuple[str, str]:
     """What the calls of the session add up to. If that cannot be counted, the call passes, and people are told."""
     from fusewire.errors import StoreError
-    from fusewire.session.opening import quick_store
     from fusewire.session.watch import Watch
 
     if event.kind == "prompt" and environment.get("FUSEWIRE_DEPTH"):
@@ -345,7 +339,7 @@ def _notice(root: str, text: str) -> None:
     from fusewire.errors import FusewireError
 
     try:
-        with Breaker.open(project=root, patience=_PATIENCE) as breaker, breaker.store.transact() as transaction:
+        with Breaker.open(project=root, patience=PATIENCE) as breaker, breaker.store.transact() as transaction:
             transaction.notice(text.partition("\n")[0], breaker.engine.clock())
     except (FusewireError, OSError):
         pass  # the agent is halted all the same
@@ -359,7 +353,7 @@ def _enforce(names: list[str], event: Event, root: str, rules: Rules) -> tuple[s
     from fusewire.reports.messages import message
 
     try:
-        breaker = Breaker.open(project=root, rules=rules, patience=_PATIENCE)
+        breaker = Breaker.open(project=root, rules=rules, patience=PATIENCE)
         decisions = breaker.enforce(names, event)
     except StoreError as error:
         return "deny", (
@@ -385,31 +379,15 @@ def _archive_retired(root: str) -> None:
     from fusewire.errors import FusewireError
 
     try:
-        archive_retired(Breaker.open(project=root, patience=_PATIENCE))
+        archive_retired(Breaker.open(project=root, patience=PATIENCE))
     except (FusewireError, OSError):
         pass  # no reason to refuse a call; the next command of a person will say it
 
 
-def _read_input() -> bytes:
-    parts = []
-    size = 0
-    while size <= _INPUT_LIMIT:
-        part = os.read(0, 1 << 20)
-        if not part:
-            break
-        parts.append(part)
-        size += len(part)
-    return b"".join(parts)
-
-
 def _end(stdout: str, stderr: str, code: int) -> NoReturn:
     for descriptor, text in ((1, stdout), (2, stderr)):
-        data = text.encode("utf-8", "replace") + b"\n" if text else b""
-        try:
-            while data:
-                data = data[os.write(descriptor, data) :]
-        except OSError:
-            pass  # nobody listens; the exit code still speaks
+        if text:
+            write_line(descriptor, text)
     try:
         if at_end:
             at_end()

@@ -27,6 +27,9 @@ _FORMAT = 4
 
 STATE_FOLDER = ".fusewire"
 
+#: Where the circuits are.
+DATABASE = os.path.join(STATE_FOLDER, "state.db")
+
 CONSTRAINTS_FOLDER = os.path.join("docs", "constraints")
 
 #: The constraints' circuits in the seed's format, a mirror of the database.
@@ -201,20 +204,15 @@ def find_guarded(start: str) -> str:
     none outside the outermost repository: an agent can make a folder there, too.
     """
     folder = os.path.abspath(start)
-    guarded = outermost = None
-    climbed: list[str] = []
+    nearest = inside = None
     while True:
-        climbed.append(folder)
-        if guarded is None and has_constraints(folder):
-            guarded = folder
+        nearest = nearest or (folder if has_constraints(folder) else None)
         if os.path.lexists(os.path.join(folder, ".git")):
-            outermost = folder
+            inside = nearest
         parent = os.path.dirname(folder)
         if parent == folder:
-            break
+            return inside or find_project(start)
         folder = parent
-    inside = climbed[: climbed.index(outermost) + 1] if outermost is not None else climbed[:1]
-    return guarded if guarded in inside and guarded is not None else find_project(start)
 
 
 def user_config_path() -> str:

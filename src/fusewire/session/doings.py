@@ -66,11 +66,11 @@ def _spoken(moment: Moment) -> Answer:
 
 
 def _grant(moment: Moment, amount: float) -> None:
-    record = moment.record
-    record["granted"] = round(record.get("granted", 0) + amount, 4)
-    record.pop("spend_warned", None)
+    from fusewire.session.spend import grant_session
+
+    granted = grant_session(moment.record, amount)
     _audit(moment, f"tool/spend/{moment.session}", f"${amount:.2f} more granted in a message of a person")
-    allowed = moment.settings["resource_limits.api_cost_block_usd"] + record["granted"]
+    allowed = moment.settings["resource_limits.api_cost_block_usd"] + granted
     moment.remarks.append(f"fusewire: ${amount:.2f} more granted: this session may spend ${allowed:.2f}")
 
 

@@ -40,7 +40,7 @@ def limits_on_api(moment: Moment, call: Call, lease: str) -> Iterator[Decision]:
     room = moment.room(limits)
     if times > max(1, room):
         reason = f"{times} API calls at once, and there is room for {room}"
-        yield moment.foresee("ask", limits, "api_call").replace(verdict="block", reason=reason)
+        yield moment.foresee(limits, "api_call").replace(verdict="block", reason=reason)
         return
     for _ in range(times):
         if moment.has("tool/external_api/{session}"):
@@ -52,7 +52,7 @@ def limits_on_api(moment: Moment, call: Call, lease: str) -> Iterator[Decision]:
 
 def _with_limit(moment: Moment, decision: Decision) -> Decision:
     """The breaker lets one call through after its cooldown; the limit may be full for longer, and that is said."""
-    limit = moment.foresee("ask", f"tool/api_calls/{moment.session}", "api_call")
+    limit = moment.foresee(f"tool/api_calls/{moment.session}", "api_call")
     wait = limit.retry_after or 0
     if limit.allowed or wait <= (decision.retry_after or 0):
         return decision

@@ -8,7 +8,7 @@ from fusewire.errors import FusewireError, NotFound
 from fusewire.events import TEXT_LIMIT, plain
 from fusewire.session.memory import SPEND, recall, session_name
 from fusewire.session.overview import last_session
-from fusewire.session.spend import day_of
+from fusewire.session.spend import day_of, grant_session
 from fusewire.session.spend import grant as add_to
 from fusewire.stores.rows import AuditRow
 
@@ -62,11 +62,10 @@ def _to_session(transaction: Transaction, session: str, amount: float, now: floa
     record, _ = recall(transaction, name, now)
     if not record:
         raise NotFound(f"no session {session!r} has been heard of in this project; see: fusewire status --session")
-    record["granted"] = round(record.get("granted", 0) + amount, 4)
-    record.pop("spend_warned", None)
+    granted = grant_session(record, amount)
     # Its own time: a grant is no word from the session.
     transaction.remember(name, record, record.get("at", now))
-    return (record.get("spend") or {}).get("usd", 0.0), record["granted"]
+    return (record.get("spend") or {}).get("usd", 0.0), granted
 
 
 def _to_all(transaction: Transaction, key: str, amount: float, now: float) -> tuple[float, float]:

@@ -116,16 +116,14 @@ class Moment:
                 self.transaction.notice(f"{decision.circuit}: {decision.reason}; a person should look", self.now)
         return decision
 
-    def foresee(self, kind: Any, circuit: str, name: str) -> Decision:
-        """What a circuit would answer; nothing is written and nothing counted."""
-        from fusewire import circuit as circuits
-        from fusewire.engine import decide
+    def foresee(self, circuit: str, name: str) -> Decision:
+        """What a circuit would answer to a question; nothing is written and nothing counted."""
+        from fusewire.engine import foreseen
 
         policy = self.rules.policy(circuit)
-        signal = Signal(kind, circuit, name, turn=self.turn)
+        signal = Signal("ask", circuit, name, turn=self.turn)
         state = self.engine.load(self.transaction, policy, signal.circuit, self.now)
-        after, outcome = circuits.step(policy, state, signal, self.now)
-        return decide(policy, signal, after, outcome, self.now)
+        return foreseen(policy, state, signal, self.now)
 
     def signal(self, kind: Any, circuit: str, name: str, **more: Any) -> Decision:
         """One signal of this session to a circuit, counted in the turns of the agent that did it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.rules import STATE_FOLDER
+from fusewire.rules import DATABASE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ PATIENCE = 0.5
 def quick_store(root: str, rules: Rules) -> SqliteStore:
     from fusewire.stores.sqlite import SqliteStore
 
-    path = os.path.join(root, STATE_FOLDER, "state.db")
-    return SqliteStore(path, backup=_Backup(root, rules), check=_check, patience=PATIENCE)
+    return SqliteStore(os.path.join(root, DATABASE), backup=_Backup(root, rules), check=_check, patience=PATIENCE)
 
 
 class _Backup:

@@ -52,7 +52,7 @@ def limits_on_spawning(moment: Moment, call: Call, lease: str) -> Iterator[Decis
     burst = [moment.agent, moment.turn]
     names = ("burst", "spawn") if moment.record.get("burst") != burst else ("spawn",)
     for name in names:
-        foreseen = moment.foresee("ask", limits, name)
+        foreseen = moment.foresee(limits, name)
         if not foreseen.allowed:
             yield foreseen.replace(evidence=(*foreseen.evidence, *_running(moment)))
             return

@@ -37,12 +37,13 @@ def limits_on_spend(moment: Moment, *, warns: bool = True) -> Iterator[Decision]
         if decision.allowed and decision.verdict == "warn" and warns:
             decision = _warned_once(moment, decision)
         yield _in_dollars(decision, spent, granted, settings["resource_limits.api_cost_block_usd"], "in this session")
+    table: dict[str, Any] | None = None
     for name, key, words in (("day", day_of(moment.now), "today in this project"), ("project", "", "in this project")):
         limit = settings[f"resource_limits.api_cost_block_usd_per_{name}"]
         if not limit:
             continue
         moment.record["spend_near"] = True  # other sessions may have spent it
-        table = recall(moment.transaction, SPEND, moment.now)[0]
+        table = recall(moment.transaction, SPEND, moment.now)[0] if table is None else table
         used = table.get("days", {}).get(key, 0) if key else table.get("usd", 0)
         given = table.get("granted_for", {}).get(key or "project", 0)
         if used - given >= limit:
@@ -88,6 +89,14 @@ def _say_unknown(moment: Moment, spend: dict[str, Any], *, known: bool) -> None:
 def over_limit(moment: Moment) -> Decision | None:
     """The refusal of a limit on spend that is reached, if one is."""
     return next((decision for decision in limits_on_spend(moment, warns=False) if not decision.allowed), None)
+
+
+def grant_session(record: dict[str, Any], amount: float) -> float:
+    """More for one session, in what is remembered of it; what is granted in all. It is warned anew."""
+    granted: float = round(record.get("granted", 0) + amount, 4)
+    record["granted"] = granted
+    record.pop("spend_warned", None)
+    return granted
 
 
 def grant(table: dict[str, Any], amount: float, key: str) -> float:

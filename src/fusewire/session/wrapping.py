@@ -14,9 +14,10 @@ import time
 
 from fusewire.errors import FusewireError, StoreRebuilt
 from fusewire.events import Event, mark
-from fusewire.quickjson import dumps, loads
+from fusewire.quickjson import dumps
 from fusewire.rules import find_guarded, load_rules
 from fusewire.session.memory import session_name
+from fusewire.stdio import INPUT_LIMIT, payload_of, read_input, write_line
 from fusewire.words import quoted
 
 TYPE_CHECKING = False
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
 HOOKS = "FUSEWIRE_HOOKS"
 
 _TEMPLATE = "tool/hook_recursion/{hook}"
-
-#: More than any agent sends.
-_INPUT_LIMIT = 64 * 1024 * 1024
 
 #: Seconds until an input that has not said a word is left to the command.
 _SILENCE = 1.0
@@ -100,8 +98,8 @@ class Wrapped:
 def wrap(run: Wrapped, *, as_json: bool = False) -> int:
     """Run the command if the breaker allows it; an exit code, if the command has not taken our place."""
     given = _read_input()
-    if given is not None and len(given) > _INPUT_LIMIT:
-        _say(f"fusewire wrap: {run.name} was not run: standard input is larger than {_INPUT_LIMIT >> 20} MB")
+    if given is not None and len(given) > INPUT_LIMIT:
+        _say(f"fusewire wrap: {run.name} was not run: standard input is larger than {INPUT_LIMIT >> 20} MB")
         return 1
     asked: _Asked | None = None
     try:
@@ -114,7 +112,7 @@ def wrap(run: Wrapped, *, as_json: bool = False) -> int:
         decision, refusal = None, ""
     if refusal:
         if as_json and decision is not None:
-            _write(1, dumps(decision.to_json()))
+            write_line(1, dumps(decision.to_json()))
         _say(refusal)
         return 3
     if given:
@@ -298,7 +296,7 @@ def _recall(transaction: Transaction, name: str, now: float) -> Runs | None:
 def _payload(given: bytes | None) -> Any:
     """What an agent has said; None if it is no JSON."""
     try:
-        return loads((given or b"").removeprefix(b"\xef\xbb\xbf").decode("utf-8"))
+        return payload_of(given or b"")
     except ValueError:
         return None
 
@@ -329,15 +327,7 @@ def _read_input() -> bytes | None:
     try:
         if os.isatty(0) or not select([0], [], [], _SILENCE)[0]:
             return None
-        parts = []
-        size = 0
-        while size <= _INPUT_LIMIT:
-            part = os.read(0, 1 << 20)
-            if not part:
-                break
-            parts.append(part)
-            size += len(part)
-        return b"".join(parts)
+        return read_input()
     except OSError:  # there is no standard input
         return None
 
@@ -410,13 +400,4 @@ def _not_started(run: Wrapped, error: Exception) -> int:
 
 
 def _say(text: str) -> None:
-    _write(2, text)
-
-
-def _write(descriptor: int, text: str) -> None:
-    data = text.encode("utf-8", "replace") + b"\n"
-    try:
-        while data:
-            data = data[os.write(descriptor, data) :]
-    except OSError:
-        pass  # nobody listens; the exit code still speaks
+    write_line(2, text)
