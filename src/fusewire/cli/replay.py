@@ -10,6 +10,7 @@ from fusewire.cli.common import common_options, print_json, project_root
 from fusewire.cli.streams import color
 from fusewire.durations import counted
 from fusewire.replay import ACTIONS, by_rule, replay_all
+from fusewire.reports.layout import figures
 from fusewire.rules import load_rules
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def replay_command(paths: tuple[str, ...], jobs: int, project: str | None, as_js
     click.echo(f"\n{counted(len(replays), 'transcript')}, {unreadable} of them not readable, {counted(calls, 'call')}")
     rows = [(rule, *map(str, row.values())) for rule, row in by_rule(replays).items()]
     if rows:
-        click.echo(_table(("rule", *ACTIONS.values(), "answers"), rows))
+        # Each number is of transcripts, the last one of answers.
+        click.echo("\n".join(figures([("rule", *ACTIONS.values(), "answers"), *rows])))
     return _code(replays)
 
 
@@ -73,14 +75,3 @@ def _json(replays: list[Replayed]) -> dict[str, Any]:
         "rules": by_rule(replays),
         "unreadable": sum(bool(one.problem) for one in replays),
     }
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """Names to the left, numbers to the right; each number is of transcripts, the last one of answers."""
-    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
-    return "\n".join(
-        "  ".join(
-            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        )
-        for row in (head, *rows)
-    )

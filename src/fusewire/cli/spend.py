@@ -9,6 +9,7 @@ import click
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import color
 from fusewire.durations import show_time
+from fusewire.reports.layout import figures
 from fusewire.scope.naming import path_shown
 from fusewire.session.memory import SPEND, recalled
 from fusewire.spending.account import Account, account_of, together
@@ -70,10 +71,8 @@ def _show(account: Account) -> None:
     for name, told in sorted(account.unknown.items()):
         rows.append((name, *_counts(told), "unknown"))
     if len(rows) > 1:
-        widths = [max(len(row[at]) for row in rows) for at in range(len(_HEADINGS))]
-        for row in rows:
-            cells = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
-            click.echo(f"  {row[0].ljust(widths[0])}  {'  '.join(cells)}")
+        for row in figures(rows):
+            click.echo(f"  {row}")
     else:
         click.echo("  no tokens are told in it")
     more = " and what the unknown models cost" if account.unknown else ""

@@ -100,6 +100,18 @@ def columns(rows: Iterable[tuple[str, str, str]]) -> list[str]:
     return [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c}".rstrip() for a, b, c in rows]
 
 
+def figures(rows: Iterable[tuple[str, ...]]) -> list[str]:
+    """Rows of a table: the names of the first column to the left, numbers to the right."""
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        )
+        for row in rows
+    ]
+
+
 def activity(row: LogRow) -> str:
     what = row.text or row.name
     notes = [part for part in (_WORDS.get(row.effect, ""), row.session and f"session {row.session}") if part]
