@@ -23,6 +23,10 @@ from program import fusewire
 
 SOURCE = Path(__file__).parents[1] / "src" / "fusewire"
 
+#: Tests change a source and run it again within a second, and Python's caches tell sources apart by whole seconds. Set
+#: here and not in a fixture, so that whatever is started for several tests has it, too.
+os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Compile the program once: where Python is told to write no bytecode, every process would do it anew."""
