@@ -55,8 +55,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "detectors.repetition": {"detectors.calls", "events"},
     "detectors.disarming": {"detectors.calls", "globs", "wrappers"},
     "engine": {"circuit", "meters", "durations", "errors", "events", "rules", "stores.rows", "words"},
-    "agents": {"errors", "agents.claude"},
-    "agents.claude": {"agents", "detectors.constraints", "events", "paths", "quickjson", "words"},
+    "agents": {"errors", "agents.claude", "agents.codex", "agents.copilot", "agents.gemini"},
+    "agents.payload": {"agents", "events", "paths", "quickjson", "words"},
+    **{
+        f"agents.{name}": {"agents", "agents.payload", "detectors.constraints", "events", "paths", "quickjson", "words"}
+        for name in ("claude", "codex", "copilot", "gemini")
+    },
     "reports.messages": {"durations", "events"},
 }
 
@@ -245,6 +249,7 @@ HOT_PATH = {
     "fusewire",
     "fusewire.agents",
     "fusewire.agents.claude",
+    "fusewire.agents.payload",
     "fusewire.detectors",
     "fusewire.detectors.calls",
     "fusewire.detectors.constraints",

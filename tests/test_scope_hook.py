@@ -542,9 +542,9 @@ def test_a_damaged_file_is_made_anew_from_the_store(shop: Project, lock: ScopeLo
     """Also one that a process left behind which died between the store and the file."""
     path = shop.root / FILE
     good = path.read_bytes()
-    for content in (b"", b"garbage", good[:-5], b"i\x01\x00\x00\x00"):
+    for number, content in enumerate((b"", b"garbage", good[:-5], b"i\x01\x00\x00\x00")):
         path.write_bytes(content)
-        denied(edit(shop, "src/billing/pay.py"), "scope.S-1")
+        denied(edit(shop, f"src/billing/pay{number}.py"), "scope.S-1")
         assert path.read_bytes() == good
         path.write_bytes(content)
         assert edit(shop, "src/users/a.py") == ALLOWED

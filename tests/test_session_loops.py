@@ -81,7 +81,9 @@ def test_a_repetition_is_told_at_the_fourth_refused_after_the_sixth_and_halted(s
     assert "Refused 3 times, so the agent is stopped" in halted.reason
     assert halted.json["hookSpecificOutput"]["permissionDecision"] == "deny"
     assert [entry[2] for entry in remembered(session)["history"]].count("refused") == 3
-    assert read(session, "b.py")[0].silent, "only that call is refused"
+    assert read(session, "b.py")[0].halted, "whatever it asks for: it was stopped"
+    session.says("look at b.py instead")
+    assert read(session, "b.py")[0].silent, "a person has spoken"
 
 
 @pytest.mark.parametrize("calls", [("a.py", "b.py"), ("a.py", "b.py", "c.py")])
@@ -187,15 +189,19 @@ def test_a_persons_message_starts_everything_anew(project: Project, session: Ses
 
 
 def test_helpers_are_seen_apart_from_the_main_agent(session: Session) -> None:
-    """The same calls in three agents are not added up, and the halt of one does not stop another."""
+    """The same calls in three agents are not added up; once one of them is halted, all are, until a person speaks."""
     said: dict[str | None, list[Pair]] = {None: [], "a1": [], "a2": []}
     for _ in range(3):
         for agent, pairs in said.items():
             pairs.append(read(session, "a.py", agent=agent))
     assert [answers(pairs) for pairs in said.values()] == ["...", "...", "..."]
-    assert answers([read(session, "a.py", agent="a1") for _ in range(6)]) == "tttxxH"
-    assert answers([read(session, "a.py") for _ in range(3)]) == "ttt"
+    assert answers([read(session, "a.py", agent="a1") for _ in range(5)]) == "tttxx"
+    assert answers([read(session, "a.py") for _ in range(2)]) == "tt"
     assert answers([read(session, "a.py", agent="a2")]) == "t"
+    last = [read(session, "a.py", agent="a1"), read(session, "a.py", agent="a2"), read(session, "b.py")]
+    assert answers(last) == "HHH"
+    session.says("go on")
+    assert answers([read(session, "a.py", agent=agent) for agent in ("a1", "a2", None)]) == "..."
 
 
 # -- which hooks there are ------------------------------------------------------------------------------

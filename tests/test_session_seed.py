@@ -190,7 +190,7 @@ def test_refused_again_and_again_the_agent_is_halted(session: Session) -> None:
     said = []
     for _ in range(3):
         said.append(session.fails("./deploy.sh")[0])
-        assert session.bash("ls docs", "a.md")[0].allowed
+        assert session.bash("ls docs", "a.md")[0].halted == said[-1].halted
     assert [one.halted for one in said] == [False, False, True]
     assert said[2].code == 2
     assert said[2].reason.startswith("HALTED tool.tool_failure:Bash(deploy.sh)")

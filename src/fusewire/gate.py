@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 #: Agents cut a text at 10,000 characters.
 _ANSWER_LIMIT = 9000
 
+#: Bytes of the input in which the hook's name stands.
+_HEAD = 4096
+
 #: Seconds until a call that could not be judged is denied.
 _DEADLINE = 10
 
@@ -98,9 +101,9 @@ def answer(agent: Agent, raw: bytes, environment: Any) -> Answer:
         root = find_guarded(start)
         event = agent.parse(payload, root)
     except ValueError as error:
-        return agent.deny(f"BLOCKED fusewire.input: the hook's input is not JSON: {error}")
+        return _not_understood(agent, raw, f"is not JSON: {error}")
     except BadPayload as error:
-        return agent.deny(f"BLOCKED fusewire.input: the hook's input makes no sense: {error}")
+        return _not_understood(agent, raw, f"makes no sense: {error}")
     if event is None:
         return agent.allow()
     if event.kind == "before_tool":
@@ -111,17 +114,39 @@ def answer(agent: Agent, raw: bytes, environment: Any) -> Answer:
         raise
     except (Exception, _TooLate) as error:  # there is no call to deny; and denied to stop, an agent goes on
         text = f"{type(error).__name__}: {error}".replace("\n", " ")
-        return agent.inform(f"fusewire: the breaker failed at {event.hook}: {text}")
+        return agent.inform(f"fusewire: the breaker failed at {event.hook}: {text}", event.hook)
+
+
+def _not_understood(agent: Agent, raw: bytes, why: str) -> Answer:
+    """Input that cannot be judged is denied if it may ask for a call; elsewhere a denial would mean something else,
+    such as that the agent may not stop."""
+    behind = raw[:_HEAD].partition(b'"hook_event_name"')[2].partition(b'"')[2]
+    hook = behind.partition(b'"')[0].decode("ascii", "replace")
+    if hook and hook not in agent.GATES:
+        return agent.inform(f"fusewire: the input of the hook {hook} {why}", hook)
+    return agent.deny(f"BLOCKED fusewire.input: the hook's input {why}")
 
 
 def judge(agent: Agent, event: Event, root: str, start: str, environment: Any) -> Answer:
+    """What the rules say, in the agent's words."""
+    action, text = decide(event, root, start, environment)
+    if action == "end":
+        _end_process(agent, environment)
+    if action == "tell" and event.hook in agent.UNHEARD:
+        _keep_for_later(event, root, text)
+    return _render(agent, action, text, event.hook)
+
+
+def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, str]:
     """Rules in the order of their weight: no disarming, guard, scope, constraints; then what the session adds up to."""
     from fusewire.detectors.constraints import changes_files
     from fusewire.guard.plain import only_look, plain_commands
 
     plain = plain_commands(event.command) if event.command else []
     changed = event.paths if changes_files(event.tool) else ()
-    looks = plain is not None and not changes_files(event.tool) and only_look(plain)
+    # A skill may have commands in it that its program runs by itself: only what they have done can be seen.
+    opaque = changes_files(event.tool) or event.tool == "Skill"
+    looks = plain is not None and not opaque and only_look(plain)
     if event.kind == "before_tool":
         rules = load_rules(root, keeps=True)
         if environment.get("FUSEWIRE_DEPTH"):
@@ -129,21 +154,21 @@ def judge(agent: Agent, event: Event, root: str, start: str, environment: Any) -
 
             too_deep = refusal(environment, rules.tool)
             if too_deep:
-                return agent.halt(too_deep, event.hook)
+                return "halt", too_deep
         action, text, commands, looks = _before(event, root, start, rules, plain, changed, looks)
-        if action != "halt":
-            # The first line of a refusal is its verdict and its rule: who refuses the same again and again, halts.
-            refused_by = text.partition(": ")[0].removeprefix("BLOCKED ") if action == "deny" else ""
-            told = _in_session(event, root, rules, commands, looks, refused_by, environment)
-            action, text = _stricter((action, text), told)
-        return _render(agent, action, text, event.hook)
+        # The first line of a refusal is its verdict and its rule: who refuses the same again and again, halts.
+        refused_by = text.partition(": ")[0].partition(" ")[2] if action in ("deny", "halt") else ""
+        told = _in_session(event, root, rules, commands, looks, refused_by, environment)
+        return _stricter((action, text), told)
+    rules = load_rules(root, keeps=True)
+    if event.kind == "config_change":
+        return _settings_changed(event, root, rules)
     action, text = "allow", ""
     if event.kind == "prompt" or (event.kind == "after_tool" and not looks):
         action, text = _afterwards(event, root)
     if action == "halt":
-        return _render(agent, action, text, event.hook)
-    told = _in_session(event, root, load_rules(root, keeps=True), plain, looks, "", environment)
-    return _render(agent, *_stricter((action, text), told), event.hook)
+        return action, text
+    return _stricter((action, text), _in_session(event, root, rules, plain, looks, "", environment))
 
 
 def _before(
@@ -185,8 +210,11 @@ def _before(
     return action, text, commands, looks
 
 
+#: What a line has in it that may disarm us: the program, its hook, or an agent that could be started without it.
+_OURS = ("fusewire", "hook.py", "claude", "codex", "copilot", "gemini")
+
 #: From mild to strict.
-_ACTIONS = ("allow", "tell", "deny", "halt")
+_ACTIONS = ("allow", "tell", "deny", "halt", "end")
 
 
 def _stricter(one: tuple[str, str], other: tuple[str, str]) -> tuple[str, str]:
@@ -197,14 +225,45 @@ def _stricter(one: tuple[str, str], other: tuple[str, str]) -> tuple[str, str]:
 def _render(agent: Agent, action: str, text: str, hook: str) -> Answer:
     text = text[:_ANSWER_LIMIT]
     if action == "allow":
-        return agent.inform(text) if text else agent.allow()
+        return agent.inform(text, hook) if text else agent.allow()
     if action == "tell":
         return agent.tell(text, hook)
     return agent.deny(text, hook) if action == "deny" else agent.halt(text, hook)
 
 
+def _end_process(agent: Agent, environment: Any) -> None:
+    """The agent was halted and goes on: its program knows no halt, or does not heed it. Only one that has started
+    this hook is ended."""
+    import signal
+
+    from fusewire.runner.proctable import ancestors
+
+    pid = agent.process(environment)
+    if pid is not None and pid in ancestors():
+        try:
+            os.kill(pid, signal.SIGTERM)
+        except OSError:
+            pass  # it has ended, or may not be ended; the call is refused all the same
+
+
+def _keep_for_later(event: Event, root: str, text: str) -> None:
+    """What the agent cannot be told at this moment it is told with the result of the call."""
+    import time
+
+    from fusewire.session.memory import amend, session_name
+
+    amend(quick_store(root, load_rules(root)), session_name(event.session or "none"), time.time(), untold=text)
+
+
+def _settings_changed(event: Event, root: str, rules: Rules) -> tuple[str, str]:
+    from fusewire.session.registration import refusal
+
+    text = refusal(quick_store(root, rules), rules, event.session, event.paths[0])
+    return ("deny", text) if text else ("allow", "")
+
+
 def _speaks_of_us(line: str) -> bool:
-    return "fusewire" in line or "hook.py" in line
+    return any(name in line for name in _OURS)
 
 
 def _read(line: str) -> list[list[str]]:
@@ -290,7 +349,7 @@ def _afterwards(event: Event, root: str) -> tuple[str, str]:
             watch.lift()
             return "allow", ""
         busy(watch.root, event.session, False)
-        if changes_files(event.tool) and event.hook != "PostToolUseFailure":
+        if changes_files(event.tool) and not event.failed:
             watch.permitted(event.paths, time.time())
         answer, text = watch.after(event.described() or event.tool, event.session, time.time())
     except OSError as error:

@@ -13,7 +13,9 @@ AGENT_VARIABLES = (
     "CLAUDE_CODE_SESSION_ID",
     "CODEX_SANDBOX",
     "CODEX_SANDBOX_NETWORK_DISABLED",
+    "CODEX_SESSION_ID",
     "CODEX_THREAD_ID",
+    "COPILOT_AGENT_SESSION_ID",
     "COPILOT_CLI",
     "FUSEWIRE_AGENT",
     "GEMINI_CLI",
@@ -40,13 +42,33 @@ def require_outside_loop(root: str) -> None:
         raise AgentRefused("this runs inside an iteration of this project's own loop")
 
 
+def _inside_agent() -> str:
+    """Why this runs inside an agent; empty if it does not.
+
+    Whoever has started this may have cleaned the environment since; but what every process above was started with is
+    still on record, and an agent's shell is one of them. A person whose terminal was opened from inside an agent is
+    taken for it: one that was opened elsewhere will do.
+    """
+    inside = next((name for name in AGENT_VARIABLES if os.environ.get(name)), None)
+    if inside:
+        return f"{inside} is set"
+    from fusewire.runner.proctable import ancestors, environment
+
+    for pid in ancestors():
+        for entry in environment(pid).split(b"\0"):
+            name, _, value = entry.partition(b"=")
+            if value and name.decode("ascii", "replace") in AGENT_VARIABLES:
+                return f"{name.decode()} is set for the process {pid} above it"
+    return ""
+
+
 def require_person(act: str, root: str | None = None) -> str:
     """Refuse from inside an agent; the name of the person otherwise."""
-    inside = next((name for name in AGENT_VARIABLES if os.environ.get(name)), None)
+    inside = _inside_agent()
     if not inside and root is not None and inside_loop(root):
-        inside = PROJECT
+        inside = f"{PROJECT} is set"
     if inside:
-        raise AgentRefused(f"{act} is for a person at a terminal, and this runs inside an agent ({inside} is set)")
+        raise AgentRefused(f"{act} is for a person at a terminal, and this runs inside an agent ({inside})")
     import getpass
 
     try:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fusewire.transcripts import Step, Transcript
 
 #: What a watcher may answer beside "allow", from mild to strict, and how a report calls it.
-ACTIONS = {"tell": "told", "block": "blocked", "halt": "halted"}
+ACTIONS = {"tell": "told", "block": "blocked", "halt": "halted", "end": "halted"}
 
 #: Endings of files that a folder is searched for.
 ENDINGS = (".jsonl", ".traj", ".json")
@@ -210,7 +210,7 @@ class _Session:
         self._helper(step)
         self._batches.setdefault(step.agent, {})[step.call] = [step, ""]
         answer = self._ask(self._payload(step, "PreToolUse", **_given(step))) if reached else None
-        if answer is not None and answer.action in ("block", "halt"):
+        if answer is not None and answer.action in ("block", "halt", "end"):
             self._refused.add(step.call)
             self._batches[step.agent][step.call][1] = f"PreToolUse:{step.tool} hook error: {answer.text}"
 

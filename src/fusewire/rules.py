@@ -244,6 +244,8 @@ def load_rules(root: str, *, keeps: bool = False) -> Rules:
         pass
     rules = _compile(root, last)
     rules.just_compiled = True
+    if rules.constraints and "yaml" not in sys.modules:
+        return rules  # none of them could be read: another Python, or this one tomorrow, may do better
     keeps = keeps and os.path.lexists(os.path.join(root, ".git"))
     if keeps or os.path.isdir(os.path.join(root, STATE_FOLDER)) or has_constraints(root):
         _save(root, path, (_FORMAT, made_from, rules.to_data()))
@@ -251,15 +253,9 @@ def load_rules(root: str, *, keeps: bool = False) -> Rules:
 
 
 def _compile(root: str, last: Rules | None) -> Rules:
-    try:
-        from fusewire.policies.rulebook import read_rulebook
-    except ImportError:
-        # Under -S, as the hook runs, installed libraries are out of reach until `site` has had its turn.
-        import site
-
-        site.main()
-        from fusewire.policies.rulebook import read_rulebook
     from pathlib import Path
+
+    from fusewire.policies.rulebook import read_rulebook
 
     return read_rulebook(Path(root)).rules(last=last)
 

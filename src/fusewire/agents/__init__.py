@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     class Agent(Protocol):
         """What a module of this package gives. Answers are (stdout, stderr, exit code)."""
 
+        #: hooks that ask before a call: what cannot be judged there is denied
+        GATES: tuple[str, ...]
+        #: hooks at which the agent cannot be told anything beside a call that passes
+        UNHEARD: tuple[str, ...]
+
         def started_in(self, payload: Any, environment: Mapping[str, str]) -> str | None:
             """The folder of the project; where the agent has moved to since does not change its rules."""
 
@@ -26,20 +31,23 @@ if TYPE_CHECKING:
             """Let the call pass and tell the agent something."""
 
         def halt(self, text: str, hook: str = ...) -> tuple[str, str, int]:
-            """Stop the agent, not only this call."""
+            """Stop the agent, not only this call; where its program has no way to, at least refuse the call."""
 
         def deny(self, text: str, hook: str = ...) -> tuple[str, str, int]:
             """Refuse the call, or what a person said."""
 
-        def inform(self, text: str) -> tuple[str, str, int]:
+        def inform(self, text: str, hook: str = ...) -> tuple[str, str, int]:
             """Let the call pass and tell the person something, not the agent."""
+
+        def process(self, environment: Mapping[str, str]) -> int | None:
+            """The agent's own process, which is ended if it goes on although it was halted; None if nobody knows."""
 
 
 class BadPayload(FusewireError):
     """A hook's input that is not what its agent sends."""
 
 
-AGENTS = ("claude",)
+AGENTS = ("claude", "codex", "gemini", "copilot")
 
 
 def agent_named(name: str) -> Agent:
@@ -47,4 +55,16 @@ def agent_named(name: str) -> Agent:
         from fusewire.agents import claude
 
         return claude
+    if name == "codex":
+        from fusewire.agents import codex
+
+        return codex
+    if name == "gemini":
+        from fusewire.agents import gemini
+
+        return gemini
+    if name == "copilot":
+        from fusewire.agents import copilot
+
+        return copilot
     raise FusewireError(f"no agent named {name!r}; allowed: {', '.join(AGENTS)}")

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import os
 
-from fusewire.agents import BadPayload
+from fusewire.agents.payload import an_object, answered, as_text, call_event, given_to, optional, required
 from fusewire.detectors.constraints import changes_files
 from fusewire.events import Event
-from fusewire.paths import in_project
 from fusewire.quickjson import dumps
-from fusewire.words import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-#: Without these fields a call of Claude Code's own tools cannot be judged; other tools may have any input.
-_JUDGED_BY = {"Bash": "command", "Edit": "file_path", "MultiEdit": "file_path", "Write": "file_path"}
+GATES: tuple[str, ...] = ("PreToolUse",)
+UNHEARD: tuple[str, ...] = ()
 
 #: Hooks about one tool call, and those about the session.
 _CALL_KINDS = {"PreToolUse": "before_tool", "PostToolUse": "after_tool", "PostToolUseFailure": "after_tool"}
@@ -39,15 +37,8 @@ _NOT_A_PERSON = (
     *("[SYSTEM NOTIFICATION", "Another Claude session sent a message:"),
 )
 
-_PATH_FIELDS = (
-    *("file_path", "notebook_path", "path", "relative_path", "source", "destination", "src", "dst", "target"),
-    *("old_path", "new_path", "paths", "files"),
-)
-
-#: Where the tool of another server says that its command runs.
-_FOLDER_FIELDS = ("cwd", "workdir", "working_directory")
-
-_COMMAND_FIELDS = ("command", "cmd", "script")
+#: What the model is shown of a helper that has only been launched.
+_LAUNCHED = "Async agent launched"
 
 #: Fields of a result that are different each time.
 _CHANCE = frozenset(("agentId", "outputFile", "harnessSectionHash", "usage", "totalTokens"))
@@ -55,66 +46,68 @@ _CHANCE = frozenset(("agentId", "outputFile", "harnessSectionHash", "usage", "to
 
 def started_in(payload: Any, environment: Mapping[str, str]) -> str | None:
     folder = environment.get("CLAUDE_PROJECT_DIR")
-    return folder or (_optional(payload, "cwd") if isinstance(payload, dict) else None)
+    return folder or (optional(payload, "cwd") if isinstance(payload, dict) else None)
 
 
 def parse(payload: Any, root: str) -> Event | None:
-    if not isinstance(payload, dict):
-        raise BadPayload("a JSON object is expected")
-    hook = _text(payload, "hook_event_name")
+    payload = an_object(payload)
+    hook = required(payload, "hook_event_name")
     if hook == "PostToolBatch":
         return _batch(payload, root)
     if hook == "UserPromptSubmit":
-        return _prompt(payload)
+        return None if _only_looks(payload) else _prompt(payload)
+    if hook == "ConfigChange":
+        return _settings(payload, root)
     if hook in _SESSION_KINDS:
         return _session(payload, hook)
     kind = _CALL_KINDS.get(hook)
     if kind is None:
         return None
-    tool_input = payload.get("tool_input")
-    if not isinstance(tool_input, dict):
-        raise BadPayload("tool_input must be an object")
-    tool = _text(payload, "tool_name")
-    needed = _JUDGED_BY.get(tool)
-    if needed is not None and not isinstance(tool_input.get(needed), str):
-        raise BadPayload(f"tool_input.{needed} must be a text")
-    if needed == "file_path" and "\0" in tool_input[needed]:
-        raise BadPayload("tool_input.file_path must be the path of a file")
-    event = _event(kind, hook, tool, tool_input, payload, root)
+    tool = required(payload, "tool_name")
+    event = _event(kind, hook, tool, given_to(tool, payload), payload, root)
     if kind == "before_tool":
         return event
     if hook == "PostToolUseFailure":
         if payload.get("is_interrupt") is True:
-            return _answered(event, None, None)
-        return _answered(event, _optional(payload, "error") or "", True)
+            return answered(event, None, None)
+        return answered(event, optional(payload, "error") or "", True)
     response = payload.get("tool_response")
     interrupted = isinstance(response, dict) and response.get("interrupted") is True
     says_error = isinstance(response, dict) and (response.get("is_error") is True or response.get("isError") is True)
-    answered = _answered(event, None, None) if interrupted else _answered(event, _result(response), says_error)
-    helper = response.get("agentId") if isinstance(response, dict) else None
-    named: Event = answered.replace(text=helper) if isinstance(helper, str) else answered
+    done = answered(event, None, None) if interrupted else answered(event, _result(response), says_error)
+    if not isinstance(response, dict) or interrupted:
+        return done
+    return _with_helper(done, optional(response, "agentId") or "", response.get("status") == "async_launched")
+
+
+def _with_helper(event: Event, helper: str, launched: bool) -> Event:
+    """The helper that a call has started, if any; it still runs if it was only launched."""
+    if not helper and not launched:
+        return event
+    named: Event = event.replace(text=helper, running=(helper,) if launched else None)
     return named
 
 
-def _answered(event: Event, result: str | None, failed: bool | None) -> Event:
-    answered: Event = event.replace(result=result, failed=failed)
-    return answered
+def _only_looks(payload: dict[str, Any]) -> bool:
+    """Whether a person asks for nothing but what Fusewire shows: that must not change what there is to see."""
+    words = (optional(payload, "prompt") or "").split()
+    return len(words) == 1 and words[0] in ("/circuit-status", "/fusewire:circuit-status")
 
 
 def _prompt(payload: dict[str, Any]) -> Event:
-    text = _optional(payload, "prompt") or ""
+    said = optional(payload, "prompt") or ""
     kind, ended = "prompt", ""
-    if text.lstrip().startswith(_NOT_A_PERSON):
+    if said.lstrip().startswith(_NOT_A_PERSON):
         kind = "notice"
-        ended = text.partition("<task-id>")[2].partition("</task-id>")[0].strip()
+        ended = said.partition("<task-id>")[2].partition("</task-id>")[0].strip()
     return Event(
         kind,
         hook="UserPromptSubmit",
-        session=_optional(payload, "session_id"),
+        session=optional(payload, "session_id"),
         agent="claude",
-        text=text,
+        text=said,
         subagent=ended or None,
-        transcript=_optional(payload, "transcript_path"),
+        transcript=optional(payload, "transcript_path"),
     )
 
 
@@ -130,34 +123,55 @@ def _session(payload: dict[str, Any], hook: str) -> Event:
     return Event(
         _SESSION_KINDS[hook],
         hook=hook,
-        session=_optional(payload, "session_id"),
+        session=optional(payload, "session_id"),
         agent="claude",
-        subagent=_optional(payload, "agent_id"),
-        text=_optional(payload, "agent_type") or _optional(payload, "source") or kept_going,
-        transcript=_optional(payload, "transcript_path"),
+        subagent=optional(payload, "agent_id"),
+        text=optional(payload, "agent_type") or optional(payload, "source") or kept_going,
+        result=optional(payload, "last_assistant_message"),
+        transcript=optional(payload, "transcript_path"),
         running=running,
+    )
+
+
+def _settings(payload: dict[str, Any], root: str) -> Event:
+    """A file of settings has changed, and is not in force yet."""
+    path = required(payload, "file_path")
+    return Event(
+        "config_change",
+        hook="ConfigChange",
+        paths=(os.path.join(optional(payload, "cwd") or root, path),),
+        session=optional(payload, "session_id"),
+        agent="claude",
     )
 
 
 def _result(response: Any) -> str:
     """What came back, as one text. How long it took is no part of it."""
-    if isinstance(response, str):
-        return response
     if isinstance(response, dict):
         if isinstance(response.get("stdout"), str):
             return "\n".join(part for part in (response["stdout"], response.get("stderr")) if isinstance(part, str))
         kept = {key: value for key, value in response.items() if not key.endswith(("Ms", "_ms")) and key not in _CHANCE}
         return dumps(kept)
-    return "" if response is None else dumps(response)
+    return as_text(response)
 
 
-def _batched(text: str) -> bool | None:
+def _shown(response: Any) -> str:
+    """What the model is shown of a result: a text, or blocks of which some are text."""
+    if not isinstance(response, list):
+        return _result(response)
+    return "\n".join(
+        part["text"] if isinstance(part, dict) and isinstance(part.get("text"), str) else dumps(part)
+        for part in response
+    )
+
+
+def _batched(shown: str) -> bool | None:
     """Whether a call failed, from the text that the model is shown of it; None if that does not say."""
-    if text.startswith("PreToolUse:"):
+    if shown.startswith("PreToolUse:"):
         return None  # it was refused, and never ran
-    if text.startswith("<tool_use_error>"):
+    if shown.startswith("<tool_use_error>"):
         return True
-    first = text.partition("\n")[0]
+    first = shown.partition("\n")[0]
     return first.startswith("Exit code ") and first[10:].isdigit()
 
 
@@ -172,50 +186,47 @@ def _batch(payload: dict[str, Any], root: str) -> Event:
         if isinstance(tool_input, dict):
             given = {**payload, "tool_use_id": call.get("tool_use_id")}
             event = _event("after_tool", "PostToolBatch", str(call.get("tool_name")), tool_input, given, root)
-            text = _result(call.get("tool_response"))
-            events.append(_answered(event, text, _batched(text)))
+            shown, helper = _shown(call.get("tool_response")), ""
+            if event.tool in ("Agent", "Task"):  # behind its report stand its id and its usage, other ones each time
+                shown, _, behind = shown.partition("\nagentId: ")
+                helper = behind.partition(" ")[0]
+            event = answered(event, shown, _batched(shown))
+            events.append(_with_helper(event, helper, shown.startswith(_LAUNCHED)))
             commands += [event.command] if event.command else []
-            paths += event.paths if changes_files(event.tool) else ()
+            paths += event.paths if changes_files(event.tool) and event.failed is False else ()
     return Event(
         "after_tool",
         hook="PostToolBatch",
-        tool="Edit" if paths else "",
+        tool="Edit" if paths else "Skill" if any(event.tool == "Skill" for event in events) else "",
         command="\n".join(commands) or None,
         paths=tuple(paths),
-        session=_optional(payload, "session_id"),
+        session=optional(payload, "session_id"),
         agent="claude",
-        subagent=_optional(payload, "agent_id"),
-        transcript=_optional(payload, "transcript_path"),
+        subagent=optional(payload, "agent_id"),
+        transcript=optional(payload, "transcript_path"),
         calls=tuple(events),
     )
 
 
-def _event(kind: str, hook: str, tool: str, tool_input: dict[str, Any], payload: dict[str, Any], root: str) -> Event:
-    command = _command(tool_input)
-    cwd = _optional(payload, "cwd") or root
-    folder = next((tool_input[field] for field in _FOLDER_FIELDS if isinstance(tool_input.get(field), str)), "")
-    cwd = os.path.join(cwd, folder) if folder else cwd
-    paths: list[str] = []
-    for field in _PATH_FIELDS:
-        value = tool_input.get(field)
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, str) and one:
-                paths += in_project(one, cwd, root)
-    return Event(
+def _event(kind: str, hook: str, tool: str, given: dict[str, Any], payload: dict[str, Any], root: str) -> Event:
+    return call_event(
         kind,
-        hook=hook,
-        tool=tool,
-        cwd=cwd,
-        change=_change(tool, tool_input),
-        command=command,
-        paths=tuple(paths),
-        session=_optional(payload, "session_id"),
-        call=_optional(payload, "tool_use_id"),
+        hook,
+        tool,
+        given,
         agent="claude",
-        subagent=_optional(payload, "agent_id"),
-        input=tool_input,
-        transcript=_optional(payload, "transcript_path"),
+        root=root,
+        cwd=optional(payload, "cwd"),
+        session=optional(payload, "session_id"),
+        call=optional(payload, "tool_use_id"),
+        subagent=optional(payload, "agent_id"),
+        transcript=optional(payload, "transcript_path"),
     )
+
+
+def process(environment: Mapping[str, str]) -> int | None:
+    pid = environment.get("CLAUDE_PID", "")
+    return int(pid) if pid.isascii() and pid.isdecimal() else None
 
 
 def allow() -> tuple[str, str, int]:
@@ -240,7 +251,7 @@ def halt(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
     return dumps({**stop, "hookSpecificOutput": context}), "", 0
 
 
-def inform(text: str) -> tuple[str, str, int]:
+def inform(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
     """Tell the person, not the agent."""
     return dumps({"systemMessage": text}), "", 0
 
@@ -248,37 +259,7 @@ def inform(text: str) -> tuple[str, str, int]:
 def deny(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
     if hook == "UserPromptSubmit":
         return dumps({"decision": "block", "reason": text}), "", 0
+    if hook == "ConfigChange":  # the reason of this one is shown to nobody
+        return dumps({"decision": "block", "reason": text, "systemMessage": text}), "", 0
     denial = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": text}
     return dumps({"hookSpecificOutput": denial}), text, 2
-
-
-def _command(tool_input: dict[str, Any]) -> str | None:
-    """The command line in a tool's input; MCP tools may give it as a list, or its arguments apart."""
-    for field in _COMMAND_FIELDS:
-        value = tool_input.get(field)
-        arguments = tool_input.get("args")
-        apart = [*(value if isinstance(value, list) else []), *(arguments if isinstance(arguments, list) else [])]
-        if value and isinstance(value, (str, list)) and all(isinstance(word, str) for word in apart):
-            return " ".join([*([value] if isinstance(value, str) else []), *map(quoted, apart)])
-    return None
-
-
-def _change(tool: str, tool_input: dict[str, Any]) -> str:
-    """What a changing tool would do to its files: update, empty or delete."""
-    name = tool.lower()
-    if any(verb in name for verb in ("delete", "remove", "move", "rename")):
-        return "delete"
-    content = tool_input.get("content")
-    return "empty" if isinstance(content, str) and not content.strip() and "edit" not in name else "update"
-
-
-def _text(payload: dict[str, Any], field: str) -> str:
-    value = payload.get(field)
-    if not isinstance(value, str) or not value:
-        raise BadPayload(f"{field} must be a text")
-    return value
-
-
-def _optional(payload: dict[str, Any], field: str) -> str | None:
-    value = payload.get(field)
-    return value if isinstance(value, str) else None

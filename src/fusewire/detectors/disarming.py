@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from fusewire.events import Event
 
 #: Commands of the program that change a circuit, its rules or its registration by hand.
-PERSON_ONLY = frozenset(("reset", "config", "override", "archive", "import", "uninstall", "hook", "grant", "wrap"))
+PERSON_ONLY = frozenset(
+    ("reset", "config", "override", "archive", "import", "install", "uninstall", "hook", "grant", "wrap")
+)
 
 #: Commands with acts of both kinds: those that only a person may do.
 PERSON_ONLY_ACTS = {
@@ -47,9 +49,22 @@ _REMOVING = frozenset("uninstall remove disable rm delete upgrade".split())
 _ANEW = frozenset(("-U", "--upgrade", "--force-reinstall", "--reinstall"))
 _KILLING = frozenset(("kill", "pkill", "killall"))
 
-#: Agents that our hook answers to.
-_HOOKED = frozenset(("claude", "codex", "copilot", "gemini"))
+#: Agents that our hook answers to, and the options with which they start without their hooks.
+_UNHOOKED: dict[str, tuple[str, ...]] = {
+    "claude": ("--bare", "--safe-mode", "--setting-sources"),
+    "codex": ("--ignore-user-config",),
+    "copilot": (),
+    "gemini": (),
+}
 
+#: Options whose value is a setting: one that speaks of hooks is none for an agent.
+_SETTING = ("--settings", "--disable", "-c", "--config")
+
+#: Where agents look for their settings, and so for their hooks.
+_SETTINGS = (
+    *("HOME=", "CLAUDE_CONFIG_DIR=", "CODEX_HOME=", "COPILOT_HOME=", "GEMINI_CLI_HOME="),
+    "GEMINI_CLI_SYSTEM_SETTINGS_PATH=",
+)
 
 #: How deep an agent is among agents that started agents; one that could change it would start as many as it likes.
 _DEPTH = "FUSEWIRE_DEPTH"
@@ -74,6 +89,8 @@ def disarming(event: Event, commands: list[list[str]], own_paths: tuple[str, ...
             return act
         if event.command and _hides_depth(words, event.command):
             return f"{_DEPTH} says how deep agents start agents; to change it is for a person"
+        if event.command and _unhooks(words, event.command):
+            return "to start an agent without its hooks is for a person"
         if _moves_refs(words):
             return f"{_OWN_REFS} keeps the checkpoints, and is for Fusewire to change"
         if _is_python(words) and event.command and _lifts(event.command):
@@ -142,6 +159,22 @@ def _hides_depth(words: list[str], line: str) -> bool:
     )
 
 
+def _unhooks(words: list[str], line: str) -> bool:
+    """Whether an agent would be started that does not call us."""
+    name = program(words)
+    if name not in _UNHOOKED:
+        return False
+    if any(word.partition("=")[0] in _UNHOOKED[name] for word in words[1:]):
+        return True
+    for at, word in enumerate(words):
+        option, _, joined = word.partition("=")
+        value = joined or " ".join(words[at + 1 : at + 2])
+        if option in _SETTING and "hook" in value.lower():
+            return True
+    before = f" {line.partition(words[0])[0]}".replace(";", " ").replace("&", " ").replace("\n", " ")
+    return any(f" {variable}" in before for variable in _SETTINGS)
+
+
 def _moves_refs(words: list[str]) -> bool:
     """Whether git would let go of a checkpoint, or may: what it reads from its input nobody knows."""
     if program(words) != "git" or _GIT_MOVES.isdisjoint(words):
@@ -164,7 +197,7 @@ def _own_command(words: list[str]) -> str:
     """The person-only act of Fusewire that these words run, if any."""
     if _is_python(words):
         words = _python_target(words)
-        if words and words[0].rsplit("/", 1)[-1] == "hook.py" and words[1:2] and words[1] in _HOOKED:
+        if words and words[0].rsplit("/", 1)[-1] == "hook.py" and words[1:2] and words[1] in _UNHOOKED:
             return "fusewire hook"
     elif is_wrapper(program(words)) and not _is_fusewire(words[0]):  # a runner, whatever its options
         at = next((at for at, word in enumerate(words) if at and _is_fusewire(word)), len(words))

@@ -26,6 +26,8 @@ OWN = (
     ".codex/config.toml",
     ".gemini/settings.json",
     ".github/hooks/",
+    ".github/copilot/settings.json",
+    ".github/copilot/settings.local.json",
 )
 
 _HOME_OWN = (
@@ -34,8 +36,15 @@ _HOME_OWN = (
     "~/.codex/hooks.json",
     "~/.codex/config.toml",
     "~/.gemini/settings.json",
+    "~/.gemini/trustedFolders.json",
     "~/.copilot/hooks/",
+    "~/.copilot/settings.json",
+    "~/.copilot/config.json",
 )
+
+#: What runs with no hook before it: commands in them are carried out by the agent's own program. They may be large, so
+#: no copies are kept.
+_HOME_RUNS = ("~/.claude/plugins/", "~/.claude/skills/", "~/.claude/commands/", "~/.claude/agents/")
 
 
 def _inside(folder: str) -> tuple[str, ...]:
@@ -58,7 +67,8 @@ def protected_of(root: str, rules: Rules | None = None, also: tuple[str, ...] = 
     rules = rules or load_rules(root)
     documents, configuration, ignored, roots, grants = rules.guard
     unwatched = [STATE_FOLDER, "docs/constraints", PHASE_FILE, ".git/refs/fusewire", ".git/packed-refs"]
-    own = [*OWN, *_HOME_OWN, user_config_path(), *_above(root), *also]
+    unwatched += [os.path.expanduser(folder) for folder in _HOME_RUNS]
+    own = [*OWN, *_HOME_OWN, *_HOME_RUNS, user_config_path(), *_above(root), *also]
     if rules.tool:  # incidents are logged and old telemetry is packed beside the agent's work
         own.append(rules.tool["incidents"])
         unwatched += [rules.tool["incidents"], *_inside(rules.tool["memory_limits.folder"])]

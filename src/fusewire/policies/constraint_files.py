@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from fusewire.errors import ConfigError
 from fusewire.events import NAME_LIMIT
 from fusewire.rules import CONSTRAINTS_FOLDER
@@ -131,7 +129,11 @@ def _split(text: str) -> tuple[str | None, str]:
 
 def _parse(front: str, shown: str, problems: list[ConfigError]) -> dict[Any, Any] | None:
     try:
-        matter = yaml.safe_load(front)
+        matter = _yaml().safe_load(front)
+    except ImportError:
+        lacks = "Python with PyYAML (pip install PyYAML); until then only its last good patterns are enforced"
+        problems.append(ConfigError(shown, "front matter", "PyYAML is missing", lacks))
+        return None
     except Exception as error:  # PyYAML lets KeyError, AttributeError and others through for bad tags
         where = getattr(error, "problem_mark", None)
         line = f"line {where.line + 2}: " if where else ""
@@ -150,6 +152,19 @@ def _parse(front: str, shown: str, problems: list[ConfigError]) -> dict[Any, Any
         )
         return None
     return matter
+
+
+def _yaml() -> Any:
+    """Loaded where there is a constraint: a hook whose Python lacks it guards everything else all the same."""
+    try:
+        import yaml
+    except ImportError:
+        # Under -S, as the hook runs, installed libraries are out of reach until `site` has had its turn.
+        import site
+
+        site.main()
+        import yaml
+    return yaml
 
 
 def _id_line(front: str) -> str | None:

@@ -25,6 +25,11 @@ def begin(store: Store, root: str, rules: Rules, event: Event, environment: Mapp
 
     pass_on(environment)
     _forget_oldest(store)
+    if event.agent == "claude":  # the others do not ask before they take over settings
+        from fusewire.session.memory import amend, session_name
+        from fusewire.session.registration import note
+
+        amend(store, session_name(event.session or "none"), now, registered=note(root, environment))
     report = at_session_start(root, rules.tool, event.session, at_work(store, now), now)
     if report.startswith("Memory cleanup:"):
         write(

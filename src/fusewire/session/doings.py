@@ -99,9 +99,10 @@ def _stopping(moment: Moment) -> Answer:
     if decision is None or decision.allowed:
         return ALLOWED
     moment.alarms[circuit] = ["", "Stop", ["Stop"]]
+    from fusewire.session.halting import halt
     from fusewire.session.words import refusal_text
 
-    return Answer("halt", decision.rule, refusal_text(decision, moment, 1))
+    return halt(moment, decision.rule, refusal_text(decision, moment, 1), circuit=circuit)
 
 
 def _helper_began(moment: Moment) -> Answer:

@@ -22,12 +22,14 @@ _NUMBER = (int, float)
 
 #: Parts of a session's memory, of one agent's in it, and of the project's spend, with the types that they must have.
 _SHAPES: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("alarms", "watched", "refusals", "agents", "spend", "calls"), (dict,)),
+    **dict.fromkeys(("alarms", "watched", "refusals", "agents", "spend", "calls", "halted", "registered"), (dict,)),
     **dict.fromkeys(("sessions", "days", "granted_for"), (dict,)),
-    **dict.fromkeys(("lanes", "history", "settled", "unpriced", "row", "burst", "gone", "transcript"), (list,)),
+    **dict.fromkeys(
+        ("lanes", "history", "settled", "unpriced", "row", "burst", "gone", "transcript", "halts"), (list,)
+    ),
     **dict.fromkeys(("turn", "replies", "changes", "in_a_row", "stops"), (int,)),
     **dict.fromkeys(("at", "since", "granted", "usd", "refused_at", "settled_began", "ended"), _NUMBER),
-    "spend_since": (str,),
+    **dict.fromkeys(("spend_since", "untold"), (str,)),
 }
 
 
@@ -47,6 +49,13 @@ def recall(transaction: Transaction, name: str, now: float) -> tuple[dict[str, A
     if damaged:
         transaction.notice(f"what was remembered as {name} could not be read, and starts anew", now)
     return memory, damaged
+
+
+def amend(store: Store, name: str, now: float, **parts: Any) -> None:
+    """Set parts of a memory, in a transaction of its own."""
+    with store.transact() as transaction:
+        memory, _ = recall(transaction, name, now)
+        transaction.remember(name, {**memory, **parts}, now)
 
 
 def recalled(store: Store, name: str) -> dict[str, Any]:

@@ -83,8 +83,8 @@ class Moment:
             self.step(Signal("restart", circuit, "restart", text="a person spoke to the agent", session=self.session))
         self.record["alarms"] = {}
         self.record.pop("refusals", None)
-        self.record.pop("in_a_row", None)
-        self.record.pop("stops", None)
+        for name in ("in_a_row", "stops", "halted", "halts"):
+            self.record.pop(name, None)
 
     @property
     def turn(self) -> int:

@@ -61,6 +61,10 @@ def after(moment: Moment, commands: Commands | None, looks: bool) -> Answer:
         if moment.record.get("batched") is not True:
             moment.record["batched"] = True
             moment.transaction.remember(HOOKS, {"batched": True}, moment.now)
+        last = event.calls[-1].call if event.calls else None
+        if last and moment.lane.get("batch") == last:
+            return ALLOWED  # told twice: we are registered in two places
+        moment.lane["batch"] = last
         for call in event.calls:
             told += _settle(moment, call, None, False)
         next_turn(moment)
@@ -73,7 +77,9 @@ def after(moment: Moment, commands: Commands | None, looks: bool) -> Answer:
 
     for decision in told:
         if decision.verdict == "block":  # nobody was asked before the call, so all that is left is to stop here
-            return Answer("halt", decision.rule, refusal_text(decision, moment, 1))
+            from fusewire.session.halting import halt
+
+            return halt(moment, decision.rule, refusal_text(decision, moment, 1), circuit=decision.circuit)
     return Answer("tell", told[0].rule, told_text(told, moment))
 
 
@@ -107,11 +113,11 @@ def _settle(moment: Moment, event: Event, commands: Commands | None, looks: bool
         settled.append(event.call)
         del settled[:-_SETTLED]
     # An agent that was only launched says nothing of the others that the same reply launches.
-    lane["settled_any"] = lane.get("settled_any") or '"async_launched"' not in text
+    lane["settled_any"] = lane.get("settled_any") or not event.running
     _note_helpers(moment, event)
     tool, call_mark, nature, shown, leases, began = begun
     lane["settled_began"] = max(began, lane.get("settled_began", 0))
-    failed = bool(event.failed) and not (text.strip() in ("", "Exit code 1") and _program(tool) in ANSWERING_PROGRAMS)
+    failed = bool(event.failed) and not _is_answer(text, _program(tool))
     if unasked and failed and text.startswith(MALFORMED):
         tool, nature = event.tool or "unknown", ACT
     if not failed and text.startswith(DENIED):
@@ -143,6 +149,13 @@ def _watches(lane: dict[str, Any], tool: str, call_mark: str, began: float) -> b
     if not history or history[-1][CALL] != call_mark or began - history[-1][AT] < _LATER:
         return False
     return _program(tool) in WATCHING_PROGRAMS
+
+
+def _is_answer(text: str, program: str) -> bool:
+    """Whether an exit status is no failure, but says no: nothing was found, or our own program refuses something."""
+    if program == "fusewire":
+        return text.partition("\n")[0] == "Exit code 3"
+    return text.strip() in ("", "Exit code 1") and program in ANSWERING_PROGRAMS
 
 
 def _program(tool: str) -> str:

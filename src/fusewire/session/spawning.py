@@ -126,7 +126,7 @@ def call_ended(moment: Moment, event: Event) -> None:
             agents[moment.agent][2] = moment.now
         return
     key, helper = f"call {event.call or ''}", event.text
-    if '"async_launched"' in (event.result or ""):
+    if event.running:
         if helper and helper not in agents and key in agents:
             agents[helper] = [*agents.pop(key)[:3], event.call]
         return

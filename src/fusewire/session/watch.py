@@ -5,7 +5,8 @@ circuits that it concerns are asked or told, and everything is written together.
 then none is loaded.
 
 The answers, from mild to strict: `allow`, `tell` (the call passes, the agent is told what Fusewire sees), `block` (this
-call is refused), `halt` (the agent is stopped as well: a model that is only refused asks again and again).
+call is refused), `halt` (the agent is stopped as well: a model that is only refused asks again and again), `end` (it
+was halted and went on: its process is ended).
 """
 
 from __future__ import annotations
@@ -37,6 +38,12 @@ _REPLY = 1.0
 
 #: Refusals of any kind in a row that halt the agent, in multiples of those of one kind; and how many kinds are known.
 _ANY_REFUSALS = 4
+
+#: Turns after which a refusal is no longer one of a row.
+_LONG_AGO = 50
+
+#: Beside the question before a call: what of a halted session is answered with the halt.
+_HALTED_AT = frozenset(("after_tool", "stop", "permission"))
 _REFUSALS = 32
 
 
@@ -83,6 +90,9 @@ class Watch:
             if moment.damaged or "since" not in moment.record:
                 _find_alarms(moment, self.store)
             answer = _answer(moment, commands, looks, refused_by)
+            if event.kind == "after_tool" and "untold" in moment.record:
+                text = "\n".join(filter(None, (moment.record.pop("untold"), answer.text)))
+                answer = Answer("tell" if answer.action == "allow" else answer.action, answer.rule, text)
             moment.save()
         if moment.incidents and self.root is not None:
             from fusewire.session.incidents import write
@@ -119,14 +129,28 @@ def _answer(moment: Moment, commands: Commands | None, looks: bool, refused_by: 
     kind = moment.event.kind
     if kind == "before_tool":
         call = call_of(moment.event, commands, looks)
+        if "halted" in moment.record:
+            from fusewire.session.halting import still_halted
+
+            _begin_turn(moment)
+            halted = still_halted(moment, call.mark)
+            if halted is not None:
+                moment.lane["refused_at"] = moment.now
+                return halted
         return _refused_elsewhere(moment, call, refused_by) if refused_by else _before(moment, call)
     if kind == "after_tool":
         from fusewire.session.results import after
 
-        return after(moment, commands, looks)
-    from fusewire.session import doings
+        answer = after(moment, commands, looks)
+    else:
+        from fusewire.session import doings
 
-    return doings.answer(moment)
+        answer = doings.answer(moment)
+    if "halted" in moment.record and kind in _HALTED_AT:
+        from fusewire.session.halting import still_halted
+
+        return still_halted(moment) or answer
+    return answer
 
 
 class Call:
@@ -180,6 +204,7 @@ def _before(moment: Moment, call: Call) -> Answer:
         del calls[next(iter(calls))]
     calls[lease] = [call.tool, call.mark, call.nature, call.shown, leases, moment.now]
     moment.record.pop("in_a_row", None)
+    moment.record.pop("halts", None)
     if told:
         from fusewire.session.words import told_text
 
@@ -313,8 +338,14 @@ def _refuse(moment: Moment, call: Call, decision: Decision) -> Answer:
     times, _ = _count_refusal(moment, call, decision.circuit)
     if decision.phase in ("closed", "watch"):  # a limit, not an open circuit
         moment.note("resource_limit", decision)
-    halts = times >= moment.settings["loops.halt_after"] or decision.rule.startswith("tool.spend")
-    return Answer("halt" if halts else "block", decision.rule, refusal_text(decision, moment, times if halts else 0))
+    over_budget = decision.rule.startswith("tool.spend")
+    if times < moment.settings["loops.halt_after"] and not over_budget:
+        return Answer("block", decision.rule, refusal_text(decision, moment, 0))
+    from fusewire.session.halting import halt
+
+    circuit = decision.circuit if decision.phase in ("open", "probe") else ""
+    text = refusal_text(decision, moment, times)
+    return halt(moment, decision.rule, text, circuit=circuit, call=call.mark, stays=not over_budget)
 
 
 def _refused_elsewhere(moment: Moment, call: Call, rule: str) -> Answer:
@@ -324,8 +355,10 @@ def _refused_elsewhere(moment: Moment, call: Call, rule: str) -> Answer:
     most = moment.settings["loops.halt_after"]
     if times < most and in_a_row < most * _ANY_REFUSALS:
         return ALLOWED
+    from fusewire.session.halting import halt
+
     what = f"The same call was refused {times} times" if times >= most else f"{in_a_row} calls were refused"
-    return Answer("halt", rule, f"{what} in a row, so the agent is stopped: a person should look.")
+    return halt(moment, rule, f"{what} in a row, so the agent is stopped: a person should look.", call=call.mark)
 
 
 def _count_refusal(moment: Moment, call: Call, by: str) -> tuple[int, int]:
@@ -340,6 +373,8 @@ def _count_refusal(moment: Moment, call: Call, by: str) -> tuple[int, int]:
     lane["refused_at"] = moment.now
     refusals: dict[str, list[Any]] = record.setdefault("refusals", {})
     times, turn, mark = refusals.pop(by, (0, None, ""))
+    if turn is not None and moment.turn - turn > _LONG_AGO:
+        times = 0
     # Calls of one reply were all asked for before any of them was refused.
     again = turn != moment.turn or mark == call.mark
     refusals[by] = [times + again, moment.turn, call.mark]

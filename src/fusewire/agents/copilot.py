@@ -1,0 +1,297 @@
+"""GitHub Copilot CLI: what its hooks send, and how they want to be answered (measured on 1.0.102).
+
+Its hooks are registered by their names in PascalCase: only then a payload says which hook it is for; two of them do not
+even so, and are told by their fields. Answers are flat, and a denial is exit code 2 with the reason in JSON: in the
+nested shape of Claude the reason would be lost. No call has an id.
+
+One answer stops the agent: its request for permission, denied with an interrupt. That request comes behind PreToolUse,
+and only if the call has passed there. So a shell command that is to be halted passes as one that does nothing, and
+permission for that one is denied. Other tools are only refused: some of them never ask for permission.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fusewire.agents import BadPayload
+from fusewire.agents.payload import an_object, answered, as_text, call_event, given_to, optional, required
+from fusewire.events import Event
+from fusewire.quickjson import dumps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+GATES = ("PreToolUse", "PermissionRequest")
+UNHEARD = ("PermissionRequest", "Stop", "SubagentStop", "SessionEnd")
+
+#: PreToolUse of the shell, which will ask for permission too; who is halted there must know.
+_SHELL = "PreToolUse:Bash"
+
+_CALL_KINDS = {"PreToolUse": "before_tool", "PostToolUse": "after_tool", "PostToolUseFailure": "after_tool"}
+_SESSION_KINDS = {
+    "SessionStart": "session_start",
+    "SessionEnd": "session_end",
+    "Stop": "stop",
+    "SubagentStart": "agent_start",
+    "SubagentStop": "agent_stop",
+}
+
+#: What is shown to the person at every other hook would refuse the call here, or be read by the agent.
+_NOT_SHOWN = ("PreToolUse", _SHELL, "PermissionRequest", "PostToolUseFailure")
+
+#: Runs in place of a halted command, if permission for it was not denied after all.
+_NOTHING = "echo 'fusewire: the agent is halted' >&2; exit 1"
+
+#: Before what was asked for when the agent was kept from stopping: it comes back as if a person had said it.
+_KEPT_GOING = "[fusewire] "
+
+#: Other prompts that nobody typed: in autopilot mode the program itself tells the agent to go on.
+_NOT_A_PERSON = (_KEPT_GOING, "You have not yet marked the task as complete", "<system_reminder>")
+
+#: Its own tools whose names it does not translate, and the fields of those that it does.
+_TOOLS = {"read_bash": "BashOutput", "read_agent": "AgentOutputTool"}
+_FILE_FIELDS = {"path": "file_path", "file_text": "content", "old_str": "old_string", "new_str": "new_string"}
+_FIELDS = {
+    **dict.fromkeys(("Read", "Write", "Edit"), _FILE_FIELDS),
+    "Agent": {"agent_type": "subagent_type"},
+    "Bash": {"command": "command", "initial_wait": "timeout"},
+}
+
+#: Fields that these tools do not heed: a model that gives them must not lead us elsewhere. And the name of a shell.
+_NOT_HEEDED = frozenset(
+    ("command", "cmd", "script", "cwd", "workdir", "working_directory", "dir_path", "directory", "shellId")
+)
+
+_PATCH = "*** Begin Patch"
+_PATCHED = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
+_TAKEN_AWAY = ("*** Delete File: ", "*** Move to: ")
+
+_LAUNCHED = "Agent started in background with agent_id: "
+_TOO_LARGE = "Output too large to read at once"
+_EXIT_CODE = " completed with exit code "
+
+
+def started_in(payload: Any, environment: Mapping[str, str]) -> str | None:
+    folder = environment.get("COPILOT_PROJECT_DIR")
+    return folder or (optional(payload, "cwd") if isinstance(payload, dict) else None)
+
+
+def parse(payload: Any, root: str) -> Event | None:
+    payload = an_object(payload)
+    hook = _hook(payload)
+    if hook == "PermissionRequest":
+        return Event("permission", hook=hook, tool=optional(payload, "toolName") or "", **_whose(payload))
+    if hook == "UserPromptSubmit":
+        return _prompt(payload)
+    if hook in _SESSION_KINDS:
+        return _session(payload, hook)
+    kind = _CALL_KINDS.get(hook)
+    if kind is None:
+        return None
+    event = _call(kind, hook, payload, root)
+    if kind == "before_tool":
+        return event
+    if hook == "PostToolUseFailure":
+        return answered(event, optional(payload, "error") or "", True)
+    return _ended(event, payload.get("tool_result"))
+
+
+def _hook(payload: dict[str, Any]) -> str:
+    if payload.get("hookName") == "permissionRequest":
+        return "PermissionRequest"
+    if "agentName" in payload and "hook_event_name" not in payload:
+        return "SubagentStart"
+    if "sessionId" in payload and "hook_event_name" not in payload:
+        raise BadPayload("hook_event_name is missing; register the hooks by their names in PascalCase (PreToolUse)")
+    return required(payload, "hook_event_name")
+
+
+# -- whose event it is ----------------------------------------------------------------------------------
+
+
+def _whose(payload: dict[str, Any]) -> dict[str, Any]:
+    """Session, helper and transcript. A helper calls itself a session; what counts is the one it works for."""
+    helper = optional(payload, "agent_id")
+    session = optional(payload, "session_id") or optional(payload, "sessionId")
+    transcript = optional(payload, "transcript_path") or optional(payload, "transcriptPath")
+    if transcript:  # all of a session is in one file, which is named after it
+        session = os.path.basename(os.path.dirname(transcript)) or session
+    elif helper and helper == session:
+        session = _main_session(optional(payload, "parent_agent_id") or session)
+    if session and not transcript and os.path.basename(session) == session:
+        transcript = os.path.join(_sessions(), session, "events.jsonl")
+    return {"agent": "copilot", "session": session, "subagent": helper, "transcript": transcript}
+
+
+def _main_session(parent: str) -> str:
+    """The session of a helper: who has started it, or, if that is a helper too, the one that its process has open."""
+    sessions = _sessions()
+    try:
+        names = os.listdir(sessions)
+    except OSError:
+        return parent
+    if parent in names:
+        return parent
+    mark = f"inuse.{os.getppid()}.lock"
+    opened = [name for name in names if os.path.lexists(os.path.join(sessions, name, mark))]
+    return opened[0] if len(opened) == 1 else parent
+
+
+def _sessions() -> str:
+    home = os.environ.get("COPILOT_HOME") or os.path.join(os.path.expanduser("~"), ".copilot")
+    return os.path.join(home, "session-state")
+
+
+# -- events ---------------------------------------------------------------------------------------------
+
+
+def _prompt(payload: dict[str, Any]) -> Event:
+    said = optional(payload, "prompt") or ""
+    whose = _whose(payload)
+    typed = whose["subagent"] is None and not said.lstrip().startswith(_NOT_A_PERSON)
+    # The prompt of a helper is what the agent has told it to do; to name the helper would say that it has ended.
+    return Event("prompt" if typed else "notice", hook="UserPromptSubmit", text=said, **{**whose, "subagent": None})
+
+
+def _session(payload: dict[str, Any], hook: str) -> Event | None:
+    whose = _whose(payload)
+    if hook == "Stop" and whose["subagent"]:
+        return None  # SubagentStop comes behind it
+    kept_going = "again" if payload.get("stop_hook_active") is True else ""
+    return Event(
+        _SESSION_KINDS[hook],
+        hook=hook,
+        text=optional(payload, "agent_type") or optional(payload, "source") or kept_going,
+        result=optional(payload, "last_assistant_message"),
+        **whose,
+    )
+
+
+def _call(kind: str, hook: str, payload: dict[str, Any], root: str) -> Event:
+    tool = _tool(required(payload, "tool_name"))
+    given = payload.get("tool_input")
+    more = {"root": root, "cwd": optional(payload, "cwd"), **_whose(payload)}
+    if isinstance(given, str) and _PATCH in given:
+        paths, change = _patched(given)
+        return call_event(kind, hook, tool, {"paths": paths, "patch": given}, change=change, **more)
+    if isinstance(given, dict):
+        if "path" in _FIELDS.get(tool, ()) and not isinstance(given.get("path"), str):
+            raise BadPayload("tool_input.path must be a text")
+        given = _translated(tool, given)
+    given = given_to(tool, {**payload, "tool_input": given})
+    if tool == "write_bash":  # typed into a shell that runs already
+        more["command"] = (optional(given, "input") or "").replace("{enter}", "\n")
+    asks = tool == "Bash" and kind == "before_tool"
+    return call_event(kind, _SHELL if asks else hook, tool, given, **more)
+
+
+def _tool(name: str) -> str:
+    """The tool as everybody calls it. Only those of other servers have a hyphen, between the server and the tool."""
+    server, hyphen, name_there = name.partition("-")
+    return f"mcp__{server}__{name_there}" if hyphen and server else _TOOLS.get(name, name)
+
+
+def _translated(tool: str, given: dict[str, Any]) -> dict[str, Any]:
+    names = _FIELDS.get(tool)
+    if names is None:
+        return given
+    ignored = _NOT_HEEDED.union(names.values())
+    translated = {field: value for field, value in given.items() if field not in names and field not in ignored}
+    translated |= {name: given[field] for field, name in names.items() if field in given}
+    if tool == "Bash" and translated.pop("mode", "sync") == "async":
+        translated["run_in_background"] = True
+    return translated
+
+
+def _patched(patch: str) -> tuple[list[str], str]:
+    """The files that a patch names, and the worst that it does to one of them."""
+    paths, change = [], "update"
+    for line in map(str.strip, patch.splitlines()):
+        mark = next((mark for mark in _PATCHED if line.startswith(mark)), "")
+        if mark:
+            paths.append(line.removeprefix(mark).strip())
+            change = "delete" if mark in _TAKEN_AWAY else change
+    if not all(paths) or not paths or "\0" in "".join(paths):
+        raise BadPayload("tool_input must be a patch that names its files")
+    return paths, change
+
+
+# -- results --------------------------------------------------------------------------------------------
+
+
+def _ended(event: Event, response: Any) -> Event:
+    said = as_text(response.get("text_result_for_llm") if isinstance(response, dict) else response)
+    how = optional(response, "result_type") if isinstance(response, dict) else None
+    if how in ("rejected", "denied"):
+        return answered(event, None, None)
+    if event.tool in ("Bash", "BashOutput"):
+        said, failed = _of_shell(said)
+        return answered(event, said, failed)
+    done = answered(event, said, how not in (None, "success"))
+    if event.tool == "Agent" and said.startswith(_LAUNCHED):
+        helper = said.removeprefix(_LAUNCHED).partition(".")[0]
+        launched: Event = done.replace(text=helper, running=(helper,))
+        return launched
+    return done
+
+
+def _of_shell(said: str) -> tuple[str, bool]:
+    """What a command has said, and whether it failed. Behind it stands which shell it was, another one each time."""
+    if said.startswith(_TOO_LARGE):  # and where it was saved, another place each time
+        first, _, rest = said.partition("\n")
+        said = f"{first.partition(' Saved to: ')[0]}\n{rest}"
+    said, _, last = said.rpartition("\n") if "\n" in said else ("", "", said)
+    if not last.startswith("<") or not last.endswith(">") or "d: " not in last:
+        return f"{said}\n{last}".removeprefix("\n"), False
+    code = last.rpartition(_EXIT_CODE)[2].rstrip(">")
+    if _EXIT_CODE not in last:  # it runs on, or was stopped
+        return f"{said}\n{''.join(char for char in last if not char.isdigit())}".removeprefix("\n"), False
+    return (said, False) if code == "0" else (f"Exit code {code}\n{said}".rstrip("\n"), True)
+
+
+# -- answers --------------------------------------------------------------------------------------------
+
+
+def process(environment: Mapping[str, str]) -> int | None:
+    """It starts its hooks itself; a shell in between has become the hook."""
+    return os.getppid()
+
+
+def allow() -> tuple[str, str, int]:
+    return "", "", 0
+
+
+def tell(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
+    if hook in UNHEARD:
+        return inform(text, hook)
+    return dumps({"additionalContext": text}), "", 0
+
+
+def halt(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
+    """Stop the agent, here or when it asks for permission in a moment. After a call, there is no way to: it is told,
+    and halted when it calls again."""
+    if hook == _SHELL:
+        return dumps({"modifiedArgs": {"command": _NOTHING}, "additionalContext": text}), "", 0
+    if hook == "PermissionRequest":
+        return dumps({"behavior": "deny", "message": text, "interrupt": True}), text, 2
+    if hook in ("PreToolUse", "UserPromptSubmit"):
+        return deny(text, hook)
+    return tell(text, hook)
+
+
+def inform(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
+    """Tell the person, not the agent: a warning, where exit code 2 is no more than that. Elsewhere it is only
+    written to the program's log."""
+    return "", text, 0 if hook in _NOT_SHOWN else 2
+
+
+def deny(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
+    if hook == "UserPromptSubmit":
+        return dumps({"decision": "block", "reason": text}), "", 0
+    if hook in ("Stop", "SubagentStop"):
+        return dumps({"decision": "block", "reason": f"{_KEPT_GOING}{text}"}), "", 0
+    if hook == "PermissionRequest":
+        return dumps({"behavior": "deny", "message": text}), text, 2
+    return dumps({"permissionDecision": "deny", "permissionDecisionReason": text}), text, 2

@@ -1,0 +1,113 @@
+"""What all agents' payloads have in common: fields that must be there, and a tool call with its command and its paths.
+
+Tools have the same names whoever calls them (`Bash`, `Read`, `Write`, `Edit`, `Agent`), so that a constraint, a circuit
+and a limit mean the same everywhere; each agent's module translates its own.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fusewire.agents import BadPayload
+from fusewire.events import Event
+from fusewire.paths import in_project
+from fusewire.quickjson import dumps
+from fusewire.words import quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+#: Without these fields a call of an agent's own tools cannot be judged; other tools may have any input.
+_JUDGED_BY = {"Bash": "command", "Edit": "file_path", "MultiEdit": "file_path", "Write": "file_path"}
+
+_PATH_FIELDS = (
+    *("file_path", "notebook_path", "path", "relative_path", "source", "destination", "src", "dst", "target"),
+    *("old_path", "new_path", "paths", "files"),
+)
+
+#: Where a tool says that its command runs.
+_FOLDER_FIELDS = ("cwd", "workdir", "working_directory", "dir_path", "directory")
+
+_COMMAND_FIELDS = ("command", "cmd", "script")
+
+
+def an_object(payload: Any) -> dict[str, Any]:
+    if not isinstance(payload, dict):
+        raise BadPayload("a JSON object is expected")
+    return payload
+
+
+def required(payload: dict[str, Any], field: str) -> str:
+    value = payload.get(field)
+    if not isinstance(value, str) or not value:
+        raise BadPayload(f"{field} must be a text")
+    return value
+
+
+def optional(payload: dict[str, Any], field: str) -> str | None:
+    value = payload.get(field)
+    return value if isinstance(value, str) else None
+
+
+def given_to(tool: str, payload: dict[str, Any], field: str = "tool_input") -> dict[str, Any]:
+    """The input of a tool, with what it must have to be judged."""
+    given = payload.get(field)
+    if not isinstance(given, dict):
+        raise BadPayload(f"{field} must be an object")
+    needed = _JUDGED_BY.get(tool)
+    if needed is not None and not isinstance(given.get(needed), str):
+        raise BadPayload(f"{field}.{needed} must be a text")
+    if needed == "file_path" and "\0" in given[needed]:
+        raise BadPayload(f"{field}.file_path must be the path of a file")
+    return given
+
+
+def call_event(
+    kind: str, hook: str, tool: str, given: dict[str, Any], *, agent: str, root: str, cwd: str | None, **more: Any
+) -> Event:
+    """One tool call; `more` are further fields of the event."""
+    cwd = cwd or root
+    folder = next((given[field] for field in _FOLDER_FIELDS if isinstance(given.get(field), str)), "")
+    cwd = os.path.join(cwd, folder) if folder else cwd
+    paths: list[str] = []
+    for field in _PATH_FIELDS:
+        value = given.get(field)
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, str) and one:
+                paths += in_project(one, cwd, root)
+    more.setdefault("command", command_in(given))
+    more.setdefault("change", _change(tool, given))
+    more.setdefault("paths", tuple(paths))
+    return Event(kind, hook=hook, tool=tool, cwd=cwd, agent=agent, input=given, **more)
+
+
+def answered(event: Event, result: str | None, failed: bool | None) -> Event:
+    """The call with what came back; a result of None says that it never ended."""
+    done: Event = event.replace(result=result, failed=failed)
+    return done
+
+
+def as_text(response: Any) -> str:
+    """Something that came back, as one text."""
+    return response if isinstance(response, str) else "" if response is None else dumps(response)
+
+
+def command_in(given: dict[str, Any]) -> str | None:
+    """The command line in a tool's input; MCP tools may give it as a list, or its arguments apart."""
+    for field in _COMMAND_FIELDS:
+        value = given.get(field)
+        arguments = given.get("args")
+        apart = [*(value if isinstance(value, list) else []), *(arguments if isinstance(arguments, list) else [])]
+        if value and isinstance(value, (str, list)) and all(isinstance(word, str) for word in apart):
+            return " ".join([*([value] if isinstance(value, str) else []), *map(quoted, apart)])
+    return None
+
+
+def _change(tool: str, given: dict[str, Any]) -> str:
+    """What a changing tool would do to its files: update, empty or delete."""
+    name = tool.lower()
+    if any(verb in name for verb in ("delete", "remove", "move", "rename")):
+        return "delete"
+    content = given.get("content")
+    return "empty" if isinstance(content, str) and not content.strip() and "edit" not in name else "update"

@@ -1,0 +1,53 @@
+"""A session that is halted stays so until a person speaks, whichever of its agents asks next.
+
+A halt that falls in a helper ends, in some programs, that helper alone; in others it is no more than a refusal. So it
+is remembered with the session, and everybody in it is told the same. Who asks again and again all the same is ended as
+a process: a model that is only refused goes on for ever, and every refusal costs another of its replies.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fusewire.session.moment import Moment
+    from fusewire.session.watch import Answer
+
+#: Halts of one session that nobody heeded, after which the process is ended.
+_UNHEEDED = 3
+
+
+def halt(moment: Moment, rule: str, text: str, *, circuit: str = "", call: str = "", stays: bool = True) -> Answer:
+    """The answer that stops the agent. `circuit` is the one that is open, if one is: closed by a person, it lifts the
+    halt. One that does not stay is decided anew at every call."""
+    if stays:
+        moment.record["halted"] = {"rule": rule, "text": text, "circuit": circuit, "at": moment.now}
+    return _answer(moment, rule, text, call)
+
+
+def still_halted(moment: Moment, call: str = "") -> Answer | None:
+    """The same answer again, if the session is halted."""
+    known = moment.record["halted"]
+    circuit = known.get("circuit")
+    if circuit and _is_closed(moment, circuit):
+        del moment.record["halted"]
+        return None
+    return _answer(moment, str(known.get("rule", "")), str(known.get("text", "")), call)
+
+
+def _answer(moment: Moment, rule: str, text: str, call: str) -> Answer:
+    from fusewire.session.watch import Answer
+
+    if not call:
+        return Answer("halt", rule, text)
+    times, turn, last = moment.record.get("halts") or (0, None, "")
+    # Calls of one reply were all asked for before any of them was answered.
+    times += turn != moment.turn or last == call
+    moment.record["halts"] = [times, moment.turn, call]
+    return Answer("end" if times > _UNHEEDED else "halt", rule, text)
+
+
+def _is_closed(moment: Moment, circuit: str) -> bool:
+    if not moment.is_on(circuit):
+        return True
+    state = moment.engine.load(moment.transaction, moment.rules.policy(circuit), circuit, moment.now)
+    return state is None or state.phase == "closed"
