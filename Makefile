@@ -12,7 +12,7 @@ run: $(VENV)/ready
 
 # Last, so that the output ends with the number of tests.
 test: lint types
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
+	$(BIN)/python tests/outside_agent.py $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 
 lint: $(VENV)/ready-dev
 	$(BIN)/ruff check .

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -301,3 +303,62 @@ def test_a_project_inside_a_repository_is_the_same_for_the_hook_and_for_people(p
     assert inside.run("record", "rule", "--action", "x").returncode == 0
     assert inside.hook(inside.bash("git push -f")).returncode == 2
     assert (app / ".fusewire/state.db").exists()
+
+
+# -- an environment that was cleaned ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variable", ["CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI", "COPILOT_CLI"])
+def test_a_cleaned_environment_does_not_make_an_agent_a_person(project: Project, variable: str) -> None:
+    """The agent's shell is still above, and what it was started with is on record."""
+    reset = f"env -i {sys.executable} -m fusewire reset loop/no_progress --reason x"
+    done = subprocess.run(
+        ["bash", "-c", f"{reset}; exit $?"],
+        cwd=project.root,
+        env={**os.environ, variable: "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert f"{variable} is set for the process " in done.stderr
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "claude --bare -p x",
+        "claude --safe-mode -p x",
+        """claude -p x --settings '{"disableAllHooks": true}'""",
+        "claude --setting-sources=project -p x",
+        "HOME=/tmp/x claude -p y",
+        "export CLAUDE_CONFIG_DIR=/tmp; claude -p x",
+        "codex exec --disable hooks x",
+        "codex exec -c features.hooks=false x",
+        "codex exec --ignore-user-config x",
+        "GEMINI_CLI_SYSTEM_SETTINGS_PATH=/tmp/a gemini -p x",
+        "fusewire install claude",
+        "fusewire uninstall codex",
+    ],
+)
+def test_an_agent_starts_no_agent_without_its_hooks(project: Project, line: str) -> None:
+    answer = project.hook(project.bash(line))
+    assert answer.returncode == 2
+    assert answer.stderr.startswith(b"BLOCKED fusewire.disarm: ")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "codex exec 'fix the hooks'",
+        "codex exec -c model=gpt-5.2 'disable hooks?'",
+        "claude -p 'what does disableAllHooks do?'",
+        "HOME=/tmp/x npm ci && cat docs/claude.md",
+        "gemini -p 'explain --bare'",
+        "fusewire install --help",
+        "fusewire doctor --canary",
+        "fusewire statusline",
+    ],
+)
+def test_must_not_refuse_agents_with_their_hooks(project: Project, line: str) -> None:
+    assert project.hook(project.bash(line)).returncode == 0

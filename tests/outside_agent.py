@@ -1,0 +1,45 @@
+"""Run a command as if no coding agent stood above it: `python outside_agent.py COMMAND...`.
+
+What only a person may do is refused wherever an agent is among the processes above (see `fusewire.person`); the tests
+of it would all fail where an agent runs the tests. So the command is adopted by init, with an environment of its own;
+its exit code comes back through a pipe.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from fusewire.errors import AgentRefused
+from fusewire.person import AGENT_VARIABLES, require_person
+
+REPORTS = 'code=0; "$@" || code=$?; echo $code >&{pipe}'
+
+
+def main(command: list[str]) -> int:
+    try:
+        require_person("this")
+    except AgentRefused:
+        return adopted(command)
+    return os.spawnvp(os.P_WAIT, command[0], command)
+
+
+def adopted(command: list[str]) -> int:
+    """Run it as a child of init: its parent ends before it begins."""
+    own = {name: value for name, value in os.environ.items() if name not in AGENT_VARIABLES}
+    reading, writing = os.pipe()
+    os.set_inheritable(writing, True)
+    if os.fork() == 0:
+        if os.fork() == 0:
+            os.close(reading)
+            os.execve("/bin/sh", ["sh", "-c", REPORTS.format(pipe=writing), "sh", *command], own)
+        os._exit(0)
+    os.close(writing)
+    os.wait()
+    with open(reading, "rb") as pipe:
+        report = pipe.read().strip()
+    return int(report) if report else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
