@@ -295,7 +295,7 @@ def test_other_events_pass_in_silence(project: Project) -> None:
     """Only PreToolUse asks for a decision; what is known and what is new passes."""
     project.constraint(ID, TRIPS_AT_ONCE + FORCE_PUSH)
     project.hook(project.bash("git push -f"))
-    for event in ("PostToolUse", "Stop", "SessionStart", "SomethingNew"):
+    for event in ("PostToolUse", "Stop", "SessionEnd", "SomethingNew"):
         assert_silent(project.hook(project.bash("git push -f", hook_event_name=event)))
     stop = {"session_id": "s", "cwd": str(project.root), "hook_event_name": "Stop", "stop_hook_active": False}
     assert_silent(project.hook(stop))

@@ -56,9 +56,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "detectors.disarming": {"detectors.calls", "globs", "wrappers"},
     "engine": {"circuit", "meters", "durations", "errors", "events", "rules", "stores.rows", "words"},
     "agents": {"errors", "agents.claude", "agents.codex", "agents.copilot", "agents.gemini"},
+    "agents.codex_turn": {"quickjson"},
     "agents.payload": {"agents", "events", "paths", "quickjson", "words"},
     **{
-        f"agents.{name}": {"agents", "agents.payload", "detectors.constraints", "events", "paths", "quickjson", "words"}
+        f"agents.{name}": {
+            *("agents", "agents.codex_turn", "agents.payload", "detectors.constraints"),
+            *("events", "paths", "quickjson", "words"),
+        }
         for name in ("claude", "codex", "copilot", "gemini")
     },
     "reports.messages": {"durations", "events"},

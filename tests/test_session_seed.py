@@ -138,7 +138,9 @@ def move_clock_if_there(project: Project) -> None:
 
 
 def test_a_stop_hook_that_keeps_the_agent_going_is_ended(session: Session) -> None:
-    """Scenario 1, as Claude Code has it: the sixth stop in a row that some hook prevents is the last."""
+    """Scenario 1, as Claude Code has it: the sixth stop in a row that some hook prevents is the last. Inside of
+    `fusewire run`, because elsewhere the loop breaker measures such stretches, and three without progress end it."""
+    session.env["FUSEWIRE_PROJECT"] = "/home/dev/another"
     said = [session.send("Stop", stop_hook_active=number > 0, last_assistant_message="Done.") for number in range(6)]
     assert [one.silent for one in said[:5]] == [True] * 5
     assert said[5].halted

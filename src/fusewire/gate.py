@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.rules import SCOPE_FILE, find_guarded, find_project, has_constraints, load_rules
+from fusewire.rules import PHASE_FILE, SCOPE_FILE, find_guarded, find_project, has_constraints, load_rules
 from fusewire.session.opening import PATIENCE, quick_store
 from fusewire.stdio import INPUT_LIMIT, payload_of, read_input, write_line
 
@@ -62,7 +62,8 @@ def main(arguments: Sequence[str]) -> NoReturn:
             _end(*_failed(agent, error))
     except (ImportError, SyntaxError) as error:
         text = str(error).replace("\n", " ")
-        _end("", f"fusewire: the hook is not installed properly, nothing is guarded: {text}", 1)
+        code = 0 if arguments[0] == "copilot" else 1  # where any other code than 0 would deny everything
+        _end("", f"fusewire: the hook is not installed properly, nothing is guarded: {text}", code)
 
 
 def _failed(agent: Agent, error: BaseException) -> Answer:
@@ -91,12 +92,13 @@ def _set_deadline() -> None:
 
 def answer(agent: Agent, raw: bytes, environment: Any) -> Answer:
     """The answer to one hook call, in the agent's words."""
-    from fusewire.agents import BadPayload
+    from fusewire.agents import BadPayload, speaking
 
     try:
         if len(raw) > INPUT_LIMIT:
             raise ValueError(f"it is larger than {INPUT_LIMIT} bytes")
         payload = payload_of(raw)
+        agent = speaking(agent, payload, environment)
         start = agent.started_in(payload, environment) or os.getcwd()
         root = find_guarded(start)
         event = agent.parse(payload, root)
@@ -107,9 +109,9 @@ def answer(agent: Agent, raw: bytes, environment: Any) -> Answer:
     if event is None:
         return agent.allow()
     if event.kind == "before_tool":
-        return judge(agent, event, root, start, environment)
+        return judge(agent, event, root, start, environment, payload)
     try:
-        return judge(agent, event, root, start, environment)
+        return judge(agent, event, root, start, environment, payload)
     except (ImportError, SyntaxError):
         raise
     except (Exception, _TooLate) as error:  # there is no call to deny; and denied to stop, an agent goes on
@@ -127,10 +129,10 @@ def _not_understood(agent: Agent, raw: bytes, why: str) -> Answer:
     return agent.deny(f"BLOCKED fusewire.input: the hook's input {why}")
 
 
-def judge(agent: Agent, event: Event, root: str, start: str, environment: Any) -> Answer:
+def judge(agent: Agent, event: Event, root: str, start: str, environment: Any, payload: Any) -> Answer:
     """What the rules say, in the agent's words."""
     action, text = decide(event, root, start, environment)
-    if action == "end":
+    if action == "end" and not agent.interrupt(payload):
         _end_process(agent, environment)
     if action == "tell" and event.hook in agent.UNHEARD:
         _keep_for_later(event, root, text)
@@ -156,6 +158,9 @@ def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, 
             if too_deep:
                 return "halt", too_deep
         action, text, commands, looks = _before(event, root, start, rules, plain, changed, looks)
+        if action in ("allow", "tell") and not looks:
+            home = root if root == start else find_project(start)
+            action, text = _stricter((action, text), _under_way(event, commands, home, environment))
         # The first line of a refusal is its verdict and its rule: who refuses the same again and again, halts.
         refused_by = text.partition(": ")[0].partition(" ")[2] if action in ("deny", "halt") else ""
         told = _in_session(event, root, rules, commands, looks, refused_by, environment)
@@ -168,7 +173,43 @@ def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, 
         action, text = _afterwards(event, root)
     if action == "halt":
         return action, text
-    return _stricter((action, text), _in_session(event, root, rules, plain, looks, "", environment))
+    home = root if root == start else find_project(start)
+    told = _under_way(event, plain, home, environment)
+    if told[0] == "halt":
+        _halt_session(event, root, rules, told[1])
+        return told
+    action, text = _stricter((action, text), told)
+    told = _in_session(event, root, rules, plain, looks, "", environment, home)
+    if event.kind == "permission" and event.text and told[0] == "allow":
+        return "halt", event.text  # for a call that was halted a moment ago
+    return _stricter((action, text), told)
+
+
+def _under_way(event: Event, commands: list[list[str]] | None, home: str, environment: Any) -> tuple[str, str]:
+    """What somebody has begun here says to it: a slice, a phase, a loop of a stop hook. It fails open."""
+    begun = any(os.path.lexists(os.path.join(home, name)) for name in (SCOPE_FILE, PHASE_FILE))
+    if not begun and event.kind not in ("stop", "prompt", "session_end"):
+        return "allow", ""
+    from fusewire.underway.look import look
+
+    try:
+        return look(event, commands, home, environment)
+    except (ImportError, SyntaxError):
+        raise
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}".replace("\n", " ")
+        return "allow", f"fusewire: what is under way here cannot be told: {text}"
+
+
+def _halt_session(event: Event, root: str, rules: Rules, text: str) -> None:
+    """Every agent of the session is told the same from now on, until a person speaks."""
+    import time
+
+    from fusewire.session.memory import amend, session_name
+
+    now = time.time()
+    halted = {"rule": text.partition(": ")[0].rpartition(" ")[2], "text": text, "circuit": "", "at": now}
+    amend(quick_store(root, rules), session_name(event.session or "none"), now, halted=halted)
 
 
 def _before(
@@ -184,6 +225,12 @@ def _before(
     from fusewire.detectors.constraints import changes_files, violated
 
     commands = plain
+    if event.agent == "codex" and event.command:
+        from fusewire.detectors.unseen import unseen
+
+        act = unseen(event.command)
+        if act:
+            return "deny", f"BLOCKED fusewire.unseen: {act}", commands or [], False
     if commands is None or changes_files(event.tool) or _speaks_of_us(event.command or ""):
         from fusewire.detectors.disarming import disarming
 
@@ -241,7 +288,7 @@ def _end_process(agent: Agent, environment: Any) -> None:
     pid = agent.process(environment)
     if pid is not None and pid in ancestors():
         try:
-            os.kill(pid, signal.SIGTERM)
+            os.kill(pid, getattr(signal, agent.ENDED_BY))
         except OSError:
             pass  # it has ended, or may not be ended; the call is refused all the same
 
@@ -300,7 +347,11 @@ def _guarded(event: Event, changed: tuple[str, ...], root: str, rules: Rules) ->
 def _records(event: Event) -> tuple[str, ...]:
     """What the agent's own program writes down of the session: what it costs is read there."""
     path = event.transcript
-    return (path, path.removesuffix(".jsonl") + "/") if path and os.path.isabs(path) and path.endswith(".jsonl") else ()
+    if not path or not os.path.isabs(path) or not path.endswith(".jsonl"):
+        return ()
+    # Helpers have a folder of their own: named like the file, or after the session.
+    folder = os.path.join(os.path.dirname(path), event.session) if event.session else path.removesuffix(".jsonl")
+    return (path, f"{path.removesuffix('.jsonl')}/", f"{folder}/")
 
 
 def _out_of_scope(event: Event, changed: tuple[str, ...], reading: Reading | None, root: str, start: str) -> str:
@@ -368,6 +419,7 @@ def _in_session(
     looks: bool,
     refused_by: str,
     environment: Any,
+    home: str = "",
 ) -> tuple[str, str]:
     """What the calls of the session add up to. If that cannot be counted, the call passes, and people are told."""
     from fusewire.errors import StoreError
@@ -382,8 +434,11 @@ def _in_session(
             import time
 
             from fusewire.session.beginning import begin
+            from fusewire.underway.standing import for_agent
 
-            return "allow", begin(store, root, rules, event, environment, time.time())
+            told = for_agent(store, root, rules, home, event.session)
+            said = begin(store, root, rules, event, environment, time.time())
+            return ("tell", "\n".join(filter(None, (told, said)))) if told else ("allow", said)
     except (ImportError, SyntaxError):
         raise
     except Exception as error:  # they fail open; the guard and the constraints have spoken already

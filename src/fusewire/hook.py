@@ -8,10 +8,13 @@ so that nothing that lies beside the package stands in for a module of Python's 
 import gc
 import sys
 
-if sys.version_info < (3, 11):  # noqa: UP036  # the plugin runs whatever python3 is: said, but it locks nobody out
+#: How an installation that is broken ends: it is said, but it locks nobody out of their agent. Copilot denies whatever
+#: ends with anything but 0.
+broken = 0 if sys.argv[1:2] == ["copilot"] else 1
+if sys.version_info < (3, 11):  # noqa: UP036  # the plugin runs whatever python3 is
     found = f"{sys.version_info[0]}.{sys.version_info[1]}"
     sys.stderr.write(f"fusewire: nothing is guarded: Python 3.11 or newer is needed, and python3 is {found} here\n")
-    sys.exit(1)
+    sys.exit(broken)
 gc.set_threshold(100_000)  # the process ends before there is anything to collect
 root = __file__.rpartition("/fusewire/")[0]
 sys.path.append(root)
@@ -27,9 +30,9 @@ try:
     if sys.argv[1:2] == ["statusline"]:
         from fusewire import statusline as gate
     else:
-        from fusewire import gate
-except (ImportError, SyntaxError) as error:  # a broken installation is said, but it locks nobody out of their agent
+        from fusewire import gate  # type: ignore[no-redef]
+except (ImportError, SyntaxError) as error:
     sys.stderr.write(f"fusewire: the hook is not installed properly, nothing is guarded: {error}\n")
-    sys.exit(1)
+    sys.exit(broken)
 gate.at_end = finish
 gate.main(sys.argv[1:])

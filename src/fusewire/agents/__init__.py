@@ -39,8 +39,14 @@ if TYPE_CHECKING:
         def inform(self, text: str, hook: str = ...) -> tuple[str, str, int]:
             """Let the call pass and tell the person something, not the agent."""
 
+        #: the signal that ends its process in good order
+        ENDED_BY: str
+
         def process(self, environment: Mapping[str, str]) -> int | None:
             """The agent's own process, which is ended if it goes on although it was halted; None if nobody knows."""
+
+        def interrupt(self, payload: Any) -> bool:
+            """Stop what it works on in a gentler way, if there is one; whether that was done."""
 
 
 class BadPayload(FusewireError):
@@ -48,6 +54,13 @@ class BadPayload(FusewireError):
 
 
 AGENTS = ("claude", "codex", "gemini", "copilot")
+
+
+def speaking(agent: Agent, payload: Any, environment: Mapping[str, str]) -> Agent:
+    """Whose words a payload really is: Copilot also runs the hooks that a project has registered for Claude Code."""
+    if environment.get("COPILOT_PROJECT_DIR") and isinstance(payload, dict) and "timestamp" in payload:
+        return agent_named("copilot")
+    return agent
 
 
 def agent_named(name: str) -> Agent:

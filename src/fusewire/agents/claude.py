@@ -126,7 +126,7 @@ def _session(payload: dict[str, Any], hook: str) -> Event:
         session=optional(payload, "session_id"),
         agent="claude",
         subagent=optional(payload, "agent_id"),
-        text=optional(payload, "agent_type") or optional(payload, "source") or kept_going,
+        text=kept_going or optional(payload, "agent_type") or optional(payload, "source") or "",
         result=optional(payload, "last_assistant_message"),
         transcript=optional(payload, "transcript_path"),
         running=running,
@@ -224,9 +224,16 @@ def _event(kind: str, hook: str, tool: str, given: dict[str, Any], payload: dict
     )
 
 
+ENDED_BY = "SIGTERM"
+
+
 def process(environment: Mapping[str, str]) -> int | None:
     pid = environment.get("CLAUDE_PID", "")
     return int(pid) if pid.isascii() and pid.isdecimal() else None
+
+
+def interrupt(payload: Any) -> bool:
+    return False
 
 
 def allow() -> tuple[str, str, int]:

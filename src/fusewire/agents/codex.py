@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-GATES = ("PreToolUse",)
+GATES: tuple[str, ...] = ("PreToolUse",)
 #: They take no context for the agent.
-UNHEARD = ("PermissionRequest", "Stop", "SubagentStop", "SessionEnd")
+UNHEARD: tuple[str, ...] = ("PermissionRequest", "Stop", "SubagentStop", "SessionEnd")
 
 _CALL_KINDS = {"PreToolUse": "before_tool", "PostToolUse": "after_tool", "PermissionRequest": "permission"}
 _SESSION_KINDS = {
@@ -60,6 +60,13 @@ _NOT_A_PERSON = ("<codex_internal_context", "<subagent_notification>", "<turn_ab
 _TAIL = 1 << 19
 
 _PATCH = "*** Begin Patch"
+#: Of a file that is added, it shows what is in it.
+_FATES = {
+    "*** Add File": "empty",
+    "*** Update File": "update",
+    "*** Move to": "update",
+    "*** Delete File": "delete",
+}
 _APPLYING = frozenset(("apply_patch", "applypatch"))
 
 #: How Codex is told to work alone.
@@ -159,47 +166,38 @@ def _applies(line: str) -> bool:
 
 def _patch(tool: str, text: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """A patch as an edit of all its files. If it removes or empties only some of them, that is said as commands."""
-    written: list[str] = []
-    emptied: list[str] = []
-    removed: list[str] = []
-    commands: list[str] = []
-    added = ""
-    for raw in text.splitlines():
+    fates = _fates(text)
+    line = text if tool == "Bash" else ""
+    change = "update"
+    if len(set(fates.values())) == 1:
+        change = next(iter(fates.values()))
+    else:
+        verbs = {"delete": "rm --", "empty": ": >"}
+        commands = [f"{verbs[fate]} {quoted(path)}" for path, fate in fates.items() if fate in verbs]
+        line = "\n".join([*([line] if line else []), *commands])
+    folder = _moved_to(text) if tool == "Bash" else ""
+    paths = [os.path.join(folder, path) for path in fates]
+    new = "*** Update File: " not in text and "delete" not in fates.values()
+    given = {"file_path": paths[0] if paths else "", "files": paths[1:], "patch": text}
+    return "Write" if new else "Edit", given, {"change": change, "command": line or None}
+
+
+def _fates(text: str) -> dict[str, str]:
+    """What a patch does to its files: update, empty or delete. One that is moved away is deleted where it was."""
+    fates: dict[str, str] = {}
+    current = ""
+    for raw in text.split("\n"):
         line = raw.strip()
         verb, _, path = line.partition(": ") if line.startswith("*** ") else ("", "", "")
         path = path.strip()
-        if raw.startswith("+") and added and len(raw.strip()) > 1:
-            emptied.remove(added)
-            written.append(added)
-            added = ""
-        elif verb == "*** Add File" and path:
-            emptied.append(path)
-            added = path
-        elif verb == "*** Delete File" and path:
-            removed.append(path)
-            commands.append(f"rm -- {quoted(path)}")
-        elif verb == "*** Update File" and path:
-            written.append(path)
-        elif verb == "*** Move to" and path and written:
-            removed.append(written[-1])
-            commands.append(f"mv -- {quoted(written[-1])} {quoted(path)}")
-            written[-1] = path
-        if verb:
-            added = added if verb == "*** Add File" else ""
-    paths = list(dict.fromkeys((*written, *emptied, *removed)))
-    line = text if tool == "Bash" else ""
-    change = "update"
-    if removed and not written and not emptied:
-        change = "delete"
-    elif emptied and not written and not removed:
-        change = "empty"
-    else:
-        line = "\n".join((*filter(None, (line,)), *commands, *(f": > {quoted(path)}" for path in emptied)))
-    only_new = "*** Update File: " not in text and not removed
-    if tool == "Bash":
-        paths = [os.path.join(_moved_to(text), path) for path in paths]
-    given = {"file_path": paths[0] if paths else "", "files": paths[1:], "patch": text}
-    return "Write" if only_new else "Edit", given, {"change": change, "command": line or None}
+        if verb in _FATES and path:
+            fates[path] = _FATES[verb]
+            if verb == "*** Move to" and current:
+                fates[current] = "delete"
+            current = path
+        elif fates.get(current) == "empty" and raw.startswith("+") and line != "+":
+            fates[current] = "update"
+    return fates
 
 
 def _moved_to(line: str) -> str:
@@ -263,6 +261,10 @@ def _exit_code(record: str | None, call: str | None) -> int | None:
 # -- answers --------------------------------------------------------------------------------------------
 
 
+#: Then it also says that the session has ended.
+ENDED_BY = "SIGINT"
+
+
 def process(environment: Mapping[str, str]) -> int | None:
     """The run that started this hook, if it has nobody in front of it. Else Codex works in a server that other sessions
     share, or holds a terminal that it would leave in disorder: there a person can stop it."""
@@ -292,6 +294,15 @@ def _started_as(pid: int) -> tuple[list[str], int]:
         return words, int(parent)
     except (OSError, ValueError):
         return [], 0
+
+
+def interrupt(payload: Any) -> bool:
+    """Where a person is in front of it, what Codex works on is interrupted as that person would do it."""
+    from fusewire.agents.codex_turn import interrupt as interrupt_turn
+
+    record, turn = optional(payload, "transcript_path") or "", optional(payload, "turn_id")
+    thread = optional(payload, "session_id")
+    return bool(record and thread and turn) and interrupt_turn(record, str(thread), str(turn))
 
 
 def allow() -> tuple[str, str, int]:

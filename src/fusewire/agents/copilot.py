@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-GATES = ("PreToolUse", "PermissionRequest")
-UNHEARD = ("PermissionRequest", "Stop", "SubagentStop", "SessionEnd")
+GATES: tuple[str, ...] = ("PreToolUse", "PermissionRequest")
+UNHEARD: tuple[str, ...] = ("PermissionRequest", "Stop", "SubagentStop", "SessionEnd")
+
+#: The file that says which hooks of ours are to be run.
+_REGISTERED = "fusewire.json"
 
 #: PreToolUse of the shell, which will ask for permission too; who is halted there must know.
 _SHELL = "PreToolUse:Bash"
@@ -81,8 +84,13 @@ def started_in(payload: Any, environment: Mapping[str, str]) -> str | None:
 def parse(payload: Any, root: str) -> Event | None:
     payload = an_object(payload)
     hook = _hook(payload)
+    if _answered_elsewhere():
+        return None
     if hook == "PermissionRequest":
-        return Event("permission", hook=hook, tool=optional(payload, "toolName") or "", **_whose(payload))
+        given = payload.get("toolInput")
+        halted = isinstance(given, dict) and given.get("command") == _NOTHING
+        text = "HALTED: the agent was stopped at this call; what was said there is in its context." if halted else ""
+        return Event("permission", hook=hook, tool=optional(payload, "toolName") or "", text=text, **_whose(payload))
     if hook == "UserPromptSubmit":
         return _prompt(payload)
     if hook in _SESSION_KINDS:
@@ -106,6 +114,18 @@ def _hook(payload: dict[str, Any]) -> str:
     if "sessionId" in payload and "hook_event_name" not in payload:
         raise BadPayload("hook_event_name is missing; register the hooks by their names in PascalCase (PreToolUse)")
     return required(payload, "hook_event_name")
+
+
+def _answered_elsewhere() -> bool:
+    """Whether the same event goes to another process of ours, too. Copilot runs the hooks of the person, those of the
+    project, and those that the project has registered for Claude Code, and each would count the call."""
+    project = os.environ.get("COPILOT_PROJECT_DIR")
+    if not project:
+        return False
+    folders = (os.path.join(_own_folder(), "hooks"), os.path.join(project, ".github", "hooks"))
+    first = next((folder for folder in folders if os.path.lexists(os.path.join(folder, _REGISTERED))), None)
+    here = os.environ.get("COPILOT_HOOK_DIR", "")
+    return first is not None and here != first and os.path.realpath(here) != os.path.realpath(first)
 
 
 # -- whose event it is ----------------------------------------------------------------------------------
@@ -140,8 +160,11 @@ def _main_session(parent: str) -> str:
 
 
 def _sessions() -> str:
-    home = os.environ.get("COPILOT_HOME") or os.path.join(os.path.expanduser("~"), ".copilot")
-    return os.path.join(home, "session-state")
+    return os.path.join(_own_folder(), "session-state")
+
+
+def _own_folder() -> str:
+    return os.environ.get("COPILOT_HOME") or os.path.join(os.path.expanduser("~"), ".copilot")
 
 
 # -- events ---------------------------------------------------------------------------------------------
@@ -254,9 +277,16 @@ def _of_shell(said: str) -> tuple[str, bool]:
 # -- answers --------------------------------------------------------------------------------------------
 
 
+ENDED_BY = "SIGTERM"
+
+
 def process(environment: Mapping[str, str]) -> int | None:
     """It starts its hooks itself; a shell in between has become the hook."""
     return os.getppid()
+
+
+def interrupt(payload: Any) -> bool:
+    return False
 
 
 def allow() -> tuple[str, str, int]:

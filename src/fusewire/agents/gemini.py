@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-GATES = ("BeforeTool",)
+GATES: tuple[str, ...] = ("BeforeTool",)
 #: Context beside a call that has not been made yet, or beside the last answer, goes nowhere.
-UNHEARD = ("BeforeTool", "AfterAgent")
+UNHEARD: tuple[str, ...] = ("BeforeTool", "AfterAgent")
 
 _SESSION_KINDS = {"SessionStart": "session_start", "SessionEnd": "session_end", "AfterAgent": "stop"}
 
@@ -77,6 +77,9 @@ _KEPT_GOING = "[fusewire] "
 #: Other prompts that nobody typed: a command in the background has ended.
 _NOT_A_PERSON = (_KEPT_GOING, "User steering update:\n<user_input>\n[Background command completed")
 
+#: Behind what a person typed stand the files that it names with `@`: their words are not the person's.
+_FILES = "\n--- Content from referenced files ---"
+
 #: What the model is shown of a call that a person interrupted.
 _INTERRUPTED = ("Command was cancelled by user", "Operation cancelled by user")
 
@@ -103,7 +106,9 @@ def parse(payload: Any, root: str) -> Event | None:
         return None
     tool = _tool(payload)
     given = given_to(tool, {"tool_input": _input(tool, payload)})
-    more = {"command": _as_run(given["command"])} if tool == "Bash" else {}
+    more: dict[str, Any] = {}
+    if tool == "Bash":
+        more = {"command": _as_run(given["command"]), "folders": ("dir_path",)}
     event = call_event(
         "before_tool" if hook == "BeforeTool" else "after_tool",
         hook,
@@ -222,7 +227,7 @@ def _ending(name: str, folder: str) -> list[str]:
 
 
 def _prompt(payload: dict[str, Any]) -> Event:
-    said = optional(payload, "prompt") or ""
+    said = (optional(payload, "prompt") or "").partition(_FILES)[0]
     return Event(
         "notice" if said.startswith(_NOT_A_PERSON) else "prompt",
         hook="BeforeAgent",
@@ -285,7 +290,8 @@ def _ran(event: Event, shown: str, display: Any, *, failed: bool) -> Event:
     if not shown.startswith("Output: "):
         return answered(event, shown, failed or shown.startswith(_STOPPED))
     output, facts = _facts(shown.removeprefix("Output: "), display if isinstance(display, str) else "")
-    output = "" if output == "(empty)" else output
+    if output == "(empty)" or output.startswith("(empty)\nError: "):
+        output = output[len("(empty)\n") :]
     code = facts.get(_EXIT, "0")
     signal = facts.get(_SIGNAL)
     if signal is not None:
@@ -310,9 +316,16 @@ def _facts(text: str, output: str) -> tuple[str, dict[str, str]]:
 # -- answers ----------------------------------------------------------------------------------------------
 
 
+ENDED_BY = "SIGTERM"
+
+
 def process(environment: Mapping[str, str]) -> int | None:
     """Gemini starts its hooks with `bash -c`, and bash gives way to the one command it is to run."""
     return os.getppid() if environment.get("GEMINI_SESSION_ID") else None
+
+
+def interrupt(payload: Any) -> bool:
+    return False
 
 
 def allow() -> tuple[str, str, int]:
@@ -328,7 +341,7 @@ def tell(text: str, hook: str = "BeforeTool") -> tuple[str, str, int]:
 
 def halt(text: str, hook: str = "BeforeTool") -> tuple[str, str, int]:
     """Stop the agent. Before a call it is refused as well, for whoever does not heed the halt."""
-    stop = {"continue": False, "stopReason": text, "systemMessage": text}
+    stop = {"continue": False, "stopReason": text}
     if hook == "BeforeTool":
         return dumps({"decision": "deny", "reason": text, **stop}), text, 2
     if hook in ("SessionStart", "SessionEnd"):

@@ -26,8 +26,9 @@ _PATH_FIELDS = (
     *("old_path", "new_path", "paths", "files"),
 )
 
-#: Where a tool says that its command runs.
-_FOLDER_FIELDS = ("cwd", "workdir", "working_directory", "dir_path", "directory")
+#: Where a tool of another server says that its command runs. The agents' own shells heed no such field, unless their
+#: module says so: a model that gives one must not lead us elsewhere.
+_FOLDER_FIELDS = ("cwd", "workdir", "working_directory")
 
 _COMMAND_FIELDS = ("command", "cmd", "script")
 
@@ -64,11 +65,21 @@ def given_to(tool: str, payload: dict[str, Any], field: str = "tool_input") -> d
 
 
 def call_event(
-    kind: str, hook: str, tool: str, given: dict[str, Any], *, agent: str, root: str, cwd: str | None, **more: Any
+    kind: str,
+    hook: str,
+    tool: str,
+    given: dict[str, Any],
+    *,
+    agent: str,
+    root: str,
+    cwd: str | None,
+    folders: tuple[str, ...] = (),
+    **more: Any,
 ) -> Event:
-    """One tool call; `more` are further fields of the event."""
+    """One tool call; `folders` are the fields that say where it runs, `more` are further fields of the event."""
     cwd = cwd or root
-    folder = next((given[field] for field in _FOLDER_FIELDS if isinstance(given.get(field), str)), "")
+    folders = folders or (_FOLDER_FIELDS if tool.startswith("mcp__") else ())
+    folder = next((given[field] for field in folders if isinstance(given.get(field), str)), "")
     cwd = os.path.join(cwd, folder) if folder else cwd
     paths: list[str] = []
     for field in _PATH_FIELDS:

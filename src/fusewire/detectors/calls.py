@@ -31,7 +31,8 @@ _LOOKING_TOOLS = frozenset(
         "Read Grep Glob LS NotebookRead WebFetch WebSearch ToolSearch Skill ListMcpResourcesTool ReadMcpResourceTool "
         "TodoWrite TodoRead TaskCreate TaskUpdate TaskList TaskGet AskUserQuestion EnterPlanMode ExitPlanMode "
         "read_file read_many_files list_directory glob search_file_content grep_search web_fetch google_web_search "
-        "write_todos update_plan view view_image"
+        "write_todos update_plan view view_image update_topic complete_task get_internal_docs "
+        "list_background_processes tracker_create_task tracker_update_task tracker_add_dependency tracker_visualize"
     ).split()
 )
 _WAITING_TOOLS = frozenset("BashOutput TaskOutput AgentOutputTool Monitor Sleep wait wait_agent write_stdin".split())

@@ -166,6 +166,8 @@ def _unhooks(words: list[str], line: str) -> bool:
         return False
     if any(word.partition("=")[0] in _UNHOOKED[name] for word in words[1:]):
         return True
+    if "features" in words and "disable" in words and any("hook" in word for word in words):
+        return True
     for at, word in enumerate(words):
         option, _, joined = word.partition("=")
         value = joined or " ".join(words[at + 1 : at + 2])

@@ -25,6 +25,7 @@ OWN = (
     ".codex/hooks.json",
     ".codex/config.toml",
     ".gemini/settings.json",
+    ".gemini/.env",
     ".github/hooks/",
     ".github/copilot/settings.json",
     ".github/copilot/settings.local.json",

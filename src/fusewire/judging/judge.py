@@ -64,11 +64,11 @@ class Verdict:
 def judge(test: str, output: str, exit_code: int | None, *, why: str = "exit", junit: bytes | None = None) -> Verdict:
     """The verdict on `test`; `why` is how the command ended: exit, timeout, signal, launch."""
     lines = Lines(output)
-    run = _read(lines, junit)
+    run = read_cases(lines, junit)
     return _Judge(test, lines, exit_code, why, run).verdict()
 
 
-def _read(lines: Lines, junit: bytes | None) -> Cases | None:
+def read_cases(lines: Lines, junit: bytes | None) -> Cases | None:
     """What JUnit XML says is exact; otherwise the run that ends last in the output."""
     found = read_junit_cases(junit) if junit else None
     if found and found[0].total:

@@ -35,7 +35,7 @@ _PATTERNS = 500
 _ELSEWHERE = "outside the project"
 
 #: What agents call the session in the environment of their commands.
-_SESSIONS = ("CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID")
+_SESSIONS = ("CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "COPILOT_AGENT_SESSION_ID")
 
 
 def session_of(environment: Mapping[str, str]) -> str | None:

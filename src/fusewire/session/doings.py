@@ -91,6 +91,14 @@ def _stopping(moment: Moment) -> Answer:
     if not moment.has("tool/hook_recursion/{hook}"):
         return ALLOWED
     circuit = f"tool/hook_recursion/Stop/{moment.session}"
+    from fusewire.underway.iterations import brought_progress
+
+    if brought_progress(moment.transaction, moment.event.session):  # it works, and does not only go round
+        if moment.record.get("stops", 0) > 1:
+            moment.signal("restart", circuit, "restart", text="the stretch since the last stop brought progress")
+            moment.alarms.pop(circuit, None)
+        moment.record["stops"] = 1
+        return ALLOWED
     first = 2 if moment.record.get("stops") == 1 else 1  # the first of them was nothing special then
     moment.record["stops"] = moment.record.get("stops", 1) + 1
     decision: Decision | None = None

@@ -35,15 +35,12 @@ def still_halted(moment: Moment, call: str = "") -> Answer | None:
 
 
 def _answer(moment: Moment, rule: str, text: str, call: str) -> Answer:
-    from fusewire.session.watch import Answer
+    from fusewire.session.watch import Answer, counted_again
 
     if not call:
         return Answer("halt", rule, text)
-    times, turn, last = moment.record.get("halts") or (0, None, "")
-    # Calls of one reply were all asked for before any of them was answered.
-    times += turn != moment.turn or last == call
-    moment.record["halts"] = [times, moment.turn, call]
-    return Answer("end" if times > _UNHEEDED else "halt", rule, text)
+    halts = moment.record["halts"] = counted_again(moment.record.get("halts"), moment.turn, call)
+    return Answer("end" if halts[0] > _UNHEEDED else "halt", rule, text)
 
 
 def _is_closed(moment: Moment, circuit: str) -> bool:

@@ -114,8 +114,8 @@ def _settle(moment: Moment, event: Event, commands: Commands | None, looks: bool
         del settled[:-_SETTLED]
     # An agent that was only launched says nothing of the others that the same reply launches.
     lane["settled_any"] = lane.get("settled_any") or not event.running
-    _note_helpers(moment, event)
     tool, call_mark, nature, shown, leases, began = begun
+    _note_helpers(moment, event, event.call or call_mark)
     lane["settled_began"] = max(began, lane.get("settled_began", 0))
     failed = bool(event.failed) and not _is_answer(text, _program(tool))
     if unasked and failed and text.startswith(MALFORMED):
@@ -139,7 +139,7 @@ def _give_back(moment: Moment, event: Event, commands: Commands | None, looks: b
     if event.call:
         lane["settled"] = [*lane["settled"], event.call][-_SETTLED:]
     lane["settled_any"] = True
-    _note_helpers(moment, event)
+    _note_helpers(moment, event, lease)
     return []
 
 
@@ -280,10 +280,10 @@ def _end_loops(moment: Moment, entry: list[Any]) -> None:
                 del circuits[circuit]
 
 
-def _note_helpers(moment: Moment, event: Event) -> None:
+def _note_helpers(moment: Moment, event: Event, lease: str) -> None:
     from fusewire.detectors.calls import SPAWNING_TOOLS
 
     if event.tool in SPAWNING_TOOLS or moment.record.get("agents"):
         from fusewire.session.spawning import call_ended
 
-        call_ended(moment, event)
+        call_ended(moment, event, lease)

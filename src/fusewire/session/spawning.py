@@ -116,24 +116,24 @@ def _begin(moment: Moment, lease: str, number: int) -> None:
     _count(moment)
 
 
-def call_ended(moment: Moment, event: Event) -> None:
+def call_ended(moment: Moment, event: Event, lease: str) -> None:
     """The call that started an agent is over: so is the agent, unless it was only launched."""
     agents = _agents(moment)
     if event.tool not in SPAWNING_TOOLS:
-        for name in [name for name in agents if name.startswith(f"line {event.call or ''} ")]:
+        for name in [name for name in agents if name.startswith(f"line {lease} ")]:
             _end(moment, name)
         if moment.agent in agents:
             agents[moment.agent][2] = moment.now
         return
-    key, helper = f"call {event.call or ''}", event.text
+    key, helper = f"call {lease}", event.text
     if event.running:
         if helper and helper not in agents and key in agents:
-            agents[helper] = [*agents.pop(key)[:3], event.call]
+            agents[helper] = [*agents.pop(key)[:3], lease]
         return
     if helper in agents:
         _end(moment, helper)
     elif not helper or helper not in moment.record.get("gone", ()):
-        _end(moment, next((name for name, facts in agents.items() if facts[3:] == [event.call]), key))
+        _end(moment, next((name for name, facts in agents.items() if facts[3:] == [lease]), key))
 
 
 def helper_began(moment: Moment, agent: str, kind: str) -> None:

@@ -39,6 +39,9 @@ _REPLY = 1.0
 #: Refusals of any kind in a row that halt the agent, in multiples of those of one kind; and how many kinds are known.
 _ANY_REFUSALS = 4
 
+#: Seconds in which the same call, without an id, is one.
+_ONE_CALL = 60
+
 #: Turns after which a refusal is no longer one of a row.
 _LONG_AGO = 50
 
@@ -249,8 +252,8 @@ def _questions(moment: Moment, call: Call, lease: str) -> Any:
                 if decision.phase == "closed":
                     del moment.alarms[circuit]
             yield decision
-    if lease in moment.lane.get("calls", ()) or lease in moment.lane.get("settled", ()):
-        return  # asked for already: it is one call
+    if _asked_already(moment, lease):
+        return  # it is one call
     yield from _sequence(moment, call)
     if _may_call_api(moment.settings, event):
         from fusewire.session.external import limits_on_api
@@ -263,14 +266,22 @@ def _questions(moment: Moment, call: Call, lease: str) -> Any:
         yield from limits_on_spawning(moment, call, lease)
 
 
+def _asked_already(moment: Moment, lease: str) -> bool:
+    """Whether the same call was asked for before. Where calls have no ids, one that is long ago was never made."""
+    begun = moment.lane.get("calls", {}).get(lease)
+    if begun is not None:
+        return bool(moment.event.call) or moment.now - begun[5] < _ONE_CALL
+    return lease in moment.lane.get("settled", ())
+
+
 def _may_have_spent(moment: Moment) -> bool:
     """A quick look: the transcript has grown, or a limit is near."""
     path = moment.event.transcript
-    if path and moment.agent:  # a helper writes its own file below that of its session
-        path = f"{path.removesuffix('.jsonl')}/subagents/agent-{moment.agent}.jsonl"
+    if path and moment.event.agent == "gemini" and os.path.isdir(os.path.join(os.path.dirname(path), moment.session)):
+        return True  # helpers write into files there, and nobody says which of them it is that asks
     if path:
         try:
-            facts = os.stat(path)
+            facts = os.stat(_written_by(path, moment.agent))
             seen = [facts.st_size, facts.st_mtime_ns]
         except (OSError, ValueError):
             seen = [0, 0]
@@ -278,6 +289,12 @@ def _may_have_spent(moment: Moment) -> bool:
             moment.lane["transcript"] = seen
             return True
     return "spend_near" in moment.record
+
+
+def _written_by(transcript: str, agent: str) -> str:
+    """The file that one agent of the session writes: a helper of Claude Code has its own, below that of the session."""
+    own = f"{transcript.removesuffix('.jsonl')}/subagents/agent-{agent}.jsonl" if agent else ""
+    return own if own and os.path.exists(own) else transcript
 
 
 def _may_start_agent(command: str) -> bool:
@@ -328,6 +345,15 @@ def _sequence_circuit(moment: Moment, tool: str) -> str:
     return f"tool/sequential_tools/{tool}/{moment.lane_id}"
 
 
+def counted_again(last: list[Any] | None, turn: int, mark: str) -> list[Any]:
+    """[how often, in which turn, the calls of that turn], one more than the last time if it is another reply. The calls
+    of one reply were all asked for before any of them was answered; one that comes again belongs to the next."""
+    times, last_turn, marks = last or (0, None, [])
+    if last_turn != turn or mark in marks:
+        return [times + 1, turn, [mark]]
+    return [times, turn, [*marks, mark][-_OPEN:]]
+
+
 # -- refusals -------------------------------------------------------------------------------------------
 
 
@@ -372,12 +398,11 @@ def _count_refusal(moment: Moment, call: Call, by: str) -> tuple[int, int]:
     del history[: -moment.settings["memory_limits.tool_history_max"]]
     lane["refused_at"] = moment.now
     refusals: dict[str, list[Any]] = record.setdefault("refusals", {})
-    times, turn, mark = refusals.pop(by, (0, None, ""))
-    if turn is not None and moment.turn - turn > _LONG_AGO:
-        times = 0
-    # Calls of one reply were all asked for before any of them was refused.
-    again = turn != moment.turn or mark == call.mark
-    refusals[by] = [times + again, moment.turn, call.mark]
+    last = refusals.pop(by, None)
+    if last and moment.turn - last[1] > _LONG_AGO:
+        last = None
+    refusals[by] = count = counted_again(last, moment.turn, call.mark)
+    again = last is None or count[0] > last[0]
     while len(refusals) > _REFUSALS:
         del refusals[next(iter(refusals))]
     record["in_a_row"] = record.get("in_a_row", 0) + again

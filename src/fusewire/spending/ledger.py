@@ -24,6 +24,7 @@ from fusewire.spending.money import (
     claude_tokens,
     codex_counts,
     codex_tokens,
+    copilot_tokens,
     cost_of,
     dollars,
     gemini_tokens,
@@ -125,6 +126,11 @@ def _names(folder: str) -> list[str]:
 def _number(data: bytes, bits: int = 32) -> int:
     """A few bytes that stand for many; nobody gains by forging them, so it need not be a good hash."""
     return int.from_bytes(data, "big") % ((1 << bits) - 5)
+
+
+def _is_of_agent(name: str) -> bool:
+    """Whether a file may be a sub-agent's; Codex names them all alike."""
+    return name.startswith("agent-") or "/rollout-" in name
 
 
 class _Look:
@@ -233,12 +239,10 @@ class _Look:
 
     def _room(self, name: str) -> bool:
         """Whether one more file can be watched; if need be, the one that has been silent longest is forgotten."""
-        is_agent = name.startswith("agent-")
+        is_agent = _is_of_agent(name)
         if _number(_bytes(name)) in self.past:
             return False
-        watched = [
-            (entry[_TIME], other) for other, entry in self.files.items() if other.startswith("agent-") == is_agent
-        ]
+        watched = [(entry[_TIME], other) for other, entry in self.files.items() if _is_of_agent(other) == is_agent]
         if len(watched) < (AGENTS if is_agent else _SESSIONS):
             return True
         if len(self.past) >= _PAST:
@@ -333,6 +337,8 @@ class _Look:
             self._gemini(record, name, entry)
         elif kind in ("event_msg", "turn_context", "session_meta"):
             self._codex(record, entry)
+        elif kind == "session.usage_record":
+            self._copilot(record, name, entry)
 
     def _claude(self, record: dict[str, Any], name: str, entry: list[Any]) -> None:
         message = record.get("message")
@@ -361,6 +367,17 @@ class _Look:
             wrong: list[str] = []
             tokens = gemini_tokens(usage, wrong)
             self._charge(record.get("id"), record.get("model"), tokens, _time(record), name, entry)
+            if wrong:
+                self._say(wrong[0])
+
+    def _copilot(self, record: dict[str, Any], name: str, entry: list[Any]) -> None:
+        said = record.get("data")
+        usage = said.get("usage") if isinstance(said, dict) else None
+        if isinstance(usage, dict):
+            wrong: list[str] = []
+            tokens = copilot_tokens(usage, wrong)
+            request = usage.get("apiCallId") or record.get("id")
+            self._charge(request, usage.get("model"), tokens, _time(record), name, entry)
             if wrong:
                 self._say(wrong[0])
 

@@ -83,6 +83,13 @@ def cost_of(usage: Any, model: str, prices: Prices) -> float | None:
     return dollars(claude_tokens(usage, []), price, fast=usage.get("speed") == "fast")
 
 
+def copilot_tokens(usage: dict[str, Any], wrong: list[str]) -> list[int]:
+    """Copilot's usage of one request, whichever model it went to. What went in is all of it, cached or not."""
+    read, written = count(usage.get("cacheReadTokens"), wrong), count(usage.get("cacheWriteTokens"), wrong)
+    new = max(0, count(usage.get("inputTokens"), wrong) - read - written)
+    return [new, count(usage.get("outputTokens"), wrong), read, written, 0, 0]
+
+
 def claude_tokens(usage: dict[str, Any], wrong: list[str]) -> list[int]:
     """Claude's usage of one message. Writes to the cache cost by how long it keeps: five minutes, or an hour."""
     written = count(usage.get("cache_creation_input_tokens"), wrong)
