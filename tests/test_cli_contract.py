@@ -60,6 +60,9 @@ CALLS: dict[str, str] = {
         0 archive {ID}
         1 import nowhere.json
         0 doctor
+        0 install claude --dry-run
+        0 uninstall claude
+        0 statusline
         2 hook claude""",
     "loop": """
         0 loop begin

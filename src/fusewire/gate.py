@@ -180,8 +180,6 @@ def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, 
         return told
     action, text = _stricter((action, text), told)
     told = _in_session(event, root, rules, plain, looks, "", environment, home)
-    if event.kind == "permission" and event.text and told[0] == "allow":
-        return "halt", event.text  # for a call that was halted a moment ago
     return _stricter((action, text), told)
 
 

@@ -37,7 +37,10 @@ COMMANDS = {
     "memory": "janitor",
     "replay": "replay",
     "hook": "upkeep",
-    "doctor": "upkeep",
+    "install": "install",
+    "uninstall": "install",
+    "doctor": "doctor",
+    "statusline": "statusline",
     "demo": "demo",
 }
 

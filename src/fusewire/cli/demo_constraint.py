@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import subprocess
@@ -11,9 +12,11 @@ from pathlib import Path
 import click
 
 import fusewire
+from fusewire.breaker import Breaker
 from fusewire.cli.common import title
 from fusewire.cli.streams import color
 from fusewire.errors import FusewireError
+from fusewire.events import Signal
 from fusewire.person import AGENT_VARIABLES
 
 CONSTRAINT = """\
@@ -57,7 +60,7 @@ def play(folder: Path) -> None:
     title("A person looks: fusewire status git-safety-force-push")
     fusewire_command(folder, "status", "git-safety-force-push")
     title('A person has found the cause: fusewire reset git-safety-force-push --reason "branch protection is on"')
-    fusewire_command(folder, "reset", "git-safety-force-push", "--reason", "branch protection is on")
+    _reset(folder, "git-safety-force-push", "branch protection is on")
     fusewire_command(folder, "history", "git-safety-force-push")
     title("The next call passes again")
     _hook_call(folder, "git push origin main")
@@ -96,6 +99,15 @@ def _context(stdout: bytes) -> str:
         return ""
     context: str = json.loads(stdout)["hookSpecificOutput"]["additionalContext"]
     return context
+
+
+def _reset(folder: Path, circuit: str, reason: str) -> None:
+    """What the command does for a person. An agent that runs this demonstration could not call it, even here."""
+    with Breaker.open(project=folder) as breaker:
+        signal = Signal("reset", circuit, "reset", text=reason)
+        (decision,), written = breaker.engine.apply([signal], getpass.getuser())
+        breaker.mirror(written)
+    click.echo(f"{circuit}: OPEN -> {decision.state}")
 
 
 def fusewire_command(folder: Path, *arguments: str) -> None:

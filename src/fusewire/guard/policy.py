@@ -31,21 +31,29 @@ OWN = (
     ".github/copilot/settings.local.json",
 )
 
-_HOME_OWN = (
-    "~/.claude/settings.json",
-    "~/.claude/settings.local.json",
-    "~/.codex/hooks.json",
-    "~/.codex/config.toml",
-    "~/.gemini/settings.json",
-    "~/.gemini/trustedFolders.json",
-    "~/.copilot/hooks/",
-    "~/.copilot/settings.json",
-    "~/.copilot/config.json",
+#: The same for all projects: the variable that names an agent's folder, the folder if nobody does, what is in it.
+_HOMES = (
+    ("CLAUDE_CONFIG_DIR", "~/.claude", ("settings.json", "settings.local.json")),
+    ("CODEX_HOME", "~/.codex", ("hooks.json", "config.toml")),
+    ("GEMINI_CLI_HOME", "~/.gemini", ("settings.json", "trustedFolders.json")),
+    ("COPILOT_HOME", "~/.copilot", ("hooks/", "settings.json", "config.json")),
 )
 
 #: What runs with no hook before it: commands in them are carried out by the agent's own program. They may be large, so
 #: no copies are kept.
-_HOME_RUNS = ("~/.claude/plugins/", "~/.claude/skills/", "~/.claude/commands/", "~/.claude/agents/")
+_HOME_RUNS = ("plugins/", "skills/", "commands/", "agents/")
+
+
+def _in_homes() -> tuple[list[str], list[str]]:
+    """The agents' settings outside of the project, and what their programs run by themselves."""
+    found: list[str] = []
+    runs: list[str] = []
+    for variable, usual, names in _HOMES:
+        folders = {usual, os.environ.get(variable) or usual}
+        found += [os.path.join(folder, name) for folder in folders for name in names]
+        if variable == "CLAUDE_CONFIG_DIR":
+            runs += [os.path.join(folder, name) for folder in folders for name in _HOME_RUNS]
+    return found, runs
 
 
 def _inside(folder: str) -> tuple[str, ...]:
@@ -68,8 +76,9 @@ def protected_of(root: str, rules: Rules | None = None, also: tuple[str, ...] = 
     rules = rules or load_rules(root)
     documents, configuration, ignored, roots, grants = rules.guard
     unwatched = [STATE_FOLDER, "docs/constraints", PHASE_FILE, ".git/refs/fusewire", ".git/packed-refs"]
-    unwatched += [os.path.expanduser(folder) for folder in _HOME_RUNS]
-    own = [*OWN, *_HOME_OWN, *_HOME_RUNS, user_config_path(), *_above(root), *also]
+    settings, runs = _in_homes()
+    unwatched += [os.path.expanduser(folder) for folder in runs]
+    own = [*OWN, *settings, *runs, user_config_path(), *_above(root), *also]
     if rules.tool:  # incidents are logged and old telemetry is packed beside the agent's work
         own.append(rules.tool["incidents"])
         unwatched += [rules.tool["incidents"], *_inside(rules.tool["memory_limits.folder"])]

@@ -129,6 +129,13 @@ def _helper_ended(moment: Moment) -> Answer:
     return ALLOWED
 
 
+def _asked_for_permission(moment: Moment) -> Answer:
+    """For a call that was halted a moment ago and passed only to come here, where the agent can be stopped."""
+    if not moment.event.text:
+        return ALLOWED
+    return Answer("halt", "", moment.record.get("last_halt") or moment.event.text)
+
+
 _ACTS = {
     "session_start": _begun,
     "session_end": _ended,
@@ -137,4 +144,5 @@ _ACTS = {
     "stop": _stopping,
     "agent_start": _helper_began,
     "agent_stop": _helper_ended,
+    "permission": _asked_for_permission,
 }

@@ -19,6 +19,7 @@ _UNHEEDED = 3
 def halt(moment: Moment, rule: str, text: str, *, circuit: str = "", call: str = "", stays: bool = True) -> Answer:
     """The answer that stops the agent. `circuit` is the one that is open, if one is: closed by a person, it lifts the
     halt. One that does not stay is decided anew at every call."""
+    moment.record["last_halt"] = text
     if stays:
         moment.record["halted"] = {"rule": rule, "text": text, "circuit": circuit, "at": moment.now}
     return _answer(moment, rule, text, call)

@@ -1,0 +1,116 @@
+"""`fusewire doctor`: is everything in order, and if not, what to do about it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from fusewire.cli.common import common_options, print_json, warnings, with_breaker
+from fusewire.doctoring.checkup import Checkup, Finding, all_checkups
+from fusewire.durations import counted
+from fusewire.installing.command import hook_line
+from fusewire.person import require_person
+from fusewire.reports.layout import columns
+from fusewire.rules import STATE_FOLDER
+from fusewire.words import quoted
+
+if TYPE_CHECKING:
+    from fusewire.breaker import Breaker
+
+
+@click.command("doctor")
+@click.option("--canary", is_flag=True, help="Ask every registered hook about a forbidden call, and time allowed ones.")
+@click.option("--acknowledge", is_flag=True, help="I have read the notices; do not show them again. For a person.")
+@common_options
+@with_breaker
+def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: bool) -> int:
+    """Is everything in order? Configuration, state, and for each agent whether it is really guarded.
+
+    An agent is looked for on the PATH; then where the hook is registered with it (user, project, local, plugin),
+    whether that command line is still there and complete, whether it is trusted, switched off or registered twice. The
+    canary proves it: a call that would delete a protected file is put to the very command line that is registered, in
+    a project that exists only for that; nothing is run but the hook. Every finding says what to do, and the exit code
+    is 1 if there are any. An agent that is not on this machine, or not registered, is no finding.
+    """
+    if acknowledge:
+        actor = require_person("`fusewire doctor --acknowledge`", breaker.root)
+        with breaker.store.transact() as transaction:
+            count = transaction.acknowledge()
+        click.echo(f"{count} notices acknowledged by {actor}", err=True)
+    root = breaker.root or "."
+    damage = breaker.verify() + _unwritable(root)
+    line = hook_line("claude")
+    checkups = all_checkups(root, line[:-1], canary=canary)
+    findings = [Finding("state", one, _mending(one)) for one in damage]
+    notices = breaker.store.notices()
+    findings += [Finding("project", one, _answering(one, notices)) for one in warnings(breaker)]
+    findings += [finding for checkup in checkups for finding in checkup.findings]
+    if as_json:
+        print_json(
+            {
+                "healthy": not findings,
+                "damage": damage,
+                "warnings": warnings(breaker),
+                "hook": " ".join(map(quoted, line)),
+                "agents": [checkup.to_json() for checkup in checkups],
+                "findings": [finding.to_json() for finding in findings],
+            }
+        )
+        return 1 if findings else 0
+    active = sum(not constraint.retired for constraint in breaker.rules.constraints.values())
+    click.echo(f"project      {root}")
+    click.echo(f"constraints  {active} active")
+    click.echo(f"state        {'; '.join(damage) or 'readable'}")
+    click.echo(f"hook         {' '.join(map(quoted, line[:-1]))}")
+    for row in columns((f"{checkup.client.name:<11}", *_agent(checkup)) for checkup in checkups):
+        click.echo(row)
+    click.echo(counted(len(findings), "finding") if findings else "all in order")
+    for finding in findings:
+        click.echo(f"  {finding.about}: {finding.what}\n    do: {finding.do}")
+    return 1 if findings else 0
+
+
+def _agent(checkup: Checkup) -> tuple[str, str]:
+    """What one line says of an agent: its version, and how it is guarded."""
+    version = checkup.version or ("says no version" if checkup.program else "not on the PATH")
+    if not checkup.registered:
+        return version, "" if checkup.program is None else f"not guarded; do: {checkup.client.install_line('user')}"
+    where = ", ".join(one.scope for one in checkup.registered)
+    parts = [f"registered ({where})", *(["but see below"] if checkup.findings else [])]
+    canary = checkup.canary
+    if canary is not None and not canary.problem:
+        parts.append("canary blocked")
+        if canary.allowed_ms is not None and canary.ratio is not None:
+            shell = f", {canary.shell_ms:.0f} of them your login shell" if canary.shell_ms else ""
+            parts.append(f"a call {canary.allowed_ms:.0f} ms{shell} ({canary.ratio:.1f} x bare Python)")
+    elif canary is not None:
+        parts.append("canary NOT blocked" if not canary.blocked else "harmless call NOT allowed")
+    return version, ", ".join(parts)
+
+
+def _unwritable(root: str) -> list[str]:
+    folder = os.path.join(root, STATE_FOLDER)
+    place = folder if os.path.lexists(folder) else root
+    if os.path.isdir(place) and os.access(place, os.W_OK):
+        return []
+    return [f"{place} cannot be written: violations cannot be recorded, and the hook denies what is forbidden"]
+
+
+def _mending(damage: str) -> str:
+    circuit, colon, _ = damage.rpartition(": its state cannot be read")
+    if colon:
+        return f"fusewire check {quoted(circuit)} (it is made anew from what was recorded)"
+    place, colon, _ = damage.partition(" cannot be written: ")
+    return f"chmod u+w {quoted(place)}" if colon else "fusewire status (what can be read of it is kept)"
+
+
+def _answering(warning: str, notices: list[str]) -> str:
+    """What a person does about a warning; some of them say so themselves."""
+    if warning in notices:
+        return "fusewire doctor --acknowledge (once you have read it)"
+    for word in ("archive", "import"):
+        if f"fusewire {word}" in warning:
+            return f"fusewire {word}" + warning.partition(f"fusewire {word}")[2].partition("`")[0].partition(",")[0]
+    return "change that setting"

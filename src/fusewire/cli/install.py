@@ -1,0 +1,148 @@
+"""`fusewire install` and `fusewire uninstall`: the hook into an agent's settings, and out again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fusewire.agents import AGENTS
+from fusewire.cli.common import print_json, project_root
+from fusewire.doctoring.trust import distrust
+from fusewire.installing.clients import client_named
+from fusewire.installing.command import hook_line
+from fusewire.installing.installer import Change, install, prove, uninstall
+from fusewire.installing.merging import has_our_status_line
+from fusewire.installing.registrations import registrations
+from fusewire.person import require_person
+
+if TYPE_CHECKING:
+    from fusewire.installing.clients import Client, Place
+
+Command = Callable[..., Any]
+
+
+def _options(command: Command) -> Command:
+    """Which settings file is meant, and whether it is touched."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+        click.option("--dry-run", is_flag=True, help="Only show what would change; nothing is written."),
+        click.option("--local", is_flag=True, help="Your own settings of this project, not shared (Claude Code only)."),
+        click.option("--project", "shared", is_flag=True, help="The project's settings, shared with everybody by git."),
+        click.option("--user", is_flag=True, help="Your own settings, for all projects (this is the default)."),
+    ):
+        command = option(command)
+    return click.argument("agent", metavar="AGENT", type=click.Choice(AGENTS))(command)
+
+
+@click.command("install")
+@_options
+@click.option(
+    "--statusline", is_flag=True, help="Also show Fusewire in the status line, if you have none (Claude Code)."
+)
+def install_command(
+    agent: str, user: bool, shared: bool, local: bool, dry_run: bool, as_json: bool, statusline: bool
+) -> int:
+    """Register the hook with an agent: claude, codex, gemini or copilot. For a person.
+
+    The agent's settings file is changed, and nothing in it but our entries: comments, order and everything of yours
+    stay. The difference is shown; the file as it was is kept beside it (.fusewire-backup). Entries of an earlier
+    installation are replaced; a second call changes nothing. Before anything is written, the hook must refuse
+    a forbidden call. `fusewire --project DIR install ... --project` names the project; else it is the git top level.
+    """
+    client, place, root = _meant(agent, user, shared, local)
+    if statusline and client.name != "claude":
+        raise click.UsageError("--statusline: only Claude Code has a status line")
+    require_person("`fusewire install`", root)
+    line = hook_line(client.name)
+    change = install(client, place, line, status=statusline, dry_run=True)
+    if change.changes and not dry_run:
+        prove(client, line)
+        change = install(client, place, line, status=statusline)
+    notes = [_done(client, change, dry_run)]
+    if place.scope == "project" and change.changes:
+        instead = "--local" if client.unshared else "--user"
+        notes.append(f"git shares this file, and it names paths of this machine; for yourself: {instead}")
+    others = [one for one in registrations(client, root) if one.file != place.path]
+    notes += [f"also registered in {one.file} ({one.scope}): every call would be judged twice" for one in others]
+    if statusline and change.after and not has_our_status_line(change.after, place.path):
+        notes.append("you have a status line already, and it stays")
+    if not dry_run:
+        mine = [one for one in registrations(client, root) if one.file == place.path]
+        notes += [f"{what}. Now: {do}" for one in mine for what, do in distrust(client, one, root)]
+        notes.append("see that it works: fusewire doctor --canary")
+    _show(client, place, change, dry_run, notes, as_json, {"hook": line, "events": list(client.events)})
+    return 0
+
+
+@click.command("uninstall")
+@_options
+def uninstall_command(agent: str, user: bool, shared: bool, local: bool, dry_run: bool, as_json: bool) -> int:
+    """Take the hook out of an agent's settings: exactly what `install` has put in. For a person.
+
+    What you have changed since stays. A file or folder that was made for the hook alone goes, and so does the copy.
+    """
+    client, place, root = _meant(agent, user, shared, local)
+    require_person("`fusewire uninstall`", root)
+    change = uninstall(client, place, dry_run=dry_run)
+    notes = []
+    if change.changes:
+        notes.append(_undone(client, change, dry_run))
+    else:
+        notes.append(f"{client.title}: nothing of Fusewire is in {place.path}")
+    for one in registrations(client, root):
+        if one.file != place.path:
+            notes.append(f"still registered in {one.file}; to take it out: {client.uninstall_line(one.scope)}")
+    _show(client, place, change, dry_run, notes, as_json, {})
+    return 0
+
+
+def _meant(agent: str, user: bool, shared: bool, local: bool) -> tuple[Client, Place, str]:
+    """The agent, its settings file, and the project."""
+    client = client_named(agent)
+    if user + shared + local > 1:
+        raise click.UsageError("--user, --project and --local are three different files; name one")
+    if local and client.unshared is None:
+        raise click.UsageError(f"--local: {client.title} has no such file; allowed: --user, --project")
+    root = project_root(None)
+    return client, client.places(root)["local" if local else "project" if shared else "user"], root
+
+
+def _done(client: Client, change: Change, dry_run: bool) -> str:
+    if not change.changes:
+        return f"{client.title}: already installed in {change.path}; nothing was changed"
+    if dry_run:
+        return f"{client.title}: {change.path} would be changed so (dry run: nothing was written)"
+    kept = f"; as it was: {change.backup}" if change.backup else ""
+    return f"{client.title}: installed in {change.path}{kept}"
+
+
+def _undone(client: Client, change: Change, dry_run: bool) -> str:
+    if dry_run:
+        return f"{client.title}: {change.path} would be changed so (dry run: nothing was written)"
+    gone = ", which was made for it and is gone, too" if change.after is None else ""
+    return f"{client.title}: taken out of {change.path}{gone}"
+
+
+def _show(
+    client: Client, place: Place, change: Change, dry_run: bool, notes: list[str], as_json: bool, more: dict[str, Any]
+) -> None:
+    if as_json:
+        print_json(
+            {
+                "agent": client.name,
+                "scope": place.scope,
+                "file": change.path,
+                "changed": change.changes,
+                "dry_run": dry_run,
+                "backup": change.backup,
+                "diff": change.diff(),
+                "notes": notes,
+                **more,
+            }
+        )
+        return
+    click.echo(change.diff(), nl=False)
+    for note in notes:
+        click.echo(note, err=True)

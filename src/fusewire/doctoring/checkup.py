@@ -1,0 +1,209 @@
+"""One agent, looked at from all sides. A finding is something that keeps it unguarded or makes it slow."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fusewire.doctoring.programs import program_on_path, version_of
+from fusewire.doctoring.trust import distrust
+from fusewire.errors import FusewireError
+from fusewire.installing.canary import Canary, fly
+from fusewire.installing.clients import CLIENTS
+from fusewire.installing.command import line_of, parts_of, words_of
+from fusewire.installing.files import SettingsFile
+from fusewire.installing.merging import is_current, refuse_unread
+from fusewire.installing.registrations import Registration, registrations, settings_of
+
+if TYPE_CHECKING:
+    from fusewire.installing.clients import Client
+
+#: Allowed calls that are measured.
+_ROUNDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is wrong, and the command or the act that mends it."""
+
+    about: str
+    what: str
+    do: str
+
+    def to_json(self) -> dict[str, str]:
+        return {"about": self.about, "what": self.what, "do": self.do}
+
+
+@dataclass(slots=True)
+class Checkup:
+    """What was found out about one agent."""
+
+    client: Client
+    program: str | None
+    version: str | None
+    registered: list[Registration] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    canary: Canary | None = None
+
+    def finds(self, what: str, do: str) -> None:
+        finding = Finding(self.client.name, what, do)
+        if finding not in self.findings:
+            self.findings.append(finding)
+
+    def to_json(self) -> dict[str, Any]:
+        canary = self.canary
+        return {
+            "name": self.client.name,
+            "program": self.program,
+            "version": self.version,
+            "registered": [
+                {
+                    "scope": one.scope,
+                    "file": one.file,
+                    "events": sorted(one.hooks),
+                    "command": line_of(one.gate(self.client)),
+                }
+                for one in self.registered
+            ],
+            "canary": None
+            if canary is None
+            else {
+                "blocked": canary.blocked,
+                "allows": canary.allows,
+                "answer": canary.answer,
+                "allowed_ms": canary.allowed_ms,
+                "bare_ms": canary.bare_ms,
+                "shell_ms": canary.shell_ms,
+                "ratio": canary.ratio,
+            },
+            "findings": [finding.to_json() for finding in self.findings],
+        }
+
+
+def all_checkups(root: str, line: list[str], *, canary: bool) -> list[Checkup]:
+    """Every agent that we know. `line` is the hook of this installation, without the agent's name."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(len(CLIENTS)) as pool:  # each takes up to a second to say its version
+        checkups = list(pool.map(lambda client: _begin(client, root), CLIENTS.values()))
+    for checkup in checkups:
+        _settings_files(checkup, root)
+        for one in checkup.registered:
+            _registration(checkup, one, [*line, checkup.client.name])
+            for what, do in distrust(checkup.client, one, root):
+                checkup.finds(what, do)
+        if checkup.registered:
+            _switched_off(checkup, root)
+            _twice(checkup)
+        if canary:
+            _fly(checkup)
+    return checkups
+
+
+def _begin(client: Client, root: str) -> Checkup:
+    program = program_on_path(client.program)
+    version = version_of(program) if program else None
+    return Checkup(client, program, version, list(registrations(client, root)))
+
+
+def _settings_files(checkup: Checkup, root: str) -> None:
+    """Files that nobody can read, of an agent that is here."""
+    if checkup.program is None and not checkup.registered:
+        return
+    for place in checkup.client.places(root).values():
+        try:
+            refuse_unread(SettingsFile(place.path).read(), place.path, checkup.client)
+        except (FusewireError, OSError) as error:
+            checkup.finds(f"its settings cannot be read: {error}", f"mend {place.path}")
+
+
+def _registration(checkup: Checkup, one: Registration, line: list[str]) -> None:
+    """Whether what is registered is there, is ours, and is all of it."""
+    client = checkup.client
+    mend = "claude plugin update fusewire" if one.scope == "plugin" else client.install_line(one.scope)
+    known = len(checkup.findings)
+    missing = [event for event in client.events if event not in one.hooks]
+    if missing:
+        checkup.finds(f"not registered in {one.file} for {', '.join(missing)}", mend)
+    for handler in (handler for handlers in one.hooks.values() for handler in handlers):
+        for problem in _broken(handler, client, one, line):
+            checkup.finds(problem, mend)
+    if len(checkup.findings) == known and one.scope != "plugin":
+        text = SettingsFile(one.file).read()
+        if text is not None and not is_current(text, one.file, client, line, status=False):
+            checkup.finds(f"the hooks in {one.file} are those of another version of Fusewire", mend)
+
+
+def _broken(handler: dict[str, Any], client: Client, one: Registration, line: list[str]) -> Iterator[str]:
+    python, hook = parts_of(handler, client.name)
+    if not hook:
+        words = words_of(handler)
+        if one.scope == "plugin":
+            return
+        if words and shutil.which(words[0]) is None:
+            yield f"{words[0]}, which is registered in {one.file}, is not there"
+        else:
+            yield f"`{' '.join(words)}` in {one.file} works, but starts slowly"
+        return
+    if shutil.which(python) is None:
+        yield f"{python}, which is registered in {one.file}, is not there: nothing is guarded"
+    if not os.path.isfile(hook):
+        yield f"{hook}, which is registered in {one.file}, is not there: nothing is guarded"
+    elif one.scope != "plugin" and not os.path.samefile(hook, line[3]):
+        yield f"{hook}, which is registered in {one.file}, belongs to another installation than this one"
+
+
+def _switched_off(checkup: Checkup, root: str) -> None:
+    client = checkup.client
+    for path in [*(place.path for place in client.places(root).values()), *_other_settings(client, root)]:
+        try:
+            settings = settings_of(path)
+        except (FusewireError, OSError):
+            continue
+        for keys, cure in client.switches(settings):
+            checkup.finds(f"{'.'.join(keys)} in {path} switches hooks off: nothing is guarded", cure)
+        if isinstance(settings, dict) and settings.get("allowManagedHooksOnly") is True and client.name == "claude":
+            checkup.finds(f"allowManagedHooksOnly in {path} lets only managed hooks run", "ask your administrator")
+
+
+def _other_settings(client: Client, root: str) -> list[str]:
+    """Files in which hooks are not registered, but can be switched off."""
+    is_mac = sys.platform == "darwin"
+    system = "/Library/Application Support" if is_mac else "/etc"
+    user = os.path.dirname(client.places(root)["user"].path)
+    if client.name == "claude":
+        return [os.path.join(system, "ClaudeCode" if is_mac else "claude-code", "managed-settings.json")]
+    if client.name == "gemini":
+        given = os.environ.get("GEMINI_CLI_SYSTEM_SETTINGS_PATH")
+        return [given or os.path.join(system, "GeminiCli" if is_mac else "gemini-cli", "settings.json")]
+    if client.name == "copilot":
+        inside = (".github/copilot/settings.json", ".github/copilot/settings.local.json", ".claude/settings.json")
+        return [os.path.join(os.path.dirname(user), "settings.json"), *(os.path.join(root, one) for one in inside)]
+    return []
+
+
+def _twice(checkup: Checkup) -> None:
+    """Each of them is a process for every call. Gemini CLI runs the same line only once, wherever it is registered."""
+    ones = checkup.registered
+    lines = {str(one.gate(checkup.client)) for one in ones}
+    if len(ones) < 2 or (checkup.client.name == "gemini" and len(lines) == 1):
+        return
+    where = ", ".join(one.scope for one in ones)
+    checkup.finds(
+        f"registered {len(ones)} times ({where}): every call starts as many processes of ours",
+        checkup.client.uninstall_line(ones[-1].scope),
+    )
+
+
+def _fly(checkup: Checkup) -> None:
+    for one in checkup.registered:
+        handler = one.gate(checkup.client)
+        if handler is not None:
+            checkup.canary = fly(checkup.client, handler, _ROUNDS)
+            if checkup.canary.problem:
+                checkup.finds(f"{checkup.canary.problem} ({one.file})", checkup.client.install_line(one.scope))
+                return

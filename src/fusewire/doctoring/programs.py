@@ -1,0 +1,57 @@
+"""Programs of agents on this machine, and what they say of themselves."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+
+#: Seconds; some of them take one to start.
+_PATIENCE = 8
+
+_LONGEST = 60
+
+
+def program_on_path(name: str) -> str | None:
+    found = shutil.which(name)
+    return os.path.abspath(found) if found else None
+
+
+def version_of(program: str) -> str | None:
+    """The first line that `PROGRAM --version` prints; None if it fails, hangs or prints nothing.
+
+    What it prints goes through a file: a program that has left something running behind it would hold a pipe open.
+    """
+    with tempfile.TemporaryFile() as output:
+        try:
+            process = subprocess.Popen(
+                [program, "--version"],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError:
+            return None
+        try:
+            code = process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            _end(process)
+        output.seek(0)
+        text = output.read(4096).decode(errors="replace")
+    line = next((line for line in text.splitlines() if line.strip()), "")
+    shown = "".join(char for char in line.strip() if char.isprintable())[:_LONGEST]
+    return shown if code == 0 and shown else None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """It, and whatever it has started."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+    process.wait()

@@ -1,0 +1,101 @@
+"""Where an agent has our hook registered already: its settings files, and the plugin."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fusewire.errors import FusewireError
+from fusewire.installing.files import SettingsFile, split_mark
+from fusewire.installing.merging import parsed, registered
+
+if TYPE_CHECKING:
+    from fusewire.installing.clients import Client
+
+PLUGIN = "fusewire"
+
+#: In a plugin's hooks this stands for its folder.
+_PLUGIN_ROOT = "${CLAUDE_PLUGIN_ROOT}"
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """One file with hooks of ours: event -> those hooks. A `plugin` is the agent's own matter to install and remove."""
+
+    scope: str
+    file: str
+    hooks: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def gate(self, client: Client) -> dict[str, Any] | None:
+        """The hook that can refuse a call."""
+        return next(iter(self.hooks.get(client.gate, ())), None)
+
+
+def settings_of(path: str) -> Any:
+    """A settings file as a value; None if there is none; FusewireError if it cannot be read."""
+    text = SettingsFile(path).read()
+    body = split_mark(text or "")[1]
+    return parsed(body, path).value if body.strip() else None
+
+
+def registrations(client: Client, root: str) -> Iterator[Registration]:
+    """Where we are registered. Files that cannot be read are passed over."""
+    seen = set()
+    for place in client.places(root).values():
+        real = os.path.realpath(place.path)
+        hooks = {} if real in seen else registered(_or_none(place.path), client)
+        seen.add(real)
+        if hooks:
+            yield Registration(place.scope, place.path, hooks)
+    if client.name == "claude":
+        yield from _plugins(client, root)
+
+
+def _or_none(path: str) -> Any:
+    try:
+        return settings_of(path)
+    except (FusewireError, OSError):
+        return None
+
+
+def _plugins(client: Client, root: str) -> Iterator[Registration]:
+    """Our plugin, where it is switched on for this project; whatever its hooks run is ours."""
+    places = client.places(root)
+    enabled: dict[str, Any] = {}
+    for scope in ("user", "project", "local"):
+        settings = _or_none(places[scope].path)
+        plugins = settings.get("enabledPlugins") if isinstance(settings, dict) else None
+        enabled |= plugins if isinstance(plugins, dict) else {}
+    folder = os.path.join(os.path.dirname(places["user"].path), "plugins")
+    known = _or_none(os.path.join(folder, "installed_plugins.json"))
+    plugins = known.get("plugins") if isinstance(known, dict) else None
+    for name, copies in plugins.items() if isinstance(plugins, dict) else ():
+        if name.partition("@")[0] != PLUGIN or enabled.get(name) is not True or not isinstance(copies, list):
+            continue
+        for copy in copies:
+            path = copy.get("installPath") if isinstance(copy, dict) else None
+            file = os.path.join(path, "hooks", "hooks.json") if isinstance(path, str) else ""
+            settings = _or_none(file) if file else None
+            hooks = settings.get("hooks") if isinstance(settings, dict) else None
+            if isinstance(path, str) and isinstance(hooks, dict):
+                yield Registration("plugin", file, _of_plugin(hooks, path, client))
+                break
+
+
+def _of_plugin(hooks: dict[str, Any], path: str, client: Client) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for event, entries in hooks.items():
+        for entry in entries if isinstance(entries, list) else ():
+            handlers = [one for one in client.handlers(entry) if isinstance(one, dict)]
+            found.setdefault(event, []).extend(_expanded(handler, path) for handler in handlers)
+    return found
+
+
+def _expanded(value: Any, path: str) -> Any:
+    if isinstance(value, str):
+        return value.replace(_PLUGIN_ROOT, path)
+    if isinstance(value, list):
+        return [_expanded(one, path) for one in value]
+    return {key: _expanded(one, path) for key, one in value.items()} if isinstance(value, dict) else value
