@@ -4,7 +4,7 @@
 VENV := .venv
 BIN  := $(VENV)/bin
 
-.PHONY: run test lint types bench docs clean
+.PHONY: run test test-agents lint types bench docs clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/ready
@@ -13,6 +13,10 @@ run: $(VENV)/ready
 # Last, so that the output ends with the number of tests.
 test: lint types
 	$(BIN)/python tests/outside_agent.py $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
+
+# The real agents, offline, against scripted models; npm installs them. TESTS="--last-failed" goes to pytest.
+test-agents: $(VENV)/ready-dev
+	$(BIN)/python tests/outside_agent.py $(BIN)/python e2e/run.py $(TESTS)
 
 lint: $(VENV)/ready-dev
 	$(BIN)/ruff check .

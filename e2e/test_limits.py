@@ -1,0 +1,55 @@
+"""Agents that start agents, and money."""
+
+from __future__ import annotations
+
+from harness.bench import Bench
+from harness.calls import shell, spawn, wait
+from harness.script import Script, do, part
+
+HELPED = part(do(shell("sleep 2; echo helped >> helped.txt")))
+
+
+def test_of_seven_agents_at_once_the_sixth_is_refused(bench: Bench) -> None:
+    seven = do(*(spawn(f"HELPER-{number}: lend a hand.") for number in range(1, 8)))
+    run = bench.play(Script(part(seven, do(wait()), do(shell("sleep 3"))), {"HELPER": HELPED}), seconds=90)
+    assert run.code is not None, run
+    started = {request.who for request in run.requests} - {"main"}
+    assert len(started) == 5, f"{started}\n{run}"
+    assert (bench.text("helped.txt") or "").count("helped") == 5, run
+    assert run.told_at(1).count("BLOCKED tool.agent") == 2, run
+
+
+def test_what_a_session_costs_halts_it_and_a_grant_lets_it_go_on(bench: Bench) -> None:
+    bench.put("fusewire.toml", "[tool.resource_limits]\napi_cost_warn_usd = 0.5\napi_cost_block_usd = 1.0\n")
+    # A second for a reply, as models need: the hook tells the replies of a client without batches by it.
+    dear = [
+        do(shell(f"echo {number} >> steps.txt"), tokens_in=100_000, tokens_out=1000, delay=1.1) for number in range(30)
+    ]
+
+    run = bench.run(*dear)
+    assert run.code is not None, run
+    first = steps(bench)
+    assert 1 <= first < 20, run
+    assert run.count() <= first + 1 + UNHEEDED[bench.name], run
+    assert "WARNING tool.spend" in run.told, f"it was told at half the limit\n{run}"
+    assert "HALTED" in run.shown + run.told, run
+    cost = bench.json("status", "--session")["resources"]["cost"]
+    assert cost["usd"] >= cost["limit_usd"] == 1.0, cost
+
+    again = bench.run(*dear, again=True)
+    assert steps(bench) == first, f"not a step more, whatever it is asked\n{again}"
+    assert again.count() <= 1 + UNHEEDED[bench.name], again
+
+    more = f"{bench.json('status', '--session')['resources']['cost']['usd']:.2f}"
+    bench.fusewire("grant", more, "--reason", "it is worth it")
+    granted = bench.run(*dear, again=True)
+    assert first < steps(bench) < 25, f"it goes on, and comes to the next limit\n{granted}"
+    assert bench.json("status", "--session")["resources"]["cost"]["granted_usd"] == float(more)
+
+
+def steps(bench: Bench) -> int:
+    return len((bench.text("steps.txt") or "").split())
+
+
+#: Requests after the limit: a client without a halt is told no three times more, then its program is ended.
+UNHEEDED = {"claude": 0, "codex": 5, "gemini": 0, "copilot": 1}
