@@ -18,7 +18,8 @@ CLI_HEAD = """\
 # Commands
 
 Standard output is data, standard error is talk. `--json` on every command that prints; `--project DIR` names the
-project, before or behind the command (default: the git top level above the current folder, else the current folder; on
+project, before or behind the command (`install` and `uninstall`: only before it, since behind them `--project` means
+the project's settings; default: the git top level above the current folder, else the current folder; on
 the way up, the first folder that has constraints).
 `NO_COLOR` is honoured. Nothing ever prompts when there is no terminal.
 

@@ -65,6 +65,7 @@ def example() -> dict[str, Any]:
     cost = {"usd": 0.34, "warn_usd": 1.0, "limit_usd": 5.0, "granted_usd": 0, "unknown_models": []}
     return {
         "session": SESSION,
+        "halted": None,
         "active": [breaker],
         "memory": {
             "report": [

@@ -16,7 +16,9 @@ import pytest
 
 from conftest import SOURCE, Project
 from fusewire.agents import AGENTS
+from fusewire.cli.doctor import _mending
 from fusewire.doctoring import programs
+from fusewire.doctoring.gemini_trust import distrusted, undecided
 from fusewire.installing.clients import CLIENTS
 
 USER = {
@@ -101,7 +103,15 @@ def test_an_agent_that_is_here_and_not_registered_is_shown_and_no_finding(projec
     file = program(path, "claude", "echo '2.1.325 (Claude Code)'; echo second line")
     said = doctor(project, code=0)
     assert (agent(said, "claude")["program"], agent(said, "claude")["version"]) == (str(file), "2.1.325 (Claude Code)")
-    assert "not guarded; do: fusewire install claude" in project.run("doctor").stdout
+    text = project.run("doctor")
+    assert "not guarded; do: fusewire install claude" in text.stdout
+    assert text.stdout.endswith("\nnothing is wrong; not guarded: claude (fusewire install claude)\n")
+    assert (text.returncode, said["not_guarded"]) == (0, ["claude"])
+    program(path, "codex", "echo 1")
+    assert project.run("install", "claude").returncode == 0
+    assert doctor(project, code=0)["not_guarded"] == ["codex"]
+    (home() / USER["claude"]).write_text('{"disableAllHooks": true,' + (home() / USER["claude"]).read_text()[1:])
+    assert "\n1 finding; not guarded: codex (fusewire install codex)\n" in project.run("doctor").stdout
 
 
 @pytest.mark.parametrize(
@@ -126,7 +136,7 @@ def test_whatever_a_program_says_of_its_version(
     monkeypatch.setattr(programs, "_PATIENCE", 1)
     file = program(path, "gemini", script)
     start = time.monotonic()
-    assert programs.version_of(str(file)) == version
+    assert programs.version_of(str(file), "GEMINI_CLI_HOME") == version
     assert time.monotonic() - start < 10
 
 
@@ -134,7 +144,22 @@ def test_a_program_that_cannot_be_started_has_no_version(path: Path) -> None:
     file = path / "codex"
     file.write_bytes(b"\x7fELF nonsense")
     file.chmod(0o755)
-    assert programs.version_of(str(file)) is None
+    assert programs.version_of(str(file), "CODEX_HOME") is None
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_asking_for_a_version_leaves_nothing_in_the_agents_folder(
+    project: Project, path: Path, tmp_path: Path, name: str
+) -> None:
+    """Gemini CLI writes there even for that. Its home stays: version managers look for the program in it."""
+    client = CLIENTS[name]
+    seen = tmp_path / "seen"
+    program(path, name, f'touch "${client.variable}/left.tmp" && echo "${client.variable}" >{seen}; echo "$HOME"')
+    assert agent(doctor(project, code=0), name)["version"] == str(home())[:60]
+    folder = Path(seen.read_text().strip())
+    assert folder.is_absolute()
+    assert not folder.exists()
+    assert list(home().iterdir()) == []
 
 
 # -- registered -------------------------------------------------------------------------------------------
@@ -200,6 +225,19 @@ def test_files_that_are_gone(project: Project, tmp_path: Path, lost: str) -> Non
     assert agent(said, "gemini")["canary"]["blocked"] is False
     assert project.run("install", "gemini").returncode == 0
     doctor(project, "--canary", code=0)
+
+
+def test_an_environment_that_was_moved_is_one_finding(project: Project) -> None:
+    """Its Python and its hook are gone, and so the canary is not blocked either: one cause, one cure."""
+    assert project.run("install", "claude").returncode == 0
+    file = home() / USER["claude"]
+    text = file.read_text().replace(str(SOURCE), "/gone/lib/fusewire").replace(sys.executable, "/gone/bin/python")
+    file.write_text(text)
+    for arguments in ((), ("--canary",)):
+        (finding,) = doctor(project, *arguments, code=1)["findings"]
+        assert finding["do"] == "fusewire install claude"
+        what = "/gone/bin/python and /gone/lib/fusewire/hook.py, which are registered in "
+        assert finding["what"] == f"{what}{file}, are not there: nothing is guarded"
 
 
 def test_events_that_are_missing_and_entries_of_another_version(project: Project) -> None:
@@ -322,13 +360,76 @@ def test_hooks_of_a_project_need_a_trusted_folder(project: Project) -> None:
     assert found(said, "copilot") == ""
 
 
-def test_gemini_in_a_folder_that_it_does_not_trust(project: Project) -> None:
-    assert project.run("install", "gemini").returncode == 0
+TRUST, PARENT, NEVER = "TRUST_FOLDER", "TRUST_PARENT", "DO_NOT_TRUST"
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        ({}, "undecided"),
+        ({"": TRUST}, "trusted"),
+        ({"": NEVER}, "distrusted"),
+        ({"..": TRUST}, "trusted"),
+        ({"..": NEVER}, "distrusted"),
+        ({"..": NEVER, "": TRUST}, "trusted"),
+        ({"": NEVER, "..": TRUST}, "distrusted"),
+        ({"sub": TRUST, "../other": NEVER, "../proj": NEVER}, "undecided"),
+        ({"sub": PARENT}, "trusted"),
+        ({"../other": PARENT}, "trusted"),
+        ({"sub": PARENT, "": NEVER}, "trusted"),
+        ({"../link": NEVER}, "distrusted"),
+    ],
+)
+def test_whether_gemini_trusts_a_folder_is_decided_by_the_nearest_rule(
+    project: Project, monkeypatch: pytest.MonkeyPatch, rules: dict[str, str], expected: str
+) -> None:
+    """As Gemini CLI 0.61.0 decides: without trust no hook runs, and undecided it does not run headless."""
+    (project.root.parent / "link").symlink_to(project.root)
+    client = CLIENTS["gemini"]
     file = home() / ".gemini" / "trustedFolders.json"
-    file.write_text(json.dumps({str(project.root): "DO_NOT_TRUST"}))
-    assert str(file) in found(doctor(project, code=1), "gemini")
+    file.parent.mkdir()
+    if rules:
+        named = {os.path.normpath(project.root / place): level for place, level in rules.items()}
+        file.write_text("// mine\n" + json.dumps(named))
+    root = str(project.root)
+    assert (bool(distrusted(client, root)), bool(undecided(client, root))) == (
+        expected == "distrusted", expected == "undecided",
+    )  # fmt: skip
+    for name, value, trusted in (
+        ("GEMINI_CLI_TRUST_WORKSPACE", "false", False),
+        ("GEMINI_CLI_TRUST_WORKSPACE", "true", True),
+        ("GEMINI_RESTRICTED_MODE", "true", False),
+    ):
+        monkeypatch.setenv(name, value)
+        assert [do for _, do in distrusted(client, root)] == ([] if trusted else [f"unset {name}"])
+        assert undecided(client, root) == []
+    monkeypatch.delenv("GEMINI_RESTRICTED_MODE")
+    monkeypatch.delenv("GEMINI_CLI_TRUST_WORKSPACE")
+    (file.parent / "settings.json").write_text('{"security": {"folderTrust": {"enabled": false}}}')
+    assert (distrusted(client, root), undecided(client, root)) == ([], [])
+
+
+def test_gemini_in_a_folder_that_it_does_not_trust(project: Project) -> None:
+    """Undecided is a note and no finding: nothing runs unguarded there. `install` says it, too."""
+    done = project.run("install", "gemini")
+    assert (done.returncode, "--skip-trust or GEMINI_CLI_TRUST_WORKSPACE=true" in done.stderr) == (0, True)
+    said = doctor(project, code=0)
+    (note,) = agent(said, "gemini")["notes"]
+    assert "(exit code 55)" in note
+    assert f"\n  note on gemini: {note}\n" in project.run("doctor").stdout
+    file = home() / ".gemini" / "trustedFolders.json"
+    file.write_text(json.dumps({str(project.root.parent): "DO_NOT_TRUST"}))
+    words = found(doctor(project, code=1), "gemini")
+    assert f"nothing is guarded: {project.root.parent} is DO_NOT_TRUST" in words
+    assert "/permissions trust" in words
+    assert str(file) in words
+    for broken, what in (("{", "line 1"), ('{"/": "MAYBE"}', "'MAYBE'; allowed: TRUST_FOLDER"), ("[]", "an object")):
+        file.write_text(broken)
+        words = found(doctor(project, code=1), "gemini")
+        assert what in words
+        assert f"mend {file}" in words
     file.write_text(json.dumps({str(project.root): "TRUST_FOLDER"}))
-    doctor(project, code=0)
+    assert agent(doctor(project, code=0), "gemini")["notes"] == []
 
 
 # -- the plugin -------------------------------------------------------------------------------------------
@@ -358,6 +459,10 @@ def test_the_plugin_is_a_registration(project: Project, tmp_path: Path, path: Pa
     (registered,) = agent(said, "claude")["registered"]
     assert registered["scope"] == "plugin"
     assert agent(said, "claude")["canary"]["blocked"] is True
+    (path / "python3").unlink()
+    program(path, "python3", "exit 0")
+    (finding,) = doctor(project, "--canary", code=1)["findings"]
+    assert ("did not refuse" in finding["what"], finding["do"]) == (True, "claude plugin update fusewire")
     assert project.run("install", "claude").returncode == 0
     assert "registered 2 times (user, plugin)" in found(doctor(project, code=1), "claude")
 
@@ -378,6 +483,29 @@ def test_every_finding_of_the_project_says_what_to_do(project: Project) -> None:
     assert text.count("\n    do: ") == 2
     assert project.run("archive", "rule").returncode == 0
     assert [one["do"] for one in doctor(project, code=1)["findings"]] == ["change that setting"]
+
+
+def test_what_cannot_be_written_says_what_can_help(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mode, another owner, a disk that is mounted for reading only, something else in its place."""
+    place = tmp_path / "it's"
+    place.mkdir()
+    damage = f"{place} cannot be written: violations cannot be recorded"
+    name = shlex.quote(str(place))
+    assert _mending(damage) == f"chmod u+w {name}"
+    monkeypatch.setattr(os, "geteuid", lambda: place.stat().st_uid + 1)
+    assert _mending(damage).startswith(f"sudo chown -R {os.geteuid()} {name}, or work as its owner (")
+    facts = os.statvfs(place)
+    monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result((*facts[:8], facts.f_flag | os.ST_RDONLY, facts[9])))
+    assert _mending(damage).startswith(f"mount the disk of {name} for writing")
+    place.rmdir()
+    place.touch()
+    assert _mending(damage).startswith(f"move {name} away")
+
+
+def test_without_a_home_it_says_so(project: Project) -> None:
+    done = project.run("doctor", env={"HOME": ""})
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert "HOME is ''" in done.stderr
 
 
 def test_an_agent_may_look_and_its_own_variables_lead_no_canary_astray(project: Project) -> None:

@@ -367,14 +367,21 @@ def test_each_event_is_answered_once_however_often_the_hook_is_registered(
         found = []
         for name, folder in places.items():
             monkeypatch.setenv("COPILOT_HOOK_DIR", folder)
-            found += [name] if copilot.parse(PAYLOADS["PreToolUse"], ROOT) is not None else []
+            # In a process of its own, below one that was started after the files were made, as Copilot is.
+            code = "import json, sys; from fusewire.agents import copilot; payload = json.loads(sys.stdin.read());"
+            code += " sys.exit(copilot.parse(payload, '/') is None)"
+            line = ["sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-c", code]
+            given = json.dumps(PAYLOADS["PreToolUse"]).encode()
+            found += [name] if subprocess.run(line, input=given, check=False).returncode == 0 else []
         return found
 
     monkeypatch.setenv("COPILOT_PROJECT_DIR", str(tmp_path / "project"))
     assert answering() == ["person", "project", "claude"]  # none is the installed one: whoever runs is asked
     for folder, expected in ((of_project, ["project"]), (of_person, ["person"])):
         folder.mkdir(parents=True)
-        (folder / "fusewire.json").write_text("{}")
+        (folder / "fusewire.json").write_text(
+            '{"hooks": {"PreToolUse": [{"bash": "python fusewire/hook.py copilot"}]}}'
+        )
         assert answering() == expected
     monkeypatch.delenv("COPILOT_PROJECT_DIR")
     assert answering() == ["person", "project", "claude"]

@@ -60,7 +60,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "agents.payload": {"agents", "events", "paths", "quickjson", "words"},
     **{
         f"agents.{name}": {
-            *("agents", "agents.codex_turn", "agents.payload", "detectors.constraints"),
+            *("agents", "agents.codex_turn", "agents.payload", "detectors.constraints", "runner.proctable"),
             *("events", "paths", "quickjson", "words"),
         }
         for name in ("claude", "codex", "copilot", "gemini")

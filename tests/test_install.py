@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 from conftest import SOURCE, Project
 from fusewire.agents import AGENTS
-from fusewire.installing import command, merging
+from fusewire.errors import FusewireError
+from fusewire.installing import command, files, merging
 from fusewire.installing.clients import CLIENTS
 from fusewire.installing.jsonc import JsoncError, beyond_json, read
 
@@ -380,7 +381,10 @@ def test_a_link_is_followed_and_stays_a_link(project: Project, tmp_path: Path) -
     path = user_file("claude")
     path.parent.mkdir()
     path.symlink_to(real)
-    assert project.run("install", "claude").returncode == 0
+    done = project.run("install", "claude")
+    copy = real.with_name("claude.json.fusewire-backup")
+    assert (done.returncode, f"; as it was: {copy}\n" in done.stderr) == (0, True)
+    assert copy.read_text() == "{}\n"
     assert path.is_symlink()
     assert "hooks" in json.loads(real.read_text())
     assert project.run("uninstall", "claude").returncode == 0
@@ -431,7 +435,7 @@ def test_what_is_no_file_is_said_in_one_line(project: Project, tmp_path: Path) -
     for agent, words in (
         ("claude", "a folder is in the place"),
         ("codex", "not a regular file"),
-        ("gemini", "byte 7: not UTF-8"),
+        ("gemini", "byte 7: not UTF-8; save it as UTF-8, or move it away"),
         ("copilot", "larger than 4 MB"),
     ):
         for act in ("install", "uninstall"):
@@ -456,6 +460,65 @@ def test_a_file_that_may_not_be_written_is_left_alone(project: Project) -> None:
     assert str(path) in result.stderr
     assert path.read_text() == "{}\n"
     assert [one.name for one in path.parent.iterdir() if one != path and not one.name.endswith("-backup")] == []
+
+
+def stranger() -> tuple[int, int]:
+    """Somebody else, as far as we may give files away: root to anybody, others to a group of their own."""
+    if os.geteuid() == 0:
+        return 61234, 61235
+    return os.geteuid(), next((group for group in os.getgroups() if group != os.getegid()), os.getegid())
+
+
+def test_what_root_changes_stays_its_owners(project: Project) -> None:
+    """The file, the copy, and what is made anew in somebody's home: else their agent could not write there."""
+    whose = stranger()
+    path = user_file("claude", "{}\n")
+    for one in (path, path.parent, home()):
+        os.chown(one, *whose)
+    for arguments in (("claude",), ("copilot",)):
+        assert project.run("install", *arguments).returncode == 0
+    made = [path, Path(f"{path}.fusewire-backup")]
+    if os.geteuid() == 0:
+        made += [user_file("copilot"), user_file("copilot").parent, home() / ".copilot"]
+    assert [(str(one), one.stat().st_uid, one.stat().st_gid) for one in made] == [(str(one), *whose) for one in made]
+    assert project.run("uninstall", "claude").returncode == 0
+    assert (path.stat().st_uid, path.stat().st_gid, path.read_text()) == (*whose, "{}\n")
+
+
+def test_a_file_that_would_change_its_owner_is_left_alone(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder that we may write, a file of somebody whom the system does not let us give it back to."""
+
+    def refused(*_: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    path = user_file("claude", "{}\n")
+    facts = list(path.stat())
+    facts[stat.ST_UID] += 1
+    monkeypatch.setattr(os, "fchown", refused)
+    with pytest.raises(FusewireError, match=r"would not be any more: run this as its owner$"):
+        files._replace(str(path), "new", os.stat_result(facts))
+    assert everything(path.parent) == {path.name: b"{}\n"}
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_without_a_home_nothing_is_written(project: Project, tmp_path: Path, agent: str) -> None:
+    """An empty HOME would be the top of the disk, a relative one this folder."""
+    for nowhere in ("", "here"):
+        for arguments in (("install", agent), ("uninstall", agent), ("install", agent, "--dry-run")):
+            done = project.run(*arguments, env={"HOME": nowhere})
+            assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done.stderr
+            assert f"HOME is {nowhere!r}" in done.stderr
+            assert f"or {CLIENTS[agent].variable} to that of" in done.stderr
+    assert list(project.root.iterdir()) == [project.root / ".git"]
+    named = project.run("install", agent, env={"HOME": "", CLIENTS[agent].variable: str(tmp_path / "own")})
+    assert named.returncode == 0, named.stderr
+
+
+def test_a_folder_that_cannot_be_made_is_said_in_one_line(project: Project) -> None:
+    """Some answer for ever that there is no such folder."""
+    done = project.run("install", "codex", env={"CODEX_HOME": "/proc/fusewire/x"})
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done.stderr
+    assert "/proc/fusewire/x" in done.stderr
 
 
 def test_wrong_usage(project: Project) -> None:
@@ -501,6 +564,27 @@ def test_the_settings_of_a_project(project: Project, tmp_path: Path, agent: str)
     assert out.returncode == 0
     assert sorted(one.name for one in project.root.iterdir()) == [".git", "src"]
     assert list(elsewhere.iterdir()) == []
+
+
+def test_only_git_shares_a_file(tmp_path: Path) -> None:
+    folder = tmp_path / "no repository"
+    folder.mkdir()
+    done = Project(folder).run("install", "claude", "--project")
+    assert (done.returncode, "git shares" in done.stderr) == (0, False)
+    (tmp_path / ".git").mkdir()
+    (folder / "inside").mkdir()
+    deep = Project(folder).run("--project", str(folder / "inside"), "install", "claude", "--project")
+    assert (deep.returncode, "git shares this file" in deep.stderr) == (0, True)
+
+
+def test_gemini_runs_the_same_line_once_wherever_it_is_registered(project: Project) -> None:
+    assert project.run("install", "gemini").returncode == 0
+    twice = project.run("install", "gemini", "--project")
+    assert (twice.returncode, "judged twice" in twice.stderr) == (0, False)
+    file = user_file("gemini")
+    file.write_text(file.read_text().replace("exit 1", "exit 0"))
+    other = project.run("install", "gemini", "--project")
+    assert "judged twice" in other.stderr, "another line is another hook"
 
 
 def test_local_settings_and_several_places(project: Project) -> None:

@@ -21,6 +21,7 @@ from fusewire.cli.app import fusewire as program
 from fusewire.detectors.disarming import PERSON_ONLY
 from fusewire.installing.clients import CLIENTS
 from fusewire.installing.command import is_ours
+from fusewire.reports.statusline import _COLORS
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = sorted((ROOT / "commands").glob("*.md"))
@@ -227,9 +228,18 @@ def named(text: str) -> list[list[str]]:
     return [re.split(r"\s+#|\s--\s", one)[0].split()[1:] for one in spans + lines]
 
 
-@pytest.mark.parametrize("path", [*COMMANDS, *SKILLS], ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_the_page_names_every_state_of_the_status_line() -> None:
+    _, _, table = (ROOT / "docs/plugin.md").read_text().partition("## The status line")
+    states = re.findall(r"^\| `([A-Z_?]+)` \|", table.partition("\n## ")[0], re.MULTILINE)
+    assert sorted(states) == sorted(_COLORS)
+
+
+@pytest.mark.parametrize(
+    "path", [*COMMANDS, *SKILLS, ROOT / "docs/plugin.md"], ids=lambda path: f"{path.parent.name}-{path.stem}"
+)
 def test_every_command_that_is_named_exists_with_its_options(path: Path) -> None:
-    found = [words for words in named(parts(path)[1]) if not words[0].startswith("$")]
+    text = path.read_text() if path.parent.name == "docs" else parts(path)[1]
+    found = [words for words in named(text) if words[0].islower() and not words[0].startswith("$")]
     assert found or path.stem == "circuit-breaker"
     for words in found:
         command: click.Command | None = program

@@ -281,3 +281,48 @@ def test_an_exit_status_of_one_is_a_failure_unless_it_is_an_answer(session: Sess
     """`grep` says no, `false` fails."""
     told = [run(session, command, error="Exit code 1")[1].told for _ in range(3)]
     assert ("tool_failure" in told[2]) == fails
+
+
+# -- found by a new user -------------------------------------------------------------------------------------
+
+
+def test_must_not_count_a_look_that_says_not_yet(session: Session) -> None:
+    """`gh pr checks` ends with 8 while checks are pending, and a health check fails until the server is up."""
+    for number in range(8):
+        asked, after = session.fails(
+            "gh pr checks 12", f"Exit code 8\n{number} successful, {9 - number} pending checks"
+        )
+        assert asked.allowed, number
+        assert "tool_failure" not in after.told
+    for number in range(5):
+        asked, after = session.fails("curl -sf localhost:8000/health", f"Exit code 22\nstarting {number} of 5 workers")
+        assert asked.allowed, number
+        assert "tool_failure" not in after.told
+
+
+def test_a_check_that_fails_across_changes_is_told_of_truly_and_seldom(session: Session) -> None:
+    """Its own count and limit, a next step that makes sense, and not at every run."""
+    told = {}
+    for number in range(1, 12):
+        session.tool("Edit", {"file_path": "/home/dev/project/a.py", "old_string": "x", "new_string": str(number)})
+        asked, _ = session.before("Bash", {"command": "pytest -q"})
+        assert asked.allowed, number
+        call = session._call("Bash", {"command": "pytest -q"})
+        batch = [{**call, "tool_response": "Exit code 1\nFAILED test_a - assert 1 == 2"}]
+        said = session.send("PostToolBatch", tool_calls=batch)
+        if said.told:
+            told[number] = said.told
+    assert list(told) == [4, 8]
+    assert "this check failed in the same way 8 times, whatever was changed (limit 12)" in told[8]
+    assert "Next: look for the cause elsewhere" in told[8]
+
+
+def test_the_dashboard_says_that_the_agent_is_halted(session: Session, project: Project) -> None:
+    for _ in range(6):
+        session.fails("./deploy.sh")
+    shown = project.run("status", "--session").stdout
+    assert "The agent is halted, until a person says something to it: HALTED tool.tool_failure" in shown
+    assert "Next attempt allowed" not in shown
+    assert project.json("status", "--session")["halted"].startswith("HALTED tool.tool_failure")
+    session.says("go on")
+    assert project.json("status", "--session")["halted"] is None

@@ -21,6 +21,7 @@ from fusewire.reports.statusline import UNREADABLE, WIDTH, status_line
 from fusewire.rules import load_rules
 from fusewire.session.memory import session_name
 from fusewire.session.opening import quick_store
+from program import fusewire
 from session_hook import Session, move_clock
 from test_imports import SLOW, modules_of
 
@@ -261,11 +262,25 @@ def test_it_imports_nothing_slow(session: Session) -> None:
     "raw",
     [b"", b"nonsense", b"[1, 2]", b"null", b'{"session_id": 5, "cwd": [], "workspace": 3, "cost": []}', b"\xff\xfe"],
 )
-def test_input_that_makes_no_sense_is_still_one_line(session: Session, raw: bytes) -> None:
+def test_input_that_makes_no_sense_is_one_line_that_does_not_claim_to_know(session: Session, raw: bytes) -> None:
+    """Whose session it is about is unknown, so it is not called closed; the command says the same."""
     session.bash("ls")
     shown = line(session, raw=raw)
-    assert shown.startswith("fusewire CLOSED")
-    assert ("its input cannot be read" in shown) == (not raw.startswith(b"{"))
+    assert shown == f"fusewire ? its input {'names no session' if raw.startswith(b'{') else 'cannot be read'}"
+    done = command(session, raw=raw)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{shown}\n", "")
+    assert line(session, "--color", raw=raw).startswith("fusewire \033[33m?\033[0m its input ")
+    assert json.loads(command(session, "--json", raw=raw).stdout)["state"] == "?"
+
+
+def test_a_circuit_of_the_project_that_is_open_is_said_whatever_the_input_is(session: Session) -> None:
+    session.project.constraint("rule", "circuit_breaker: {violation_threshold: 1}\n")
+    session.bash("ls")
+    session.project.run("record", "rule", "--action", "x")
+    shown = line(session, raw=b"")
+    assert shown.startswith("fusewire OPEN rule ")
+    assert shown.endswith(" · its input cannot be read")
+    assert line(session, raw=b"{}").startswith("fusewire OPEN rule ")
 
 
 def damage(session: Session, how: str) -> None:
@@ -335,7 +350,7 @@ CIRCUIT = st.fixed_dictionaries(
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.sampled_from(["CLOSED", "HALF_OPEN", "OPEN", "HALTED", "LIMIT", "UNHEARD"]),
+    st.sampled_from(["CLOSED", "HALF_OPEN", "OPEN", "HALTED", "LIMIT", "UNHEARD", "?"]),
     st.lists(CIRCUIT, min_size=1, max_size=3),
     st.floats(0, 1e5),
     st.booleans(),
@@ -363,15 +378,9 @@ def test_it_is_one_line_that_fits_whatever_the_names_are(
 
 
 def command(session: Session, *arguments: str, raw: bytes | None = None) -> subprocess.CompletedProcess[str]:
-    run = "from fusewire.cli.statusline import statusline_command; statusline_command()"
-    return subprocess.run(
-        [sys.executable, "-c", run, *arguments],
-        input=(json.dumps(payload(session)).encode() if raw is None else raw).decode(),
-        cwd=session.project.root,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    given = json.dumps(payload(session)).encode() if raw is None else raw
+    done = fusewire("statusline", *arguments, cwd=session.project.root, env=dict(os.environ), stdin=given)
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def test_the_command_says_the_same_and_has_json(session: Session) -> None:

@@ -116,6 +116,8 @@ def answer(agent: Agent, raw: bytes, environment: Any) -> Answer:
         raise
     except (Exception, _TooLate) as error:  # there is no call to deny; and denied to stop, an agent goes on
         text = f"{type(error).__name__}: {error}".replace("\n", " ")
+        if event.kind == "config_change":  # nobody knows whether these settings still call us
+            return agent.deny(f"BLOCKED fusewire.failure: the breaker failed at {event.hook}: {text}", event.hook)
         return agent.inform(f"fusewire: the breaker failed at {event.hook}: {text}", event.hook)
 
 
@@ -169,6 +171,12 @@ def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, 
     if event.kind == "config_change":
         return _settings_changed(event, root, rules)
     action, text = "allow", ""
+    if event.kind == "prompt" and environment.get("FUSEWIRE_DEPTH"):
+        home = root if root == start else find_project(start)
+        # Words of whoever started this agent, which may be an agent: they lift nothing.
+        told = _under_way(event, plain, home, environment)
+        relayed = event.replace(kind="relayed", text="")
+        return _stricter(told, _in_session(relayed, root, rules, plain, looks, "", environment, home))
     if event.kind == "prompt" or (event.kind == "after_tool" and not looks):
         action, text = _afterwards(event, root)
     if action == "halt":
@@ -179,6 +187,10 @@ def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, 
         _halt_session(event, root, rules, told[1])
         return told
     action, text = _stricter((action, text), told)
+    if event.kind == "stop" and event.text == "again" and _brought_progress(event, home):
+        from fusewire.session.doings import PROGRESS
+
+        event = event.replace(text=PROGRESS)
     told = _in_session(event, root, rules, plain, looks, "", environment, home)
     return _stricter((action, text), told)
 
@@ -199,15 +211,36 @@ def _under_way(event: Event, commands: list[list[str]] | None, home: str, enviro
         return "allow", f"fusewire: what is under way here cannot be told: {text}"
 
 
+def _brought_progress(event: Event, home: str) -> bool:
+    """Whether a stop hook's loop gets somewhere; its memory lies with the project that the command line finds."""
+    from fusewire.underway.iterations import brought_progress
+
+    try:
+        return brought_progress(quick_store(home, load_rules(home)), event.session)
+    except (ImportError, SyntaxError):
+        raise
+    except Exception:
+        return False
+
+
 def _halt_session(event: Event, root: str, rules: Rules, text: str) -> None:
     """Every agent of the session is told the same from now on, until a person speaks."""
     import time
 
-    from fusewire.session.memory import amend, session_name
-
     now = time.time()
     halted = {"rule": text.partition(": ")[0].rpartition(" ")[2], "text": text, "circuit": "", "at": now}
-    amend(quick_store(root, rules), session_name(event.session or "none"), now, halted=halted)
+    _amend(event, root, rules, now, halted=halted)
+
+
+def _amend(event: Event, root: str, rules: Rules, now: float, **parts: Any) -> None:
+    """Best effort: what has been decided is answered all the same."""
+    from fusewire.errors import StoreError
+    from fusewire.session.memory import amend, session_name
+
+    try:
+        amend(quick_store(root, rules), session_name(event.session or "none"), now, **parts)
+    except (StoreError, OSError):
+        pass
 
 
 def _before(
@@ -224,20 +257,20 @@ def _before(
 
     commands = plain
     if event.agent == "codex" and event.command:
-        from fusewire.detectors.unseen import unseen
+        from fusewire.detectors.unseen import may_be_unseen, unseen
 
-        act = unseen(event.command)
+        act = unseen(event.command, _read(event.command)) if may_be_unseen(event.command) else ""
         if act:
             return "deny", f"BLOCKED fusewire.unseen: {act}", commands or [], False
     if commands is None or changes_files(event.tool) or _speaks_of_us(event.command or ""):
         from fusewire.detectors.disarming import disarming
 
         commands = _read(event.command) if event.command else []
-        act = disarming(event, commands, changed)
+        act = disarming(event, commands, changed, _changes_table(event, changed, root))
         if act:
             text = f"BLOCKED fusewire.disarm: {act}.\nNext: go on without it, or ask the user to run it."
             return "deny", text, commands, False
-        refusal, looks, reading = _guarded(event, changed, root, rules)
+        refusal, looks, reading = _guarded(event, changed, root, rules, start)
         if not refusal and not looks:
             refusal = _out_of_scope(event, changed, reading, root, start)
         if refusal:
@@ -253,6 +286,21 @@ def _before(
     names = violated(rules.matchers(), event, commands)
     action, text = _enforce(names, event, root, rules) if names else ("allow", "")
     return action, text, commands, looks
+
+
+def _changes_table(event: Event, changed: tuple[str, ...], root: str) -> bool | None:
+    """Whether an edit of `pyproject.toml` would change our table in it; None if it is no such edit, or a new file."""
+    path = next((path for path in changed if os.path.basename(path) == "pyproject.toml"), None)
+    if path is None:
+        return None
+    try:
+        with open(os.open(os.path.join(root, path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            text = file.read(1 << 20).decode("utf-8", "replace")
+    except OSError:
+        return None
+    from fusewire.policies.own_table import changes_table
+
+    return changes_table(event, text)
 
 
 #: What a line has in it that may disarm us: the program, its hook, or an agent that could be started without it.
@@ -295,15 +343,13 @@ def _keep_for_later(event: Event, root: str, text: str) -> None:
     """What the agent cannot be told at this moment it is told with the result of the call."""
     import time
 
-    from fusewire.session.memory import amend, session_name
-
-    amend(quick_store(root, load_rules(root)), session_name(event.session or "none"), time.time(), untold=text)
+    _amend(event, root, load_rules(root), time.time(), untold=text[:_ANSWER_LIMIT])
 
 
 def _settings_changed(event: Event, root: str, rules: Rules) -> tuple[str, str]:
     from fusewire.session.registration import refusal
 
-    text = refusal(quick_store(root, rules), rules, event.session, event.paths[0])
+    text = refusal(quick_store(root, rules), event.session, event.paths[0])
     return ("deny", text) if text else ("allow", "")
 
 
@@ -317,11 +363,14 @@ def _read(line: str) -> list[list[str]]:
     return simple_commands(line)
 
 
-def _guarded(event: Event, changed: tuple[str, ...], root: str, rules: Rules) -> tuple[str, bool, Reading | None]:
+def _guarded(
+    event: Event, changed: tuple[str, ...], root: str, rules: Rules, start: str
+) -> tuple[str, bool, Reading | None]:
     """Why the guard refuses this call, whether the call only looks, and how its command was read."""
-    from fusewire.guard.policy import protected_of
+    from fusewire.guard.policy import below, protected_of
 
-    protected = protected_of(root, rules, _records(event))
+    moving = below(root, start) if root != start else ()
+    protected = protected_of(root, rules, (*_records(event), *moving))
     looks = True
     reading = None
     if event.command:
@@ -423,8 +472,6 @@ def _in_session(
     from fusewire.errors import StoreError
     from fusewire.session.watch import Watch
 
-    if event.kind == "prompt" and environment.get("FUSEWIRE_DEPTH"):
-        event = event.replace(text="")  # words of whoever started this agent, which may be an agent: they lift nothing
     try:
         store = quick_store(root, rules)
         answer = Watch(store, rules, root=root).handle(event, commands, looks=looks, refused_by=refused_by)
@@ -434,8 +481,9 @@ def _in_session(
             from fusewire.session.beginning import begin
             from fusewire.underway.standing import for_agent
 
-            told = for_agent(store, root, rules, home, event.session)
             said = begin(store, root, rules, event, environment, time.time())
+            told = for_agent(store, root, rules, home, event.session)
+            said = "\n".join(filter(None, (answer.text, said)))
             return ("tell", "\n".join(filter(None, (told, said)))) if told else ("allow", said)
     except (ImportError, SyntaxError):
         raise

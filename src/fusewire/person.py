@@ -22,6 +22,12 @@ AGENT_VARIABLES = (
 )
 
 
+#: Their programs, what runs those that are scripts, and the folders in which a program has another name than its own.
+_PROGRAMS = frozenset(("claude", "codex", "copilot", "gemini"))
+_RUNTIMES = frozenset(("node", "nodejs", "bun", "deno"))
+_PACKAGES = ("@anthropic-ai/claude-code", "@openai/codex", "@google/gemini-cli", "@github/copilot", "/claude/versions/")
+
+
 #: What `fusewire run` puts into the environment of its agent: the project whose loop it is in.
 PROJECT = "FUSEWIRE_PROJECT"
 
@@ -42,19 +48,35 @@ def require_outside_loop(root: str) -> None:
         raise AgentRefused("this runs inside an iteration of this project's own loop")
 
 
+def is_agent(words: list[str]) -> bool:
+    """Whether a command line is that of a coding agent."""
+    for at, word in enumerate(words):
+        name = word.rpartition("/")[2].partition(".")[0]
+        if name in _PROGRAMS or (at == 0 and name.startswith("codex-")) or any(one in word for one in _PACKAGES):
+            return True
+        if at == 0 and name not in _RUNTIMES:
+            return False
+        if at and word[:1] != "-":
+            return False  # the script that is run is another one
+    return False
+
+
 def _inside_agent() -> str:
     """Why this runs inside an agent; empty if it does not.
 
     Whoever has started this may have cleaned the environment since; but what every process above was started with is
-    still on record, and an agent's shell is one of them. A person whose terminal was opened from inside an agent is
-    taken for it: one that was opened elsewhere will do.
+    still on record, and an agent's shell is one of them. If it has given way to another program (`exec env -i`),
+    its record is gone; but the agent itself is still above, and known by its name. A person whose terminal was opened
+    from inside an agent is taken for it: one that was opened elsewhere will do.
     """
     inside = next((name for name in AGENT_VARIABLES if os.environ.get(name)), None)
     if inside:
         return f"{inside} is set"
-    from fusewire.runner.proctable import ancestors, environment
+    from fusewire.runner.proctable import ancestors, environment, started_as
 
     for pid in ancestors():
+        if is_agent(started_as(pid)):
+            return f"the process {pid} above it is an agent"
         for entry in environment(pid).split(b"\0"):
             name, _, value = entry.partition(b"=")
             if value and name.decode("ascii", "replace") in AGENT_VARIABLES:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fusewire.transcripts import Step, Transcript
 
 #: What a watcher may answer beside "allow", from mild to strict, and how a report calls it.
-ACTIONS = {"tell": "told", "block": "blocked", "halt": "halted", "end": "halted"}
+ACTIONS = {"tell": "told", "block": "blocked", "halt": "halted"}
 
 #: Endings of files that a folder is searched for.
 ENDINGS = (".jsonl", ".traj", ".json")
@@ -274,7 +274,8 @@ class _Session:
         looks = plain is not None and not changes_files(event.tool) and only_look(plain)
         answer = self.watch.handle(event, plain, looks=looks)
         if answer.action != "allow":
-            key = _short(answer.rule), answer.action
+            # A recorded agent heeds no halt, and has no process that could be ended.
+            key = _short(answer.rule), "halt" if answer.action == "end" else answer.action
             self.times[key] += 1
             self.firsts.setdefault(key, Trip(*key, self.found.calls, " ".join(answer.text.split())[:_EVIDENCE]))
         return answer

@@ -83,7 +83,10 @@ def glance(payload: Any, environment: Mapping[str, str], project: str | None = N
     halted = _halted(root, session, seen.record)
     active = [one for one in seen.circuits if one["phase"] != "closed"]
     state = active[0]["state"] if active else "CLOSED"
-    if halted:
+    problem = _problem(payload)
+    if problem and state != "OPEN":
+        state = "?"  # whose session it is stays unknown, and so does whether all is well there
+    elif halted:
         state = "HALTED"
     elif session is not None and "since" not in seen.record:
         state = "UNHEARD"  # nobody guards it: its hooks do not run, or not yet
@@ -96,8 +99,16 @@ def glance(payload: Any, environment: Mapping[str, str], project: str | None = N
         "circuits": active,
         "nearest": _nearest(seen.circuits),
         "spend": spend,
-        "problem": None if isinstance(payload, dict) else "its input cannot be read",
+        "problem": problem,
     }
+
+
+def _problem(payload: Any) -> str | None:
+    """What is wrong with the input; a person who looks from a terminal names no session."""
+    if not isinstance(payload, dict):
+        return "its input cannot be read"
+    session = payload.get("session_id")
+    return "its input names no session" if session == "" or not isinstance(session, (str, type(None))) else None
 
 
 def _root(given: dict[str, Any], environment: Mapping[str, str]) -> str:

@@ -59,7 +59,7 @@ AGENTS = ("claude", "codex", "gemini", "copilot")
 def speaking(agent: Agent, payload: Any, environment: Mapping[str, str]) -> Agent:
     """Whose words a payload really is: Copilot also runs the hooks that a project has registered for Claude Code."""
     if environment.get("COPILOT_PROJECT_DIR") and isinstance(payload, dict) and "timestamp" in payload:
-        return agent_named("copilot")
+        return agent_named("copilot") if agent is agent_named("claude") else agent
     return agent
 
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 GATES: tuple[str, ...] = ("PreToolUse",)
-UNHEARD: tuple[str, ...] = ()
+#: There it would be no word beside the end, but keep the agent going.
+UNHEARD: tuple[str, ...] = ("Stop", "SubagentStop")
 
 #: Hooks about one tool call, and those about the session.
 _CALL_KINDS = {"PreToolUse": "before_tool", "PostToolUse": "after_tool", "PostToolUseFailure": "after_tool"}
@@ -126,16 +127,18 @@ def _session(payload: dict[str, Any], hook: str) -> Event:
         session=optional(payload, "session_id"),
         agent="claude",
         subagent=optional(payload, "agent_id"),
-        text=kept_going or optional(payload, "agent_type") or optional(payload, "source") or "",
+        text=kept_going or optional(payload, "source") or optional(payload, "agent_type") or "",
         result=optional(payload, "last_assistant_message"),
         transcript=optional(payload, "transcript_path"),
         running=running,
     )
 
 
-def _settings(payload: dict[str, Any], root: str) -> Event:
-    """A file of settings has changed, and is not in force yet."""
-    path = required(payload, "file_path")
+def _settings(payload: dict[str, Any], root: str) -> Event | None:
+    """A file of settings has changed, and is not in force yet. No file is named of some, and skills are no settings."""
+    path = optional(payload, "file_path")
+    if not path or payload.get("source") == "skills":
+        return None
     return Event(
         "config_change",
         hook="ConfigChange",
@@ -241,6 +244,8 @@ def allow() -> tuple[str, str, int]:
 
 
 def tell(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
+    if hook in UNHEARD:
+        return inform(text, hook)
     context = {"hookEventName": hook, "additionalContext": text}
     return dumps({"hookSpecificOutput": context, "systemMessage": text}), "", 0
 
@@ -252,7 +257,7 @@ def halt(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
     if hook == "PreToolUse":
         denial = {"hookEventName": hook, "permissionDecision": "deny", "permissionDecisionReason": text}
         return dumps({**stop, "hookSpecificOutput": denial}), text, 2
-    if hook == "Stop":  # the agent is not to go on, so there is nobody to tell
+    if hook in UNHEARD:  # the agent is not to go on, so there is nobody to tell
         return dumps(stop), "", 0
     context = {"hookEventName": hook, "additionalContext": text}
     return dumps({**stop, "hookSpecificOutput": context}), "", 0

@@ -117,7 +117,8 @@ def _session(payload: dict[str, Any], hook: str) -> Event:
         session=optional(payload, "session_id"),
         agent="codex",
         subagent=optional(payload, "agent_id"),
-        text=optional(payload, "agent_type") or optional(payload, "source") or kept_going,
+        text=kept_going or optional(payload, "source") or optional(payload, "agent_type") or "",
+        result=optional(payload, "last_assistant_message"),
         transcript=optional(payload, "agent_transcript_path") or optional(payload, "transcript_path"),
     )
 

@@ -123,9 +123,22 @@ def _answered_elsewhere() -> bool:
     if not project:
         return False
     folders = (os.path.join(_own_folder(), "hooks"), os.path.join(project, ".github", "hooks"))
-    first = next((folder for folder in folders if os.path.lexists(os.path.join(folder, _REGISTERED))), None)
+    first = next((folder for folder in folders if _is_in_force(os.path.join(folder, _REGISTERED))), None)
     here = os.environ.get("COPILOT_HOOK_DIR", "")
     return first is not None and here != first and os.path.realpath(here) != os.path.realpath(first)
+
+
+def _is_in_force(path: str) -> bool:
+    """Whether Copilot has read the file, which calls us: one that somebody has made since then silences nobody."""
+    from fusewire.runner.proctable import began
+
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            changed, text = os.fstat(file.fileno()).st_ctime, file.read(1 << 20)
+    except OSError:
+        return False
+    start = began(os.getppid())
+    return b"PreToolUse" in text and b"hook.py" in text and (start is None or changed <= start + 1)
 
 
 # -- whose event it is ----------------------------------------------------------------------------------
@@ -282,7 +295,7 @@ ENDED_BY = "SIGTERM"
 
 def process(environment: Mapping[str, str]) -> int | None:
     """It starts its hooks itself; a shell in between has become the hook."""
-    return os.getppid()
+    return os.getppid() if environment.get("COPILOT_PROJECT_DIR") else None
 
 
 def interrupt(payload: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from typing import TYPE_CHECKING
 
 import click
@@ -32,7 +33,8 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
     whether that command line is still there and complete, whether it is trusted, switched off or registered twice. The
     canary proves it: a call that would delete a protected file is put to the very command line that is registered, in
     a project that exists only for that; nothing is run but the hook. Every finding says what to do, and the exit code
-    is 1 if there are any. An agent that is not on this machine, or not registered, is no finding.
+    is 1 if there are any. An agent that is not on this machine is no finding; one that is here and not registered is
+    none either, and is named at the end.
     """
     if acknowledge:
         actor = require_person("`fusewire doctor --acknowledge`", breaker.root)
@@ -51,6 +53,7 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
         print_json(
             {
                 "healthy": not findings,
+                "not_guarded": [checkup.client.name for checkup in checkups if checkup.is_unguarded],
                 "damage": damage,
                 "warnings": warnings(breaker),
                 "hook": " ".join(map(quoted, line)),
@@ -66,10 +69,21 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
     click.echo(f"hook         {' '.join(map(quoted, line[:-1]))}")
     for row in columns((f"{checkup.client.name:<11}", *_agent(checkup)) for checkup in checkups):
         click.echo(row)
-    click.echo(counted(len(findings), "finding") if findings else "all in order")
+    click.echo(_sum(findings, [checkup.client.name for checkup in checkups if checkup.is_unguarded]))
     for finding in findings:
         click.echo(f"  {finding.about}: {finding.what}\n    do: {finding.do}")
+    for checkup in checkups:
+        for note in checkup.notes:
+            click.echo(f"  note on {checkup.client.name}: {note}")
     return 1 if findings else 0
+
+
+def _sum(findings: list[Finding], unguarded: list[str]) -> str:
+    """An agent without us is no fault, but nothing that may be called in order either."""
+    if not unguarded:
+        return counted(len(findings), "finding") if findings else "all in order"
+    lead = counted(len(findings), "finding") if findings else "nothing is wrong"
+    return f"{lead}; not guarded: {', '.join(unguarded)} (fusewire install {'|'.join(unguarded)})"
 
 
 def _agent(checkup: Checkup) -> tuple[str, str]:
@@ -103,7 +117,26 @@ def _mending(damage: str) -> str:
     if colon:
         return f"fusewire check {quoted(circuit)} (it is made anew from what was recorded)"
     place, colon, _ = damage.partition(" cannot be written: ")
-    return f"chmod u+w {quoted(place)}" if colon else "fusewire status (what can be read of it is kept)"
+    return _letting_write(place) if colon else "fusewire status (what can be read of it is kept)"
+
+
+def _letting_write(place: str) -> str:
+    """What lets us write there: which of the reasons it is decides what helps."""
+    if not os.path.isdir(place):
+        return f"move {quoted(place)} away: a folder belongs there"
+    if os.statvfs(place).f_flag & os.ST_RDONLY:
+        return f"mount the disk of {quoted(place)} for writing, or work in a copy of the project"
+    owner = os.stat(place).st_uid
+    if owner != os.geteuid():
+        return f"sudo chown -R {os.geteuid()} {quoted(place)}, or work as its owner ({_name(owner)})"
+    return f"chmod u+w {quoted(place)}"
+
+
+def _name(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return f"user {user}"
 
 
 def _answering(warning: str, notices: list[str]) -> str:

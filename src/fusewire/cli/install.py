@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fusewire.agents import AGENTS
 from fusewire.cli.common import print_json, project_root
+from fusewire.doctoring.gemini_trust import undecided
 from fusewire.doctoring.trust import distrust
 from fusewire.installing.clients import client_named
 from fusewire.installing.command import hook_line
 from fusewire.installing.installer import Change, install, prove, uninstall
 from fusewire.installing.merging import has_our_status_line
-from fusewire.installing.registrations import registrations
+from fusewire.installing.registrations import adds_calls, registrations
 from fusewire.person import require_person
 
 if TYPE_CHECKING:
@@ -61,16 +63,19 @@ def install_command(
         prove(client, line)
         change = install(client, place, line, status=statusline)
     notes = [_done(client, change, dry_run)]
-    if place.scope == "project" and change.changes:
+    if place.scope == "project" and change.changes and _is_in_git(root):
         instead = "--local" if client.unshared else "--user"
         notes.append(f"git shares this file, and it names paths of this machine; for yourself: {instead}")
+    gate = client.handlers(client.entries(line)[client.gate])[0]
     others = [one for one in registrations(client, root) if one.file != place.path]
+    others = [one for one in others if adds_calls(client, gate, one.gate(client))]
     notes += [f"also registered in {one.file} ({one.scope}): every call would be judged twice" for one in others]
     if statusline and change.after and not has_our_status_line(change.after, place.path):
         notes.append("you have a status line already, and it stays")
     if not dry_run:
         mine = [one for one in registrations(client, root) if one.file == place.path]
         notes += [f"{what}. Now: {do}" for one in mine for what, do in distrust(client, one, root)]
+        notes += undecided(client, root)
         notes.append("see that it works: fusewire doctor --canary")
     _show(client, place, change, dry_run, notes, as_json, {"hook": line, "events": list(client.events)})
     return 0
@@ -107,6 +112,10 @@ def _meant(agent: str, user: bool, shared: bool, local: bool) -> tuple[Client, P
         raise click.UsageError(f"--local: {client.title} has no such file; allowed: --user, --project")
     root = project_root(None)
     return client, client.places(root)["local" if local else "project" if shared else "user"], root
+
+
+def _is_in_git(root: str) -> bool:
+    return any((folder / ".git").exists() for folder in (Path(root), *Path(root).parents))
 
 
 def _done(client: Client, change: Change, dry_run: bool) -> str:

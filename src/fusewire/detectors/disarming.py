@@ -51,19 +51,34 @@ _KILLING = frozenset(("kill", "pkill", "killall"))
 
 #: Agents that our hook answers to, and the options with which they start without their hooks.
 _UNHOOKED: dict[str, tuple[str, ...]] = {
-    "claude": ("--bare", "--safe-mode", "--setting-sources"),
+    "claude": ("--bare", "--safe-mode", "--setting-sources", "--managed-settings"),
     "codex": ("--ignore-user-config",),
     "copilot": (),
     "gemini": (),
 }
 
-#: Options whose value is a setting: one that speaks of hooks is none for an agent.
-_SETTING = ("--settings", "--disable", "-c", "--config")
+#: Options whose value is a setting: one that speaks of hooks is none for an agent. To Claude `-c` means to go on.
+_SETTING = {"claude": ("--settings",), "codex": ("--disable", "-c", "--config")}
 
 #: Where agents look for their settings, and so for their hooks.
 _SETTINGS = (
     *("HOME=", "CLAUDE_CONFIG_DIR=", "CODEX_HOME=", "COPILOT_HOME=", "GEMINI_CLI_HOME="),
-    "GEMINI_CLI_SYSTEM_SETTINGS_PATH=",
+    *("GEMINI_CLI_SYSTEM_SETTINGS_PATH=", "CLAUDE_CODE_SIMPLE=", "CLAUDE_CODE_SAFE_MODE="),
+)
+
+#: Where their programs lie under other names, and what runs those that are scripts.
+_PACKAGES = {
+    "@anthropic-ai/claude-code": "claude",
+    "/claude/versions/": "claude",
+    "@openai/codex": "codex",
+    "@google/gemini-cli": "gemini",
+    "@github/copilot": "copilot",
+}
+_RUNTIMES = frozenset(("node", "nodejs", "bun", "deno"))
+
+#: Programs that hand a line to somebody else: to be run later, elsewhere, or typed in a person's place.
+_HANDING_ON = frozenset(
+    "at batch crontab systemd-run tmux screen zellij expect xdotool ydotool wtype osascript ssh docker podman".split()
 )
 
 #: How deep an agent is among agents that started agents; one that could change it would start as many as it likes.
@@ -75,10 +90,13 @@ _OWN_REFS = "refs/fusewire"
 _GIT_MOVES = frozenset(("update-ref", "push", "fetch", "symbolic-ref", "pack-refs", "replace", "filter-branch"))
 
 
-def disarming(event: Event, commands: list[list[str]], own_paths: tuple[str, ...]) -> str:
+def disarming(
+    event: Event, commands: list[list[str]], own_paths: tuple[str, ...], table_changes: bool | None = None
+) -> str:
     """What the event would disarm, in words; empty if it is harmless.
 
-    `own_paths` are the paths of the event that a changing tool names, if it is one.
+    `own_paths` are the paths of the event that a changing tool names, if it is one; `table_changes` says
+    whether our table in the `pyproject.toml` among them would be another one, where somebody has looked.
     """
     for words in commands:
         act = _own_command(words)
@@ -91,6 +109,8 @@ def disarming(event: Event, commands: list[list[str]], own_paths: tuple[str, ...
             return f"{_DEPTH} says how deep agents start agents; to change it is for a person"
         if event.command and _unhooks(words, event.command):
             return "to start an agent without its hooks is for a person"
+        if program(words) in _HANDING_ON and event.command and _speaks_as_person(event.command):
+            return "to have it run or typed elsewhere, in a person's place, is for a person"
         if _moves_refs(words):
             return f"{_OWN_REFS} keeps the checkpoints, and is for Fusewire to change"
         if _is_python(words) and event.command and _lifts(event.command):
@@ -98,15 +118,17 @@ def disarming(event: Event, commands: list[list[str]], own_paths: tuple[str, ...
     for path in own_paths:
         if is_own_file(path):
             return f"{path} belongs to Fusewire and is for a person to change"
-    if _sets(event, own_paths):
+    if _sets(event, own_paths, table_changes):
         return "the settings of Fusewire in pyproject.toml are for a person to change"
     return ""
 
 
-def _sets(event: Event, own_paths: tuple[str, ...]) -> bool:
+def _sets(event: Event, own_paths: tuple[str, ...], table_changes: bool | None) -> bool:
     """Whether the table of ours in `pyproject.toml` would be written: by an edit, or by a line that names both."""
     line = event.command or ""
     if any(path.rsplit("/", 1)[-1] == "pyproject.toml" for path in own_paths):
+        if table_changes is not None:
+            return table_changes
         given = [value for value in (event.input or {}).values() if isinstance(value, str)]
         edits = [one for one in (event.input or {}).get("edits") or () if isinstance(one, dict)]
         given += [value for one in edits for value in one.values() if isinstance(value, str)]
@@ -161,8 +183,11 @@ def _hides_depth(words: list[str], line: str) -> bool:
 
 def _unhooks(words: list[str], line: str) -> bool:
     """Whether an agent would be started that does not call us."""
-    name = program(words)
-    if name not in _UNHOOKED:
+    name = _agent(words)
+    if not name and _runs_code(words):  # it may start one
+        name = next((one for one in _UNHOOKED if one in line.lower()), "")
+        return bool(name) and any(option in line for option in _UNHOOKED[name] if option[:2] == "--")
+    if not name:
         return False
     if any(word.partition("=")[0] in _UNHOOKED[name] for word in words[1:]):
         return True
@@ -171,10 +196,41 @@ def _unhooks(words: list[str], line: str) -> bool:
     for at, word in enumerate(words):
         option, _, joined = word.partition("=")
         value = joined or " ".join(words[at + 1 : at + 2])
-        if option in _SETTING and "hook" in value.lower():
+        if option in _SETTING.get(name, ()) and "hook" in value.lower():
             return True
-    before = f" {line.partition(words[0])[0]}".replace(";", " ").replace("&", " ").replace("\n", " ")
+        if option == "--settings" and not value.lstrip().startswith("{"):
+            return True  # nobody knows what is in that file when it is read
+        if name == "codex" and word[:2] == "-c" and word[2:3].isalpha() and "hook" in word.lower():
+            return True
+    before = f" {line.rpartition(words[0])[0]}".replace(";", " ").replace("&", " ").replace("\n", " ")
     return any(f" {variable}" in before for variable in _SETTINGS)
+
+
+def _agent(words: list[str]) -> str:
+    """The agent that these words start, under whatever name; empty if it is none."""
+    name = program(words)
+    if name in _RUNTIMES:
+        words = [word for word in words[1:] if word[:1] != "-"]
+        name = program(words).removesuffix(".js")
+    if name in _UNHOOKED:
+        return name
+    return next((agent for place, agent in _PACKAGES.items() if words and place in words[0]), "")
+
+
+def _runs_code(words: list[str]) -> bool:
+    """Whether a program is given its code in the line."""
+    name = program(words)
+    codes = name.startswith(("python", "pypy", "perl", "ruby", "php")) or name in _RUNTIMES
+    return codes and any(word[:1] == "-" and word[1:2] != "-" and word[-1:] in "ecr" for word in words[1:])
+
+
+def _speaks_as_person(line: str) -> bool:
+    """Whether a text has a command in it that only a person may give, or words that lift a limit."""
+    words = line.replace("'", " ").replace('"', " ").split()
+    acts = zip(words, words[1:], strict=False)
+    if any(_is_fusewire(one) and other in (*PERSON_ONLY, "doctor", "phase", "attempt") for one, other in acts):
+        return True
+    return "SUDO PARALLEL" in line or "grant another" in line.lower()
 
 
 def _moves_refs(words: list[str]) -> bool:

@@ -48,16 +48,32 @@ _WEAKER = 2
 #: A check that fails in the same way after different changes: the agent tries, so it is told soon and stopped late.
 _TRIES = 4
 
+#: What to do then; elsewhere the policy says it.
+_NOTHING_NEW: tuple[str, ...] = ()
+_ELSEWHERE = ("look for the cause elsewhere: what was changed so far does not touch it", "ask the user")
+
 #: Whoever waits so many seconds for each look is patient, not stuck: told of it, never refused.
 _PATIENT = 5
 
 
 class Finding(Noun):
-    """Something that repeats: which rule, what (the same for the same loop), how far it is, and the calls in it."""
+    """Something that repeats: which rule, what (the same for the same loop), how far it is, and the calls in it; where
+    its rule's own words do not fit, a reason and what to do next."""
 
-    __slots__ = ("calls", "evidence", "key", "level", "rule", "tool")
+    __slots__ = ("calls", "evidence", "key", "level", "next", "reason", "rule", "tool")
 
-    def __init__(self, rule: str, key: str, level: int, *, calls: tuple[str, ...], tool: str, evidence: str) -> None:
+    def __init__(
+        self,
+        rule: str,
+        key: str,
+        level: int,
+        *,
+        calls: tuple[str, ...],
+        tool: str,
+        evidence: str,
+        reason: str = "",
+        next: tuple[str, ...] = (),
+    ) -> None:
         set_ = object.__setattr__
         set_(self, "rule", rule)
         set_(self, "key", key)
@@ -65,6 +81,8 @@ class Finding(Noun):
         set_(self, "calls", calls)
         set_(self, "tool", tool)
         set_(self, "evidence", evidence)
+        set_(self, "reason", reason)
+        set_(self, "next", next)
 
     rule: str
     key: str
@@ -72,6 +90,8 @@ class Finding(Noun):
     calls: tuple[str, ...]
     tool: str
     evidence: str
+    reason: str
+    next: tuple[str, ...]
 
 
 def is_change(entry: Entry, history: list[Entry]) -> bool:
@@ -113,10 +133,17 @@ def _repetition(history: list[Entry], settings: Mapping[str, Any]) -> Finding | 
     if last[NATURE] == WAIT:
         level = _waited(level, same, settings, "repetition")
     tell = settings["repetition.tell"]
+    reason, steps = "", _NOTHING_NEW
     if last[NATURE] == VERIFY and last[FAILED] and len(same) >= tell:
-        level = max(level, tell + (len(same) - tell) // _TRIES)
+        tries = tell + (len(same) - tell) // _TRIES
+        if tries > level:
+            limit = tell + (settings["repetition.block"] - tell) * _TRIES
+            reason = f"this check failed in the same way {len(same)} times, whatever was changed (limit {limit})"
+            level, steps = tries, _ELSEWHERE
     evidence = f"{max(in_a_row, unchanged, len(same) if last[FAILED] else 0)} times: {last[SHOWN]}"
-    return Finding("repetition", last[CALL], level, calls=(last[CALL],), tool="", evidence=evidence)
+    return Finding(
+        "repetition", last[CALL], level, calls=(last[CALL],), tool="", evidence=evidence, reason=reason, next=steps
+    )
 
 
 def _waited(level: int, entries: list[Entry], settings: Mapping[str, Any], rule: str) -> int:
@@ -201,7 +228,8 @@ def counted_failures(history: list[Entry], *, literal: bool) -> list[Entry]:
 
 
 def _same_failure(one: Entry, last: Entry) -> bool:
-    """Of a check any failure is; a look must be the same one; else the call or the error must be the same."""
+    """Of a check any failure is; a look must be the same one and see the same; else the call or the error must be."""
     if last[NATURE] == VERIFY:
         return True
-    return bool(one[CALL] == last[CALL] or (last[NATURE] != LOOK and one[RESULT] == last[RESULT]))
+    same_call, same_result = one[CALL] == last[CALL], one[RESULT] == last[RESULT]
+    return bool(same_call and same_result if last[NATURE] == LOOK else same_call or same_result)

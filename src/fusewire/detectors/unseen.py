@@ -2,27 +2,72 @@
 
 from __future__ import annotations
 
-from fusewire.wrappers import SHELLS
+from fusewire.wrappers import SHELLS, program
 
 #: Programs that wait for somebody to type, if they are given nothing to run.
 _WAITING = SHELLS | frozenset("fish python python3 ipython node irb php lua perl ruby psql sqlite3 mysql".split())
 
+#: Options with which they still do.
+_IDLE = frozenset(
+    "-i -l -il -li -s -q -u -B -E -I -S -O -x -a -f -d - /dev/stdin /dev/tty --login --interactive --norc --noprofile"
+    " --posix --no-rcs --quiet --noediting --simple-prompt --no-banner".split()
+)
+
+#: And those of them that have a value.
+_VALUED = ("--rcfile", "--init-file")
+
+#: Programs that start a shell if nobody says what else to run, and the options that say it.
+_SHELLING = {"script": ("-c", "--command"), "su": ("-c", "--command")}
+
 _PATCH = "apply_patch"
 
+#: All that has to be looked at more closely.
+_NAMES = _WAITING | frozenset((*_SHELLING, "sudo", _PATCH))
 
-def unseen(line: str) -> str:
-    """Why nobody could see what the line leads to, and what to do instead; empty if there is nothing hidden."""
-    words = line.split()
-    if not words:
-        return ""
-    name = words[0].rpartition("/")[2]
-    if name in _WAITING and all(word in ("-i", "-l", "-il", "-li", "--login", "--interactive") for word in words[1:]):
-        return (
-            f"`{name}` would wait for what is typed into it, and no hook is shown that.\n"
-            "Next: give it the commands in the line itself, or in a file."
-        )
-    if name == _PATCH and "*** Begin Patch" not in line:
-        return (
-            "what the patch changes is not in the line.\nNext: use the apply_patch tool, or put the patch in the line."
-        )
+
+def unseen(line: str, commands: list[list[str]]) -> str:
+    """Why nobody could see what the line leads to, and what to do instead; empty if there is nothing hidden.
+
+    `commands` is what the line would run.
+    """
+    for words in commands:
+        name = program(words)
+        if _waits(words) and not _is_fed(line, name):
+            return (
+                f"`{name}` would wait for what is typed into it, and no hook is shown that.\n"
+                "Next: give it the commands in the line itself, or in a file."
+            )
+        if name == _PATCH and "*** Begin Patch" not in line:
+            return (
+                "what the patch changes is not in the line.\n"
+                "Next: use the apply_patch tool, or put the patch in the line."
+            )
     return ""
+
+
+def may_be_unseen(line: str) -> bool:
+    """A quick look: whether the line has to be read for it at all."""
+    for mark in ";&|()`'\"\n":
+        line = line.replace(mark, " ")
+    names = (word.rpartition("/")[2] for word in line.split())
+    return any(name in _NAMES or name.startswith("python3.") for name in names) or "$" in line
+
+
+def _waits(words: list[str]) -> bool:
+    name = program(words)
+    rest = words[1:]
+    if name in _SHELLING:
+        runs = _SHELLING[name]
+        return not any(word.partition("=")[0] in runs or (word[:1] == "-" and word.endswith("c")) for word in rest)
+    if name == "sudo":
+        return bool(rest) and all(word in ("-i", "-s", "--login", "--shell") for word in rest)
+    if name not in _WAITING and not name.startswith("python3."):
+        return False
+    values = {at + 1 for at, word in enumerate(rest) if word in _VALUED}
+    return all(word in _IDLE or word in _VALUED or at in values for at, word in enumerate(rest))
+
+
+def _is_fed(line: str, name: str) -> bool:
+    """Whether it reads what the line itself gives it."""
+    before, _, behind = line.replace("||", "&&").partition(name)
+    return "|" in before or "<" in behind

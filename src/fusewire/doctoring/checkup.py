@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from fusewire.doctoring.gemini_trust import system_settings, undecided
 from fusewire.doctoring.programs import program_on_path, version_of
 from fusewire.doctoring.trust import distrust
 from fusewire.errors import FusewireError
@@ -17,7 +18,7 @@ from fusewire.installing.clients import CLIENTS
 from fusewire.installing.command import line_of, parts_of, words_of
 from fusewire.installing.files import SettingsFile
 from fusewire.installing.merging import is_current, refuse_unread
-from fusewire.installing.registrations import Registration, registrations, settings_of
+from fusewire.installing.registrations import Registration, adds_calls, registrations, settings_of
 
 if TYPE_CHECKING:
     from fusewire.installing.clients import Client
@@ -47,7 +48,14 @@ class Checkup:
     version: str | None
     registered: list[Registration] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    #: what a person should know, although nothing is wrong
+    notes: list[str] = field(default_factory=list)
     canary: Canary | None = None
+
+    @property
+    def is_unguarded(self) -> bool:
+        """It is here, and nobody has registered us with it."""
+        return self.program is not None and not self.registered
 
     def finds(self, what: str, do: str) -> None:
         finding = Finding(self.client.name, what, do)
@@ -81,6 +89,7 @@ class Checkup:
                 "ratio": canary.ratio,
             },
             "findings": [finding.to_json() for finding in self.findings],
+            "notes": self.notes,
         }
 
 
@@ -99,6 +108,7 @@ def all_checkups(root: str, line: list[str], *, canary: bool) -> list[Checkup]:
         if checkup.registered:
             _switched_off(checkup, root)
             _twice(checkup)
+            checkup.notes += undecided(checkup.client, root)
         if canary:
             _fly(checkup)
     return checkups
@@ -106,7 +116,7 @@ def all_checkups(root: str, line: list[str], *, canary: bool) -> list[Checkup]:
 
 def _begin(client: Client, root: str) -> Checkup:
     program = program_on_path(client.program)
-    version = version_of(program) if program else None
+    version = version_of(program, client.variable) if program else None
     return Checkup(client, program, version, list(registrations(client, root)))
 
 
@@ -124,13 +134,19 @@ def _settings_files(checkup: Checkup, root: str) -> None:
 def _registration(checkup: Checkup, one: Registration, line: list[str]) -> None:
     """Whether what is registered is there, is ours, and is all of it."""
     client = checkup.client
-    mend = "claude plugin update fusewire" if one.scope == "plugin" else client.install_line(one.scope)
+    mend = client.install_line(one.scope)
     known = len(checkup.findings)
     missing = [event for event in client.events if event not in one.hooks]
     if missing:
         checkup.finds(f"not registered in {one.file} for {', '.join(missing)}", mend)
     for handler in (handler for handlers in one.hooks.values() for handler in handlers):
-        for problem in _broken(handler, client, one, line):
+        lost = _lost(handler, client, one)
+        if lost:
+            are = "are" if len(lost) > 1 else "is"
+            what = f"{' and '.join(lost)}, which {are} registered in {one.file}, {are} not there: nothing is guarded"
+            checkup.finds(what, mend)
+            continue
+        for problem in _outdated(handler, client, one, line):
             checkup.finds(problem, mend)
     if len(checkup.findings) == known and one.scope != "plugin":
         text = SettingsFile(one.file).read()
@@ -138,22 +154,23 @@ def _registration(checkup: Checkup, one: Registration, line: list[str]) -> None:
             checkup.finds(f"the hooks in {one.file} are those of another version of Fusewire", mend)
 
 
-def _broken(handler: dict[str, Any], client: Client, one: Registration, line: list[str]) -> Iterator[str]:
+def _lost(handler: dict[str, Any], client: Client, one: Registration) -> list[str]:
+    """What of a hook is not there any more; all of it at once, since an environment goes with everything in it."""
     python, hook = parts_of(handler, client.name)
     if not hook:
-        words = words_of(handler)
-        if one.scope == "plugin":
-            return
-        if words and shutil.which(words[0]) is None:
-            yield f"{words[0]}, which is registered in {one.file}, is not there"
-        else:
-            yield f"`{' '.join(words)}` in {one.file} works, but starts slowly"
+        program = [] if one.scope == "plugin" else words_of(handler)[:1]
+        return [word for word in program if shutil.which(word) is None]
+    return [python] * (shutil.which(python) is None) + [hook] * (not os.path.isfile(hook))
+
+
+def _outdated(handler: dict[str, Any], client: Client, one: Registration, line: list[str]) -> Iterator[str]:
+    """What of a hook that is there could be better. A plugin brings its own."""
+    _, hook = parts_of(handler, client.name)
+    if one.scope == "plugin":
         return
-    if shutil.which(python) is None:
-        yield f"{python}, which is registered in {one.file}, is not there: nothing is guarded"
-    if not os.path.isfile(hook):
-        yield f"{hook}, which is registered in {one.file}, is not there: nothing is guarded"
-    elif one.scope != "plugin" and not os.path.samefile(hook, line[3]):
+    if not hook:
+        yield f"`{' '.join(words_of(handler))}` in {one.file} works, but starts slowly"
+    elif not os.path.samefile(hook, line[3]):
         yield f"{hook}, which is registered in {one.file}, belongs to another installation than this one"
 
 
@@ -178,8 +195,7 @@ def _other_settings(client: Client, root: str) -> list[str]:
     if client.name == "claude":
         return [os.path.join(system, "ClaudeCode" if is_mac else "claude-code", "managed-settings.json")]
     if client.name == "gemini":
-        given = os.environ.get("GEMINI_CLI_SYSTEM_SETTINGS_PATH")
-        return [given or os.path.join(system, "GeminiCli" if is_mac else "gemini-cli", "settings.json")]
+        return [system_settings()]
     if client.name == "copilot":
         inside = (".github/copilot/settings.json", ".github/copilot/settings.local.json", ".claude/settings.json")
         return [os.path.join(os.path.dirname(user), "settings.json"), *(os.path.join(root, one) for one in inside)]
@@ -187,10 +203,9 @@ def _other_settings(client: Client, root: str) -> list[str]:
 
 
 def _twice(checkup: Checkup) -> None:
-    """Each of them is a process for every call. Gemini CLI runs the same line only once, wherever it is registered."""
-    ones = checkup.registered
-    lines = {str(one.gate(checkup.client)) for one in ones}
-    if len(ones) < 2 or (checkup.client.name == "gemini" and len(lines) == 1):
+    """Each of them is a process for every call, unless the agent sees that they are the same."""
+    ones, client = checkup.registered, checkup.client
+    if not any(adds_calls(client, ones[0].gate(client), one.gate(client)) for one in ones[1:]):
         return
     where = ", ".join(one.scope for one in ones)
     checkup.finds(
@@ -205,5 +220,6 @@ def _fly(checkup: Checkup) -> None:
         if handler is not None:
             checkup.canary = fly(checkup.client, handler, _ROUNDS)
             if checkup.canary.problem:
-                checkup.finds(f"{checkup.canary.problem} ({one.file})", checkup.client.install_line(one.scope))
+                if not _lost(handler, checkup.client, one):  # that has been found already
+                    checkup.finds(f"{checkup.canary.problem} ({one.file})", checkup.client.install_line(one.scope))
                 return

@@ -19,15 +19,18 @@ def program_on_path(name: str) -> str | None:
     return os.path.abspath(found) if found else None
 
 
-def version_of(program: str) -> str | None:
+def version_of(program: str, variable: str) -> str | None:
     """The first line that `PROGRAM --version` prints; None if it fails, hangs or prints nothing.
 
+    Some leave files behind even for that, so the `variable` that names its own folder leads it to one that is thrown
+    away. Not the whole home: version managers look there for the program, and Copilot CLI would unpack itself anew.
     What it prints goes through a file: a program that has left something running behind it would hold a pipe open.
     """
-    with tempfile.TemporaryFile() as output:
+    with tempfile.TemporaryFile() as output, _own_folder() as folder:
         try:
             process = subprocess.Popen(
                 [program, "--version"],
+                env={**os.environ, variable: folder},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.DEVNULL,
@@ -46,6 +49,11 @@ def version_of(program: str) -> str | None:
     line = next((line for line in text.splitlines() if line.strip()), "")
     shown = "".join(char for char in line.strip() if char.isprintable())[:_LONGEST]
     return shown if code == 0 and shown else None
+
+
+def _own_folder() -> tempfile.TemporaryDirectory[str]:
+    """Whoever is killed in the middle of writing may have something left to write."""
+    return tempfile.TemporaryDirectory(prefix="fusewire-version-", ignore_cleanup_errors=True)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -9,6 +9,7 @@ import re
 import tomllib
 from typing import TYPE_CHECKING, Any
 
+from fusewire.doctoring.gemini_trust import distrusted
 from fusewire.errors import FusewireError
 from fusewire.installing.clients import CODEX_TRUST
 from fusewire.installing.command import is_ours
@@ -33,12 +34,7 @@ def distrust(client: Client, registration: Registration, root: str) -> list[tupl
         if not _is_below(root, trusted):
             what = "Copilot CLI runs the hooks of a project only in folders that are trusted, and this one is not"
             return [(what, f"start `copilot` in {root} and trust the folder, or: fusewire install copilot --user")]
-    if client.name == "gemini":
-        folders = _settings(os.path.join(folder, "trustedFolders.json"))
-        if folders.get(root) == "DO_NOT_TRUST":
-            file = os.path.join(folder, "trustedFolders.json")
-            return [("Gemini CLI runs no hooks at all in this folder, which is not trusted", f"change it in {file}")]
-    return []
+    return distrusted(client, root) if client.name == "gemini" else []
 
 
 def _codex(folder: str, registration: Registration, root: str) -> list[tuple[str, str]]:

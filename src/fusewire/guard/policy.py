@@ -29,12 +29,18 @@ OWN = (
     ".github/hooks/",
     ".github/copilot/settings.json",
     ".github/copilot/settings.local.json",
+    # An administrator's settings, which outrank all others: in a container the agent may well be root.
+    "/etc/claude-code/",
+    "/etc/codex/",
+    "/etc/gemini-cli/",
+    "/Library/Application Support/ClaudeCode/",
+    "/Library/Application Support/GeminiCli/",
 )
 
 #: The same for all projects: the variable that names an agent's folder, the folder if nobody does, what is in it.
 _HOMES = (
     ("CLAUDE_CONFIG_DIR", "~/.claude", ("settings.json", "settings.local.json")),
-    ("CODEX_HOME", "~/.codex", ("hooks.json", "config.toml")),
+    ("CODEX_HOME", "~/.codex", ("hooks.json", "config.toml", "managed_config.toml")),
     ("GEMINI_CLI_HOME", "~/.gemini", ("settings.json", "trustedFolders.json")),
     ("COPILOT_HOME", "~/.copilot", ("hooks/", "settings.json", "config.json")),
 )
@@ -49,7 +55,10 @@ def _in_homes() -> tuple[list[str], list[str]]:
     found: list[str] = []
     runs: list[str] = []
     for variable, usual, names in _HOMES:
-        folders = {usual, os.environ.get(variable) or usual}
+        given = os.environ.get(variable)
+        if given and variable == "GEMINI_CLI_HOME":  # it names what takes the place of the home folder
+            given = os.path.join(given, ".gemini")
+        folders = {usual, given or usual}
         found += [os.path.join(folder, name) for folder in folders for name in names]
         if variable == "CLAUDE_CONFIG_DIR":
             runs += [os.path.join(folder, name) for folder in folders for name in _HOME_RUNS]
@@ -61,6 +70,14 @@ def _inside(folder: str) -> tuple[str, ...]:
     return (folder,) if os.path.normpath(folder) not in (".", "..", "/") and ".." not in folder.split("/") else ()
 
 
+def _interpreter() -> tuple[str, ...]:
+    """The Python that runs the hook, if it is an environment's own: without it, every call passes."""
+    import sys
+
+    python = sys.executable or ""
+    return (python,) if os.path.isfile(os.path.join(os.path.dirname(python), "..", "pyvenv.cfg")) else ()
+
+
 def _above(root: str) -> list[str]:
     """What would move the project's root up to a folder above it, with other rules and no state: nobody makes it."""
     found = []
@@ -69,6 +86,18 @@ def _above(root: str) -> list[str]:
         found += [place for name in (".git", CONSTRAINTS_FOLDER) if not os.path.lexists(place := f"{folder}/{name}")]
         folder = os.path.dirname(folder)
     return found
+
+
+def below(root: str, start: str) -> tuple[str, ...]:
+    """What would move the project's root down to the folder that the agent was started in, or one on the way there."""
+    found: list[str] = []
+    top, folder = os.path.abspath(root), os.path.abspath(start)
+    while folder != top and folder.startswith(top + os.sep):
+        found += [place for name in (".git", "docs/constraints") if not os.path.lexists(place := f"{folder}/{name}")]
+        folder = os.path.dirname(folder)
+    # Without the repository around it, the folder itself would be the project; git itself may work in there.
+    kept = f"{top}/.git/HEAD" if os.path.isdir(f"{top}/.git") else f"{top}/.git"
+    return (*found, kept) if found else ()
 
 
 def protected_of(root: str, rules: Rules | None = None, also: tuple[str, ...] = ()) -> Protected:
@@ -85,7 +114,8 @@ def protected_of(root: str, rules: Rules | None = None, also: tuple[str, ...] = 
     package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     inside = package.startswith(os.path.realpath(root) + os.sep)
     if not inside or "-packages" + os.sep in package:  # whoever works on Fusewire itself may change it, not what runs
-        own.append(package + "/")
-        unwatched.append(package)
+        python = _interpreter()
+        own += [package + "/", *python]
+        unwatched += [package, *python, *map(os.path.realpath, python)]
     entries = [(pattern, CONFIGURATION) for pattern in configuration] + [(pattern, DOCUMENT) for pattern in documents]
     return Protected(root, tuple(entries), ignored, roots, grants, tuple(unwatched), tuple(own))

@@ -189,7 +189,10 @@ def _run(words: list[str], root: str, environment: dict[str, str], given: bytes)
         try:
             printed, said = process.communicate(given, timeout=_PATIENCE)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                pass  # it has just ended; macOS calls that not permitted
             process.communicate()
             return 124, f"no answer within {_PATIENCE} s"
     return process.returncode, (said + b"\n" + printed).decode(errors="replace").strip()

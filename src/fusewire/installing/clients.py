@@ -62,7 +62,7 @@ class Client:
     def places(self, root: str) -> dict[str, Place]:
         """Where it looks for hooks, by scope."""
         given = os.environ.get(self.variable)
-        folder = given or os.path.join(os.path.expanduser("~"), self.home)
+        folder = given or os.path.join(self._home(), self.home)
         if given and self.name == "gemini":  # it names what takes the place of the home folder
             folder = os.path.join(given, self.home)
         folders = self.file.count("/") + 1
@@ -74,8 +74,20 @@ class Client:
             places["local"] = Place("local", os.path.join(root, self.unshared), self.unshared.count("/"))
         return places
 
+    def _home(self) -> str:
+        """The user's folder: without one, everybody's settings would be written into the top of the disk, or here."""
+        home = os.path.expanduser("~")
+        if os.environ.get("HOME") == "" or not os.path.isabs(home):
+            raise FusewireError(
+                f"HOME is {os.environ.get('HOME', '')!r}, so nobody knows where {self.title} keeps your settings:"
+                f" set it to your home folder, or {self.variable} to that of {self.title}"
+            )
+        return home
+
     def install_line(self, scope: str) -> str:
-        """The command that registers us in that settings file."""
+        """The command that registers us in that settings file, as we are today."""
+        if scope == "plugin":
+            return "claude plugin update fusewire"
         return f"fusewire install {self.name}{'' if scope == 'user' else f' --{scope}'}"
 
     def uninstall_line(self, scope: str) -> str:

@@ -1,7 +1,8 @@
 """Somebody's settings on disk: read whole, changed under a lock, replaced at once, with a copy of what was there.
 
-A file that is a link is changed where it points to; its mode stays. The copy lies beside it until Fusewire is
-taken out: it is the file without Fusewire, and so it also says which parts of it were there before.
+A file that is a link is changed where it points to; its mode and its owner stay, also if root changes it. The copy lies
+beside it until Fusewire is taken out: it is the file without Fusewire, and so it also says which parts of it were there
+before.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from fusewire.errors import FusewireError
 from fusewire.stores.folder import FileLock, read_regular, replace_file
@@ -27,6 +28,9 @@ _KEEP = ".fusewire-keep"
 
 _MARK = "\ufeff"
 
+#: How often a folder may vanish while it is made: others may take theirs out meanwhile.
+_TRIES = 1000
+
 
 class SettingsFile:
     """One file; `made` is how many folders above it belong to the agent, and go again when nothing is left in them."""
@@ -34,6 +38,7 @@ class SettingsFile:
     def __init__(self, path: str, made: int = 1) -> None:
         self.path = path
         self.target = os.path.realpath(path)
+        self.backup = self.target + BACKUP
         self.folders = [os.path.dirname(self.target)]
         for _ in range(made - 1):
             self.folders.append(os.path.dirname(self.folders[-1]))
@@ -54,9 +59,9 @@ class SettingsFile:
 
     def _lock(self) -> FileLock:
         folder = self.folders[0]
-        while True:
-            os.makedirs(folder, exist_ok=True)
+        for _ in range(_TRIES):
             try:
+                _make(folder)
                 lock = FileLock(folder, wait=30).__enter__()
             except FileNotFoundError:  # another process has just taken the folder away
                 continue
@@ -66,6 +71,7 @@ class SettingsFile:
             except FileNotFoundError:
                 pass
             lock.__exit__(None, None, None)
+        raise FusewireError(f"{folder}: this folder cannot be made")
 
     def read(self) -> str | None:
         """The text, with its byte order mark if it has one; None if there is no file."""
@@ -74,7 +80,7 @@ class SettingsFile:
     def before(self) -> str | None:
         """The text that was there before Fusewire; None if there was no file, or nobody knows any more."""
         try:
-            return self._text(self.target + BACKUP, self.path + BACKUP)
+            return self._text(self.backup, self.backup)
         except FusewireError:
             return None
 
@@ -92,27 +98,27 @@ class SettingsFile:
         try:
             return data.decode()
         except UnicodeDecodeError as error:
-            raise FusewireError(f"{shown}: byte {error.start}: not UTF-8") from None
+            raise FusewireError(f"{shown}: byte {error.start}: not UTF-8; save it as UTF-8, or move it away") from None
 
     def write(self, text: str, before: str | None) -> None:
         """Replace it, with its copy first; `before` is the text without Fusewire, None if there was no file."""
         with _told(self.path):
-            mode = _mode(self.target)
+            facts = _facts(self.target)
             if before is not None:
-                _replace(self.target + BACKUP, before, mode)
+                _replace(self.backup, before, facts)
             elif self.was_empty:
                 _replace(os.path.join(self.there, _KEEP), "", None)
-            _replace(self.target, text, mode)
+            _replace(self.target, text, facts)
 
     def restore(self, text: str | None) -> None:
         """Without Fusewire: the text that is left, or no file; the copy goes, and folders that were made for us."""
         with _told(self.path):
             if text is not None:
-                _replace(self.target, text, _mode(self.target))
+                _replace(self.target, text, _facts(self.target))
             else:
                 os.unlink(self.target)
-            _remove(self.target + BACKUP)
-            _remove(self.target + BACKUP + _NEW)
+            _remove(self.backup)
+            _remove(self.backup + _NEW)
         if text is None:
             self.clear()
 
@@ -155,24 +161,68 @@ def _is_empty(folder: str) -> bool:
         return False
 
 
-def _mode(path: str) -> int | None:
+def _facts(path: str) -> os.stat_result | None:
     try:
-        return stat.S_IMODE(os.stat(path).st_mode)
+        return os.stat(path)
     except FileNotFoundError:
         return None
 
 
-def _replace(path: str, text: str, mode: int | None) -> None:
-    """At once, and never readable for more people than before, not even for a moment."""
+def _make(folder: str) -> None:
+    """A folder and those above it, each of whoever owns the one that it lies in."""
+    if os.path.isdir(folder):
+        return
+    above = os.path.dirname(folder)
+    _make(above)
+    try:
+        os.mkdir(folder)
+    except FileExistsError:
+        if not os.path.isdir(folder):
+            raise
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        _give_to_owner_of(above, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _replace(path: str, text: str, facts: os.stat_result | None) -> None:
+    """At once, and never readable for more people than before, not even for a moment; `facts` of the file as it was."""
     temporary = path + _NEW
     _remove(temporary)
-    if mode is not None:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            os.fchmod(descriptor, mode)
-        finally:
-            os.close(descriptor)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600 if facts else 0o666)
+    try:
+        if facts is None:
+            _give_to_owner_of(os.path.dirname(path), descriptor)
+        else:
+            _give(descriptor, facts, path)
+            os.fchmod(descriptor, stat.S_IMODE(facts.st_mode))
+    except BaseException:
+        _remove(temporary)
+        raise
+    finally:
+        os.close(descriptor)
     replace_file(path, text.encode(), temporary)
+
+
+def _give_to_owner_of(folder: str, descriptor: int) -> None:
+    """What root makes in somebody's home is theirs: else their agent could not write its own settings any more."""
+    if os.geteuid() == 0:
+        with suppress(FusewireError):
+            _give(descriptor, os.stat(folder), folder)
+
+
+def _give(descriptor: int, facts: os.stat_result, path: str) -> None:
+    """A new file to the owner and the group of another."""
+    made = os.fstat(descriptor)
+    if (made.st_uid, made.st_gid) == (facts.st_uid, facts.st_gid):
+        return
+    try:
+        os.fchown(descriptor, facts.st_uid, facts.st_gid)
+    except OSError:
+        whose = f"user {facts.st_uid}, group {facts.st_gid}"
+        raise FusewireError(f"{path} is of {whose}, and would not be any more: run this as its owner") from None
 
 
 def _remove(path: str) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fusewire.errors import FusewireError
 from fusewire.installing import merging
 from fusewire.installing.canary import fly
-from fusewire.installing.files import BACKUP, SettingsFile
+from fusewire.installing.files import SettingsFile
 
 if TYPE_CHECKING:
     from fusewire.installing.clients import Client, Place
@@ -65,7 +65,7 @@ def _installing(file: SettingsFile, client: Client, line: list[str], status: boo
             return Change(file.path, text, text), None
         clean = merging.removed(text, file.before(), file.path, client)
     after = merging.installed(clean, file.path, client, line, status=status)
-    return Change(file.path, text, after, None if clean is None else file.path + BACKUP), clean
+    return Change(file.path, text, after, None if clean is None else file.backup), clean
 
 
 def uninstall(client: Client, place: Place, *, dry_run: bool = False) -> Change:

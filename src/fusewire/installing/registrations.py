@@ -33,6 +33,13 @@ class Registration:
         return next(iter(self.hooks.get(client.gate, ())), None)
 
 
+def adds_calls(client: Client, one: dict[str, Any] | None, other: dict[str, Any] | None) -> bool:
+    """Whether a second registration is a second process for every call. Gemini CLI runs the same line only once."""
+    if client.name != "gemini" or one is None or other is None:
+        return True
+    return any(one.get(key) != other.get(key) for key in ("name", "command"))
+
+
 def settings_of(path: str) -> Any:
     """A settings file as a value; None if there is none; FusewireError if it cannot be read."""
     text = SettingsFile(path).read()

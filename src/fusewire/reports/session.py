@@ -30,6 +30,9 @@ def _bullets(texts: list[str] | Iterator[str]) -> list[str]:
 
 
 def _breakers(data: dict[str, Any]) -> Iterator[str]:
+    if data["halted"]:
+        yield f"  • The agent is halted, until a person says something to it: {data['halted']}"
+        yield ""
     for one in data["active"]:
         yield f"  • {_name(one)}: {one['state']}{_cooldown(one)}"
         if one["phase"] == "watch":
@@ -39,7 +42,7 @@ def _breakers(data: dict[str, Any]) -> Iterator[str]:
             when = trip["at"] if trip["turn"] is None else f"Turn {trip['turn']}"
             yield f"    - Last trip: {when} ({_reason(trip['reason'], one['key'])})"
         attempt = one["next_attempt"]
-        if attempt is not None:
+        if attempt is not None and not data["halted"]:
             when = "now, one call as a probe" if attempt["at"] is None else f"{attempt['at'][11:19]} UTC"
             yield f"    - Next attempt allowed: Turn {attempt['turn']} ({when})"
         yield ""

@@ -15,7 +15,15 @@ WIDTH = 100
 UNREADABLE = "fusewire ? state unreadable: fusewire doctor"
 
 _GREEN, _YELLOW, _RED = "32", "33", "31"
-_COLORS = {"CLOSED": _GREEN, "HALF_OPEN": _YELLOW, "UNHEARD": _YELLOW, "OPEN": _RED, "HALTED": _RED, "LIMIT": _RED}
+_COLORS = {
+    "CLOSED": _GREEN,
+    "HALF_OPEN": _YELLOW,
+    "UNHEARD": _YELLOW,
+    "?": _YELLOW,
+    "OPEN": _RED,
+    "HALTED": _RED,
+    "LIMIT": _RED,
+}
 
 #: What the state alone does not say.
 _WORDS = {

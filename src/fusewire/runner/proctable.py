@@ -108,6 +108,23 @@ def _has_memory(fields: list[bytes]) -> bool:
     return fields[_STATE] not in (b"Z", b"X") and not int(fields[_FLAGS]) & _OF_THE_KERNEL
 
 
+def began(pid: int) -> float | None:
+    """When a process was started, in seconds of the clock; None if nobody knows."""
+    fields = _fields(pid)
+    booted = next((line for line in (_read(f"{PROC}/stat") or b"").split(b"\n") if line.startswith(b"btime ")), b"")
+    if fields is None or not booted:
+        return None
+    return int(booted.split()[1]) + int(fields[_START]) / os.sysconf("SC_CLK_TCK")
+
+
+def started_as(pid: int) -> list[str]:
+    """The words of its command line; none if we may not know."""
+    found = _read(f"{PROC}/{pid}/cmdline")
+    if found is None and not has_proc():
+        return _words_of(pid)
+    return (found or b"").decode("utf-8", "replace").rstrip("\0").split("\0")
+
+
 def process_identity(pid: int) -> str | None:
     """A text that names this process and no later one with the same number, not even after a restart."""
     process = look(pid)
@@ -147,6 +164,16 @@ def _read(path: str) -> bytes | None:
         return None
     finally:
         os.close(descriptor)
+
+
+def _words_of(pid: int) -> list[str]:
+    import subprocess
+
+    try:
+        shown = subprocess.run(["ps", "-o", "args=", "-p", str(pid)], capture_output=True, check=False)
+    except OSError:
+        return []
+    return shown.stdout.decode(errors="replace").split()
 
 
 def _listed(*which: str) -> dict[int, Process]:

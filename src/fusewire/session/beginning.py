@@ -25,7 +25,8 @@ def begin(store: Store, root: str, rules: Rules, event: Event, environment: Mapp
 
     pass_on(environment)
     _forget_oldest(store)
-    if event.agent == "claude":  # the others do not ask before they take over settings
+    # The others do not ask before they take over settings; in the middle of a session what held at its start counts.
+    if event.agent == "claude" and event.text != "compact":
         from fusewire.session.memory import amend, session_name
         from fusewire.session.registration import note
 

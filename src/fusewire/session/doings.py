@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from fusewire.events import Decision
     from fusewire.session.moment import Moment
 
+#: What is said of a stop at which the agent was kept going, and that was worth something.
+PROGRESS = "progress"
+
 #: Seconds after which nothing is remembered of a session that has not been heard of.
 _FORGOTTEN = 30 * 86400
 
@@ -41,7 +44,6 @@ def _ended(moment: Moment) -> Answer:
 
 def _spoken(moment: Moment) -> Answer:
     """A person's message: a new task. It may lift a limit; a limit on spend is held against it as well."""
-    from fusewire.session.spend import over_limit
     from fusewire.session.spoken import MOST, SUDO, granted, lifts_agents
 
     moment.begin_anew()
@@ -57,6 +59,19 @@ def _spoken(moment: Moment) -> Answer:
         )
     elif amount:
         _grant(moment, amount)
+    return _within_spend(moment)
+
+
+def _relayed(moment: Moment) -> Answer:
+    """The agent was told to begin, or to go on, by an agent: what is open or halted stays so."""
+    if "halted" not in moment.record and not moment.alarms:
+        moment.begin_anew()
+    return _within_spend(moment)
+
+
+def _within_spend(moment: Moment) -> Answer:
+    from fusewire.session.spend import over_limit
+
     refused = over_limit(moment)
     if refused is None:
         return ALLOWED
@@ -85,19 +100,15 @@ def _stopping(moment: Moment) -> Answer:
 
         only_running(moment, moment.event.running)
     next_turn(moment)
-    if moment.event.text != "again":
-        moment.record["stops"] = 1
-        return ALLOWED
-    if not moment.has("tool/hook_recursion/{hook}"):
-        return ALLOWED
     circuit = f"tool/hook_recursion/Stop/{moment.session}"
-    from fusewire.underway.iterations import brought_progress
-
-    if brought_progress(moment.transaction, moment.event.session):  # it works, and does not only go round
-        if moment.record.get("stops", 0) > 1:
+    if moment.event.text != "again":
+        worked = moment.event.text == PROGRESS and moment.has("tool/hook_recursion/{hook}")
+        if worked and moment.record.get("stops", 0) > 1:  # it does not only go round
             moment.signal("restart", circuit, "restart", text="the stretch since the last stop brought progress")
             moment.alarms.pop(circuit, None)
         moment.record["stops"] = 1
+        return ALLOWED
+    if not moment.has("tool/hook_recursion/{hook}"):
         return ALLOWED
     first = 2 if moment.record.get("stops") == 1 else 1  # the first of them was nothing special then
     moment.record["stops"] = moment.record.get("stops", 1) + 1
@@ -140,6 +151,7 @@ _ACTS = {
     "session_start": _begun,
     "session_end": _ended,
     "prompt": _spoken,
+    "relayed": _relayed,
     "notice": _helper_ended,
     "stop": _stopping,
     "agent_start": _helper_began,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fusewire.session.moment import Moment
     from fusewire.session.watch import Answer
 
-#: Halts of one session that nobody heeded, after which the process is ended.
+#: Halts that one agent did not heed, after which the process is ended. Of helpers at work together each is told once.
 _UNHEEDED = 3
 
 
@@ -29,7 +29,7 @@ def still_halted(moment: Moment, call: str = "") -> Answer | None:
     """The same answer again, if the session is halted."""
     known = moment.record["halted"]
     circuit = known.get("circuit")
-    if circuit and _is_closed(moment, circuit):
+    if circuit and isinstance(circuit, str) and _is_closed(moment, circuit):
         del moment.record["halted"]
         return None
     return _answer(moment, str(known.get("rule", "")), str(known.get("text", "")), call)
@@ -40,7 +40,7 @@ def _answer(moment: Moment, rule: str, text: str, call: str) -> Answer:
 
     if not call:
         return Answer("halt", rule, text)
-    halts = moment.record["halts"] = counted_again(moment.record.get("halts"), moment.turn, call)
+    halts = moment.lane["halts"] = counted_again(moment.lane.get("halts"), moment, call)
     return Answer("end" if halts[0] > _UNHEEDED else "halt", rule, text)
 
 

@@ -54,7 +54,9 @@ def recall(transaction: Transaction, name: str, now: float) -> tuple[dict[str, A
 def amend(store: Store, name: str, now: float, **parts: Any) -> None:
     """Set parts of a memory, in a transaction of its own."""
     with store.transact() as transaction:
-        memory, _ = recall(transaction, name, now)
+        memory, damaged = recall(transaction, name, now)
+        if damaged:
+            memory.pop("since", None)  # so that the next event looks up what is open
         transaction.remember(name, {**memory, **parts}, now)
 
 

@@ -44,8 +44,8 @@ class Moment:
             for circuit in [name for name in memory if not self.is_on(name)]:
                 del memory[circuit]  # a person has switched the breaker off
         self.lane = self.lane_of(self.agent)
-        if not self.record and recall(transaction, HOOKS, now)[0]:
-            self.record["batched"] = 1  # it is assumed, as in the sessions before this one
+        if not self.record and event.agent in (None, "claude") and recall(transaction, HOOKS, now)[0]:
+            self.record["batched"] = 1  # it is assumed, as in the sessions before this one; no other agent has batches
         #: what a person is told beside the answer, and not the agent
         self.remarks: list[str] = []
         #: what people are told of, once the transaction is written
@@ -83,7 +83,7 @@ class Moment:
             self.step(Signal("restart", circuit, "restart", text="a person spoke to the agent", session=self.session))
         self.record["alarms"] = {}
         self.record.pop("refusals", None)
-        for name in ("in_a_row", "stops", "halted", "halts"):
+        for name in ("in_a_row", "stops", "halted", "untold"):
             self.record.pop(name, None)
 
     @property

@@ -45,6 +45,7 @@ def overview(breaker: Breaker, session: str | None) -> dict[str, Any]:
         "turn": turn if session else None,
         "heard": show_time(record.get("at")),
         "ended": show_time(record.get("ended")),
+        "halted": str(record["halted"].get("text", "")).partition("\n")[0] if "halted" in record else None,
         "active": active,
         "memory": _memory(breaker),
         "resources": {

@@ -1,68 +1,72 @@
 """Whether an agent's settings still call Fusewire: its program may ask before settings that have changed take effect.
 
-What counts is known from the start of the session: how often each file of settings names our hook. A file that then
-names it less often, or that switches all hooks off, is not taken over while the session runs.
+What counts is known from the start of the session: how each file of settings calls our hook, and whether it has
+switched our plugin off. A file that then lacks one of these calls, has it elsewhere or otherwise (another matcher,
+another time-out), cannot be read, or switches off what was on, is not taken over while the session runs.
 """
 
 from __future__ import annotations
 
 import os
 
+from fusewire.quickjson import dumps
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
-    from fusewire.rules import Rules
     from fusewire.stores import Store
 
 #: More than any settings have.
 _LARGEST = 4 * 1024 * 1024
 
-#: How our hook is called: by its file, by the program's name, or as a plugin.
-_CALLS = ("fusewire/hook.py", "fusewire hook ", '"fusewire@')
+#: How our hook is called: by its file, or by the program's name.
+_CALLS = ("fusewire/hook.py", "fusewire hook ")
 
 
 def settings_files(root: str, environment: Mapping[str, str]) -> list[str]:
-    """Claude Code's files of settings that its hooks may stand in."""
+    """Claude Code's files of settings that its hooks may stand in; its project may lie below the one that we guard."""
     home = environment.get("CLAUDE_CONFIG_DIR") or os.path.join(os.path.expanduser("~"), ".claude")
-    here = os.path.join(root, ".claude")
+    here = os.path.join(environment.get("CLAUDE_PROJECT_DIR") or root, ".claude")
     names = (("settings.json", home), ("settings.json", here), ("settings.local.json", here))
     return [os.path.join(folder, name) for name, folder in names]
 
 
-def note(root: str, environment: Mapping[str, str]) -> dict[str, int]:
-    """How often each file calls us now; those that do not are left out."""
-    counts = {os.path.realpath(path): _calls(_text(path)) for path in settings_files(root, environment)}
-    return {path: count for path, count in counts.items() if count}
+def note(root: str, environment: Mapping[str, str]) -> dict[str, list[Any]]:
+    """[how a file calls us now, how often it switches our plugin off]; files that do neither are left out."""
+    texts = {os.path.realpath(path): _text(path) for path in settings_files(root, environment)}
+    counts = {path: _counts(_settings(text)) for path, text in texts.items()}
+    return {path: count for path, count in counts.items() if any(count)}
 
 
-def switched_off(path: str, noted: Mapping[str, int]) -> str:
+def switched_off(path: str, noted: Mapping[str, Any]) -> str:
     """What a changed file would switch off, in words; empty if our hook stays."""
     text = _text(path)
-    before = noted.get(os.path.realpath(path), 0)
-    import json
-
-    try:
-        settings = json.loads(text.removeprefix("\ufeff") or "{}")
-    except ValueError:
-        settings = {}  # it may have comments; what is below sees whether our calls are still there
-        if '"disableAllHooks"' in text:
-            return "switch all hooks off"
-    if isinstance(settings, dict):
-        if settings.get("disableAllHooks") is True:
-            return "switch all hooks off"
-        plugins = settings.get("enabledPlugins")
-        for name, value in plugins.items() if isinstance(plugins, dict) else ():
-            if name.partition("@")[0] == "fusewire" and value is False:
-                return "switch the plugin of Fusewire off"
-    return "take Fusewire's hooks out" if _calls(text) < before else ""
+    settings = _settings(text)
+    unread = settings is None and '"disableAllHooks"' in text  # it may have comments
+    if unread or (settings or {}).get("disableAllHooks") is True:
+        return "switch all hooks off"
+    known = noted.get(os.path.realpath(path))
+    before: list[Any] = known if isinstance(known, list) and len(known) == 2 else [[], 0]
+    if settings is None:  # one that is not valid is left out as a whole, and our calls with it
+        return "take Fusewire's hooks out" if before[0] or len(text) >= _LARGEST else ""
+    calls, offs = _counts(settings)
+    if offs > before[1]:
+        return "switch the plugin of Fusewire off"
+    return "" if set(before[0]) <= set(calls) else "take Fusewire's hooks out, or change them"
 
 
-def refusal(store: Store, rules: Rules, session: str | None, path: str) -> str:
+def refusal(store: Store, session: str | None, path: str) -> str:
     """Why a changed file is not taken over; empty if it may be."""
+    from fusewire.errors import StoreError
     from fusewire.session.memory import recalled, session_name
 
-    what = switched_off(path, recalled(store, session_name(session or "none")).get("registered", {}))
+    try:
+        noted = recalled(store, session_name(session or "none")).get("registered", {})
+    except (StoreError, OSError):
+        noted = {}  # what switches everything off is seen all the same
+    what = switched_off(path, noted)
     if not what:
         return ""
     return (
@@ -71,13 +75,45 @@ def refusal(store: Store, rules: Rules, session: str | None, path: str) -> str:
     )
 
 
-def _calls(text: str) -> int:
-    return sum(text.count(call) for call in _CALLS)
+def _counts(settings: dict[str, Any] | None) -> list[Any]:
+    plugins = (settings or {}).get("enabledPlugins")
+    named = plugins.items() if isinstance(plugins, dict) else ()
+    ours = {name: value for name, value in named if name.partition("@")[0] == "fusewire"}
+    offs = sum(value is False for value in ours.values())
+    return [[*_calls(settings), *(name for name, value in ours.items() if value is not False)], offs]
+
+
+def _calls(settings: dict[str, Any] | None) -> list[str]:
+    """Every call of our hook, with all that is said of it, made short."""
+    from hashlib import sha256
+
+    found = []
+    hooks = (settings or {}).get("hooks")
+    for event, groups in hooks.items() if isinstance(hooks, dict) else ():
+        for group in groups if isinstance(groups, list) else ():
+            handlers = group.get("hooks") if isinstance(group, dict) else None
+            for handler in handlers if isinstance(handlers, list) else ():
+                text = dumps([event, group.get("matcher", ""), handler])
+                if any(call in text for call in _CALLS):
+                    found.append(sha256(text.encode("utf-8", "replace")).hexdigest()[:16])
+    return found
+
+
+def _settings(text: str) -> dict[str, Any] | None:
+    """None if it cannot be read."""
+    import json
+
+    try:
+        settings = json.loads(text.removeprefix("\ufeff") or "{}")
+    except (ValueError, RecursionError):
+        return None
+    return settings if isinstance(settings, dict) else None
 
 
 def _text(path: str) -> str:
     try:
-        with open(path, "rb") as file:
+        # Without waiting for the other end of a pipe.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             return file.read(_LARGEST).decode("utf-8", "replace")
     except OSError:
         return ""

@@ -49,6 +49,9 @@ _LONGEST_REPLY = 20
 #: Loops that an agent was told of and that are remembered.
 _WATCHED = 32
 
+#: Programs that say so with another status: what they are asked about is refused, or is not done yet.
+_SAYS_NO = {"fusewire": "Exit code 3", "gh": "Exit code 8"}
+
 #: Circuits of loops that another change ends: the call may bring something else now.
 _ENDED_BY_CHANGE = ("tool/repetition/", "tool/cycle/", "tool/same_mutation/")
 
@@ -153,8 +156,8 @@ def _watches(lane: dict[str, Any], tool: str, call_mark: str, began: float) -> b
 
 def _is_answer(text: str, program: str) -> bool:
     """Whether an exit status is no failure, but says no: nothing was found, or our own program refuses something."""
-    if program == "fusewire":
-        return text.partition("\n")[0] == "Exit code 3"
+    if program in _SAYS_NO:
+        return text.partition("\n")[0] == _SAYS_NO[program]
     return text.strip() in ("", "Exit code 1") and program in ANSWERING_PROGRAMS
 
 
@@ -245,7 +248,8 @@ def _report(moment: Moment, found: Finding, leases: list[str], unasked: bool) ->
     elif decision.phase == "watch" and not _is_news(moment, circuit, found):
         return []
     if decision.tripped or decision.verdict == "warn":
-        return [decision.replace(evidence=(found.evidence,))]
+        words = {"reason": found.reason, "next": found.next} if found.reason else {}
+        return [decision.replace(evidence=(found.evidence,), **words)]
     return []
 
 
@@ -253,7 +257,8 @@ def _is_news(moment: Moment, circuit: str, found: Finding) -> bool:
     """Whether the agent has not been told yet that the loop has come so far."""
     watched = moment.record.setdefault("watched", {})
     _, told, _ = watched.pop(circuit, ("", 0, ()))
-    watched[circuit] = [moment.agent, max(told, found.level), list(found.calls)]
+    # What goes on across changes is not over because of the next one.
+    watched[circuit] = [moment.agent, max(told, found.level), None if found.reason else list(found.calls)]
     while len(watched) > _WATCHED:
         del watched[next(iter(watched))]
     return bool(found.level > told)
@@ -274,8 +279,8 @@ def _end_loops(moment: Moment, entry: list[Any]) -> None:
     watched = moment.record.get("watched", {})
     for circuits in (moment.alarms, watched):
         for circuit, (agent, *_, calls) in list(circuits.items()):
-            ends = circuit.startswith(_ENDED_BY_CHANGE) and agent == moment.agent and entry[CALL] not in calls
-            if ends:
+            ends = circuit.startswith(_ENDED_BY_CHANGE) and agent == moment.agent and calls is not None
+            if ends and entry[CALL] not in calls:
                 moment.signal("restart", circuit, "restart", text=f"something else was changed: {entry[SHOWN]}")
                 del circuits[circuit]
 

@@ -207,7 +207,7 @@ def _before(moment: Moment, call: Call) -> Answer:
         del calls[next(iter(calls))]
     calls[lease] = [call.tool, call.mark, call.nature, call.shown, leases, moment.now]
     moment.record.pop("in_a_row", None)
-    moment.record.pop("halts", None)
+    lane.pop("halts", None)
     if told:
         from fusewire.session.words import told_text
 
@@ -345,13 +345,17 @@ def _sequence_circuit(moment: Moment, tool: str) -> str:
     return f"tool/sequential_tools/{tool}/{moment.lane_id}"
 
 
-def counted_again(last: list[Any] | None, turn: int, mark: str) -> list[Any]:
-    """[how often, in which turn, the calls of that turn], one more than the last time if it is another reply. The calls
-    of one reply were all asked for before any of them was answered; one that comes again belongs to the next."""
-    times, last_turn, marks = last or (0, None, [])
-    if last_turn != turn or mark in marks:
-        return [times + 1, turn, [mark]]
-    return [times, turn, [*marks, mark][-_OPEN:]]
+def counted_again(last: list[Any] | None, moment: Moment, mark: str) -> list[Any]:
+    """[how often, in which turn, the calls of that turn with their ids], one more than the last time if it is another
+    reply. The calls of one reply were all asked for before any of them was answered. One that comes again
+    belongs to the next, unless it has the same id: then we are registered in two places."""
+    turn, call = moment.turn, moment.event.call
+    times, last_turn, marks = last if last and len(last) == 3 and isinstance(last[2], dict) else (0, None, {})
+    is_next = mark in marks and not (call and marks[mark] == call)
+    if last_turn != turn or is_next:
+        return [times + 1, turn, {mark: call}]
+    marks = {**marks, mark: call}
+    return [times, turn, dict(list(marks.items())[-_OPEN:])]
 
 
 # -- refusals -------------------------------------------------------------------------------------------
@@ -377,7 +381,7 @@ def _refuse(moment: Moment, call: Call, decision: Decision) -> Answer:
 def _refused_elsewhere(moment: Moment, call: Call, rule: str) -> Answer:
     """The guard or a constraint said no, and says why; the agent is halted if it keeps asking."""
     _begin_turn(moment)
-    times, in_a_row = _count_refusal(moment, call, f"{rule} {call.mark}")
+    times, in_a_row = _count_refusal(moment, call, f"{rule} {moment.agent} {call.mark}")
     most = moment.settings["loops.halt_after"]
     if times < most and in_a_row < most * _ANY_REFUSALS:
         return ALLOWED
@@ -399,9 +403,9 @@ def _count_refusal(moment: Moment, call: Call, by: str) -> tuple[int, int]:
     lane["refused_at"] = moment.now
     refusals: dict[str, list[Any]] = record.setdefault("refusals", {})
     last = refusals.pop(by, None)
-    if last and moment.turn - last[1] > _LONG_AGO:
+    if last and last[1:2] and moment.turn - last[1] > _LONG_AGO:
         last = None
-    refusals[by] = count = counted_again(last, moment.turn, call.mark)
+    refusals[by] = count = counted_again(last, moment, call.mark)
     again = last is None or count[0] > last[0]
     while len(refusals) > _REFUSALS:
         del refusals[next(iter(refusals))]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fusewire.rules import Rules
     from fusewire.runner.loop import Loop
     from fusewire.runner.nouns import Result
-    from fusewire.stores import Store, Transaction
+    from fusewire.stores import Store
 
     Answer = tuple[str, str]
 
@@ -74,12 +74,9 @@ def ended(event: Event, store: Store, rules: Rules, home: str) -> None:
         transaction.drop(_name(event.session))
 
 
-def brought_progress(transaction: Transaction, session: str | None) -> bool:
+def brought_progress(store: Store, session: str | None) -> bool:
     """Whether the stretch that has just ended was worth something: then the stop hook is no mere recursion."""
-    try:
-        return (transaction.recall(_name(session)) or {}).get("progress") is True
-    except ValueError:
-        return False
+    return recalled(store, _name(session)).get("progress") is True
 
 
 class _Stretches:
@@ -99,7 +96,6 @@ class _Stretches:
         if self._is_shared():
             self._give_up()
             return NOTHING
-        told = ""
         if self.token is not None:
             try:
                 result = self._judged(self.token)
@@ -111,7 +107,6 @@ class _Stretches:
                 words = self._halted_by(result)
                 if words:
                     return "halt", words
-                told = result.told
         if self.is_first and self.loop.view()["state"] != "CLOSED":
             return NOTHING  # to be kept going once is no loop yet: neither refused, nor the one probe of another loop
         try:
@@ -119,7 +114,7 @@ class _Stretches:
         except Blocked as blocked:
             return "halt", message(blocked.decision, self.loop.engine.clock())
         self.memory["token"] = self.token = begun.token
-        return ("tell", told) if told else NOTHING
+        return NOTHING
 
     def remember(self, memory: dict[str, Any]) -> None:
         with self.loop.breaker.store.transact() as transaction:

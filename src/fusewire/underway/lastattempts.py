@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from fusewire.attempts.record import SliceRecord
     from fusewire.attempts.tracker import Attempts
 
-#: Tests of a slice that something is remembered of.
+#: Tests of a slice that something is remembered of, and seconds after which nothing is remembered of a slice.
 _REMEMBERED = 50
+_FORGOTTEN = 30 * 86400
+
+_NAME = "attempt-seen:"
 
 
 class LastAttempts:
@@ -24,7 +27,7 @@ class LastAttempts:
 
     def __init__(self, attempts: Attempts, slice_id: str, life: int) -> None:
         self.attempts, self.slice, self.life = attempts, slice_id, life
-        self.name = f"attempt-seen:{slice_id}"
+        self.name = f"{_NAME}{slice_id}"
         data = recalled(attempts.breaker.store, self.name)
         known = data.get("tests") if data.get("life") == life else None
         known = known if isinstance(known, dict) else {}
@@ -49,7 +52,9 @@ class LastAttempts:
         newest = dict(list(self.tests.items())[-_REMEMBERED:])
         with self.attempts.breaker.store.transact() as transaction:
             data = {"life": self.life, "tests": newest, "looking": looking}
-            transaction.remember(self.name, data, self.attempts.engine.clock())
+            now = self.attempts.engine.clock()
+            transaction.remember(self.name, data, now)
+            transaction.forget(_NAME, now - _FORGOTTEN)
 
     def is_changed(self, record: SliceRecord, test: str) -> bool:
         """Whether work has been done since the last attempt at a test, and is still there."""

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 #: module -> its programs
 _FAMILIES = {
     "files": (
-        "rm rmdir unlink shred srm wipe trash trash-put mv rename prename cp install ln link truncate dd tee sponge"
+        "rm rmdir unlink shred srm wipe trash trash-put rimraf del-cli "
+        "mv rename prename cp install ln link truncate dd tee sponge"
         " touch chmod chown chgrp chattr setfacl setfattr mkdir mkfifo mknod sort shuf uniq"
         " mktemp pwd realpath readlink which ls dir busybox toybox"
     ),
