@@ -53,6 +53,9 @@ def _payload(root: str, hook: str, number: int, transcript: str = "") -> dict[st
     }
     if hook == "PostToolUse":
         payload["tool_response"] = {"stdout": f"{number % 97}: def total(rows):\n" * 20, "stderr": ""}
+    if hook == "PostToolBatch":
+        call = {name: payload.pop(name) for name in ("tool_name", "tool_input", "tool_use_id")}
+        payload["tool_calls"] = [{**call, "tool_response": f"{number % 97}: def total(rows):\n" * 20}]
     return payload
 
 
@@ -127,20 +130,20 @@ def _as_hooks(folder: str) -> list[str]:
         lambda: runner((sys.executable, "-I", "-S", "-c", "pass"), folder, os.devnull, environment, 0),
     )
     before = [Contender(f"PreToolUse, {length:,} calls", hook(length, "PreToolUse")) for length in _LENGTHS]
-    after = [Contender(f"PostToolUse, {length:,} calls", hook(length, "PostToolUse")) for length in _LENGTHS]
+    after = [Contender(f"PostToolBatch, {length:,} calls", hook(length, "PostToolBatch")) for length in _LENGTHS]
     interleave([bare, *before, *after], rounds=_ROUNDS, calls=1, warm_up=1)
     everything = [bare, *before, *after]
     rows = [
         (one.name, milli(one.median), milli(quantile(one.samples, 0.9)), times(one.median, bare.median))
         for one in everything
     ]
-    ratio = before[1].median / bare.median
+    ratio = max(before[1].median, after[1].median) / bare.median
     return [
         "  one hook process with all breakers on, ms, by the calls that went before",
         "",
         table(("", "p50", "p90", "x bare Python"), rows),
         "",
-        goal(f"an allowing call within {_GOAL:.1f} x bare Python", ratio <= _GOAL),
+        goal(f"an allowing call, and a batch of results, within {_GOAL:.1f} x bare Python", ratio <= _GOAL),
         goal(f"in the end: within {_GOAL_IN_THE_END:.1f} x", ratio <= _GOAL_IN_THE_END),
         goal(
             f"flat: the longest session at most {_FLAT:.2f} x the shortest",

@@ -254,6 +254,7 @@ HOT_PATH = {
     "fusewire.agents",
     "fusewire.agents.claude",
     "fusewire.agents.payload",
+    "fusewire.deciding",
     "fusewire.detectors",
     "fusewire.detectors.calls",
     "fusewire.detectors.constraints",

@@ -13,6 +13,11 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+def in_a_line(error: BaseException) -> str:
+    """What went wrong, where nobody knows better words for it."""
+    return f"{type(error).__name__}: {error}".replace("\n", " ")
+
+
 class FusewireError(Exception):
     """Anything that Fusewire reports to a person as one line."""
 

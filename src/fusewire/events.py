@@ -324,3 +324,12 @@ def merge(decisions: list[Decision]) -> Decision:
         f"also {d.rule}: {d.reason}" for d in decisions if d is not strictest and d.verdict != "allow" and d.reason
     )
     return strictest.replace(evidence=strictest.evidence + others) if others else strictest
+
+
+#: What an agent may be answered, from mild to strict.
+ACTIONS = ("allow", "tell", "deny", "halt", "end")
+
+
+def stricter(one: tuple[str, str], other: tuple[str, str]) -> tuple[str, str]:
+    """The stricter of two answers, (action, text) each; what both say is said."""
+    return max(one[0], other[0], key=ACTIONS.index), "\n".join(text for text in (one[1], other[1]) if text)

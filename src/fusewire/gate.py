@@ -1,4 +1,4 @@
-"""The hook's work: standard input -> agent -> rules -> engine -> the agent's own protocol.
+"""The hook's work: standard input -> agent -> what the rules decide -> the agent's own protocol.
 
 The hot path: this process is started for every tool call, so a call that touches no rule must cost little more than
 starting Python. A test holds the list of modules that it may import; what is slow is imported when a rule has
@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import os
 
-from fusewire.rules import PHASE_FILE, SCOPE_FILE, find_guarded, find_project, has_constraints, load_rules
-from fusewire.session.opening import PATIENCE, quick_store
+from fusewire.errors import in_a_line
+from fusewire.rules import find_guarded
 from fusewire.stdio import INPUT_LIMIT, payload_of, read_input, write_line
 
 TYPE_CHECKING = False
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from fusewire.agents import Agent
     from fusewire.events import Event
-    from fusewire.guard.check import Reading
-    from fusewire.rules import Rules
 
     Answer = tuple[str, str, int]
 
@@ -68,8 +66,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
 
 def _failed(agent: Agent, error: BaseException) -> Answer:
     """The breaker itself failed: a call is denied, because the agent would run it on any other answer."""
-    text = f"{type(error).__name__}: {error}".replace("\n", " ")
-    return agent.deny(f"BLOCKED fusewire.failure: the breaker failed and cannot judge this call: {text}")
+    return agent.deny(f"BLOCKED fusewire.failure: the breaker failed and cannot judge this call: {in_a_line(error)}")
 
 
 class _TooLate(BaseException):
@@ -115,7 +112,7 @@ def answer(agent: Agent, raw: bytes, environment: Any) -> Answer:
     except (ImportError, SyntaxError):
         raise
     except (Exception, _TooLate) as error:  # there is no call to deny; and denied to stop, an agent goes on
-        text = f"{type(error).__name__}: {error}".replace("\n", " ")
+        text = in_a_line(error)
         if event.kind == "config_change":  # nobody knows whether these settings still call us
             return agent.deny(f"BLOCKED fusewire.failure: the breaker failed at {event.hook}: {text}", event.hook)
         return agent.inform(f"fusewire: the breaker failed at {event.hook}: {text}", event.hook)
@@ -133,186 +130,14 @@ def _not_understood(agent: Agent, raw: bytes, why: str) -> Answer:
 
 def judge(agent: Agent, event: Event, root: str, start: str, environment: Any, payload: Any) -> Answer:
     """What the rules say, in the agent's words."""
+    from fusewire.deciding import decide, keep_for_later
+
     action, text = decide(event, root, start, environment)
     if action == "end" and not agent.interrupt(payload):
         _end_process(agent, environment)
     if action == "tell" and event.hook in agent.UNHEARD:
-        _keep_for_later(event, root, text)
+        keep_for_later(event, root, text[:_ANSWER_LIMIT])
     return _render(agent, action, text, event.hook)
-
-
-def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, str]:
-    """Rules in the order of their weight: no disarming, guard, scope, constraints; then what the session adds up to."""
-    from fusewire.detectors.constraints import changes_files
-    from fusewire.guard.plain import only_look, plain_commands
-
-    plain = plain_commands(event.command) if event.command else []
-    changed = event.paths if changes_files(event.tool) else ()
-    # A skill may have commands in it that its program runs by itself: only what they have done can be seen.
-    opaque = changes_files(event.tool) or event.tool == "Skill"
-    looks = plain is not None and not opaque and only_look(plain)
-    if event.kind == "before_tool":
-        rules = load_rules(root, keeps=True)
-        if environment.get("FUSEWIRE_DEPTH"):
-            from fusewire.session.nesting import refusal
-
-            too_deep = refusal(environment, rules.tool)
-            if too_deep:
-                return "halt", too_deep
-        action, text, commands, looks = _before(event, root, start, rules, plain, changed, looks)
-        if action in ("allow", "tell") and not looks:
-            home = root if root == start else find_project(start)
-            action, text = _stricter((action, text), _under_way(event, commands, home, environment))
-        # The first line of a refusal is its verdict and its rule: who refuses the same again and again, halts.
-        refused_by = text.partition(": ")[0].partition(" ")[2] if action in ("deny", "halt") else ""
-        told = _in_session(event, root, rules, commands, looks, refused_by, environment)
-        return _stricter((action, text), told)
-    rules = load_rules(root, keeps=True)
-    if event.kind == "config_change":
-        return _settings_changed(event, root, rules)
-    action, text = "allow", ""
-    if event.kind == "prompt" and environment.get("FUSEWIRE_DEPTH"):
-        home = root if root == start else find_project(start)
-        # Words of whoever started this agent, which may be an agent: they lift nothing.
-        told = _under_way(event, plain, home, environment)
-        relayed = event.replace(kind="relayed", text="")
-        return _stricter(told, _in_session(relayed, root, rules, plain, looks, "", environment, home))
-    if event.kind == "prompt" or (event.kind == "after_tool" and not looks):
-        action, text = _afterwards(event, root)
-    if action == "halt":
-        return action, text
-    home = root if root == start else find_project(start)
-    told = _under_way(event, plain, home, environment)
-    if told[0] == "halt":
-        _halt_session(event, root, rules, told[1])
-        return told
-    action, text = _stricter((action, text), told)
-    if event.kind == "stop" and event.text == "again" and _brought_progress(event, home):
-        from fusewire.session.doings import PROGRESS
-
-        event = event.replace(text=PROGRESS)
-    told = _in_session(event, root, rules, plain, looks, "", environment, home)
-    return _stricter((action, text), told)
-
-
-def _under_way(event: Event, commands: list[list[str]] | None, home: str, environment: Any) -> tuple[str, str]:
-    """What somebody has begun here says to it: a slice, a phase, a loop of a stop hook. It fails open."""
-    begun = any(os.path.lexists(os.path.join(home, name)) for name in (SCOPE_FILE, PHASE_FILE))
-    if not begun and event.kind not in ("stop", "prompt", "session_end"):
-        return "allow", ""
-    from fusewire.underway.look import look
-
-    try:
-        return look(event, commands, home, environment)
-    except (ImportError, SyntaxError):
-        raise
-    except Exception as error:
-        text = f"{type(error).__name__}: {error}".replace("\n", " ")
-        return "allow", f"fusewire: what is under way here cannot be told: {text}"
-
-
-def _brought_progress(event: Event, home: str) -> bool:
-    """Whether a stop hook's loop gets somewhere; its memory lies with the project that the command line finds."""
-    from fusewire.underway.iterations import brought_progress
-
-    try:
-        return brought_progress(quick_store(home, load_rules(home)), event.session)
-    except (ImportError, SyntaxError):
-        raise
-    except Exception:
-        return False
-
-
-def _halt_session(event: Event, root: str, rules: Rules, text: str) -> None:
-    """Every agent of the session is told the same from now on, until a person speaks."""
-    import time
-
-    now = time.time()
-    halted = {"rule": text.partition(": ")[0].rpartition(" ")[2], "text": text, "circuit": "", "at": now}
-    _amend(event, root, rules, now, halted=halted)
-
-
-def _amend(event: Event, root: str, rules: Rules, now: float, **parts: Any) -> None:
-    """Best effort: what has been decided is answered all the same."""
-    from fusewire.errors import StoreError
-    from fusewire.session.memory import amend, session_name
-
-    try:
-        amend(quick_store(root, rules), session_name(event.session or "none"), now, **parts)
-    except (StoreError, OSError):
-        pass
-
-
-def _before(
-    event: Event,
-    root: str,
-    start: str,
-    rules: Rules,
-    plain: list[list[str]] | None,
-    changed: tuple[str, ...],
-    looks: bool,
-) -> tuple[str, str, list[list[str]], bool]:
-    """What the rules that look at one call say: an action, its words, what would be run, whether that only looks."""
-    from fusewire.detectors.constraints import changes_files, violated
-
-    commands = plain
-    if event.agent == "codex" and event.command:
-        from fusewire.detectors.unseen import may_be_unseen, unseen
-
-        act = unseen(event.command, _read(event.command)) if may_be_unseen(event.command) else ""
-        if act:
-            return "deny", f"BLOCKED fusewire.unseen: {act}", commands or [], False
-    if commands is None or changes_files(event.tool) or _speaks_of_us(event.command or ""):
-        from fusewire.detectors.disarming import disarming
-
-        commands = _read(event.command) if event.command else []
-        act = disarming(event, commands, changed, _changes_table(event, changed, root))
-        if act:
-            text = f"BLOCKED fusewire.disarm: {act}.\nNext: go on without it, or ask the user to run it."
-            return "deny", text, commands, False
-        refusal, looks, reading = _guarded(event, changed, root, rules, start)
-        if not refusal and not looks:
-            refusal = _out_of_scope(event, changed, reading, root, start)
-        if refusal:
-            return "deny", refusal, commands, looks
-    if not looks:
-        halted = _begin(event, root, rules)
-        if halted:
-            return "halt", halted, commands, looks
-    if not has_constraints(root):
-        return "allow", "", commands, looks
-    if rules.just_compiled:
-        _archive_retired(root)
-    names = violated(rules.matchers(), event, commands)
-    action, text = _enforce(names, event, root, rules) if names else ("allow", "")
-    return action, text, commands, looks
-
-
-def _changes_table(event: Event, changed: tuple[str, ...], root: str) -> bool | None:
-    """Whether an edit of `pyproject.toml` would change our table in it; None if it is no such edit, or a new file."""
-    path = next((path for path in changed if os.path.basename(path) == "pyproject.toml"), None)
-    if path is None:
-        return None
-    try:
-        with open(os.open(os.path.join(root, path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            text = file.read(1 << 20).decode("utf-8", "replace")
-    except OSError:
-        return None
-    from fusewire.policies.own_table import changes_table
-
-    return changes_table(event, text)
-
-
-#: What a line has in it that may disarm us: the program, its hook, or an agent that could be started without it.
-_OURS = ("fusewire", "hook.py", "claude", "codex", "copilot", "gemini")
-
-#: From mild to strict.
-_ACTIONS = ("allow", "tell", "deny", "halt", "end")
-
-
-def _stricter(one: tuple[str, str], other: tuple[str, str]) -> tuple[str, str]:
-    """The stricter of two words; what both say is said."""
-    return max(one[0], other[0], key=_ACTIONS.index), "\n".join(text for text in (one[1], other[1]) if text)
 
 
 def _render(agent: Agent, action: str, text: str, hook: str) -> Answer:
@@ -337,211 +162,6 @@ def _end_process(agent: Agent, environment: Any) -> None:
             os.kill(pid, getattr(signal, agent.ENDED_BY))
         except OSError:
             pass  # it has ended, or may not be ended; the call is refused all the same
-
-
-def _keep_for_later(event: Event, root: str, text: str) -> None:
-    """What the agent cannot be told at this moment it is told with the result of the call."""
-    import time
-
-    _amend(event, root, load_rules(root), time.time(), untold=text[:_ANSWER_LIMIT])
-
-
-def _settings_changed(event: Event, root: str, rules: Rules) -> tuple[str, str]:
-    from fusewire.session.registration import refusal
-
-    text = refusal(quick_store(root, rules), event.session, event.paths[0])
-    return ("deny", text) if text else ("allow", "")
-
-
-def _speaks_of_us(line: str) -> bool:
-    return any(name in line for name in _OURS)
-
-
-def _read(line: str) -> list[list[str]]:
-    from fusewire.shell.commands import simple_commands
-
-    return simple_commands(line)
-
-
-def _guarded(
-    event: Event, changed: tuple[str, ...], root: str, rules: Rules, start: str
-) -> tuple[str, bool, Reading | None]:
-    """Why the guard refuses this call, whether the call only looks, and how its command was read."""
-    from fusewire.guard.policy import below, protected_of
-
-    moving = below(root, start) if root != start else ()
-    protected = protected_of(root, rules, (*_records(event), *moving))
-    looks = True
-    reading = None
-    if event.command:
-        from fusewire.guard.check import read_command, verdict_of
-
-        reading = read_command(event.command, cwd=event.cwd or root, protected=protected)
-        verdict = verdict_of(reading)
-        if not verdict.allowed:
-            return verdict.message(), False, reading
-        looks = reading.walk.pristine
-    if changed or not event.command:
-        from fusewire.guard.tools import check_tool
-
-        verdict = check_tool(event.tool, changed, root=root, protected=protected, change=event.change)
-        if not verdict.allowed:
-            return verdict.message(), False, reading
-        looks = False
-    return "", looks, reading
-
-
-def _records(event: Event) -> tuple[str, ...]:
-    """What the agent's own program writes down of the session: what it costs is read there."""
-    path = event.transcript
-    if not path or not os.path.isabs(path) or not path.endswith(".jsonl"):
-        return ()
-    # Helpers have a folder of their own: named like the file, or after the session.
-    folder = os.path.join(os.path.dirname(path), event.session) if event.session else path.removesuffix(".jsonl")
-    return (path, f"{path.removesuffix('.jsonl')}/", f"{folder}/")
-
-
-def _out_of_scope(event: Event, changed: tuple[str, ...], reading: Reading | None, root: str, start: str) -> str:
-    """Why the scope lock refuses this call. Slices are begun on the command line, in the project that it finds."""
-    home = root if root == start else find_project(start)
-    if not os.path.lexists(os.path.join(home, SCOPE_FILE)):
-        return ""
-    from fusewire.scope.hooked import refusal
-
-    return refusal(event, tuple(os.path.join(root, path) for path in changed), reading, home, PATIENCE)
-
-
-def _begin(event: Event, root: str, rules: Rules) -> str:
-    """A call that may change files: what they were is on record before it, so that it can be compared after it."""
-    from fusewire.guard.session import begun, busy, halted
-
-    try:
-        if begun(root, event.session):
-            busy(root, event.session, True)
-            return halted(root, event.session)
-        import time
-
-        from fusewire.guard.policy import protected_of
-        from fusewire.guard.watch import Watch
-
-        Watch(protected_of(root, rules)).begin(event.session, time.time())
-        if begun(root, event.session):
-            busy(root, event.session, True)
-    except OSError:
-        pass  # the guard itself has said yes; only its backstop is out of order, and afterwards it says so
-    return ""
-
-
-def _afterwards(event: Event, root: str) -> tuple[str, str]:
-    """What was done is compared with what was there; a person who speaks lifts a halt."""
-    import time
-
-    from fusewire.detectors.constraints import changes_files
-    from fusewire.guard.policy import protected_of
-    from fusewire.guard.session import busy
-    from fusewire.guard.watch import Watch
-
-    watch = Watch(protected_of(root))
-    try:
-        if event.kind == "prompt":
-            watch.lift()
-            return "allow", ""
-        busy(watch.root, event.session, False)
-        if changes_files(event.tool) and not event.failed:
-            watch.permitted(event.paths, time.time())
-        answer, text = watch.after(event.described() or event.tool, event.session, time.time())
-    except OSError as error:
-        return "tell", f"fusewire: the protected files cannot be compared: {error}"
-    if answer == "halt":
-        _notice(root, text)
-        return "halt", text
-    return ("tell", text) if answer else ("allow", "")
-
-
-def _in_session(
-    event: Event,
-    root: str,
-    rules: Rules,
-    commands: list[list[str]] | None,
-    looks: bool,
-    refused_by: str,
-    environment: Any,
-    home: str = "",
-) -> tuple[str, str]:
-    """What the calls of the session add up to. If that cannot be counted, the call passes, and people are told."""
-    from fusewire.errors import StoreError
-    from fusewire.session.watch import Watch
-
-    try:
-        store = quick_store(root, rules)
-        answer = Watch(store, rules, root=root).handle(event, commands, looks=looks, refused_by=refused_by)
-        if event.kind == "session_start":
-            import time
-
-            from fusewire.session.beginning import begin
-            from fusewire.underway.standing import for_agent
-
-            said = begin(store, root, rules, event, environment, time.time())
-            told = for_agent(store, root, rules, home, event.session)
-            said = "\n".join(filter(None, (answer.text, said)))
-            return ("tell", "\n".join(filter(None, (told, said)))) if told else ("allow", said)
-    except (ImportError, SyntaxError):
-        raise
-    except Exception as error:  # they fail open; the guard and the constraints have spoken already
-        text = str(error) if isinstance(error, StoreError) else f"{type(error).__name__}: {error}"
-        return "allow", f"fusewire: the breakers of this session are out of order: {text}".replace("\n", " ")
-    return ("deny" if answer.action == "block" else answer.action), answer.text
-
-
-def _notice(root: str, text: str) -> None:
-    """A person sees it in `status` and `doctor` until it is acknowledged."""
-    from fusewire.breaker import Breaker
-    from fusewire.errors import FusewireError
-
-    try:
-        with Breaker.open(project=root, patience=PATIENCE) as breaker, breaker.store.transact() as transaction:
-            transaction.notice(text.partition("\n")[0], breaker.engine.clock())
-    except (FusewireError, OSError):
-        pass  # the agent is halted all the same
-
-
-def _enforce(names: list[str], event: Event, root: str, rules: Rules) -> tuple[str, str]:
-    """A constraint forbids this: its circuit decides whether it is refused or passes and is counted."""
-    from fusewire.breaker import Breaker
-    from fusewire.errors import StoreError
-    from fusewire.events import merge
-    from fusewire.reports.messages import message
-
-    try:
-        breaker = Breaker.open(project=root, rules=rules, patience=PATIENCE)
-        decisions = breaker.enforce(names, event)
-    except StoreError as error:
-        return "deny", (
-            f"BLOCKED constraint:{names[0]}: this is forbidden, and the state of its circuit cannot be used"
-            f" ({error}).\nNext: do it in a way that keeps to the constraint. A person can run: fusewire doctor"
-        )
-    decision = merge(decisions)
-    now = breaker.engine.clock()
-    if not decision.allowed:
-        return "deny", "\n".join(message(one, now) for one in decisions if not one.allowed)
-    told = []
-    for one in decisions:
-        constraint = rules.constraints[one.circuit]
-        title = f"{constraint.title} ({constraint.file})" if constraint.title else constraint.file
-        told.append(f"This call breaks a constraint of the project: {title}\n{message(one, now)}")
-    return "tell", "\n".join(told)
-
-
-def _archive_retired(root: str) -> None:
-    """The constraints' files have changed: one of them may have been retired."""
-    from fusewire.breaker import Breaker
-    from fusewire.constraints.lifecycle import archive_retired
-    from fusewire.errors import FusewireError
-
-    try:
-        archive_retired(Breaker.open(project=root, patience=PATIENCE))
-    except (FusewireError, OSError):
-        pass  # no reason to refuse a call; the next command of a person will say it
 
 
 def _end(stdout: str, stderr: str, code: int) -> NoReturn:

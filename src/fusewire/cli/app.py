@@ -36,7 +36,7 @@ COMMANDS = {
     "janitor": "janitor",
     "memory": "janitor",
     "replay": "replay",
-    "hook": "upkeep",
+    "hook": "hook",
     "install": "install",
     "uninstall": "install",
     "doctor": "doctor",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from fusewire.events import stricter
 from fusewire.rules import DATABASE, PHASE_FILE, SCOPE_FILE
 
 TYPE_CHECKING = False
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
     Commands = list[list[str]]
     Answer = tuple[str, str]
-
-_STRICTNESS = ("allow", "tell", "deny", "halt")
 
 
 def look(event: Event, commands: Commands | None, home: str, environment: Mapping[str, str]) -> Answer:
@@ -33,8 +32,8 @@ def look(event: Event, commands: Commands | None, home: str, environment: Mappin
     if os.path.lexists(os.path.join(home, SCOPE_FILE)) and (event.command or event.kind == "prompt"):
         answer = _slice(event, commands, home)
     if os.path.lexists(os.path.join(home, PHASE_FILE)):
-        answer = _both(answer, _phase(event, commands, home))
-    return _both(answer, _stretch(event, home, environment)) if event.kind == "prompt" else answer
+        answer = stricter(answer, _phase(event, commands, home))
+    return stricter(answer, _stretch(event, home, environment)) if event.kind == "prompt" else answer
 
 
 def _slice(event: Event, commands: Commands | None, home: str) -> Answer:
@@ -58,10 +57,6 @@ def _phase(event: Event, commands: Commands | None, home: str) -> Answer:
     else:
         phasing.spoken(event, home)
     return "allow", ""
-
-
-def _both(one: Answer, other: Answer) -> Answer:
-    return max(one[0], other[0], key=_STRICTNESS.index), "\n".join(text for text in (one[1], other[1]) if text)
 
 
 def _stretch(event: Event, home: str, environment: Mapping[str, str]) -> Answer:

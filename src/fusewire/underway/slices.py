@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 
 from fusewire.detectors.calls import VERIFY, nature_of
+from fusewire.events import stricter
 from fusewire.rules import SCOPE_FILE, STATE_FOLDER
 from fusewire.session.opening import PATIENCE
 
@@ -82,8 +83,10 @@ def after_call(event: Event, commands: Commands | None, home: str) -> Answer:
     told = [answer for answer in answers if answer != NOTHING]
     if not told:
         return NOTHING
-    strictest = max((action for action, _ in told), key=("allow", "tell", "deny", "halt").index)
-    return strictest, "\n".join(text for _, text in told)
+    both = NOTHING
+    for answer in told:
+        both = stricter(both, answer)
+    return both
 
 
 def before_call(event: Event, commands: Commands | None, home: str) -> Answer:
