@@ -35,7 +35,7 @@ NOWHERE = {
 
 def cache() -> Path:
     """Where the clients are installed."""
-    given = os.environ.get("FUSEWIRE_AGENTS_CACHE")
+    given = os.environ.get("AGENTS_CACHE")
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(given) if given else Path(base) / "fusewire-agents"
 
