@@ -8,7 +8,19 @@ from __future__ import annotations
 
 import os
 
-from fusewire.agents.payload import an_object, answered, as_text, call_event, given_to, optional, required
+from fusewire.agents.payload import (
+    CALL_KINDS,
+    SESSION_KINDS,
+    an_object,
+    answered,
+    as_text,
+    call_event,
+    given_to,
+    optional,
+    prompt_event,
+    required,
+    session_event,
+)
 from fusewire.detectors.constraints import changes_files
 from fusewire.events import Event
 from fusewire.quickjson import dumps
@@ -21,16 +33,6 @@ if TYPE_CHECKING:
 GATES: tuple[str, ...] = ("PreToolUse",)
 #: There it would be no word beside the end, but keep the agent going.
 UNHEARD: tuple[str, ...] = ("Stop", "SubagentStop")
-
-#: Hooks about one tool call, and those about the session.
-_CALL_KINDS = {"PreToolUse": "before_tool", "PostToolUse": "after_tool", "PostToolUseFailure": "after_tool"}
-_SESSION_KINDS = {
-    "SessionStart": "session_start",
-    "SessionEnd": "session_end",
-    "Stop": "stop",
-    "SubagentStart": "agent_start",
-    "SubagentStop": "agent_stop",
-}
 
 #: A "prompt" that nobody typed: a helper reports back, another session writes, or the agent's own program does.
 _NOT_A_PERSON = (
@@ -59,9 +61,9 @@ def parse(payload: Any, root: str) -> Event | None:
         return None if _only_looks(payload) else _prompt(payload)
     if hook == "ConfigChange":
         return _settings(payload, root)
-    if hook in _SESSION_KINDS:
-        return _session(payload, hook)
-    kind = _CALL_KINDS.get(hook)
+    if hook in SESSION_KINDS:
+        return session_event(payload, hook, SESSION_KINDS[hook], agent="claude", running=_running(payload))
+    kind = CALL_KINDS.get(hook)
     if kind is None:
         return None
     tool = required(payload, "tool_name")
@@ -97,41 +99,17 @@ def _only_looks(payload: dict[str, Any]) -> bool:
 
 def _prompt(payload: dict[str, Any]) -> Event:
     said = optional(payload, "prompt") or ""
-    kind, ended = "prompt", ""
-    if said.lstrip().startswith(_NOT_A_PERSON):
-        kind = "notice"
-        ended = said.partition("<task-id>")[2].partition("</task-id>")[0].strip()
-    return Event(
-        kind,
-        hook="UserPromptSubmit",
-        session=optional(payload, "session_id"),
-        agent="claude",
-        text=said,
-        subagent=ended or None,
-        transcript=optional(payload, "transcript_path"),
-    )
+    typed = not said.lstrip().startswith(_NOT_A_PERSON)
+    ended = "" if typed else said.partition("<task-id>")[2].partition("</task-id>")[0].strip()
+    return prompt_event(payload, "UserPromptSubmit", typed=typed, agent="claude", subagent=ended or None)
 
 
-def _session(payload: dict[str, Any], hook: str) -> Event:
-    """The session begins or ends, a helper does, or the agent wants to stop; a stop hook may have kept it going."""
+def _running(payload: dict[str, Any]) -> tuple[str, ...] | None:
+    """The helpers that still work; None where nobody says so."""
     tasks = payload.get("background_tasks")
-    running = None
-    if isinstance(tasks, list):
-        running = tuple(
-            str(task.get("id")) for task in tasks if isinstance(task, dict) and task.get("status") == "running"
-        )
-    kept_going = "again" if payload.get("stop_hook_active") is True else ""
-    return Event(
-        _SESSION_KINDS[hook],
-        hook=hook,
-        session=optional(payload, "session_id"),
-        agent="claude",
-        subagent=optional(payload, "agent_id"),
-        text=kept_going or optional(payload, "source") or optional(payload, "agent_type") or "",
-        result=optional(payload, "last_assistant_message"),
-        transcript=optional(payload, "transcript_path"),
-        running=running,
-    )
+    if not isinstance(tasks, list):
+        return None
+    return tuple(str(task.get("id")) for task in tasks if isinstance(task, dict) and task.get("status") == "running")
 
 
 def _settings(payload: dict[str, Any], root: str) -> Event | None:

@@ -12,7 +12,18 @@ from __future__ import annotations
 
 import os
 
-from fusewire.agents.payload import an_object, answered, as_text, call_event, given_to, optional, required
+from fusewire.agents.payload import (
+    SESSION_KINDS,
+    an_object,
+    answered,
+    as_text,
+    call_event,
+    given_to,
+    optional,
+    prompt_event,
+    required,
+    session_event,
+)
 from fusewire.events import Event
 from fusewire.quickjson import dumps
 from fusewire.words import quoted
@@ -27,13 +38,6 @@ GATES: tuple[str, ...] = ("PreToolUse",)
 UNHEARD: tuple[str, ...] = ("PermissionRequest", "Stop", "SubagentStop", "SessionEnd")
 
 _CALL_KINDS = {"PreToolUse": "before_tool", "PostToolUse": "after_tool", "PermissionRequest": "permission"}
-_SESSION_KINDS = {
-    "SessionStart": "session_start",
-    "SessionEnd": "session_end",
-    "Stop": "stop",
-    "SubagentStart": "agent_start",
-    "SubagentStop": "agent_stop",
-}
 
 #: A tool of a group has the group's name in front, with nothing in between.
 _GROUPS = ("multi_agent_v1", "collaboration", "clock")
@@ -86,7 +90,7 @@ def parse(payload: Any, root: str) -> Event | None:
     hook = required(payload, "hook_event_name")
     if hook == "UserPromptSubmit":
         return _prompt(payload)
-    if hook in _SESSION_KINDS:
+    if hook in SESSION_KINDS:
         return _session(payload, hook)
     kind = _CALL_KINDS.get(hook)
     if kind is None:
@@ -99,28 +103,12 @@ def _prompt(payload: dict[str, Any]) -> Event:
     """A helper's task is a prompt too, and no person's."""
     said = optional(payload, "prompt") or ""
     typed = not payload.get("agent_id") and not said.lstrip().startswith(_NOT_A_PERSON)
-    return Event(
-        "prompt" if typed else "notice",
-        hook="UserPromptSubmit",
-        session=optional(payload, "session_id"),
-        agent="codex",
-        text=said,
-        transcript=optional(payload, "transcript_path"),
-    )
+    return prompt_event(payload, "UserPromptSubmit", typed=typed, agent="codex")
 
 
 def _session(payload: dict[str, Any], hook: str) -> Event:
-    kept_going = "again" if payload.get("stop_hook_active") is True else ""
-    return Event(
-        _SESSION_KINDS[hook],
-        hook=hook,
-        session=optional(payload, "session_id"),
-        agent="codex",
-        subagent=optional(payload, "agent_id"),
-        text=kept_going or optional(payload, "source") or optional(payload, "agent_type") or "",
-        result=optional(payload, "last_assistant_message"),
-        transcript=optional(payload, "agent_transcript_path") or optional(payload, "transcript_path"),
-    )
+    transcript = optional(payload, "agent_transcript_path") or optional(payload, "transcript_path")
+    return session_event(payload, hook, SESSION_KINDS[hook], agent="codex", transcript=transcript)
 
 
 # -- calls ----------------------------------------------------------------------------------------------
@@ -269,32 +257,13 @@ ENDED_BY = "SIGINT"
 def process(environment: Mapping[str, str]) -> int | None:
     """The run that started this hook, if it has nobody in front of it. Else Codex works in a server that other sessions
     share, or holds a terminal that it would leave in disorder: there a person can stop it."""
-    pid = os.getppid()
-    for _ in range(_BETWEEN):
-        words, parent = _started_as(pid)
+    from fusewire.runner.proctable import ancestors, started_as
+
+    for pid in ancestors()[:_BETWEEN]:
+        words = started_as(pid)
         if words and words[0].rpartition("/")[2].startswith("codex"):
             return pid if not _ALONE.isdisjoint(words[1:]) else None
-        pid = parent
     return None
-
-
-def _started_as(pid: int) -> tuple[list[str], int]:
-    """The command line of a process, and its parent."""
-    try:
-        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
-            words = file.read().split("\0")
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            return words, int(file.read().rpartition(")")[2].split()[1])
-    except (OSError, ValueError, IndexError):
-        pass
-    import subprocess
-
-    try:
-        told = subprocess.run(["ps", "-o", "ppid=,args=", "-p", str(pid)], capture_output=True, text=True, check=False)
-        parent, *words = told.stdout.split()
-        return words, int(parent)
-    except (OSError, ValueError):
-        return [], 0
 
 
 def interrupt(payload: Any) -> bool:

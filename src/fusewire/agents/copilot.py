@@ -14,7 +14,19 @@ from __future__ import annotations
 import os
 
 from fusewire.agents import BadPayload
-from fusewire.agents.payload import an_object, answered, as_text, call_event, given_to, optional, required
+from fusewire.agents.payload import (
+    CALL_KINDS,
+    SESSION_KINDS,
+    an_object,
+    answered,
+    as_text,
+    call_event,
+    given_to,
+    optional,
+    prompt_event,
+    required,
+    session_event,
+)
 from fusewire.events import Event
 from fusewire.quickjson import dumps
 
@@ -32,14 +44,6 @@ _REGISTERED = "fusewire.json"
 #: PreToolUse of the shell, which will ask for permission too; who is halted there must know.
 _SHELL = "PreToolUse:Bash"
 
-_CALL_KINDS = {"PreToolUse": "before_tool", "PostToolUse": "after_tool", "PostToolUseFailure": "after_tool"}
-_SESSION_KINDS = {
-    "SessionStart": "session_start",
-    "SessionEnd": "session_end",
-    "Stop": "stop",
-    "SubagentStart": "agent_start",
-    "SubagentStop": "agent_stop",
-}
 
 #: What is shown to the person at every other hook would refuse the call here, or be read by the agent.
 _NOT_SHOWN = ("PreToolUse", _SHELL, "PermissionRequest", "PostToolUseFailure")
@@ -93,9 +97,9 @@ def parse(payload: Any, root: str) -> Event | None:
         return Event("permission", hook=hook, tool=optional(payload, "toolName") or "", text=text, **_whose(payload))
     if hook == "UserPromptSubmit":
         return _prompt(payload)
-    if hook in _SESSION_KINDS:
+    if hook in SESSION_KINDS:
         return _session(payload, hook)
-    kind = _CALL_KINDS.get(hook)
+    kind = CALL_KINDS.get(hook)
     if kind is None:
         return None
     event = _call(kind, hook, payload, root)
@@ -188,21 +192,14 @@ def _prompt(payload: dict[str, Any]) -> Event:
     whose = _whose(payload)
     typed = whose["subagent"] is None and not said.lstrip().startswith(_NOT_A_PERSON)
     # The prompt of a helper is what the agent has told it to do; to name the helper would say that it has ended.
-    return Event("prompt" if typed else "notice", hook="UserPromptSubmit", text=said, **{**whose, "subagent": None})
+    return prompt_event(payload, "UserPromptSubmit", typed=typed, **{**whose, "subagent": None})
 
 
 def _session(payload: dict[str, Any], hook: str) -> Event | None:
     whose = _whose(payload)
     if hook == "Stop" and whose["subagent"]:
         return None  # SubagentStop comes behind it
-    kept_going = "again" if payload.get("stop_hook_active") is True else ""
-    return Event(
-        _SESSION_KINDS[hook],
-        hook=hook,
-        text=optional(payload, "agent_type") or optional(payload, "source") or kept_going,
-        result=optional(payload, "last_assistant_message"),
-        **whose,
-    )
+    return session_event(payload, hook, SESSION_KINDS[hook], **whose)
 
 
 def _call(kind: str, hook: str, payload: dict[str, Any], root: str) -> Event:

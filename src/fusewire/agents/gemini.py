@@ -12,7 +12,17 @@ from __future__ import annotations
 
 import os
 
-from fusewire.agents.payload import an_object, answered, as_text, call_event, given_to, optional, required
+from fusewire.agents.payload import (
+    an_object,
+    answered,
+    as_text,
+    call_event,
+    given_to,
+    optional,
+    prompt_event,
+    required,
+    session_event,
+)
 from fusewire.events import Event
 from fusewire.paths import in_project
 from fusewire.quickjson import dumps
@@ -228,27 +238,12 @@ def _ending(name: str, folder: str) -> list[str]:
 
 def _prompt(payload: dict[str, Any]) -> Event:
     said = (optional(payload, "prompt") or "").partition(_FILES)[0]
-    return Event(
-        "notice" if said.startswith(_NOT_A_PERSON) else "prompt",
-        hook="BeforeAgent",
-        session=optional(payload, "session_id"),
-        agent="gemini",
-        text=said,
-        transcript=optional(payload, "transcript_path"),
-    )
+    return prompt_event(payload, "BeforeAgent", typed=not said.startswith(_NOT_A_PERSON), agent="gemini", text=said)
 
 
 def _session(payload: dict[str, Any], hook: str) -> Event:
-    kept_going = "again" if payload.get("stop_hook_active") is True else ""
-    return Event(
-        _SESSION_KINDS[hook],
-        hook=hook,
-        session=optional(payload, "session_id"),
-        agent="gemini",
-        text=optional(payload, "source") or kept_going,
-        result=optional(payload, "prompt_response"),
-        transcript=optional(payload, "transcript_path"),
-    )
+    said = optional(payload, "prompt_response")
+    return session_event(payload, hook, _SESSION_KINDS[hook], agent="gemini", result=said)
 
 
 # -- what came back ---------------------------------------------------------------------------------------

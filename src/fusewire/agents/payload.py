@@ -32,6 +32,16 @@ _FOLDER_FIELDS = ("cwd", "workdir", "working_directory")
 
 _COMMAND_FIELDS = ("command", "cmd", "script")
 
+#: Hooks about one call and about the session, by the names that several agents share.
+CALL_KINDS = {"PreToolUse": "before_tool", "PostToolUse": "after_tool", "PostToolUseFailure": "after_tool"}
+SESSION_KINDS = {
+    "SessionStart": "session_start",
+    "SessionEnd": "session_end",
+    "Stop": "stop",
+    "SubagentStart": "agent_start",
+    "SubagentStop": "agent_stop",
+}
+
 
 def an_object(payload: Any) -> dict[str, Any]:
     if not isinstance(payload, dict):
@@ -91,6 +101,25 @@ def call_event(
     more.setdefault("change", _change(tool, given))
     more.setdefault("paths", tuple(paths))
     return Event(kind, hook=hook, tool=tool, cwd=cwd, agent=agent, input=given, **more)
+
+
+def prompt_event(payload: dict[str, Any], hook: str, *, typed: bool, agent: str, **more: Any) -> Event:
+    """Something was said to the agent: by a person who typed it, or by a program in a person's place."""
+    more.setdefault("text", optional(payload, "prompt") or "")
+    return Event("prompt" if typed else "notice", hook=hook, agent=agent, **{**_whose(payload), **more})
+
+
+def session_event(payload: dict[str, Any], hook: str, kind: str, *, agent: str, **more: Any) -> Event:
+    """The session begins or ends, a helper does, or the agent wants to stop; a stop hook may have kept it going."""
+    kept_going = "again" if payload.get("stop_hook_active") is True else ""
+    more.setdefault("subagent", optional(payload, "agent_id"))
+    more.setdefault("text", kept_going or optional(payload, "source") or optional(payload, "agent_type") or "")
+    more.setdefault("result", optional(payload, "last_assistant_message"))
+    return Event(kind, hook=hook, agent=agent, **{**_whose(payload), **more})
+
+
+def _whose(payload: dict[str, Any]) -> dict[str, Any]:
+    return {"session": optional(payload, "session_id"), "transcript": optional(payload, "transcript_path")}
 
 
 def answered(event: Event, result: str | None, failed: bool | None) -> Event:
