@@ -46,8 +46,7 @@ def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, 
                 return "halt", too_deep
         action, text, commands, looks = _before(event, root, start, rules, plain, changed, looks)
         if action in ("allow", "tell") and not looks:
-            home = root if root == start else find_project(start)
-            action, text = stricter((action, text), _under_way(event, commands, home, environment))
+            action, text = stricter((action, text), _under_way(event, commands, _home(root, start), environment))
         # The first line of a refusal is its verdict and its rule: who refuses the same again and again, halts.
         refused_by = text.partition(": ")[0].partition(" ")[2] if action in ("deny", "halt") else ""
         told = _in_session(event, root, rules, commands, looks, refused_by, environment)
@@ -57,16 +56,13 @@ def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, 
         return _settings_changed(event, root, rules)
     action, text = "allow", ""
     if event.kind == "prompt" and environment.get("FUSEWIRE_DEPTH"):
-        home = root if root == start else find_project(start)
         # Words of whoever started this agent, which may be an agent: they lift nothing.
-        told = _under_way(event, plain, home, environment)
-        relayed = event.replace(kind="relayed", text="")
-        return stricter(told, _in_session(relayed, root, rules, plain, looks, "", environment, home))
+        event = event.replace(kind="relayed", text="")
     if event.kind == "prompt" or (event.kind == "after_tool" and not looks):
         action, text = _afterwards(event, root)
     if action == "halt":
         return action, text
-    home = root if root == start else find_project(start)
+    home = _home(root, start)
     told = _under_way(event, plain, home, environment)
     if told[0] == "halt":
         _halt_session(event, root, rules, told[1])
@@ -78,6 +74,11 @@ def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, 
         event = event.replace(text=PROGRESS)
     told = _in_session(event, root, rules, plain, looks, "", environment, home)
     return stricter((action, text), told)
+
+
+def _home(root: str, start: str) -> str:
+    """The project that the command line finds where the agent was started: what people begin there lies in it."""
+    return root if root == start else find_project(start)
 
 
 def _before(
@@ -92,17 +93,19 @@ def _before(
     """What the rules that look at one call say: an action, its words, what would be run, whether that only looks."""
     from fusewire.detectors.constraints import changes_files, violated
 
-    commands = plain
+    commands, read = plain, None
     if event.agent == "codex" and event.command:
         from fusewire.detectors.unseen import may_be_unseen, unseen
 
-        act = unseen(event.command, _read(event.command)) if may_be_unseen(event.command) else ""
-        if act:
-            return "deny", f"BLOCKED fusewire.unseen: {act}", commands or [], False
+        if may_be_unseen(event.command):
+            read = _read(event.command)
+            act = unseen(event.command, read)
+            if act:
+                return "deny", f"BLOCKED fusewire.unseen: {act}", commands or [], False
     if commands is None or changes_files(event.tool) or _speaks_of_us(event.command or ""):
         from fusewire.detectors.disarming import disarming
 
-        commands = _read(event.command) if event.command else []
+        commands = read if read is not None else _read(event.command) if event.command else []
         act = disarming(event, commands, changed, _changes_table(event, changed, root))
         if act:
             text = f"BLOCKED fusewire.disarm: {act}.\nNext: go on without it, or ask the user to run it."
@@ -140,9 +143,10 @@ def _changes_table(event: Event, changed: tuple[str, ...], root: str) -> bool | 
     path = next((path for path in changed if os.path.basename(path) == "pyproject.toml"), None)
     if path is None:
         return None
+    from fusewire.stores.folder import read_regular
+
     try:
-        with open(os.open(os.path.join(root, path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            text = file.read(1 << 20).decode("utf-8", "replace")
+        text = read_regular(os.path.join(root, path), 1 << 20).decode("utf-8", "replace")
     except OSError:
         return None
     from fusewire.policies.own_table import changes_table
@@ -190,7 +194,7 @@ def _records(event: Event) -> tuple[str, ...]:
 
 def _out_of_scope(event: Event, changed: tuple[str, ...], reading: Reading | None, root: str, start: str) -> str:
     """Why the scope lock refuses this call. Slices are begun on the command line, in the project that it finds."""
-    home = root if root == start else find_project(start)
+    home = _home(root, start)
     if not os.path.lexists(os.path.join(home, SCOPE_FILE)):
         return ""
     from fusewire.scope.hooked import refusal

@@ -22,12 +22,6 @@ AGENT_VARIABLES = (
 )
 
 
-#: Their programs, what runs those that are scripts, and the folders in which a program has another name than its own.
-_PROGRAMS = frozenset(("claude", "codex", "copilot", "gemini"))
-_RUNTIMES = frozenset(("node", "nodejs", "bun", "deno"))
-_PACKAGES = ("@anthropic-ai/claude-code", "@openai/codex", "@google/gemini-cli", "@github/copilot", "/claude/versions/")
-
-
 #: What `fusewire run` puts into the environment of its agent: the project whose loop it is in.
 PROJECT = "FUSEWIRE_PROJECT"
 
@@ -50,11 +44,14 @@ def require_outside_loop(root: str) -> None:
 
 def is_agent(words: list[str]) -> bool:
     """Whether a command line is that of a coding agent."""
+    from fusewire.detectors.calls import AGENT_PACKAGES, AGENT_PROGRAMS, SCRIPT_RUNTIMES
+
     for at, word in enumerate(words):
         name = word.rpartition("/")[2].partition(".")[0]
-        if name in _PROGRAMS or (at == 0 and name.startswith("codex-")) or any(one in word for one in _PACKAGES):
+        named = name in AGENT_PROGRAMS or (at == 0 and name.startswith("codex-"))
+        if named or any(place in word for place in AGENT_PACKAGES):
             return True
-        if at == 0 and name not in _RUNTIMES:
+        if at == 0 and name not in SCRIPT_RUNTIMES:
             return False
         if at and word[:1] != "-":
             return False  # the script that is run is another one

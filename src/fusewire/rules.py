@@ -231,25 +231,38 @@ def load_rules(root: str, *, keeps: bool = False) -> Rules:
     The blob is kept where Fusewire has been at work already; `keeps` makes the folder for it in a repository.
     """
     made_from = _signature(root)
-    path = os.path.join(root, STATE_FOLDER, f"rules.{sys.implementation.cache_tag}.bin")
-    last: Rules | None = None
-    try:
-        with open(path, "rb") as file:
-            form, signature, data = marshal.loads(file.read())
-        if form == _FORMAT:
-            last = Rules(*data)
-            if signature == made_from:
-                return last
-    except (OSError, ValueError, EOFError, TypeError):
-        pass
+    last, signature = _kept(root)
+    if last is not None and signature == made_from:
+        return last
     rules = _compile(root, last)
     rules.just_compiled = True
     if rules.constraints and "yaml" not in sys.modules:
         return rules  # none of them could be read: another Python, or this one tomorrow, may do better
     keeps = keeps and os.path.lexists(os.path.join(root, ".git"))
     if keeps or os.path.isdir(os.path.join(root, STATE_FOLDER)) or has_constraints(root):
-        _save(root, path, (_FORMAT, made_from, rules.to_data()))
+        _save(root, _blob(root), (_FORMAT, made_from, rules.to_data()))
     return rules
+
+
+def rules_as_they_lie(root: str) -> Rules | None:
+    """What was compiled last, be it current or not; None if nothing was that could be read. Nothing is made."""
+    return _kept(root)[0]
+
+
+def _blob(root: str) -> str:
+    return os.path.join(root, STATE_FOLDER, f"rules.{sys.implementation.cache_tag}.bin")
+
+
+def _kept(root: str) -> tuple[Rules | None, Any]:
+    """The rules of the blob, and what they were made from."""
+    try:
+        with open(_blob(root), "rb") as file:
+            form, signature, data = marshal.loads(file.read())
+        if form == _FORMAT:
+            return Rules(*data), signature
+    except (OSError, ValueError, EOFError, TypeError):
+        pass
+    return None, None
 
 
 def _compile(root: str, last: Rules | None) -> Rules:

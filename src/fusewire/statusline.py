@@ -12,7 +12,7 @@ import time
 
 from fusewire.quickjson import loads
 from fusewire.reports.statusline import UNREADABLE, status_line
-from fusewire.rules import _FORMAT, DATABASE, STATE_FOLDER, Rules, find_guarded
+from fusewire.rules import DATABASE, find_guarded, rules_as_they_lie
 from fusewire.stdio import INPUT_LIMIT, payload_of, read_input, write_line
 
 TYPE_CHECKING = False
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from fusewire.circuit import Policy, State
+    from fusewire.rules import Rules
     from fusewire.stores.quicksqlite import sqlite3
 
 #: Seconds that a store which somebody mends is waited for.
@@ -77,7 +78,7 @@ def glance(payload: Any, environment: Mapping[str, str], project: str | None = N
     root = project or _root(given, environment)
     session = given.get("session_id")
     session = session if isinstance(session, str) and session else None
-    rules = _rules_as_they_lie(root)
+    rules = rules_as_they_lie(root)  # the hook looks whether they are current; here an old limit is no harm
     seen = _Sight(root, session, rules, time.time())
     spend = _spend(given.get("cost"), rules, seen.record)
     halted = _halted(root, session, seen.record)
@@ -119,19 +120,6 @@ def _root(given: dict[str, Any], environment: Mapping[str, str]) -> str:
         if isinstance(place, str) and place and "\0" not in place:
             return find_guarded(place)
     return find_guarded(os.getcwd())
-
-
-def _rules_as_they_lie(root: str) -> Rules | None:
-    """What the hook has compiled last. It looks whether that is current; here an old limit is no harm."""
-    import marshal
-    import sys
-
-    try:
-        with open(os.path.join(root, STATE_FOLDER, f"rules.{sys.implementation.cache_tag}.bin"), "rb") as file:
-            form, _, data = marshal.loads(file.read())
-        return Rules(*data) if form == _FORMAT else None
-    except (OSError, ValueError, EOFError, TypeError):
-        return None
 
 
 class _Sight:

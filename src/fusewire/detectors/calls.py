@@ -23,6 +23,16 @@ SPAWNING_TOOLS = frozenset(("Agent", "Task", "spawn_agent"))
 #: Programs that are agents themselves.
 AGENT_PROGRAMS = frozenset(("claude", "codex", "copilot", "gemini"))
 
+#: Where they lie under other names, and what runs those that are scripts.
+AGENT_PACKAGES = {
+    "@anthropic-ai/claude-code": "claude",
+    "/claude/versions/": "claude",
+    "@openai/codex": "codex",
+    "@google/gemini-cli": "gemini",
+    "@github/copilot": "copilot",
+}
+SCRIPT_RUNTIMES = frozenset(("node", "nodejs", "bun", "deno"))
+
 #: Programs that start one.
 STARTING_PROGRAMS = AGENT_PROGRAMS | {"fusewire"}
 

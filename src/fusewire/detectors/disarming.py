@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusewire.detectors.calls import STARTING_PROGRAMS
+from fusewire.detectors.calls import AGENT_PACKAGES, SCRIPT_RUNTIMES, STARTING_PROGRAMS
 from fusewire.globs import path_matches
 from fusewire.wrappers import is_wrapper, program
 
@@ -65,16 +65,6 @@ _SETTINGS = (
     *("HOME=", "CLAUDE_CONFIG_DIR=", "CODEX_HOME=", "COPILOT_HOME=", "GEMINI_CLI_HOME="),
     *("GEMINI_CLI_SYSTEM_SETTINGS_PATH=", "CLAUDE_CODE_SIMPLE=", "CLAUDE_CODE_SAFE_MODE="),
 )
-
-#: Where their programs lie under other names, and what runs those that are scripts.
-_PACKAGES = {
-    "@anthropic-ai/claude-code": "claude",
-    "/claude/versions/": "claude",
-    "@openai/codex": "codex",
-    "@google/gemini-cli": "gemini",
-    "@github/copilot": "copilot",
-}
-_RUNTIMES = frozenset(("node", "nodejs", "bun", "deno"))
 
 #: Programs that hand a line to somebody else: to be run later, elsewhere, or typed in a person's place.
 _HANDING_ON = frozenset(
@@ -209,18 +199,18 @@ def _unhooks(words: list[str], line: str) -> bool:
 def _agent(words: list[str]) -> str:
     """The agent that these words start, under whatever name; empty if it is none."""
     name = program(words)
-    if name in _RUNTIMES:
+    if name in SCRIPT_RUNTIMES:
         words = [word for word in words[1:] if word[:1] != "-"]
         name = program(words).removesuffix(".js")
     if name in _UNHOOKED:
         return name
-    return next((agent for place, agent in _PACKAGES.items() if words and place in words[0]), "")
+    return next((agent for place, agent in AGENT_PACKAGES.items() if words and place in words[0]), "")
 
 
 def _runs_code(words: list[str]) -> bool:
     """Whether a program is given its code in the line."""
     name = program(words)
-    codes = name.startswith(("python", "pypy", "perl", "ruby", "php")) or name in _RUNTIMES
+    codes = name.startswith(("python", "pypy", "perl", "ruby", "php")) or name in SCRIPT_RUNTIMES
     return codes and any(word[:1] == "-" and word[1:2] != "-" and word[-1:] in "ecr" for word in words[1:])
 
 

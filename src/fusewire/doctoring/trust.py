@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.doctoring.gemini_trust import distrusted
 from fusewire.errors import FusewireError
-from fusewire.installing.clients import CODEX_TRUST
+from fusewire.installing.clients import CODEX_END, CODEX_TRUST
 from fusewire.installing.command import is_ours
 from fusewire.installing.registrations import settings_of
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from fusewire.installing.clients import Client
     from fusewire.installing.registrations import Registration
 
-#: Seconds that Codex gives a hook that names none, and the most that it gives at the end of a session.
-_CODEX_DEFAULT, _CODEX_END = 600, 3
+#: Seconds that Codex gives a hook that names none.
+_CODEX_DEFAULT = 600
 
 
 def distrust(client: Client, registration: Registration, root: str) -> list[tuple[str, str]]:
@@ -90,7 +90,7 @@ def _hooks(path: str) -> list[tuple[list[str], str]]:
 def _digest(event: str, group: dict[str, Any], handler: dict[str, Any]) -> str:
     given = handler.get("timeout")
     seconds = given if isinstance(given, int) and not isinstance(given, bool) else _CODEX_DEFAULT
-    seconds = max(1, min(seconds, _CODEX_END) if event in ("session_end", "interrupt") else seconds)
+    seconds = max(1, min(seconds, CODEX_END) if event in ("session_end", "interrupt") else seconds)
     hook = {"type": "command", "command": handler.get("command"), "timeout": seconds, "async": False}
     if isinstance(handler.get("statusMessage"), str):
         hook["statusMessage"] = handler["statusMessage"]

@@ -93,7 +93,7 @@ def below(root: str, start: str) -> tuple[str, ...]:
     found: list[str] = []
     top, folder = os.path.abspath(root), os.path.abspath(start)
     while folder != top and folder.startswith(top + os.sep):
-        found += [place for name in (".git", "docs/constraints") if not os.path.lexists(place := f"{folder}/{name}")]
+        found += [place for name in (".git", CONSTRAINTS_FOLDER) if not os.path.lexists(place := f"{folder}/{name}")]
         folder = os.path.dirname(folder)
     # Without the repository around it, the folder itself would be the project; git itself may work in there.
     kept = f"{top}/.git/HEAD" if os.path.isdir(f"{top}/.git") else f"{top}/.git"

@@ -24,7 +24,7 @@ _NEVER_REFUSES, _UNLESS_COPILOT = "exit 0", '[ -n "$COPILOT_CLI" ]; exit'
 CODEX_TRUST = "start `codex` and trust the hooks of fusewire that it shows (or type /hooks there)"
 
 #: Codex allows no more at the end of a session.
-_CODEX_END = 3
+CODEX_END = 3
 
 #: Every tool; and for failures only those of MCP servers: all others stand in the batch, and a process each is dear.
 _ALL, _MCP = "*", "mcp__.*"
@@ -111,7 +111,7 @@ class Client:
         if self.name == "codex":  # it starts the user's own shell, which may be of an unusual kind
             handler["command"] = f"exec /bin/sh -c {quoted(shell_line(line))}"
             if event == "SessionEnd":
-                handler["timeout"] = _CODEX_END
+                handler["timeout"] = CODEX_END
         group: dict[str, Any] = {} if matcher is None else {"matcher": matcher}
         return group | {"hooks": [handler]}
 

@@ -111,9 +111,9 @@ def _settings(text: str) -> dict[str, Any] | None:
 
 
 def _text(path: str) -> str:
+    from fusewire.stores.folder import read_regular
+
     try:
-        # Without waiting for the other end of a pipe.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            return file.read(_LARGEST).decode("utf-8", "replace")
+        return read_regular(path, _LARGEST).decode("utf-8", "replace")
     except OSError:
         return ""

@@ -25,8 +25,7 @@ def look(event: Event, commands: Commands | None, home: str, environment: Mappin
     """What is under way says to a call, a result, a stop, a person's words. `home` is the command line's project."""
     if event.kind in ("stop", "session_end"):
         return _stretch(event, home, environment)
-    by_agent = event.kind == "prompt" and environment.get("FUSEWIRE_DEPTH")  # whoever started this agent may be one
-    if event.kind not in ("before_tool", "after_tool", "prompt") or by_agent:
+    if event.kind not in ("before_tool", "after_tool", "prompt"):
         return "allow", ""
     answer = "allow", ""
     if os.path.lexists(os.path.join(home, SCOPE_FILE)) and (event.command or event.kind == "prompt"):
