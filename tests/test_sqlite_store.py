@@ -692,3 +692,57 @@ def test_a_project_that_may_only_be_read_can_be_looked_at(project: Project) -> N
     finally:
         for path in everything:
             path.chmod(modes[path])
+
+
+# -- looking only ---------------------------------------------------------------------------------------
+
+
+def test_a_read_only_store_sees_what_others_write(tmp_path: Path) -> None:
+    """Without being able to write itself; its version tells it when to look again."""
+    path = tmp_path / "state.db"
+    writer, reader = open_store(f"sqlite:{path}"), open_store(f"sqlite:{path}", read_only=True)
+    assert reader.circuits() == []
+    assert not path.exists()
+    with writer.transact() as transaction:
+        transaction.notice("first", 1.0)
+    seen = reader.version()
+    assert reader.notices() == ["first"]
+    assert reader.version() == seen
+    with writer.transact() as transaction:
+        transaction.notice("second", 2.0)
+    assert reader.version() != seen
+    assert reader.notices() == ["first", "second"]
+    with pytest.raises(StoreError, match="opened for reading only"):
+        reader.transact()
+    writer.close()
+    assert reader.notices() == ["first", "second"]
+    with writer.transact() as transaction:
+        transaction.notice("third", 3.0)
+    assert reader.notices() == ["first", "second", "third"]
+    reader.close()
+    writer.close()
+
+
+def test_a_read_only_store_says_what_is_damaged_and_leaves_it(tmp_path: Path) -> None:
+    """A reader never sets a file aside, and never takes a damaged one for an empty one."""
+    path = tmp_path / "state.db"
+    path.write_bytes(b"no database" * 500)
+    reader = open_store(f"sqlite:{path}", read_only=True)
+    with pytest.raises(StoreError, match="cannot be read"):
+        reader.circuits()
+    assert path.read_bytes() == b"no database" * 500
+    assert not list(tmp_path.glob("*corrupt*"))
+
+
+def test_a_read_only_store_reads_an_older_shape(tmp_path: Path) -> None:
+    """It is brought up to date first, by a connection that may write."""
+    path = tmp_path / "state.db"
+    with open_store(f"sqlite:{path}").transact() as transaction:
+        transaction.notice("kept", 1.0)
+    connection = sqlite3.connect(path)
+    connection.executescript("DROP TABLE doings; DELETE FROM migrations WHERE applied_to = 3; PRAGMA user_version=2")
+    connection.close()
+    reader = open_store(f"sqlite:{path}", read_only=True)
+    assert reader.doings("s") == []
+    assert reader.notices() == ["kept"]
+    reader.close()

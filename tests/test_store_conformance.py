@@ -14,12 +14,14 @@ from fusewire.stores import open_store
 from fusewire.stores.rows import (
     AUDIT_ROWS,
     CIRCUITS,
+    DOINGS,
     KEPT_ROWS,
     LOG_ROWS,
     OTHER_ROWS,
     TRIM_EVERY,
     AuditRow,
     CircuitRow,
+    Doing,
     LogRow,
 )
 
@@ -47,6 +49,7 @@ def write_with_every_verb(transaction: Transaction) -> None:
     transaction.notice("never said", 2.0)
     transaction.remove("kept")
     transaction.remember("loop", {"iteration": 2}, 2.0)
+    transaction.happened(Doing("s", "", 2.0, "ok", "Bash", "never done"))
 
 
 class StoreConformance:
@@ -71,6 +74,77 @@ class StoreConformance:
         assert store.audit_of(None) == []
         assert store.notices() == []
         assert store.verify() == []
+        assert store.moves() == store.logs() == store.doings("s") == []
+        assert store.last_move() == 0
+
+    def test_moves_have_numbers_that_go_on(self, store: Store) -> None:
+        """Whoever has seen the trail up to a number gets what came behind it, in order, and no more than asked for."""
+        with store.transact() as transaction:
+            for at in (1.0, 2.0, 3.0):
+                transaction.audit(audit_row(f"c{at:.0f}", at))
+        first, second, third = store.moves()
+        assert [row.circuit for _, row in (first, second, third)] == ["c1", "c2", "c3"]
+        assert first[0] < second[0] < third[0] == store.last_move()
+        assert store.moves(first[0]) == [second, third]
+        assert store.moves(first[0], 1) == [second]
+        assert store.moves(third[0]) == store.moves(third[0] + 5) == []
+
+    def test_numbers_of_moves_survive_trimming(self, store: Store) -> None:
+        """Rows that are forgotten take their numbers with them."""
+        for at in range(AUDIT_ROWS + 2 * TRIM_EVERY):
+            with store.transact() as transaction:
+                transaction.audit(audit_row("a", float(at)))
+        last = store.last_move()
+        assert store.moves(last - 1) == [(last, audit_row("a", AUDIT_ROWS + 2 * TRIM_EVERY - 1.0))]
+        assert last == AUDIT_ROWS + 2 * TRIM_EVERY
+
+    def test_the_logs_of_all_circuits_come_in_order(self, store: Store) -> None:
+        """By what happened first, whichever circuit it reached."""
+        for at, circuit in enumerate(("b", "a", "b"), 1):
+            with store.transact() as transaction:
+                transaction.save(circuit, "constraint", "closed", {"since": 1.0}, at, log=log_row(circuit, float(at)))
+        assert [(row.circuit, row.at) for row in store.logs()] == [("b", 1.0), ("a", 2.0), ("b", 3.0)]
+        assert [row.at for row in store.logs(since=2.0)] == [2.0, 3.0]
+
+    def test_what_a_session_did_is_told_apart_and_bounded(self, store: Store) -> None:
+        """Each session has its own; of all together the newest are kept."""
+        mine = Doing("mine", "helper", 1.0, "failed", "Bash(pytest)", "pytest -q")
+        with store.transact() as transaction:
+            transaction.happened(mine)
+            transaction.happened(Doing("other", "", 2.0, "spend", "", "", 1.25))
+        assert store.doings("mine") == [mine]
+        assert store.doings("mine", since=1.5) == []
+        assert store.doings("other")[0].value == 1.25
+        with store.transact() as transaction:
+            for at in range(DOINGS + TRIM_EVERY):
+                transaction.happened(Doing("busy", "", float(at), "ok", "Read", ""))
+        assert DOINGS <= len(store.doings("busy")) <= DOINGS + TRIM_EVERY
+        assert store.doings("mine") == []
+
+    def test_the_version_changes_with_every_commit(self, store: Store) -> None:
+        """Whoever polls learns of a write, and of nothing else."""
+        with store.transact() as transaction:
+            transaction.remember("a", {}, 1.0)
+        before = store.version()
+        assert store.version() == before
+        with store.transact() as transaction:
+            transaction.remember("a", {"b": 1}, 2.0)
+        assert store.version() != before
+
+    def test_who_wants_to_hear_of_moves_does_after_the_commit(self, store: Store) -> None:
+        """Once for each commit that has some, when its rows are there and the lock is free; never if rolled back."""
+        heard: list[int] = []
+        store.after_moves = lambda: heard.append(store.last_move())
+        with store.transact() as transaction:
+            transaction.notice("no move", 1.0)
+        with store.transact() as transaction:
+            transaction.audit(audit_row("a", 1.0))
+            transaction.audit(audit_row("b", 1.0))
+            assert heard == []
+        with suppress(RuntimeError), store.transact() as transaction:
+            transaction.audit(audit_row("c", 1.0))
+            raise RuntimeError
+        assert heard == [2]
 
     def test_what_was_saved_is_loaded(self, store: Store) -> None:
         """A state comes back equal, inside a later transaction and outside of any, and the last one wins."""

@@ -53,21 +53,24 @@ class Breaker:
         rules: Rules | None = None,
         clock: Callable[[], float] = time.time,
         patience: float = 2.0,
+        read_only: bool = False,
     ) -> Breaker:
         """A breaker on a project's own store, or on the store of a URL (`sqlite:PATH`, `memory:`).
 
         Without a project to look in (a URL and no `project`), every bare id is a constraint with the default policy.
-        `patience` is how many seconds each of the three attempts waits for a locked database.
+        `patience` is how many seconds each of the three attempts waits for a locked database. One that is `read_only`
+        shows circuits and changes nothing.
         """
         if _stand_in is not None:
             return _stand_in()
         if url is not None and project is None:
-            return cls(open_store(url, check=State.from_data, patience=patience), default_rules(), clock)
+            store = open_store(url, check=State.from_data, patience=patience, read_only=read_only)
+            return cls(store, default_rules(), clock)
         root = os.path.abspath(project) if project is not None else find_project(os.getcwd())
         rules = rules or load_rules(root)
         url = url or f"sqlite:{os.path.join(root, DATABASE)}"
         backup = MirrorBackup(root, rules, clock)
-        store = open_store(url, backup=backup, check=State.from_data, patience=patience)
+        store = open_store(url, backup=backup, check=State.from_data, patience=patience, read_only=read_only)
         return cls(store, rules, clock, root)
 
     # -- asking and telling -------------------------------------------------------------------------
@@ -148,15 +151,18 @@ class Breaker:
         from fusewire.reports.status import status_of
 
         statuses = []
-        stored = {row.id: row.kind for row in self.store.circuits()}
+        stored = {row.id: row for row in self.store.circuits()}
         active = {name for name, constraint in self.rules.constraints.items() if not constraint.retired}
         for name in sorted(active | set(stored)):
-            if name in active or self._is_known(name):
-                statuses.append(self.status(name))
-            elif stored[name] == "constraint":  # its file is gone, but what it did is not
-                policy = self.rules.constraint_policy(name)
-                state = self.engine.state_of(name, policy)
-                statuses.append(status_of(name, policy, state, self.engine.clock()))
+            row = stored.get(name)
+            try:
+                policy = self.rules.policy(name)
+            except NotFound:
+                if row is None or row.kind != "constraint":
+                    continue
+                policy = self.rules.constraint_policy(name)  # its file is gone, but what it did is not
+            state = self.engine.state_in(row, name, policy)
+            statuses.append(status_of(name, policy, state, self.engine.clock()))
         return statuses
 
     def probe_of(self, circuit: str) -> str | None:
@@ -196,13 +202,6 @@ class Breaker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _is_known(self, circuit: str) -> bool:
-        try:
-            self.rules.policy(circuit)
-        except NotFound:
-            return False
-        return True
 
     def _send(self, signal: Signal, actor: str = "") -> Decision:
         (decision,), written = self.engine.apply([signal], actor)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fusewire import circuit as circuits
 from fusewire import meters
 from fusewire.durations import number, seconds_until, show_duration
-from fusewire.errors import InvalidTransition, StoreRebuilt
+from fusewire.errors import InvalidTransition, StoreError, StoreRebuilt
 from fusewire.events import Decision, Signal, identifier
 from fusewire.rules import rule_id
 from fusewire.stores.rows import AuditRow, LogRow
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fusewire.circuit import Outcome, Policy, State
     from fusewire.rules import Rules
     from fusewire.stores import Store, Transaction
+    from fusewire.stores.rows import CircuitRow
 
     Found = TypeVar("Found")
 
@@ -117,15 +118,21 @@ class Engine:
 
     def state_of(self, circuit: str, policy: Policy) -> State:
         """The same for a circuit whose policy is known; one that cannot be read is mended."""
-        row = self.store.circuit(identifier(circuit))
+        return self.state_in(self.store.circuit(identifier(circuit)), circuit, policy)
+
+    def state_in(self, row: CircuitRow | None, circuit: str, policy: Policy) -> State:
+        """The same from its row, for whoever has read those of all circuits at once."""
         now = self.clock()
         if row is None:
             return circuits.view(policy, None, now)
         try:
             state: State | None = read_state(policy, row.state)
         except ValueError:
-            with self.store.transact() as transaction:
-                state = self.load(transaction, policy, circuit, now)
+            try:
+                with self.store.transact() as transaction:
+                    state = self.load(transaction, policy, circuit, now)
+            except StoreError:  # it cannot be written now, or not by us: shown as it would be mended
+                state = refold(policy, circuit, self.store, now)
         return circuits.view(policy, state, now)
 
 
@@ -184,10 +191,10 @@ def _effect(signal: Signal, outcome: Outcome) -> str:
     return "counted" if outcome.counted else ""
 
 
-def refold(policy: Policy, circuit: str, transaction: Transaction, now: float) -> State:
+def refold(policy: Policy, circuit: str, source: Transaction | Store, now: float) -> State:
     """A state from the circuit's log; if the audit trail says that it was open, it stays open."""
     state: State | None = None
-    for row in transaction.log_of(circuit):
+    for row in source.log_of(circuit):
         if row.effect in ("refused", "duplicate"):
             continue
         kind: Any = row.kind
@@ -197,7 +204,7 @@ def refold(policy: Policy, circuit: str, transaction: Transaction, now: float) -
         except InvalidTransition:
             continue
     state = state.copy() if state is not None else circuits.fresh(now)
-    trail = transaction.audit_of(circuit)
+    trail = source.audit_of(circuit)
     if trail and trail[-1].target == "open" and state.phase != "open":
         state.phase, state.opened_at, state.last_trip = "open", trail[-1].at, trail[-1].at
         state.reason = trail[-1].reason

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusewire.circuit import within
-from fusewire.cli.common import common_options, print_json, warnings, with_breaker
+from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.meant import is_known, meant, strictest
 from fusewire.cli.streams import color
 from fusewire.durations import number, show_time
@@ -18,6 +18,8 @@ from fusewire.person import require_person
 from fusewire.reports import layout
 from fusewire.reports.loop import details, summary
 from fusewire.reports.messages import message
+from fusewire.reports.settings import settings_of
+from fusewire.reports.warnings import warnings
 from fusewire.words import quoted
 
 if TYPE_CHECKING:
@@ -315,17 +317,3 @@ def config_command(breaker: Breaker, circuit: str, as_json: bool) -> int:
         for line in layout.columns((key, str(value), source) for key, value, source in settings):
             click.echo(f"  {line}")
     return 0
-
-
-def settings_of(breaker: Breaker, circuit: str) -> list[tuple[str, Any, str]]:
-    """(key, value, source) of every setting that the circuit's policy uses."""
-    from pathlib import Path
-
-    from fusewire.policies.rulebook import read_rulebook
-
-    policy = breaker.rules.policy(circuit)
-    book = read_rulebook(None if breaker.root is None else Path(breaker.root))
-    values = book.values_for(policy.kind, circuit)
-    locked = [(key, value, "locked") for key, value in book.files[policy.kind].locked.items()]
-    used = book.files[policy.kind].keys_of(policy.id)
-    return [(key, values.written[key], values.source[key]) for key in used] + locked

@@ -15,9 +15,8 @@ from fusewire.breaker import Breaker
 from fusewire.cli.streams import color
 from fusewire.durations import parse_duration
 from fusewire.errors import FusewireError, StoreError
-from fusewire.events import PUBLIC_STATE
+from fusewire.reports.warnings import warnings
 from fusewire.rules import find_project
-from fusewire.words import quoted
 
 Command = Callable[..., Any]
 
@@ -71,20 +70,6 @@ def open_breaker(project: str | None) -> Breaker:
             f"Warning: a retired constraint could not be archived: {error}", fg="yellow", err=True, color=color()
         )
     return breaker
-
-
-def warnings(breaker: Breaker) -> list[str]:
-    """What is wrong and stays so until somebody mends or acknowledges it."""
-    from fusewire.constraints.statefile import foreign_change
-
-    found = list(breaker.rules.warnings) + breaker.store.notices()
-    found += [
-        f"{row.id} is {PUBLIC_STATE[row.phase]}, but its constraint is gone; end it: fusewire archive {quoted(row.id)}"
-        for row in breaker.store.circuits()
-        if row.kind == "constraint" and row.phase != "closed" and row.id not in breaker.rules.constraints
-    ]
-    changed = foreign_change(breaker.root) if breaker.root else None
-    return found + ([changed] if changed else [])
 
 
 def show_warnings(breaker: Breaker) -> None:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fusewire.cli.common import common_options, print_json, warnings, with_breaker
+from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.doctoring.checkup import Checkup, Finding, all_checkups
 from fusewire.durations import counted
 from fusewire.installing.command import hook_line
 from fusewire.person import require_person
 from fusewire.reports.layout import columns
+from fusewire.reports.warnings import warnings
 from fusewire.rules import STATE_FOLDER
 from fusewire.words import quoted
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fusewire import circuit as circuits
 from fusewire.durations import seconds_until, show_time
+from fusewire.engine import near
 from fusewire.events import PUBLIC_STATE, Noun
 from fusewire.rules import rule_id
 
@@ -26,6 +27,7 @@ class Status(Noun):
         "last_reset",
         "last_trip",
         "level",
+        "near",
         "opened_at",
         "override_reason",
         "override_until",
@@ -48,6 +50,8 @@ class Status(Noun):
     phase: str
     level: float
     threshold: float
+    #: the next one may open it
+    near: bool
     opened_at: float | None
     retry_after: float | None
     reason: str
@@ -98,6 +102,7 @@ def status_of(circuit: str, policy: Policy, state: State, now: float) -> Status:
         phase=state.phase,
         level=closest[1] if closest else 0,
         threshold=closest[0].trip if closest else 0,
+        near=near(policy, state, now),
         opened_at=state.opened_at,
         retry_after=None if wait_until is None else seconds_until(wait_until, now),
         reason=state.reason,

@@ -47,6 +47,7 @@ def _spoken(moment: Moment) -> Answer:
     from fusewire.session.spoken import MOST, SUDO, granted, lifts_agents
 
     moment.begin_anew()
+    moment.did("prompt")
     moment.record.pop("sudo", None)
     if lifts_agents(moment.event.text):
         moment.record["sudo"] = True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fusewire.events import Signal
 from fusewire.session.memory import HOOKS, lane_name, recall, session_name
+from fusewire.stores.rows import Doing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -148,6 +149,10 @@ class Moment:
         used = {} if state is None else state.meters
         left = (meter.trip - meters.level(meter, used.get(meter.name, []), self.now) for meter in policy.meters)
         return max(0, int(min(left)))
+
+    def did(self, kind: str, tool: str = "", text: str = "", value: float = 0.0) -> None:
+        """Something that people may want to see when they look at the session."""
+        self.transaction.happened(Doing(self.session, self.agent, self.now, kind, tool, text, value))
 
     def note(self, kind: str, decision: Decision) -> None:
         """Something that belongs into the log of incidents."""

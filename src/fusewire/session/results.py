@@ -179,6 +179,7 @@ def _learn(moment: Moment, entry: list[Any], leases: list[str], lease: str, unas
     moves = is_change(entry, history)
     before = next((old for old in reversed(history) if old[CALL] == entry[CALL]), None)
     history.append(entry)
+    moment.did("failed" if entry[FAILED] else "ok", entry[TOOL], entry[SHOWN])
     del history[: -moment.settings["memory_limits.tool_history_max"]]
     told = _settle_probes(moment, entry, leases, lease, before)
     told += _count_failures(moment, history, leases)

@@ -125,6 +125,7 @@ def _add(moment: Moment, more: float) -> None:
     day = day_of(moment.now)
     days[day] = round(days.get(day, 0) + more, 6)
     table["usd"] = round(table.get("usd", 0) + more, 6)
+    moment.did("spend", value=round(_usd(moment), 6))
     for part, most in ((sessions, _SESSIONS), (days, _DAYS)):
         while len(part) > most:
             del part[next(iter(part))]

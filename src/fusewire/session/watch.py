@@ -68,6 +68,9 @@ class Answer(Noun):
 
 ALLOWED = Answer("allow")
 
+#: How an answer that is not just `allow` is called in the record of what was done; anything else was refused.
+_ANSWERED = {"tell": "told", "halt": "halted", "end": "halted"}
+
 
 class Watch:
     """A project's sessions: a store, the rules, a clock."""
@@ -93,6 +96,8 @@ class Watch:
             if moment.damaged or "since" not in moment.record:
                 _find_alarms(moment, self.store)
             answer = _answer(moment, commands, looks, refused_by)
+            if answer.action != "allow" or refused_by:
+                _note_answer(moment, answer, refused_by)
             if event.kind == "after_tool" and "untold" in moment.record:
                 text = "\n".join(filter(None, (moment.record.pop("untold"), answer.text)))
                 answer = Answer("tell" if answer.action == "allow" else answer.action, answer.rule, text)
@@ -104,6 +109,13 @@ class Watch:
         if moment.remarks:
             return Answer(answer.action, answer.rule, "\n".join([answer.text, *moment.remarks]).strip())
         return answer
+
+
+def _note_answer(moment: Moment, answer: Answer, refused_by: str) -> None:
+    """For people who look: what the agent was answered."""
+    kind = _ANSWERED.get(answer.action, "refused")
+    event = moment.event
+    moment.did(kind, event.tool or "", f"{answer.rule or refused_by}: {shown(event)}" if event.tool else answer.rule)
 
 
 def _find_alarms(moment: Moment, store: Store) -> None:

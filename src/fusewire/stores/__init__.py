@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any, Protocol
 
-    from fusewire.stores.rows import AuditRow, CircuitRow, LogRow
+    from fusewire.stores.rows import AuditRow, CircuitRow, Doing, LogRow
 
     class Transaction(Protocol):
         """The atomic unit of work."""
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
         def audit(self, row: AuditRow, state: dict[str, Any] | None = None) -> None:
             """Append to the audit trail, with the state to rebuild from where there is one."""
+
+        def happened(self, doing: Doing) -> None:
+            """Append to what agents did; the oldest of all sessions are forgotten first."""
 
         def remove(self, circuit: str) -> None:
             """Forget a circuit and its log; the audit trail stays."""
@@ -61,6 +64,9 @@ if TYPE_CHECKING:
     class Store(Protocol):
         """Everything that the engine asks of storage."""
 
+        #: called after each commit that wrote to the audit trail, when no lock is held any more
+        after_moves: Callable[[], None] | None
+
         def transact(self) -> AbstractContextManager[Transaction]: ...
 
         def circuits(self) -> list[CircuitRow]: ...
@@ -72,6 +78,21 @@ if TYPE_CHECKING:
 
         def audit_of(self, circuit: str | None, since: float = 0.0) -> list[AuditRow]:
             """Oldest first; of every circuit for None."""
+
+        def moves(self, after: int = 0, limit: int = 1000) -> list[tuple[int, AuditRow]]:
+            """The audit trail behind a number, oldest first, each row with its own number."""
+
+        def last_move(self) -> int:
+            """The number of the newest row of the audit trail; 0 if there is none."""
+
+        def logs(self, since: float = 0.0) -> list[LogRow]:
+            """The logs of all circuits, oldest first."""
+
+        def doings(self, session: str, since: float = 0.0) -> list[Doing]:
+            """What the agents of a session did, oldest first."""
+
+        def version(self) -> tuple[int, ...]:
+            """Another one whenever somebody has written since: for whoever looks again and again."""
 
         def notices(self) -> list[str]: ...
 
@@ -103,13 +124,22 @@ def open_store(
     backup: Backup | None = None,
     check: Callable[[object], object] | None = None,
     patience: float = 2.0,
+    read_only: bool = False,
 ) -> Store:
-    """The store behind `sqlite:PATH` or `memory:`. `check` raises ValueError for what is no circuit's state."""
+    """The store behind `sqlite:PATH` or `memory:`. `check` raises ValueError for what is no circuit's state.
+
+    One that is `read_only` neither writes nor mends: what is damaged is said as a StoreError.
+    """
     scheme, colon, rest = url.partition(":")
     if scheme == "sqlite" and colon and rest:
         from fusewire.stores.sqlite import SqliteStore
 
-        return SqliteStore(rest.removeprefix("//"), backup=backup, check=check, patience=patience)
+        path = rest.removeprefix("//")
+        if read_only:
+            from fusewire.stores.readonly import ReadOnlySqlite
+
+            return ReadOnlySqlite(path)
+        return SqliteStore(path, backup=backup, check=check, patience=patience)
     if scheme == "memory" and colon:
         from fusewire.stores.memory import MemoryStore
 

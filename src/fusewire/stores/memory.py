@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,12 +13,14 @@ from fusewire.quickjson import dumps, dumps_in_order, loads
 from fusewire.stores.rows import (
     AUDIT_ROWS,
     CIRCUITS,
+    DOINGS,
     KEPT_ROWS,
     LOG_ROWS,
     NOTICES,
     OTHER_ROWS,
     AuditRow,
     CircuitRow,
+    Doing,
     LogRow,
 )
 
@@ -48,7 +50,11 @@ class MemoryStore:
         self._audit: list[AuditRow] = []
         self._notices: list[str] = []
         self._memories: dict[str, tuple[str, float]] = {}
+        self._doings: list[Doing] = []
         self._rows = 0
+        #: rows of the audit trail that are no longer in it, and commits so far
+        self._forgotten = self._commits = 0
+        self.after_moves: Callable[[], None] | None = None
 
     @contextmanager
     def transact(self) -> Iterator[MemoryTransaction]:
@@ -60,6 +66,9 @@ class MemoryStore:
                 transaction.roll_back()
                 raise
             self._trim()
+            self._commits += 1
+        if transaction.moved and self.after_moves is not None:
+            self.after_moves()
 
     def circuits(self) -> list[CircuitRow]:
         with self._lock:
@@ -87,6 +96,28 @@ class MemoryStore:
             name = None if circuit is None else plain(circuit)
             return [row for row in self._audit if name in (None, row.circuit) and row.at >= since]
 
+    def moves(self, after: int = 0, limit: int = 1000) -> list[tuple[int, AuditRow]]:
+        with self._lock:
+            first = max(0, after - self._forgotten)
+            rows = self._audit[first : first + limit]
+            return list(enumerate(rows, self._forgotten + first + 1))
+
+    def last_move(self) -> int:
+        with self._lock:
+            return self._forgotten + len(self._audit)
+
+    def logs(self, since: float = 0.0) -> list[LogRow]:
+        with self._lock:
+            pairs = [pair for one in self._circuits.values() for pair in one.kept + one.other]
+            return [row for _, row in sorted(pairs, key=lambda pair: pair[0]) if row.at >= since]
+
+    def doings(self, session: str, since: float = 0.0) -> list[Doing]:
+        with self._lock:
+            return [row for row in self._doings if row.session == plain(session) and row.at >= since]
+
+    def version(self) -> tuple[int, ...]:
+        return (self._commits,)
+
     def notices(self) -> list[str]:
         with self._lock:
             return list(self._notices)
@@ -108,7 +139,9 @@ class MemoryStore:
         pass
 
     def _trim(self) -> None:
+        self._forgotten += max(0, len(self._audit) - AUDIT_ROWS)
         del self._audit[:-AUDIT_ROWS]
+        del self._doings[:-DOINGS]
         del self._notices[:-NOTICES]
         idle = [name for name, one in self._circuits.items() if one.kind != "constraint" and one.phase == "closed"]
         idle.sort(key=lambda name: self._circuits[name].kind != "tool")
@@ -131,6 +164,9 @@ class MemoryTransaction:
         self._before: dict[str, _Circuit | None] = {}
         self._audit, self._notices = len(store._audit), list(store._notices)
         self._memories = dict(store._memories)
+        self._doings = len(store._doings)
+        #: something was written to the audit trail
+        self.moved = False
 
     def roll_back(self) -> None:
         store = self._store
@@ -139,6 +175,7 @@ class MemoryTransaction:
             if circuit is not None:
                 store._circuits[name] = circuit
         del store._audit[self._audit :]
+        del store._doings[self._doings :]
         store._notices = self._notices
         store._memories = self._memories
 
@@ -164,6 +201,10 @@ class MemoryTransaction:
 
     def audit(self, row: AuditRow, state: dict[str, Any] | None = None) -> None:
         self._store._audit.append(row)
+        self.moved = True
+
+    def happened(self, doing: Doing) -> None:
+        self._store._doings.append(doing)
 
     def remove(self, circuit: str) -> None:
         name = plain(circuit)

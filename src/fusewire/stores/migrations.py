@@ -31,6 +31,16 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
         CREATE TABLE memories (name TEXT PRIMARY KEY, data TEXT NOT NULL, updated REAL NOT NULL) WITHOUT ROWID
         """,
     ),
+    (
+        "what agents did in sessions",
+        """
+        CREATE TABLE doings (
+            seq INTEGER PRIMARY KEY, session TEXT NOT NULL, agent TEXT NOT NULL, at REAL NOT NULL,
+            kind TEXT NOT NULL, tool TEXT NOT NULL, text TEXT NOT NULL, value REAL NOT NULL
+        );
+        CREATE INDEX doings_of_session ON doings (session)
+        """,
+    ),
 )
 
 LATEST = len(MIGRATIONS)

@@ -31,6 +31,7 @@ _COPIED = {
     "audit": "seq, circuit, at, source, target, cause, reason, actor",
     "notices": "seq, at, text, seen",
     "memories": "name, data, updated",
+    "doings": "seq, session, agent, at, kind, tool, text, value",
 }
 
 

@@ -18,6 +18,9 @@ AUDIT_ROWS = 1500
 CIRCUITS = 1000
 NOTICES = 100
 
+#: What agents did in sessions, of all of them together.
+DOINGS = 5000
+
 #: Seconds for which a circuit of a session is kept although nobody asks it, open or not.
 SESSION_KEPT = 7 * 86400
 
@@ -101,3 +104,29 @@ class AuditRow(Noun):
     cause: str
     reason: str
     actor: str
+
+
+class Doing(Noun):
+    """One thing that an agent did in a session, or that happened to it there."""
+
+    __slots__ = ("agent", "at", "kind", "session", "text", "tool", "value")
+
+    def __init__(
+        self, session: str, agent: str, at: float, kind: str, tool: str, text: str, value: float = 0.0
+    ) -> None:
+        _set(self, "session", plain(session))
+        _set(self, "agent", plain(agent))
+        _set(self, "at", at)
+        #: ok, failed, told, refused, halted (of a call); prompt (a person spoke); spend (value: dollars so far)
+        _set(self, "kind", kind)
+        _set(self, "tool", plain(tool))
+        _set(self, "text", plain(text))
+        _set(self, "value", value)
+
+    session: str
+    agent: str
+    at: float
+    kind: str
+    tool: str
+    text: str
+    value: float

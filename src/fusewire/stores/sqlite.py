@@ -19,6 +19,7 @@ from fusewire.stores.quicksqlite import sqlite3
 from fusewire.stores.rows import (
     AUDIT_ROWS,
     CIRCUITS,
+    DOINGS,
     KEPT_ROWS,
     LOG_ROWS,
     NOTICES,
@@ -27,6 +28,7 @@ from fusewire.stores.rows import (
     TRIM_EVERY,
     AuditRow,
     CircuitRow,
+    Doing,
     LogRow,
 )
 
@@ -58,6 +60,9 @@ class _Lost(Exception):
 class SqliteStore:
     """One database file, and beside it the audit trail as text (see `audit_file`)."""
 
+    #: how SQLite opens it
+    MODE = "rw"
+
     def __init__(
         self,
         path: str,
@@ -76,6 +81,7 @@ class SqliteStore:
         self._inode = 0
         self._process = 0
         self._lock = _thread_lock()
+        self.after_moves: Callable[[], None] | None = None
 
     # -- the unit of work ---------------------------------------------------------------------------
 
@@ -145,7 +151,7 @@ class SqliteStore:
         self._inode = facts.st_ino
         try:
             connection = sqlite3.connect(
-                f"file:{uri_path(self.path)}?mode=rw",
+                f"file:{uri_path(self.path)}?mode={self.MODE}",
                 uri=True,
                 timeout=self._patience,
                 isolation_level=None,
@@ -161,12 +167,14 @@ class SqliteStore:
             raise
         if version > LATEST:
             raise StoreError(f"{self.path} was written by a newer Fusewire (format {version}, known {LATEST})")
-        if version < LATEST:
-            from fusewire.stores.recovery import migrate
+        if version == 0:
+            raise _Lost("it had no tables")
+        return connection if version == LATEST else self._migrated(connection, version)
 
-            if version == 0:
-                raise _Lost("it had no tables")
-            migrate(connection, version)
+    def _migrated(self, connection: sqlite3.Connection, version: int) -> sqlite3.Connection:
+        from fusewire.stores.recovery import migrate
+
+        migrate(connection, version)
         return connection
 
     def _recover(self, problem: str) -> None:
@@ -239,6 +247,25 @@ class SqliteStore:
     def audit_of(self, circuit: str | None, since: float = 0.0) -> list[AuditRow]:
         return [AuditRow(*row) for row in self._read(_AUDIT_OF, _audit_query(circuit, since))]
 
+    def moves(self, after: int = 0, limit: int = 1000) -> list[tuple[int, AuditRow]]:
+        return [(number, AuditRow(*row)) for number, *row in self._read(_MOVES, (after, limit))]
+
+    def last_move(self) -> int:
+        rows = self._read("SELECT max(seq) FROM audit")
+        return (rows[0][0] or 0) if rows else 0
+
+    def logs(self, since: float = 0.0) -> list[LogRow]:
+        return [LogRow(*row) for row in self._read(_LOGS, (since,))]
+
+    def doings(self, session: str, since: float = 0.0) -> list[Doing]:
+        return [Doing(*row) for row in self._read(_DOINGS, (plain(session), since))]
+
+    def version(self) -> tuple[int, ...]:
+        """SQLite counts what other connections commit; what this one writes is counted beside it."""
+        rows = self._read("PRAGMA data_version")
+        written = self._connection.total_changes if self._connection is not None else 0
+        return (self._inode, rows[0][0], written) if rows else ()
+
     def notices(self) -> list[str]:
         return [text for (text,) in self._read("SELECT text FROM notices WHERE seen = 0 ORDER BY seq")]
 
@@ -268,6 +295,9 @@ class SqliteStore:
 _LOG_OF = (
     "SELECT circuit, at, kind, name, text, session, value, effect FROM log WHERE circuit = ? AND at >= ? ORDER BY seq"
 )
+_LOGS = "SELECT circuit, at, kind, name, text, session, value, effect FROM log WHERE at >= ? ORDER BY seq"
+_DOINGS = "SELECT session, agent, at, kind, tool, text, value FROM doings WHERE session = ? AND at >= ? ORDER BY seq"
+_MOVES = "SELECT seq, circuit, at, source, target, cause, reason, actor FROM audit WHERE seq > ? ORDER BY seq LIMIT ?"
 _MEMORY = "SELECT data FROM memories WHERE name = ?"
 _MEMORIES = "SELECT name, updated FROM memories WHERE name >= ? AND name < ? ORDER BY updated DESC, name"
 _AUDIT_OF = (
@@ -321,6 +351,8 @@ class SqliteTransaction:
             raise StoreError(f"the state could not be written: {self._store.folder}: {failure}") from failure
         finally:
             self._store._lock.release()
+        if self._audit and self._store.after_moves is not None:
+            self._store.after_moves()
 
     def load(self, circuit: str) -> dict[str, Any] | None:
         row = self._connection.execute("SELECT state FROM circuits WHERE id = ?", (plain(circuit),)).fetchone()
@@ -372,6 +404,13 @@ class SqliteTransaction:
             (row.circuit, row.at, row.source, row.target, row.cause, row.reason, row.actor),
         )
         self._trim("audit", AUDIT_ROWS, written.lastrowid)
+
+    def happened(self, doing: Doing) -> None:
+        written = self._connection.execute(
+            "INSERT INTO doings (session, agent, at, kind, tool, text, value) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (doing.session, doing.agent, doing.at, doing.kind, doing.tool, doing.text, doing.value),
+        )
+        self._trim("doings", DOINGS, written.lastrowid)
 
     def remove(self, circuit: str) -> None:
         self._connection.execute("DELETE FROM circuits WHERE id = ?", (plain(circuit),))

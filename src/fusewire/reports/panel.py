@@ -1,0 +1,139 @@
+"""All circuits of a project as one fuse box: what is tripped, why, what it costs, what to do.
+
+One collection for everybody who shows it: the web page, `fusewire watch`, the JSON interface.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from fusewire.circuit import within
+from fusewire.durations import counted, show_time
+from fusewire.engine import next_steps
+from fusewire.errors import FusewireError, NotFound
+from fusewire.reports.warnings import warnings
+from fusewire.runner.overview import overview as loop_overview
+from fusewire.session.memory import SPEND, recalled, session_name
+from fusewire.session.spawning import SILENT
+from fusewire.session.spend import day_of
+
+if TYPE_CHECKING:
+    from fusewire.breaker import Breaker
+    from fusewire.circuit import Policy
+    from fusewire.reports.status import Status
+
+#: Sessions that are shown, the ones heard of last.
+_SESSIONS = 20
+
+_ORDER = {"open": 0, "probe": 1, "watch": 2, "closed": 3}
+
+
+def panel(breaker: Breaker) -> dict[str, Any]:
+    """Nothing is written. Everything in it can be written as JSON; times are ISO 8601 in UTC.
+
+    headline  one sentence, and how many circuits are `open`, `half_open`, `closed`
+    circuits  the fields of `status --json`, and `title`, `window` (" in 30 days"), `near` (the next one may open it),
+              `next` (steps), `acts` (what a person may do here: reset, grant, resolve); open ones first
+    warnings  what is wrong with configuration or state
+    sessions  the newest first: `id`, `heard`, `ended`, `halted`, `usd`, `agents`
+    loop      as in `status --json`
+    spend     `today_usd`, `project_usd`
+    """
+    now = breaker.engine.clock()
+    circuits = [_circuit(breaker, status) for status in _in_order(breaker.statuses())]
+    counts = dict.fromkeys(("open", "half_open", "closed"), 0)
+    for one in circuits:
+        counts[one["state"].lower()] += 1
+    sessions = _sessions(breaker, now)
+    table = recalled(breaker.store, SPEND)
+    return {
+        "project": {"name": os.path.basename(breaker.root or "") or "fusewire", "root": breaker.root},
+        "at": show_time(now),
+        "headline": {"text": _headline(counts, sessions), **counts},
+        "circuits": circuits,
+        "warnings": warnings(breaker),
+        "sessions": sessions,
+        "loop": loop_overview(breaker),
+        "spend": {
+            "today_usd": round(table.get("days", {}).get(day_of(now), 0.0), 4),
+            "project_usd": round(table.get("usd", 0.0), 4),
+        },
+    }
+
+
+def _in_order(statuses: list[Status]) -> list[Status]:
+    """Open ones first, the newest trip before older ones; closed ones by how full they are."""
+
+    def place(status: Status) -> tuple[Any, ...]:
+        full = status.level / status.threshold if status.threshold > 0 else 0.0
+        return _ORDER[status.phase], -(status.opened_at or 0.0), -min(1.0, max(0.0, full)), status.id
+
+    return sorted(statuses, key=place)
+
+
+def _circuit(breaker: Breaker, status: Status) -> dict[str, Any]:
+    policy = _policy(breaker, status.id)
+    constraint = breaker.rules.constraints.get(status.id)
+    return {
+        **status.to_json(),
+        "title": constraint.title if constraint is not None else "",
+        "window": within(policy.meters[0]) if policy.meters else "",
+        "near": status.near,
+        "next": list(next_steps(policy, status.id, status.phase)) if status.phase != "closed" else [],
+        "acts": acts_on(policy, status),
+    }
+
+
+def _policy(breaker: Breaker, circuit: str) -> Policy:
+    try:
+        return breaker.rules.policy(circuit)
+    except NotFound:
+        return breaker.rules.constraint_policy(circuit)
+
+
+def acts_on(policy: Policy, status: Status) -> list[str]:
+    """What a person may do about a circuit with a reason and nothing else; the rest has commands of its own."""
+    if status.phase != "open":
+        return []
+    if status.kind == "phase":
+        return ["resolve"]
+    acts = ["reset"] if policy.reset in ("close", "probe") else []
+    return [*acts, "grant"] if status.id.startswith("tool/spend") else acts
+
+
+def _headline(counts: dict[str, int], sessions: list[dict[str, Any]]) -> str:
+    halted = [one for one in sessions if one["halted"] and not one["ended"]]
+    parts = []
+    if counts["open"]:
+        parts.append(f"{counted(counts['open'], 'circuit')} {'is' if counts['open'] == 1 else 'are'} open")
+    if halted:
+        parts.append(f"{counted(len(halted), 'session')} {'is' if len(halted) == 1 else 'are'} halted")
+    if parts:
+        return " and ".join(parts)
+    if counts["half_open"]:
+        return f"{counted(counts['half_open'], 'circuit')} half open, nothing is stopped"
+    return "Nothing is tripped"
+
+
+def _sessions(breaker: Breaker, now: float) -> list[dict[str, Any]]:
+    names = (name.removeprefix("session/") for name, _ in breaker.store.remembered("session/"))
+    found = []
+    for name in [one for one in names if one and "/" not in one][:_SESSIONS]:
+        try:
+            record = recalled(breaker.store, session_name(name))
+        except FusewireError:
+            continue
+        halted = record.get("halted")
+        running = [facts for facts in record.get("agents", {}).values() if now - facts[2] <= SILENT]
+        found.append(
+            {
+                "id": name,
+                "heard": show_time(record.get("at")),
+                "ended": show_time(record.get("ended")),
+                "halted": str(halted.get("text", "")).partition("\n")[0] if isinstance(halted, dict) else None,
+                "usd": round((record.get("spend") or {}).get("usd", 0.0), 4),
+                "agents": len(running),
+            }
+        )
+    return found

@@ -1,0 +1,21 @@
+"""The settings in force for a circuit, and where each of them comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fusewire.policies.rulebook import read_rulebook
+
+if TYPE_CHECKING:
+    from fusewire.breaker import Breaker
+
+
+def settings_of(breaker: Breaker, circuit: str) -> list[tuple[str, Any, str]]:
+    """(key, value, source) of every setting that the circuit's policy uses."""
+    policy = breaker.rules.policy(circuit)
+    book = read_rulebook(None if breaker.root is None else Path(breaker.root))
+    values = book.values_for(policy.kind, circuit)
+    locked = [(key, value, "locked") for key, value in book.files[policy.kind].locked.items()]
+    used = book.files[policy.kind].keys_of(policy.id)
+    return [(key, values.written[key], values.source[key]) for key in used] + locked

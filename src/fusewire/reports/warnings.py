@@ -1,0 +1,25 @@
+"""What is wrong with a project's configuration or its state, for whoever looks at its circuits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fusewire.events import PUBLIC_STATE
+from fusewire.words import quoted
+
+if TYPE_CHECKING:
+    from fusewire.breaker import Breaker
+
+
+def warnings(breaker: Breaker) -> list[str]:
+    """What stays so until somebody mends or acknowledges it."""
+    from fusewire.constraints.statefile import foreign_change
+
+    found = list(breaker.rules.warnings) + breaker.store.notices()
+    found += [
+        f"{row.id} is {PUBLIC_STATE[row.phase]}, but its constraint is gone; end it: fusewire archive {quoted(row.id)}"
+        for row in breaker.store.circuits()
+        if row.kind == "constraint" and row.phase != "closed" and row.id not in breaker.rules.constraints
+    ]
+    changed = foreign_change(breaker.root) if breaker.root else None
+    return found + ([changed] if changed else [])
