@@ -50,6 +50,7 @@ def _person_in_an_empty_home(_homes: Iterator[Path], monkeypatch: pytest.MonkeyP
     home.mkdir(mode=0o700)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / ".local" / "state"))
 
 
 @dataclass

@@ -8,9 +8,7 @@ import click
 
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.durations import show_time
-from fusewire.errors import FusewireError
 from fusewire.person import require_person
-from fusewire.session.spoken import MOST
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker
@@ -67,7 +65,7 @@ def grant_command(
         raise click.UsageError("give only one of --session, --day and --project-total")
     if not reason.strip():
         raise click.UsageError("--reason must say why")
-    from fusewire.session.granting import grant
+    from fusewire.session.granting import dollars, grant
 
     whom = "day" if day else "project" if project_total else "session"
     granted = grant(breaker, dollars(amount), whom, session, reason, actor)
@@ -82,15 +80,3 @@ def grant_command(
     if not granted["limit_usd"]:
         click.echo(f"There is no limit for that, so nothing changes: {granted['setting']} is 0.", err=True)
     return 0
-
-
-def dollars(text: str) -> float:
-    """The amount in `5`, `$5` and `2.50`."""
-    digits = text.strip().removeprefix("$")
-    plain = digits.isascii() and digits.replace(".", "", 1).isdigit() and len(digits) < 20
-    amount = round(float(digits), 2) if plain else 0.0
-    if not 0 < amount <= MOST:
-        raise FusewireError(
-            f"{text!r} is refused as an amount; allowed: dollars above 0, up to {MOST:.0f}, such as 5 or 2.50"
-        )
-    return amount

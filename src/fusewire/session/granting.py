@@ -10,6 +10,7 @@ from fusewire.session.memory import SPEND, recall, session_name
 from fusewire.session.overview import last_session
 from fusewire.session.spend import day_of, grant_session
 from fusewire.session.spend import grant as add_to
+from fusewire.session.spoken import MOST
 from fusewire.stores.rows import AuditRow
 
 if TYPE_CHECKING:
@@ -17,6 +18,18 @@ if TYPE_CHECKING:
     from fusewire.stores import Transaction
 
 _SETTING = "resource_limits.api_cost_block_usd"
+
+
+def dollars(text: str) -> float:
+    """The amount in `5`, `$5` and `2.50`."""
+    digits = text.strip().removeprefix("$")
+    plain = digits.isascii() and digits.replace(".", "", 1).isdigit() and len(digits) < 20
+    amount = round(float(digits), 2) if plain else 0.0
+    if not 0 < amount <= MOST:
+        raise FusewireError(
+            f"{text!r} is refused as an amount; allowed: dollars above 0, up to {MOST:.0f}, such as 5 or 2.50"
+        )
+    return amount
 
 
 def grant(breaker: Breaker, amount: float, whom: str, session: str | None, reason: str, actor: str) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""The dashboard, the JSON interface, the metrics and the HTTP hooks: the extra `fusewire[server]`."""

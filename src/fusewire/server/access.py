@@ -1,0 +1,119 @@
+"""Who may do what here: tokens, the sessions of browsers, and the secret that a form must repeat.
+
+Three tokens, because they end up in different hands:
+
+person   made anew at every start and kept in memory only. Whoever has it may reset, grant and resolve. It is shown
+         once, on the terminal of the person who started the server; no file, environment or command line has it, so
+         that an agent of the same user cannot pick it up.
+reader   in a file of the user's: may read JSON and metrics, which an agent can read in the project anyway.
+hooks    in a file of the user's: may report what an agent did. It lifts nothing.
+
+A browser exchanges the person's token for a cookie once, by POST; after that no page and no URL has it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from fusewire.errors import FusewireError
+
+#: Browsers that are logged in at the same time; the one not heard of for longest is logged out first.
+_SESSIONS = 64
+
+#: Codes for opening a browser that were not used yet.
+_CODES = 8
+
+ROLES = ("person", "reader", "hooks")
+
+
+@dataclass
+class Session:
+    """One browser that is logged in."""
+
+    #: repeated by every form of its pages, so that no other site can send one in its name
+    form_secret: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    #: what the next page tells it, once
+    told: list[tuple[str, str]] = field(default_factory=list)
+
+
+class Access:
+    """The tokens of a running server, and who is logged in."""
+
+    def __init__(self, tokens: dict[str, str] | None = None) -> None:
+        self.person = secrets.token_urlsafe(32)
+        self._tokens = {"person": self.person, **(tokens or {})}
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._codes: list[str] = []
+
+    def role_of(self, token: str) -> str | None:
+        """What the bearer of a token may be; every token is compared, in constant time."""
+        found = None
+        for role, known in self._tokens.items():
+            if known and hmac.compare_digest(known.encode(), token.encode("utf-8", "replace")):
+                found = role
+        return found
+
+    def code(self) -> str:
+        """A word that logs in one browser once: it may be seen on a command line afterwards."""
+        self._codes = [*self._codes, secrets.token_urlsafe(32)][-_CODES:]
+        return self._codes[-1]
+
+    def log_in(self, token: str) -> str | None:
+        """The name of a new session for the person's token or an unused code."""
+        used = next((code for code in self._codes if hmac.compare_digest(code.encode(), token.encode())), None)
+        if used is not None:
+            self._codes.remove(used)
+        elif self.role_of(token) != "person":
+            return None
+        name = secrets.token_urlsafe(32)
+        self._sessions[_digest(name)] = Session()
+        while len(self._sessions) > _SESSIONS:
+            self._sessions.popitem(last=False)
+        return name
+
+    def session(self, name: str | None) -> Session | None:
+        if not name:
+            return None
+        key = _digest(name)
+        if key in self._sessions:
+            self._sessions.move_to_end(key)
+        return self._sessions.get(key)
+
+    def log_out(self, name: str | None) -> None:
+        if name:
+            self._sessions.pop(_digest(name), None)
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()
+
+
+def token_file(role: str) -> str:
+    """Where a token that programs use is kept."""
+    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(base, "fusewire", f"{role}.token")
+
+
+def kept_token(role: str) -> str:
+    """The token of a role, made if there is none yet; only its owner may read the file."""
+    path = token_file(role)
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with open(handle, "w", encoding="ascii") as file:
+                file.write(secrets.token_urlsafe(32) + "\n")
+        except FileExistsError:
+            pass
+        with open(path, encoding="ascii", errors="replace") as file:
+            token = file.read(200).strip()
+    except OSError as error:
+        raise FusewireError(f"the token for {role} cannot be kept: {path}: {error.strerror}") from error
+    if len(token) < 32:
+        raise FusewireError(f"the token for {role} is too short to be one: {path}; remove the file to get a new one")
+    return token

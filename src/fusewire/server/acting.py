@@ -1,0 +1,86 @@
+"""What a person may do from a page: reset, grant, resolve; always with a reason, always through the engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fusewire.breaker import Breaker
+from fusewire.errors import FusewireError
+from fusewire.events import TEXT_LIMIT
+from fusewire.person import require_person
+
+if TYPE_CHECKING:
+    from fusewire.server.projects import Watched
+    from fusewire.stores import Transaction
+
+CHOICES = ("reset", "skip", "abort", "modify")
+WHOM = ("session", "day", "project")
+
+
+def given_reason(reason: str) -> str:
+    """The reason without blanks around it; one that says nothing is refused."""
+    text = " ".join(reason.split())
+    if not text:
+        raise FusewireError("a reason is needed: it is kept in the audit trail")
+    if len(text) > TEXT_LIMIT:
+        raise FusewireError(f"the reason is too long; allowed: up to {TEXT_LIMIT} characters")
+    return text
+
+
+def reset(project: Watched, circuit: str, reason: str) -> str:
+    """End an open circuit as its policy allows; in words, what came of it."""
+    reason = given_reason(reason)
+    with Breaker.open(project=project.root) as breaker:
+        decision = breaker.reset(circuit, reason)
+    if decision.state == "CLOSED":
+        return f"{circuit} is closed"
+    return f"The cooldown of {circuit} is over: the next check is the one probe, and it decides"
+
+
+def grant(project: Watched, amount: str, whom: str, session: str, reason: str) -> str:
+    """Allow more spend, for a session, for today or for the project."""
+    from fusewire.session.granting import dollars
+    from fusewire.session.granting import grant as give
+
+    reason = given_reason(reason)
+    if whom not in WHOM:
+        raise FusewireError(f"{whom!r} is nobody to grant to; allowed: {', '.join(WHOM)}")
+    actor = require_person("a grant", project.root)
+    with Breaker.open(project=project.root) as breaker:
+        granted = give(breaker, dollars(amount), whom, session or None, reason, actor)
+    return (
+        f"${granted['amount_usd']:.2f} granted for {granted['key']}: ${granted['allowed_usd']:.2f} allowed now,"
+        f" ${granted['spent_usd']:.2f} spent so far"
+    )
+
+
+def resolve(project: Watched, choice: str, guidance: str, reason: str) -> str:
+    """One of the four choices about an open phase."""
+    from fusewire.phases.phases import Phases
+    from fusewire.stores.rows import AuditRow
+
+    reason = given_reason(reason)
+    if choice not in CHOICES:
+        raise FusewireError(f"{choice!r} is no choice; allowed: {', '.join(CHOICES)}")
+    if choice == "modify" and not guidance.strip():
+        raise FusewireError("to modify, say what should be done differently: the guidance is given to the agent")
+    actor = require_person("a choice about a phase", project.root)
+    with Breaker.open(project=project.root) as breaker:
+        resolved = Phases(breaker).resolve(choice, actor, guidance.strip())
+        circuit = f"phase/{resolved.phase}" if resolved.phase else "phase"
+
+        def note(transaction: Transaction, now: float) -> None:
+            words = f"{choice}: {reason}"
+            transaction.audit(AuditRow(circuit, now, "closed", "closed", "resolved", words, actor))
+
+        breaker.engine.transact(note)
+    return f"{resolved.phase or 'The phases'}: {choice}"
+
+
+def why_not(project_root: str) -> str:
+    """Why this server changes nothing: it was started from inside an agent. Empty if it was not."""
+    try:
+        require_person("changing something", project_root)
+    except FusewireError as error:
+        return str(error)
+    return ""

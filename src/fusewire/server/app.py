@@ -1,0 +1,77 @@
+"""The application: routes, who may use them, and how errors are said."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from fusewire.server import events, login, pages, static
+from fusewire.server.acting import why_not
+from fusewire.server.live import Live
+from fusewire.server.security import SMALL, BodyTooLarge, Doorkeeper, too_large
+from fusewire.stdio import INPUT_LIMIT
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+
+    from starlette.requests import Request
+
+    from fusewire.server.access import Access
+    from fusewire.server.projects import Projects
+
+ROUTES = [
+    Route("/static/{name}", static.static_file),
+    Route("/login", login.login_page),
+    Route("/login", login.log_in, methods=["POST"]),
+    Route("/logout", login.log_out, methods=["POST"]),
+    Route("/events", events.events),
+    *pages.ROUTES,
+]
+
+
+def make_app(projects: Projects, access: Access, hosts: Iterable[str], cookie: str) -> Starlette:
+    """The application for some projects, under the names that it is known by."""
+    live = Live(projects)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        for feed in live.feeds.values():
+            await asyncio.to_thread(feed.look)
+        looking = asyncio.create_task(live.run())
+        try:
+            yield
+        finally:
+            live.stop()
+            looking.cancel()
+            with suppress(asyncio.CancelledError):
+                await looking
+
+    app = Starlette(
+        routes=ROUTES,
+        lifespan=lifespan,
+        middleware=[Middleware(Doorkeeper, hosts=hosts, largest={"/hooks/": INPUT_LIMIT, "/": SMALL})],
+        exception_handlers={HTTPException: said, BodyTooLarge: said_too_large},  # type: ignore[dict-item]
+    )
+    app.state.projects, app.state.access, app.state.live, app.state.cookie = projects, access, live, cookie
+    app.state.read_only = next((why for project in projects if (why := why_not(project.root))), "")
+    return app
+
+
+def said(request: Request, error: HTTPException) -> Response:
+    """An error as whoever asks can read it: a page for a browser, JSON for the interface, else a line."""
+    if request.url.path.startswith("/api/"):
+        return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+    if "text/html" in request.headers.get("accept", ""):
+        return pages.problem(request, error.status_code, str(error.detail), error.headers)
+    return PlainTextResponse(f"{error.detail}\n", error.status_code, error.headers)
+
+
+def said_too_large(request: Request, error: BodyTooLarge) -> Response:
+    return too_large(error.limit)

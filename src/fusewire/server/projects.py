@@ -1,0 +1,91 @@
+"""The projects that a server shows: each read through the engine, on a connection that cannot write."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from fusewire.breaker import Breaker
+from fusewire.errors import FusewireError, NotFound
+from fusewire.reports.panel import panel
+from fusewire.rules import DATABASE, load_rules
+from fusewire.stores import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from fusewire.rules import Rules
+
+
+class Watched:
+    """One project. What is read for one page is shared by all that ask within the same second."""
+
+    def __init__(self, name: str, root: str) -> None:
+        self.name = name
+        self.root = root
+        self.store = open_store(f"sqlite:{os.path.join(root, DATABASE)}", read_only=True)
+        self._rules: Rules | None = None
+        self._lock = threading.Lock()
+        self._seen: tuple[Any, dict[str, Any]] | None = None
+
+    def breaker(self) -> Breaker:
+        """To look with; the rules are those that the project has now."""
+        return Breaker(self.store, load_rules(self.root), time.time, self.root)
+
+    def panel(self) -> dict[str, Any]:
+        """The panel; if the state cannot be read, one that says so and shows no circuit as closed."""
+        with self._lock:
+            try:
+                key = (self.store.version(), int(time.time()))
+                if self._seen is None or self._seen[0] != key:
+                    self._seen = (key, {**panel(self.breaker()), "problem": None})
+            except FusewireError as error:
+                return self._unreadable(str(error))
+            return self._seen[1]
+
+    def _unreadable(self, problem: str) -> dict[str, Any]:
+        return {
+            "project": {"name": os.path.basename(self.root), "root": self.root},
+            "headline": {"text": "The state cannot be read", "open": 0, "half_open": 0, "closed": 0},
+            "problem": problem,
+            **{name: [] for name in ("circuits", "warnings", "sessions")},
+            **dict.fromkeys(("at", "loop", "spend")),
+        }
+
+
+class Projects:
+    """By the name that stands in addresses."""
+
+    def __init__(self, roots: Iterable[str]) -> None:
+        self._known: dict[str, Watched] = {}
+        for root in dict.fromkeys(map(os.path.realpath, roots)):
+            name = self._free(os.path.basename(root))
+            self._known[name] = Watched(name, root)
+
+    def _free(self, wanted: str) -> str:
+        base = (
+            "".join(char if char.isascii() and (char.isalnum() or char in "-_") else "-" for char in wanted) or "root"
+        )
+        name, number = base, 1
+        while name in self._known:
+            number += 1
+            name = f"{base}-{number}"
+        return name
+
+    def __iter__(self) -> Iterator[Watched]:
+        return iter(self._known.values())
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __getitem__(self, name: str) -> Watched:
+        try:
+            return self._known[name]
+        except KeyError:
+            raise NotFound(f"no project {name!r} is shown here; allowed: {', '.join(self._known)}") from None
+
+    def close(self) -> None:
+        for project in self:
+            project.store.close()

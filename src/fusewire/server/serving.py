@@ -1,0 +1,105 @@
+"""Starting the server: the address, its names, the tokens, and an end that leaves nothing behind."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from fusewire.errors import FusewireError
+from fusewire.server.access import Access, kept_token
+from fusewire.server.app import make_app
+from fusewire.server.projects import Projects
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+#: Where it listens unless it is told otherwise: FUSE on the keys of a telephone.
+PORT = 3873
+
+#: Seconds that open pages get to end.
+_GOODBYE = 1
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class Serving:
+    """A server that listens: its address, its tokens, and `run`."""
+
+    def __init__(self, roots: Sequence[str], host: str, port: int, names: Sequence[str] = ()) -> None:
+        self.socket = _listening(host, port)
+        self.host, self.port = host, self.socket.getsockname()[1]
+        self.access = Access({role: kept_token(role) for role in ("reader", "hooks")})
+        self.projects = Projects(roots)
+        self.app = make_app(self.projects, self.access, self._hosts(names), f"fusewire-{self.port}")
+
+    def _hosts(self, names: Sequence[str]) -> list[str]:
+        """What a browser may call it: addresses of this machine, and names that a person has given."""
+        known = ["127.0.0.1", "localhost", "[::1]", *names]
+        if not is_loopback(self.host) and self.host not in ("0.0.0.0", "::"):
+            known.append(f"[{self.host}]" if ":" in self.host else self.host)
+        return [f"{name}:{self.port}" for name in known] + ([] if self.port != 80 else known)
+
+    @property
+    def address(self) -> str:
+        host = "127.0.0.1" if self.host in ("0.0.0.0", "localhost") else "::1" if self.host == "::" else self.host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
+
+    def login(self, *, once: bool = False) -> str:
+        """The address with the token behind `#`: browsers keep that part to themselves, and no log has it."""
+        return f"{self.address}#token={self.access.code() if once else self.access.person}"
+
+    def run(self, ready: Callable[[], None]) -> None:
+        """Serve until interrupted."""
+        config = uvicorn.Config(
+            self.app,
+            log_level="warning",
+            access_log=False,
+            lifespan="on",
+            server_header=False,
+            timeout_graceful_shutdown=_GOODBYE,
+        )
+        server = _Server(config, ready)
+        try:
+            server.run(sockets=[self.socket])
+        finally:
+            self.socket.close()
+            self.projects.close()
+
+
+class _Server(uvicorn.Server):
+    """Says when it is ready, and tells open pages to end before it waits for them."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.config.app.state.live.stop()  # type: ignore[union-attr]
+        await super().shutdown(sockets)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+        made.listen(128)
+    except OSError as error:
+        made.close()
+        hint = "; another port can be given with --port, 0 takes a free one" if error.errno in (98, 48, 13) else ""
+        raise FusewireError(f"{host}:{port} cannot be listened on: {error.strerror or error}{hint}") from error
+    return made

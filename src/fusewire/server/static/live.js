@@ -1,0 +1,161 @@
+// Keeps a page as it is on the server: listens, loads itself anew when something has changed, and puts in only what differs.
+const main = document.getElementById("main");
+const news = document.getElementById("news");
+const lost = document.getElementById("connection");
+
+// -- putting in only what differs: what has the same id stays the same element, and keeps focus and what is open in it
+
+const keyOf = (node) => (node.nodeType === 1 && node.id) || "";
+
+function isBusy(node) {
+  // Somebody is typing in it, or has opened it: it stays.
+  const form = node.matches("form") ? node : null;
+  return form !== null && form.contains(document.activeElement);
+}
+
+function bringUp(old, fresh) {
+  if (old.isEqualNode(fresh)) return;
+  if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName || keyOf(old) !== keyOf(fresh)) {
+    old.replaceWith(fresh);
+    return;
+  }
+  if (old.nodeType !== 1) {
+    if (old.nodeValue !== fresh.nodeValue) old.nodeValue = fresh.nodeValue;
+    return;
+  }
+  if (isBusy(old)) return;
+  const keepsOpen = old.hasAttribute("data-keep");
+  for (const { name } of [...old.attributes]) {
+    if (!fresh.hasAttribute(name) && !(keepsOpen && name === "open")) old.removeAttribute(name);
+  }
+  for (const { name, value } of fresh.attributes) {
+    if (old.getAttribute(name) !== value && !(keepsOpen && name === "open")) old.setAttribute(name, value);
+  }
+  if (!(old.matches("input, select, textarea"))) bringUpChildren(old, fresh);
+}
+
+function bringUpChildren(old, fresh) {
+  const kept = new Set([...fresh.children].map((node) => node.id).filter(Boolean));
+  const known = new Map([...old.children].filter((node) => node.id).map((node) => [node.id, node]));
+  let at = old.firstChild;
+  for (const wanted of [...fresh.childNodes]) {
+    const same = known.get(keyOf(wanted));
+    if (same) {
+      if (same === at) at = at.nextSibling;
+      else if (!same.contains(document.activeElement)) old.insertBefore(same, at);
+      bringUp(same, wanted);
+      continue;
+    }
+    if (at && !keyOf(at) && at.nodeName === wanted.nodeName) {
+      const next = at.nextSibling;
+      bringUp(at, wanted);
+      at = next;
+    } else {
+      old.insertBefore(wanted, at);
+    }
+  }
+  while (at) {
+    const next = at.nextSibling;
+    if (!kept.has(keyOf(at))) at.remove();
+    at = next;
+  }
+}
+
+// -- loading anew: one at a time, and once more if something changed meanwhile
+
+let loading = false;
+let again = false;
+
+async function refresh() {
+  if (loading) {
+    again = true;
+    return;
+  }
+  loading = true;
+  try {
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" }, credentials: "same-origin" });
+    if (answer.redirected) return location.reload(); // logged out
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const fresh = page.getElementById("main");
+    if (fresh && fresh.hasAttribute("data-live")) {
+      document.title = page.title;
+      // What was said to a person stays until the page is left.
+      fresh.prepend(...[...main.querySelectorAll(":scope > .told.done, :scope > .told.refused")].map((node) => node.cloneNode(true)));
+      bringUpChildren(main, fresh);
+      main.dataset.refreshed = String(Number(main.dataset.refreshed || 0) + 1);
+    }
+  } catch {
+    lost.hidden = false; // the stream says when the server is back
+  } finally {
+    loading = false;
+    if (again) {
+      again = false;
+      refresh();
+    }
+  }
+}
+
+// -- listening
+
+function say(moves) {
+  const last = moves[moves.length - 1];
+  const text = moves.length === 1 ? `${last.circuit}: ${last.to.replace("_", "-")}` : `${moves.length} moves, the last: ${last.circuit}: ${last.to}`;
+  news.textContent = text;
+  news.classList.add("shown");
+  clearTimeout(say.timer);
+  say.timer = setTimeout(() => news.classList.remove("shown"), 8000);
+}
+
+function concerns(projects) {
+  const mine = main.dataset.live;
+  return mine === "*" || projects.includes(mine);
+}
+
+function listen() {
+  const stream = new EventSource(`/events?after=${encodeURIComponent(main.dataset.place)}`);
+  stream.addEventListener("open", () => (lost.hidden = true));
+  stream.addEventListener("error", () => {
+    lost.hidden = false;
+    if (stream.readyState === EventSource.CLOSED) setTimeout(listen, 3000);
+  });
+  stream.addEventListener("moved", (event) => {
+    const moves = JSON.parse(event.data).filter((move) => concerns([move.project]));
+    main.dataset.moves = String(Number(main.dataset.moves || 0) + moves.length);
+    if (moves.length) say(moves);
+  });
+  stream.addEventListener("changed", (event) => {
+    if (concerns(JSON.parse(event.data))) refresh();
+  });
+}
+
+// -- time left, counted down here; at its end the server says what comes now
+
+function shown(seconds) {
+  const parts = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  const first = parts.findIndex(([size]) => seconds >= size);
+  if (first < 0) return "0 s";
+  const [size, unit] = parts[first];
+  const rest = parts[first + 1] ? Math.floor((seconds % size) / parts[first + 1][0]) : 0;
+  return `${Math.floor(seconds / size)} ${unit}` + (rest ? ` ${rest} ${parts[first + 1][1]}` : "");
+}
+
+function tick() {
+  let ended = false;
+  for (const element of main.querySelectorAll("[data-left]")) {
+    const given = element.getAttribute("data-left");
+    if (element.lastGiven !== given) {
+      element.lastGiven = given;
+      element.endsAt = performance.now() + Number(given) * 1000;
+    }
+    const left = Math.max(0, Math.round((element.endsAt - performance.now()) / 1000));
+    const text = shown(left);
+    if (element.textContent !== text) element.textContent = text;
+    if (left === 0 && !element.ended) ended = element.ended = true;
+  }
+  if (ended) setTimeout(refresh, 1000);
+}
+
+if (main.dataset.live) {
+  listen();
+  setInterval(tick, 1000);
+}

@@ -1,0 +1,8 @@
+// The token stands behind the `#` of the address, which browsers send to nobody. It is taken from there, and goes.
+const token = new URLSearchParams(location.hash.slice(1)).get("token");
+if (token) {
+  history.replaceState(null, "", location.pathname + location.search);
+  const form = document.getElementById("login");
+  form.elements.token.value = token;
+  form.submit();
+}

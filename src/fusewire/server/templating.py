@@ -1,0 +1,77 @@
+"""Pages from templates. Everything that is put into one is escaped; the policy of the browser allows nothing inline."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.responses import HTMLResponse
+
+from fusewire import __version__
+from fusewire.durations import number, show_duration
+from fusewire.server.requests import projects_of, session_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.requests import Request
+
+
+@cache
+def environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("fusewire.server"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(duration=duration, number=number, usd=usd, clock=clock)
+    made.globals.update(address=address, version=__version__)
+    return made
+
+
+def page(
+    request: Request, template: str, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any
+) -> HTMLResponse:
+    """A page for the browser that asks, with what every page shows."""
+    session = session_of(request)
+    told = []
+    if session is not None:
+        told, session.told = session.told, []
+    live = request.app.state.live
+    html = (
+        environment()
+        .get_template(template)
+        .render(
+            path=request.url.path,
+            projects=list(projects_of(request)),
+            read_only=request.app.state.read_only,
+            form_secret=session.form_secret if session is not None else "",
+            told=told,
+            place=",".join(f"{name}:{feed.last}" for name, feed in live.feeds.items()),
+            **{"project": None, "here": "", **values},
+        )
+    )
+    return HTMLResponse(html, status, dict(headers or {}))
+
+
+def address(project: Any, place: str = "", **query: Any) -> str:
+    """The path of a page of a project."""
+    given = {key: value for key, value in query.items() if value is not None}
+    return f"/p/{project.name}/{place}" + (f"?{urlencode(given)}" if given else "")
+
+
+def duration(seconds: float | None) -> str:
+    return "" if seconds is None else show_duration(round(seconds))
+
+
+def usd(amount: float | None) -> str:
+    return "" if amount is None else f"${amount:,.2f}"
+
+
+def clock(time: str | None) -> str:
+    """A time as people read it: `14:32:07 UTC`; the whole of it is in the element's title."""
+    return "" if not time else f"{time[:10]} {time[11:19]} UTC"
