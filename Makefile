@@ -4,7 +4,7 @@
 VENV := .venv
 BIN  := $(VENV)/bin
 
-.PHONY: run test test-agents lint types bench docs clean
+.PHONY: run test test-agents test-browser lint types bench docs clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/ready
@@ -17,6 +17,11 @@ test: lint types
 # The real agents, offline, against scripted models; npm installs them. TESTS="--last-failed" goes to pytest.
 test-agents: $(VENV)/ready-dev
 	$(BIN)/python tests/outside_agent.py $(BIN)/python e2e/run.py $(TESTS)
+
+# The dashboard in a real Chromium (Debian's will do; CHROMIUM=... names another one).
+test-browser: $(VENV)/ready-browser
+	$(BIN)/python tests/outside_agent.py $(BIN)/python -m pytest -o addopts="-q --strict-markers --strict-config" \
+	  -n auto --maxprocesses 4 --dist worksteal tests/browser $(TESTS)
 
 lint: $(VENV)/ready-dev
 	$(BIN)/ruff check .
@@ -45,6 +50,10 @@ $(VENV)/ready: $(VENV)/bin/python pyproject.toml
 
 $(VENV)/ready-dev: $(VENV)/ready
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+$(VENV)/ready-browser: $(VENV)/ready-dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[browser]'
 	@touch $@
 
 $(VENV)/ready-bench: $(VENV)/ready

@@ -27,7 +27,7 @@ LOOK = 0.2
 
 #: Seconds between two messages to one page, and after which a page hears that it is still connected.
 PAUSE = 0.25
-HEARTBEAT = 15.0
+HEARTBEAT = 5.0
 
 #: Moves that are kept for all pages, and that one message holds at most.
 _RECENT = 2000
@@ -142,7 +142,7 @@ class Live:
                 try:
                     await asyncio.wait_for(news.wait(), HEARTBEAT)
                 except TimeoutError:
-                    yield ": still here\n\n"
+                    yield "event: beat\ndata: \n\n"
         finally:
             self.listeners -= 1
 

@@ -111,9 +111,17 @@ function concerns(projects) {
   return mine === "*" || projects.includes(mine);
 }
 
+// The server is heard at least every five seconds; a connection can be dead without anybody having closed it.
+const SILENCE = 12_000;
+let heard = performance.now();
+
 function listen() {
   const stream = new EventSource(`/events?after=${encodeURIComponent(main.dataset.place)}`);
-  stream.addEventListener("open", () => (lost.hidden = true));
+  const hear = () => {
+    heard = performance.now();
+    lost.hidden = true;
+  };
+  for (const name of ["open", "beat", "moved", "changed"]) stream.addEventListener(name, hear);
   stream.addEventListener("error", () => {
     lost.hidden = false;
     if (stream.readyState === EventSource.CLOSED) setTimeout(listen, 3000);
@@ -140,6 +148,7 @@ function shown(seconds) {
 }
 
 function tick() {
+  if (performance.now() - heard > SILENCE) lost.hidden = false;
   let ended = false;
   for (const element of main.querySelectorAll("[data-left]")) {
     const given = element.getAttribute("data-left");
