@@ -232,6 +232,25 @@ def test_reports_write_no_state() -> None:
             assert {module.split(".")[0] for module in own(imported(path))} <= allowed, name
 
 
+def test_views_write_no_state() -> None:
+    """They collect what is stored, through a breaker that they are given: no transaction, no SQL, nothing that shows."""
+    for name, path in MODULES.items():
+        if name.split(".")[0] == "views":
+            rooms = {module.split(".")[0] for module in own(imported(path))}
+            assert "sqlite3" not in foreign(imported(path)), name
+            assert not rooms & {"cli", "server", "hook", "gate"}, name
+            assert ".transact(" not in path.read_text(), name
+
+
+def test_the_server_knows_no_sql_and_only_the_command_line_and_the_installer_know_it() -> None:
+    """It decides nothing but through the engine, and nobody needs it who does not run it."""
+    for name, path in MODULES.items():
+        if name.split(".")[0] == "server":
+            assert "sqlite3" not in foreign(imported(path)), name
+        elif name.split(".")[0] not in ("cli", "installing", "doctoring"):
+            assert "server" not in {module.split(".")[0] for module in own(imported(path))}, name
+
+
 # -- the hot path -----------------------------------------------------------------------------------------
 
 #: Everything that a call which touches no rule may import beyond what bare Python has. Adding to it costs every

@@ -168,6 +168,23 @@ def view(policy: Policy, state: State | None, now: float) -> State:
     return advance(policy, state if state is not None else fresh(now), now, Outcome())
 
 
+def near(policy: Policy, state: State, now: float) -> bool:
+    """Whether the next bad signal may trip: one step below the limit, or 80 % of it."""
+    if state.phase not in ("closed", "watch"):
+        return False
+    for meter in policy.meters:
+        memory = state.meters.get(meter.name, [])
+        height = meters.level(meter, memory, now)
+        if meter.family == "share":
+            if height and meters.reached(meter, meters.count(meter, memory, 1, None, now, None), now):
+                return True
+        elif meter.trip_by in ("at", "ask") and height:
+            one_less = meter.trip - 1 if meter.family != "trend" else meter.trip
+            if height >= min(one_less, 0.8 * meter.trip):
+                return True
+    return False
+
+
 def nearest(policy: Policy, state: State, now: float) -> tuple[meters.Meter, float] | None:
     """The meter that is closest to its limit, and its level."""
     best: tuple[float, meters.Meter, float] | None = None

@@ -7,7 +7,6 @@ reads it once it holds the write lock, so that times in a store are in the order
 from __future__ import annotations
 
 from fusewire import circuit as circuits
-from fusewire import meters
 from fusewire.durations import number, seconds_until, show_duration
 from fusewire.errors import InvalidTransition, StoreError, StoreRebuilt
 from fusewire.events import Decision, Signal, identifier
@@ -230,7 +229,7 @@ def decide(policy: Policy, signal: Signal, state: State, outcome: Outcome, now: 
     reason = outcome.reason
     if signal.kind == "bad":
         reason = _recorded(policy, state, outcome, now)
-        if outcome.tripped or near(policy, state, now):
+        if outcome.tripped or circuits.near(policy, state, now):
             verdict = "warn"
     evidence: tuple[str, ...] = ()
     if verdict != "allow" or outcome.tripped:
@@ -251,23 +250,6 @@ def decide(policy: Policy, signal: Signal, state: State, outcome: Outcome, now: 
         tripped=outcome.tripped,
         alert=outcome.alert,
     )
-
-
-def near(policy: Policy, state: State, now: float) -> bool:
-    """Whether the next bad signal may trip: one step below the limit, or 80 % of it."""
-    if state.phase not in ("closed", "watch"):
-        return False
-    for meter in policy.meters:
-        memory = state.meters.get(meter.name, [])
-        height = meters.level(meter, memory, now)
-        if meter.family == "share":
-            if height and meters.reached(meter, meters.count(meter, memory, 1, None, now, None), now):
-                return True
-        elif meter.trip_by in ("at", "ask") and height:
-            one_less = meter.trip - 1 if meter.family != "trend" else meter.trip
-            if height >= min(one_less, 0.8 * meter.trip):
-                return True
-    return False
 
 
 def _recorded(policy: Policy, state: State, outcome: Outcome, now: float) -> str:

@@ -18,7 +18,7 @@ from fusewire.attempts.record import SliceRecord, TestRecord, check_test, one_li
 from fusewire.attempts.strategies import repeated
 from fusewire.breaker import Breaker
 from fusewire.checkpoints.checkpoint import Checkpoint, Checkpoints
-from fusewire.engine import near
+from fusewire.circuit import near
 from fusewire.errors import Blocked, FusewireError, NotFound
 from fusewire.events import Decision, Signal, identifier
 from fusewire.judging.cases import same_test
@@ -341,6 +341,7 @@ def _write_down(
         "files": files[:100],
         "result": one_line(attempt.reason),
         "output": attempt.output,
+        "at": now,
     }
     entry.failed(line, shown(attempt.error, attempt.output or "not kept"))
 

@@ -18,8 +18,8 @@ from fusewire.person import require_person
 from fusewire.reports import layout
 from fusewire.reports.loop import details, summary
 from fusewire.reports.messages import message
-from fusewire.reports.settings import settings_of
-from fusewire.reports.warnings import warnings
+from fusewire.views.settings import settings_of
+from fusewire.views.warnings import warnings
 from fusewire.words import quoted
 
 if TYPE_CHECKING:

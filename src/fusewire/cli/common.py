@@ -15,8 +15,8 @@ from fusewire.breaker import Breaker
 from fusewire.cli.streams import color
 from fusewire.durations import parse_duration
 from fusewire.errors import FusewireError, StoreError
-from fusewire.reports.warnings import warnings
 from fusewire.rules import find_project
+from fusewire.views.warnings import warnings
 
 Command = Callable[..., Any]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fusewire import circuit as circuits
 from fusewire.durations import seconds_until, show_time
-from fusewire.engine import near
 from fusewire.events import PUBLIC_STATE, Noun
 from fusewire.rules import rule_id
 
@@ -102,7 +101,7 @@ def status_of(circuit: str, policy: Policy, state: State, now: float) -> Status:
         phase=state.phase,
         level=closest[1] if closest else 0,
         threshold=closest[0].trip if closest else 0,
-        near=near(policy, state, now),
+        near=circuits.near(policy, state, now),
         opened_at=state.opened_at,
         retry_after=None if wait_until is None else seconds_until(wait_until, now),
         reason=state.reason,

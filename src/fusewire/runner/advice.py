@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fusewire import meters
-from fusewire.engine import near
+from fusewire.circuit import near
 from fusewire.runner.lessons import GIVEN, in_words
 from fusewire.runner.overview import calls_limit
 from fusewire.runner.record import RATE

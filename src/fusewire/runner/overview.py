@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fusewire import meters
+from fusewire.circuit import near
 from fusewire.detectors.stagnation import CIRCUITS
-from fusewire.engine import near
 from fusewire.events import PUBLIC_STATE
 from fusewire.reports.loop import metrics
 from fusewire.reports.trends import sparkline, trend

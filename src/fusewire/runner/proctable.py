@@ -70,9 +70,9 @@ def look(pid: int) -> Process | None:
     return Process(pid, parent, group, session, fields[_START].decode(), dead)
 
 
-def ancestors() -> list[int]:
-    """The processes above this one, the nearest first; init is nobody's."""
-    found = [os.getppid()]
+def ancestors(lowest: int | None = None) -> list[int]:
+    """The processes above this one, the nearest first, or `lowest` and those above it; init is nobody's."""
+    found = [os.getppid() if lowest is None else lowest]
     while len(found) < _DEEPEST and (process := look(found[-1])) is not None and process.parent > 1:
         found.append(process.parent)
     return found

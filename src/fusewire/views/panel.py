@@ -12,11 +12,12 @@ from fusewire.circuit import within
 from fusewire.durations import counted, show_time
 from fusewire.engine import next_steps
 from fusewire.errors import FusewireError, NotFound
-from fusewire.reports.warnings import warnings
 from fusewire.runner.overview import overview as loop_overview
 from fusewire.session.memory import SPEND, recalled, session_name
 from fusewire.session.spawning import SILENT
 from fusewire.session.spend import day_of
+from fusewire.views.measures import decisive, fullness, is_spend, measure
+from fusewire.views.warnings import warnings
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker
@@ -34,14 +35,15 @@ def panel(breaker: Breaker) -> dict[str, Any]:
 
     headline  one sentence, and how many circuits are `open`, `half_open`, `closed`
     circuits  the fields of `status --json`, and `title`, `window` (" in 30 days"), `near` (the next one may open it),
-              `next` (steps), `acts` (what a person may do here: reset, grant, resolve); open ones first
+              `measure` (how full it is, in words) and `full` (from 0 to 1), `next` (steps), `acts` (what a person may
+              do here: reset, grant, resolve); open ones first
     warnings  what is wrong with configuration or state
     sessions  the newest first: `id`, `heard`, `ended`, `halted`, `usd`, `agents`
     loop      as in `status --json`
     spend     `today_usd`, `project_usd`
     """
     now = breaker.engine.clock()
-    circuits = [_circuit(breaker, status) for status in _in_order(breaker.statuses())]
+    circuits = [circuit_card(breaker, status) for status in _in_order(breaker.statuses())]
     counts = dict.fromkeys(("open", "half_open", "closed"), 0)
     for one in circuits:
         counts[one["state"].lower()] += 1
@@ -72,20 +74,25 @@ def _in_order(statuses: list[Status]) -> list[Status]:
     return sorted(statuses, key=place)
 
 
-def _circuit(breaker: Breaker, status: Status) -> dict[str, Any]:
-    policy = _policy(breaker, status.id)
+def circuit_card(breaker: Breaker, status: Status) -> dict[str, Any]:
+    """One circuit as `panel` has it."""
+    policy = policy_of(breaker, status.id)
     constraint = breaker.rules.constraints.get(status.id)
+    meter = decisive(policy, status.threshold)
     return {
         **status.to_json(),
         "title": constraint.title if constraint is not None else "",
-        "window": within(policy.meters[0]) if policy.meters else "",
+        "window": within(meter) if meter else "",
+        "measure": measure(meter, status.level, dollars=is_spend(status.id)) if meter else "",
+        "full": round(fullness(meter, status.level), 4) if meter else 0.0,
         "near": status.near,
         "next": list(next_steps(policy, status.id, status.phase)) if status.phase != "closed" else [],
         "acts": acts_on(policy, status),
     }
 
 
-def _policy(breaker: Breaker, circuit: str) -> Policy:
+def policy_of(breaker: Breaker, circuit: str) -> Policy:
+    """The policy of a circuit, also of a constraint's whose file is gone."""
     try:
         return breaker.rules.policy(circuit)
     except NotFound:

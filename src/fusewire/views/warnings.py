@@ -21,5 +21,9 @@ def warnings(breaker: Breaker) -> list[str]:
         for row in breaker.store.circuits()
         if row.kind == "constraint" and row.phase != "closed" and row.id not in breaker.rules.constraints
     ]
+    if breaker.rules.notify:
+        from fusewire.notifying.ledger import problems
+
+        found += problems(breaker.store, breaker.rules.notify)
     changed = foreign_change(breaker.root) if breaker.root else None
     return found + ([changed] if changed else [])

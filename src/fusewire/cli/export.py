@@ -1,0 +1,137 @@
+"""`fusewire export`: the history of a project as JSON lines or CSV, for other programs."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING
+
+import click
+
+from fusewire.breaker import Breaker
+from fusewire.cli.circuits import LONGEST_HISTORY
+from fusewire.cli.common import common_options, print_json, project_root, show_warnings
+from fusewire.durations import counted
+from fusewire.errors import FusewireError
+from fusewire.person import require_person
+from fusewire.views.export import KINDS, Wanted, exported
+from fusewire.views.export_formats import FORMATS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+#: Bytes that are gathered before they are written: what cannot be read at all is found before the first of them.
+_BLOCK = 1 << 16
+
+
+def _kinds(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    kinds = tuple(part.strip() for part in value.split(","))
+    unknown = next((kind for kind in kinds if kind not in KINDS), None)
+    if unknown is not None:
+        raise click.BadParameter(f"{unknown!r} is nothing to export; allowed: {', '.join(KINDS)}, with commas between")
+    return kinds
+
+
+@click.command("export")
+@click.option("--format", "form", type=click.Choice([*FORMATS]), help="JSON lines (the default) or CSV.")
+@click.option("--what", callback=_kinds, help="moves, log, doings: some of them, with commas between (default: all).")
+@click.option("--circuit", metavar="ID", help="Only this circuit, or those that fit a pattern: 'tool/*'. No doings.")
+@click.option("--session", metavar="ID", help="Only this session.")
+@click.option("--days", type=float, help="How far back (default: everything that is kept).")
+@click.option("--output", metavar="FILE", help="Into a new file, whole or not at all. Refused inside an agent.")
+@click.option("--force", is_flag=True, help="Let --output replace a file.")
+@common_options
+def export_command(
+    form: str | None,
+    what: tuple[str, ...] | None,
+    circuit: str | None,
+    session: str | None,
+    days: float | None,
+    output: str | None,
+    force: bool,
+    project: str | None,
+    as_json: bool,
+) -> int:
+    """Export the history: moves of circuits, what reached them (log), what agents did in sessions (doings).
+
+    One stream, oldest first. --json is --format jsonl; with --output it prints what was written as one object.
+
+    \b
+    fusewire export --days 7 | jq -r 'select(.row == "move") | .circuit'
+    fusewire export --format csv --what moves --output moves.csv
+    """
+    if days is not None and not 0 < days <= LONGEST_HISTORY:
+        raise click.UsageError(f"--days {days} is refused; allowed: above 0, up to {LONGEST_HISTORY}")
+    if circuit is not None and "doings" in (what or ()):
+        raise click.UsageError("doings are of sessions, and of no circuit: leave out either doings or --circuit")
+    if as_json and form == "csv" and output is None:
+        raise click.UsageError("--json and --format csv are two formats: give one of them")
+    if force and output is None:
+        raise click.UsageError("--force is for --output, and there is none")
+    root = project_root(project)
+    if output is not None:  # a redirection does the same, and is seen by the guard
+        require_person("`fusewire export --output`", root)
+    with Breaker.open(project=root, read_only=True) as breaker:
+        since = 0.0 if days is None else breaker.engine.clock() - days * 86400
+        rows = exported(breaker, Wanted(what or KINDS, circuit, session, since))
+        lines = FORMATS[form or "jsonl"](rows)
+        if output is None:
+            _write_blocks(lines, lambda block: click.echo(block, nl=False))
+        else:
+            _say(as_json, output, form or "jsonl", _write_file(lines, output, force))
+        show_warnings(breaker)
+    return 0
+
+
+def _write_blocks(lines: Iterable[bytes], write: Callable[[bytes], object]) -> int:
+    """How many lines that were."""
+    block = bytearray()
+    count = 0
+    for line in lines:
+        block += line
+        count += 1
+        if len(block) >= _BLOCK:
+            write(bytes(block))
+            block.clear()
+    write(bytes(block))
+    return count
+
+
+def _write_file(lines: Iterator[bytes], path: str, force: bool) -> int:
+    """Beside it, then renamed: whoever looks finds nothing, the old file, or all of it."""
+    place = os.path.realpath(path)
+    _require_free(path, place, force)
+    temporary = f"{place}.tmp-{os.getpid()}"
+    try:
+        with open(temporary, "xb") as file:
+            count = _write_blocks(lines, file.write)
+        _require_free(path, place, force)
+        os.replace(temporary, place)
+    except BaseException:
+        try:
+            os.unlink(temporary)
+        except OSError:
+            pass
+        raise
+    return count
+
+
+def _require_free(path: str, place: str, force: bool) -> None:
+    try:
+        facts = os.lstat(place)
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(facts.st_mode):
+        raise FusewireError(f"{path} is no regular file; allowed: a new file, or with --force one to replace")
+    if not force:
+        raise FusewireError(f"{path} is there already; --force replaces it")
+
+
+def _say(as_json: bool, path: str, form: str, lines: int) -> None:
+    rows = lines - 1 if form == "csv" else lines
+    if as_json:
+        print_json({"file": path, "format": form, "rows": rows})
+    else:
+        click.echo(f"{counted(rows, 'row')} -> {path}")

@@ -1,0 +1,182 @@
+"""A session and the loop as a page shows them: what was done, what was stopped, what it costs, in the order of time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fusewire.durations import show_time
+from fusewire.errors import NotFound
+from fusewire.events import PUBLIC_STATE, identifier, plain
+from fusewire.runner.overview import overview as loop_overview
+from fusewire.runner.record import Record
+from fusewire.runner.registry import under_way
+from fusewire.session.memory import recalled, session_name
+from fusewire.session.overview import is_session, overview
+from fusewire.session.spawning import SILENT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fusewire.breaker import Breaker
+    from fusewire.stores.rows import AuditRow, Doing
+
+#: What is shown of each, the newest.
+_DOINGS = 500
+_MOVES = 500
+_POINTS = 300
+_MINUTES = 120
+
+#: Kinds of what agents did that are counted, under the names that people read.
+_COUNTED = {"ok": "ok", "failed": "failed", "told": "told", "refused": "refused", "halted": "halted"}
+
+
+def session_view(breaker: Breaker, session: str) -> dict[str, Any]:
+    """Everything of one session; NotFound if it has not been heard of. Nothing is written.
+
+    What `status --session --json` has, and
+    doings            the newest 500, oldest first: `at`, `agent`, `kind`, `tool`, `text`, `value`
+    moves             of circuits of this session, and of others that it has moved: the newest 500, oldest first
+    counts            `calls` that ran, `ok`, `failed`; how often the agent was `told`, `refused`, `halted`; `prompts`
+    calls_per_minute  [[minute, calls, failed], ...], the last two hours of the session at most, no minute left out
+    spend_curve       [[moment, dollars], ...]; `warn_usd` and `limit_usd` are the lines over it, grants included
+    agents            helpers that run: `name`, `since`, `heard`, the oldest first
+
+    Moments in the two series are seconds since 1970; all other times are ISO 8601 in UTC.
+    """
+    session = plain(session)
+    doings = breaker.store.doings(session)
+    if "/" in session or not (doings or is_session(breaker.store, session)):
+        raise NotFound(f"no session {session!r} has been heard of in this project")
+    record = recalled(breaker.store, session_name(session))
+    view = overview(breaker, session)
+    cost = view["resources"]["cost"]
+    return {
+        **view,
+        "since": show_time(record.get("since")),
+        "doings": [_doing(one) for one in doings[-_DOINGS:]],
+        "moves": [move_json(row) for row in _moves(breaker, session)],
+        "counts": _counts(doings),
+        "calls_per_minute": _per_minute(doings),
+        "spend_curve": _thinned([[one.at, one.value] for one in doings if one.kind == "spend"]),
+        "warn_usd": cost["warn_usd"] + cost["granted_usd"],
+        "limit_usd": cost["limit_usd"] + cost["granted_usd"],
+        "agents": _running(record, breaker.engine.clock()),
+    }
+
+
+def loop_view(breaker: Breaker) -> dict[str, Any]:
+    """The supervised loop. Nothing is written.
+
+    What `loop` of `status --json` has, with times in ISO 8601, and
+    history    the last 20 iterations, oldest first: `number`, `at`, `seconds`, `state`, `kind`, `score`, `points`,
+               `tasks`, `files`, `names`, `tests`, `errors`, `lines` (of output), `calls`, `calls_left`, `cost`, ...
+    under_way  iterations that have begun and not ended: `number`, `since`, `probe` (whether it is one)
+    runs       runs of `fusewire run` that are there: `pid`, `command`, `since`, the oldest first
+    totals     of all iterations: `iterations`, `tasks`, `files`, `calls`, `cost`, `seconds`, `since_task`
+    halted     why the loop was halted for a person, or null
+    """
+    record = Record.recalled(breaker.store)
+    view = loop_overview(breaker)
+    history = [_iteration(entry) for entry in record.history]
+    running = sorted(record.running.values(), key=lambda entry: int(entry["number"]))
+    return {
+        **view,
+        "last": history[-1] if history else None,
+        "history": history,
+        "under_way": [
+            {"number": one["number"], "since": show_time(one["at"]), "probe": bool(one["held"])} for one in running
+        ],
+        "runs": [
+            {"pid": run.pid, "command": run.command, "since": show_time(run.at)} for run in under_way(breaker.store)
+        ],
+        "totals": record.totals,
+        "halted": record.halted.get("text") or None,
+    }
+
+
+def move_json(row: AuditRow) -> dict[str, Any]:
+    """One row of the audit trail, with the names that `history --json` has."""
+    return {
+        "at": show_time(row.at),
+        "circuit": row.circuit,
+        "from": PUBLIC_STATE.get(row.source, row.source),
+        "to": PUBLIC_STATE.get(row.target, row.target),
+        "from_phase": row.source,
+        "to_phase": row.target,
+        "cause": row.cause,
+        "reason": row.reason,
+        "actor": row.actor or None,
+    }
+
+
+def _iteration(entry: dict[str, Any]) -> dict[str, Any]:
+    return {**entry, "at": show_time(entry["at"])}
+
+
+def _doing(one: Doing) -> dict[str, Any]:
+    return {
+        "at": show_time(one.at),
+        "agent": one.agent or None,
+        "kind": one.kind,
+        "tool": one.tool,
+        "text": one.text,
+        "value": one.value,
+    }
+
+
+def _moves(breaker: Breaker, session: str) -> list[AuditRow]:
+    return list(filter(moved_in(breaker, session), breaker.store.audit_of(None)))[-_MOVES:]
+
+
+def moved_in(breaker: Breaker, session: str) -> Callable[[AuditRow], bool]:
+    """Whether a move is of a circuit of the session, or was made by it.
+
+    An id that was too long to be stored whole is known by the session's own alarms.
+    """
+    alarms = {identifier(circuit) for circuit in recalled(breaker.store, session_name(session)).get("alarms", {})}
+
+    def belongs(row: AuditRow) -> bool:
+        if row.actor == session or row.circuit in alarms:
+            return True
+        parts = row.circuit.split("/")[2:] if row.circuit.startswith("tool/") else []
+        return any(part == session or part.startswith(f"{session}:") for part in parts)
+
+    return belongs
+
+
+def _counts(doings: Sequence[Doing]) -> dict[str, int]:
+    counts = {"calls": 0, **dict.fromkeys(_COUNTED.values(), 0), "prompts": 0}
+    for one in doings:
+        counts["calls"] += one.kind in ("ok", "failed")
+        counts["prompts"] += one.kind == "prompt"
+        if one.kind in _COUNTED:
+            counts[_COUNTED[one.kind]] += 1
+    return counts
+
+
+def _per_minute(doings: Sequence[Doing]) -> list[list[int]]:
+    calls = [(int(one.at // 60) * 60, one.kind) for one in doings if one.kind in ("ok", "failed")]
+    if not calls:
+        return []
+    last = max(minute for minute, _ in calls)
+    first = max(min(minute for minute, _ in calls), last - 60 * (_MINUTES - 1))
+    rows = {minute: [minute, 0, 0] for minute in range(first, last + 60, 60)}
+    for minute, kind in calls:
+        if minute in rows:
+            rows[minute][1] += 1
+            rows[minute][2] += kind == "failed"
+    return list(rows.values())
+
+
+def _thinned(points: list[list[float]]) -> list[list[float]]:
+    """Not more points than a chart can show; the first and the last are among them."""
+    if len(points) <= _POINTS:
+        return points
+    step = (len(points) - 1) / (_POINTS - 1)
+    return [points[round(number * step)] for number in range(_POINTS)]
+
+
+def _running(record: dict[str, Any], now: float) -> list[dict[str, Any]]:
+    rows = [facts for facts in record.get("agents", {}).values() if now - facts[2] <= SILENT]
+    rows.sort(key=lambda facts: float(facts[0]))
+    return [{"name": str(facts[1]), "since": show_time(facts[0]), "heard": show_time(facts[2])} for facts in rows]
