@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
 
 from fusewire.cli.app import COMMANDS, fusewire
-from fusewire.policies.settings import TABLES, read_policy_file
+from fusewire.notifying.targets import target_settings
+from fusewire.policies.settings import TABLES, Setting, read_policy_file
 
 DOCS = Path(__file__).parent
 
@@ -89,14 +90,20 @@ def settings_page() -> str:
     for kind in TABLES:
         policy = read_policy_file(kind)
         parts.append(f"\n## `[{kind}]`\n\n")
-        if policy.settings:
-            parts.append("| setting | default | allowed | meaning |\n|---|---|---|---|\n")
-        for setting in policy.settings.values():
-            default = str(setting.default).lower() if isinstance(setting.default, bool) else setting.default
-            parts.append(f"| `{setting.key}` | {default} | {setting.allowed} | {setting.help} |\n")
+        parts += settings_table(policy.settings)
         for key, value in policy.locked.items():
             parts.append(f"- `{key}` is locked at {value}.\n")
+    parts.append("\n## `[notify.targets.NAME]`\n\n")
+    parts += settings_table(target_settings())
     return "".join(parts)
+
+
+def settings_table(settings: Mapping[str, Setting]) -> Iterator[str]:
+    if settings:
+        yield "| setting | default | allowed | meaning |\n|---|---|---|---|\n"
+    for setting in settings.values():
+        default = str(setting.default).lower() if isinstance(setting.default, bool) else setting.default
+        yield f"| `{setting.key}` | {default} | {setting.allowed} | {setting.help} |\n"
 
 
 PAGES = {"cli.md": cli_page, "configuration.md": settings_page}

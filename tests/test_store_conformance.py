@@ -131,12 +131,16 @@ class StoreConformance:
             transaction.remember("a", {"b": 1}, 2.0)
         assert store.version() != before
 
-    def test_who_wants_to_hear_of_moves_does_after_the_commit(self, store: Store) -> None:
+    def test_who_wants_to_hear_of_news_does_after_the_commit(self, store: Store) -> None:
         """Once for each commit that has some, when its rows are there and the lock is free; never if rolled back."""
-        heard: list[int] = []
-        store.after_moves = lambda: heard.append(store.last_move())
+        heard: list[tuple[int, int, int]] = []
+        store.after_news = lambda: heard.append(
+            (store.last_move(), len(store.notices_after()), len(store.halts()))  # each is there when it is told
+        )
         with store.transact() as transaction:
-            transaction.notice("no move", 1.0)
+            transaction.save("a", "constraint", "closed", {"since": 1.0}, 1.0, log=log_row("a", 1.0))
+            transaction.happened(Doing("s", "", 1.0, "refused", "Bash", "ls"))
+            transaction.remember("a", {}, 1.0)
         with store.transact() as transaction:
             transaction.audit(audit_row("a", 1.0))
             transaction.audit(audit_row("b", 1.0))
@@ -144,7 +148,33 @@ class StoreConformance:
         with suppress(RuntimeError), store.transact() as transaction:
             transaction.audit(audit_row("c", 1.0))
             raise RuntimeError
-        assert heard == [2]
+        assert heard == [(2, 0, 0)]
+        with store.transact() as transaction:
+            transaction.notice("a person should look", 1.0)
+        with store.transact() as transaction:
+            transaction.happened(Doing("s", "", 1.0, "halted", "Bash", "ls"))
+        assert heard == [(2, 0, 0), (2, 1, 0), (2, 1, 1)]
+
+    def test_notices_and_halts_have_numbers_that_go_on(self, store: Store) -> None:
+        """Behind a number come those that are newer; of notices those that nobody has acknowledged."""
+        halts = [Doing("s", "", at, "halted", "Bash", "ls") for at in (1.0, 2.0)]
+        for halt in halts:
+            with store.transact() as transaction:
+                transaction.happened(halt)
+                transaction.happened(Doing("s", "", halt.at, "ok", "Bash", "ls"))
+                transaction.notice(f"at {halt.at}", halt.at)
+        first, second = store.halts()
+        assert [first[1], second[1]] == halts
+        assert store.halts(first[0]) == [second]
+        assert store.halts(second[0]) == []
+        early, late = store.notices_after()
+        assert [early[1:], late[1:]] == [(1.0, "at 1.0"), (2.0, "at 2.0")]
+        assert store.notices_after(early[0]) == [late]
+        with store.transact() as transaction:
+            transaction.acknowledge()
+            transaction.notice("at 3.0", 3.0)
+        ((number, at, text),) = store.notices_after()
+        assert (number > late[0], at, text) == (True, 3.0, "at 3.0")
 
     def test_what_was_saved_is_loaded(self, store: Store) -> None:
         """A state comes back equal, inside a later transaction and outside of any, and the last one wins."""

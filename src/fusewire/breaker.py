@@ -68,9 +68,13 @@ class Breaker:
             return cls(store, default_rules(), clock)
         root = os.path.abspath(project) if project is not None else find_project(os.getcwd())
         rules = rules or load_rules(root)
-        url = url or f"sqlite:{os.path.join(root, DATABASE)}"
+        own = f"sqlite:{os.path.join(root, DATABASE)}"
         backup = MirrorBackup(root, rules, clock)
-        store = open_store(url, backup=backup, check=State.from_data, patience=patience, read_only=read_only)
+        store = open_store(url or own, backup=backup, check=State.from_data, patience=patience, read_only=read_only)
+        if rules.notify and url in (None, own):  # whoever delivers looks into the project's own store
+            from fusewire.session.opening import tell_people
+
+            store.after_news = lambda: tell_people(root)
         return cls(store, rules, clock, root)
 
     # -- asking and telling -------------------------------------------------------------------------

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Signature = tuple[Stamp, ...]
 
 #: Raised when the shape of the blob changes.
-_FORMAT = 4
+_FORMAT = 5
 
 STATE_FOLDER = ".fusewire"
 
@@ -85,6 +85,7 @@ class Rules:
         guard: tuple[Any, ...] = ((), (), (), (".",), ()),
         tool: dict[str, Any] | None = None,
         prices: Any = (),
+        notify: tuple[str, ...] = (),
     ) -> None:
         self.policies = policies
         self.constraints = {name: Constraint(*data) for name, data in constraints.items()}
@@ -95,6 +96,8 @@ class Rules:
         self.tool = tool or {}
         #: what the tokens of each model cost
         self.prices = prices
+        #: the names of those who are told what happened
+        self.notify = notify
         #: without a project to look in, every bare id is a constraint of its own
         self.any_constraint = any_constraint
         #: the project's files were read for it, because something in them had changed
@@ -105,7 +108,7 @@ class Rules:
         constraints = {name: constraint.to_data() for name, constraint in self.constraints.items()}
         return (
             *(self.policies, constraints, self.warnings, self.any_constraint),
-            *(self.guard, self.tool, self.prices),
+            *(self.guard, self.tool, self.prices, self.notify),
         )
 
     def policy(self, circuit: str) -> Policy:

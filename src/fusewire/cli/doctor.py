@@ -14,8 +14,8 @@ from fusewire.durations import counted
 from fusewire.installing.command import hook_line
 from fusewire.person import require_person
 from fusewire.reports.layout import columns
-from fusewire.reports.warnings import warnings
 from fusewire.rules import STATE_FOLDER
+from fusewire.views.warnings import warnings
 from fusewire.words import quoted
 
 if TYPE_CHECKING:
@@ -93,6 +93,8 @@ def _agent(checkup: Checkup) -> tuple[str, str]:
     if not checkup.registered:
         return version, "" if checkup.program is None else f"not guarded; do: {checkup.client.install_line('user')}"
     where = ", ".join(one.scope for one in checkup.registered)
+    if any(one.http(checkup.client) for one in checkup.registered):
+        where += "; reports over HTTP"
     parts = [f"registered ({where})", *(["but see below"] if checkup.findings else [])]
     canary = checkup.canary
     if canary is not None and not canary.problem:
@@ -144,7 +146,7 @@ def _answering(warning: str, notices: list[str]) -> str:
     """What a person does about a warning; some of them say so themselves."""
     if warning in notices:
         return "fusewire doctor --acknowledge (once you have read it)"
-    for word in ("archive", "import"):
+    for word in ("archive", "import", "notify"):
         if f"fusewire {word}" in warning:
             return f"fusewire {word}" + warning.partition(f"fusewire {word}")[2].partition("`")[0].partition(",")[0]
     return "change that setting"

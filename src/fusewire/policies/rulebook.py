@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fusewire.errors import ConfigError
+from fusewire.notifying.targets import Targets
 from fusewire.policies.compiler import compile_policies
 from fusewire.policies.constraint_files import ConstraintFile, read_constraints
 from fusewire.policies.settings import KINDS, TABLES, PolicyFile, Values, overlay, read_policy_file
@@ -31,6 +32,8 @@ class Rulebook:
     warnings: list[ConfigError] = field(default_factory=list)
     #: what `[prices]` says beside the table that is shipped
     prices: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: who is told what happened
+    targets: Targets = field(default_factory=Targets)
 
     def values_for(self, kind: str, circuit: str) -> Values:
         return self.constraint_values.get(circuit) or self.values[kind]
@@ -58,6 +61,7 @@ class Rulebook:
         return Rules(
             *(policies, constraints, warnings, any_constraint, self._guard()),
             *(dict(self.values["tool"].parsed), load_prices(self.prices)),
+            tuple(target.name for target in self.targets.enabled()),
         )
 
     def _guard(self) -> tuple[Any, ...]:
@@ -81,6 +85,7 @@ def read_rulebook(root: Path | None) -> Rulebook:
     layers = _layers(root, book.warnings)
     for source, table in [*layers[:1], *_seed_layer(root, book.warnings), *layers[1:]]:
         _apply(book, source, table)
+    book.warnings += book.targets.problems()
     constraints, problems = read_constraints(root)
     book.warnings += problems
     for constraint in constraints:
@@ -159,6 +164,10 @@ def _apply(book: Rulebook, source: str, layer: Any) -> None:
             allowed = f"no such table; allowed: {', '.join((*TABLES, 'prices'))}"
             book.warnings.append(ConfigError(source, kind, table, allowed))
         elif not isinstance(table, dict):
-            book.warnings.append(ConfigError(source, kind, table, f"a table [{kind}] of settings"))
+            shown = "..." if kind == "notify" else table  # it may be a secret
+            book.warnings.append(ConfigError(source, kind, shown, f"a table [{kind}] of settings"))
         else:
+            if kind == "notify":
+                table, problems = book.targets.taken(table, source, book.files[kind])
+                book.warnings += problems
             book.warnings += overlay(book.files[kind], book.values[kind], table, source, f"[{kind}]")

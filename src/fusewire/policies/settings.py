@@ -19,8 +19,11 @@ from fusewire.errors import ConfigError
 
 KINDS = ("constraint", "loop", "phase", "tool", "attempt")
 
-#: Tables that may be configured: the kinds of circuits, and the guard, which has none.
-TABLES = (*KINDS, "guard")
+#: Tables that may be configured: the kinds of circuits, and those that have none.
+TABLES = (*KINDS, "guard", "notify")
+
+#: How much a message matters, from little to much.
+SEVERITIES = ("info", "warning", "trip", "alert")
 
 #: Longer lists than anybody writes.
 _LONGEST_LIST = 500
@@ -42,6 +45,7 @@ class Setting:
     type: str
     help: str = ""
     least: float | None = None
+    most: int | None = None
 
     @property
     def allowed(self) -> str:
@@ -49,9 +53,9 @@ class Setting:
         least = self.least or 0
         match self.type:
             case "count" | "turns":
-                return f"a whole number from 1 to {_LARGEST}"
+                return f"a whole number from 1 to {self.most or _LARGEST}"
             case "duration":
-                shortest = f"of at least {show_duration(least)}" if least else "above 0"
+                shortest = f"of at least {show_duration(least)}" if self.least is not None else "above 0"
                 return f'a duration {shortest}, such as "45m" or "2h", up to 10 years'
             case "share":
                 return "a number above 0 and up to 1"
@@ -63,6 +67,10 @@ class Setting:
                 return "a whole number of 1 or more"
             case "texts":
                 return "a list of texts"
+            case "text":
+                return "a text"
+            case "severity":
+                return ", ".join(SEVERITIES)
             case "path":
                 return "the path of a file or folder"
             case "paths":
@@ -79,6 +87,12 @@ class Setting:
             return _texts(value, self.type == "grants")
         if self.type == "texts":
             return _words(value)
+        if self.type == "text":
+            return _words([value])[0]
+        if self.type == "severity":
+            if value not in SEVERITIES:
+                raise ValueError(value)
+            return value
         if self.type == "path":
             return _texts([value], False)[0]
         if self.type == "flag":
@@ -89,7 +103,8 @@ class Setting:
         if isinstance(amount, bool) or not isinstance(amount, (int, float)) or not -_LONGEST <= amount <= _LONGEST:
             raise ValueError(value)
         if self.type in ("count", "turns", "size"):
-            if not isinstance(amount, int) or not 1 <= amount <= (_LONGEST if self.type == "size" else _LARGEST):
+            most = self.most or (_LONGEST if self.type == "size" else _LARGEST)
+            if not isinstance(amount, int) or not 1 <= amount <= most:
                 raise ValueError(value)
             return amount
         if self.type == "duration" and not isinstance(value, str):
@@ -172,8 +187,13 @@ class PolicyFile:
 def read_policy_file(kind: str) -> PolicyFile:
     text = resources.files("fusewire.policies").joinpath(f"{kind}.toml").read_text("utf-8")
     table = tomllib.loads(text)
+    return PolicyFile(kind, settings_of(table.get("settings", {})), table.get("locked", {}), table)
+
+
+def settings_of(table: Mapping[str, Any]) -> dict[str, Setting]:
+    """The settings that a table of a policy file describes."""
     settings = {}
-    for key, data in table.get("settings", {}).items():
+    for key, data in table.items():
         least = data.get("least")
         settings[key] = Setting(
             key,
@@ -181,8 +201,9 @@ def read_policy_file(kind: str) -> PolicyFile:
             data["is"],
             data.get("help", ""),
             parse_duration(least) if isinstance(least, str) else least,
+            data.get("most"),
         )
-    return PolicyFile(kind, settings, table.get("locked", {}), table)
+    return settings
 
 
 def overlay(

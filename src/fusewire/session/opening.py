@@ -17,10 +17,31 @@ if TYPE_CHECKING:
 PATIENCE = 0.5
 
 
+#: Stores that stay open, by project, in a process that answers many events; None where there is but one.
+kept: dict[str, SqliteStore] | None = None
+
+
 def quick_store(root: str, rules: Rules) -> SqliteStore:
     from fusewire.stores.sqlite import SqliteStore
 
-    return SqliteStore(os.path.join(root, DATABASE), backup=_Backup(root, rules), check=_check, patience=PATIENCE)
+    store = kept.get(root) if kept is not None else None
+    if store is None:
+        path = os.path.join(root, DATABASE)
+        store = SqliteStore(path, backup=_Backup(root, rules), check=_check, patience=PATIENCE)
+        if kept is not None:
+            store = kept.setdefault(root, store)
+    store.after_news = (lambda: tell_people(root)) if rules.notify else None
+    return store
+
+
+def tell_people(root: str) -> None:
+    """Something was written that the targets of this project may want to hear of; nobody waits until they do."""
+    try:
+        from fusewire.notifying.starting import start
+
+        start(root)
+    except Exception:
+        pass  # what was decided has been written, and stands whether anybody hears of it or not
 
 
 class _Backup:

@@ -64,8 +64,9 @@ if TYPE_CHECKING:
     class Store(Protocol):
         """Everything that the engine asks of storage."""
 
-        #: called after each commit that wrote to the audit trail, when no lock is held any more
-        after_moves: Callable[[], None] | None
+        #: called after each commit that wrote what people may want to be told (a move, a notice, a halted agent), when
+        #: no lock is held any more
+        after_news: Callable[[], None] | None
 
         def transact(self) -> AbstractContextManager[Transaction]: ...
 
@@ -90,6 +91,12 @@ if TYPE_CHECKING:
 
         def doings(self, session: str, since: float = 0.0) -> list[Doing]:
             """What the agents of a session did, oldest first."""
+
+        def halts(self, after: int = 0) -> list[tuple[int, Doing]]:
+            """Where agents were halted, behind a number, oldest first, each with its own number."""
+
+        def notices_after(self, after: int = 0) -> list[tuple[int, float, str]]:
+            """The notices behind a number that nobody has acknowledged: number, time, text; oldest first."""
 
         def version(self) -> tuple[int, ...]:
             """Another one whenever somebody has written since: for whoever looks again and again."""
@@ -138,7 +145,7 @@ def open_store(
         if read_only:
             from fusewire.stores.readonly import ReadOnlySqlite
 
-            return ReadOnlySqlite(path)
+            return ReadOnlySqlite(path, backup=backup)
         return SqliteStore(path, backup=backup, check=check, patience=patience)
     if scheme == "memory" and colon:
         from fusewire.stores.memory import MemoryStore

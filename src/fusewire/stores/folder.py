@@ -61,10 +61,10 @@ class FileLock:
     """A lock between processes; the system lets go of it when its holder dies.
 
     `shared` holders exclude only exclusive ones. After `wait` seconds BlockingIOError is raised: a holder that was
-    stopped must not hang every hook of the project.
+    stopped must not hang every hook of the project. Whom nobody waits for may wait without an end (None).
     """
 
-    def __init__(self, path: str, *, shared: bool = False, wait: float = 5.0) -> None:
+    def __init__(self, path: str, *, shared: bool = False, wait: float | None = 5.0) -> None:
         self.path = path
         self.shared = shared
         self.wait = wait
@@ -76,7 +76,11 @@ class FileLock:
             self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError:  # where we may only read, a lock that is there can still be taken
             self.descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        mode = (fcntl.LOCK_SH if self.shared else fcntl.LOCK_EX) | fcntl.LOCK_NB
+        mode = fcntl.LOCK_SH if self.shared else fcntl.LOCK_EX
+        if self.wait is None:
+            fcntl.flock(self.descriptor, mode)
+            return self
+        mode |= fcntl.LOCK_NB
         deadline = time.monotonic() + self.wait
         while True:
             try:

@@ -48,13 +48,13 @@ class MemoryStore:
         self._lock = threading.RLock()
         self._circuits: dict[str, _Circuit] = {}
         self._audit: list[AuditRow] = []
-        self._notices: list[str] = []
+        self._notices: list[tuple[int, float, str]] = []
         self._memories: dict[str, tuple[str, float]] = {}
-        self._doings: list[Doing] = []
+        self._doings: list[tuple[int, Doing]] = []
         self._rows = 0
         #: rows of the audit trail that are no longer in it, and commits so far
         self._forgotten = self._commits = 0
-        self.after_moves: Callable[[], None] | None = None
+        self.after_news: Callable[[], None] | None = None
 
     @contextmanager
     def transact(self) -> Iterator[MemoryTransaction]:
@@ -67,8 +67,8 @@ class MemoryStore:
                 raise
             self._trim()
             self._commits += 1
-        if transaction.moved and self.after_moves is not None:
-            self.after_moves()
+        if transaction.news and self.after_news is not None:
+            self.after_news()
 
     def circuits(self) -> list[CircuitRow]:
         with self._lock:
@@ -113,14 +113,22 @@ class MemoryStore:
 
     def doings(self, session: str, since: float = 0.0) -> list[Doing]:
         with self._lock:
-            return [row for row in self._doings if row.session == plain(session) and row.at >= since]
+            return [row for _, row in self._doings if row.session == plain(session) and row.at >= since]
+
+    def halts(self, after: int = 0) -> list[tuple[int, Doing]]:
+        with self._lock:
+            return [(number, row) for number, row in self._doings if row.kind == "halted" and number > after]
 
     def version(self) -> tuple[int, ...]:
         return (self._commits,)
 
     def notices(self) -> list[str]:
         with self._lock:
-            return list(self._notices)
+            return [text for _, _, text in self._notices]
+
+    def notices_after(self, after: int = 0) -> list[tuple[int, float, str]]:
+        with self._lock:
+            return [notice for notice in self._notices if notice[0] > after]
 
     def recall(self, name: str) -> dict[str, Any] | None:
         with self._lock:
@@ -165,8 +173,8 @@ class MemoryTransaction:
         self._audit, self._notices = len(store._audit), list(store._notices)
         self._memories = dict(store._memories)
         self._doings = len(store._doings)
-        #: something was written to the audit trail
-        self.moved = False
+        #: something was written that people may want to be told
+        self.news = False
 
     def roll_back(self) -> None:
         store = self._store
@@ -201,10 +209,12 @@ class MemoryTransaction:
 
     def audit(self, row: AuditRow, state: dict[str, Any] | None = None) -> None:
         self._store._audit.append(row)
-        self.moved = True
+        self.news = True
 
     def happened(self, doing: Doing) -> None:
-        self._store._doings.append(doing)
+        self._store._rows += 1
+        self._store._doings.append((self._store._rows, doing))
+        self.news = self.news or doing.kind == "halted"
 
     def remove(self, circuit: str) -> None:
         name = plain(circuit)
@@ -212,7 +222,9 @@ class MemoryTransaction:
         self._store._circuits.pop(name, None)
 
     def notice(self, text: str, now: float) -> None:
-        self._store._notices.append(plain(text))
+        self._store._rows += 1
+        self._store._notices.append((self._store._rows, now, plain(text)))
+        self.news = True
 
     def acknowledge(self) -> int:
         count = len(self._store._notices)

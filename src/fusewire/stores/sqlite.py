@@ -81,7 +81,7 @@ class SqliteStore:
         self._inode = 0
         self._process = 0
         self._lock = _thread_lock()
-        self.after_moves: Callable[[], None] | None = None
+        self.after_news: Callable[[], None] | None = None
 
     # -- the unit of work ---------------------------------------------------------------------------
 
@@ -266,6 +266,13 @@ class SqliteStore:
         written = self._connection.total_changes if self._connection is not None else 0
         return (self._inode, rows[0][0], written) if rows else ()
 
+    def halts(self, after: int = 0) -> list[tuple[int, Doing]]:
+        return [(number, Doing(*row)) for number, *row in self._read(_HALTS, (after,))]
+
+    def notices_after(self, after: int = 0) -> list[tuple[int, float, str]]:
+        query = "SELECT seq, at, text FROM notices WHERE seen = 0 AND seq > ? ORDER BY seq"
+        return [(number, at, text) for number, at, text in self._read(query, (after,))]
+
     def notices(self) -> list[str]:
         return [text for (text,) in self._read("SELECT text FROM notices WHERE seen = 0 ORDER BY seq")]
 
@@ -297,6 +304,9 @@ _LOG_OF = (
 )
 _LOGS = "SELECT circuit, at, kind, name, text, session, value, effect FROM log WHERE at >= ? ORDER BY seq"
 _DOINGS = "SELECT session, agent, at, kind, tool, text, value FROM doings WHERE session = ? AND at >= ? ORDER BY seq"
+_HALTS = (
+    "SELECT seq, session, agent, at, kind, tool, text, value FROM doings WHERE kind = 'halted' AND seq > ? ORDER BY seq"
+)
 _MOVES = "SELECT seq, circuit, at, source, target, cause, reason, actor FROM audit WHERE seq > ? ORDER BY seq LIMIT ?"
 _MEMORY = "SELECT data FROM memories WHERE name = ?"
 _MEMORIES = "SELECT name, updated FROM memories WHERE name >= ? AND name < ? ORDER BY updated DESC, name"
@@ -312,6 +322,7 @@ class SqliteTransaction:
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
         self._audit: list[tuple[AuditRow, dict[str, Any] | None]] = []
+        self._news = False
 
     def __enter__(self) -> SqliteTransaction:
         self._store._lock.acquire()
@@ -351,8 +362,8 @@ class SqliteTransaction:
             raise StoreError(f"the state could not be written: {self._store.folder}: {failure}") from failure
         finally:
             self._store._lock.release()
-        if self._audit and self._store.after_moves is not None:
-            self._store.after_moves()
+        if self._news and self._store.after_news is not None:
+            self._store.after_news()
 
     def load(self, circuit: str) -> dict[str, Any] | None:
         row = self._connection.execute("SELECT state FROM circuits WHERE id = ?", (plain(circuit),)).fetchone()
@@ -399,6 +410,7 @@ class SqliteTransaction:
 
     def audit(self, row: AuditRow, state: dict[str, Any] | None = None) -> None:
         self._audit.append((row, state))
+        self._news = True
         written = self._connection.execute(
             "INSERT INTO audit (circuit, at, source, target, cause, reason, actor) VALUES (?, ?, ?, ?, ?, ?, ?)",
             (row.circuit, row.at, row.source, row.target, row.cause, row.reason, row.actor),
@@ -410,6 +422,7 @@ class SqliteTransaction:
             "INSERT INTO doings (session, agent, at, kind, tool, text, value) VALUES (?, ?, ?, ?, ?, ?, ?)",
             (doing.session, doing.agent, doing.at, doing.kind, doing.tool, doing.text, doing.value),
         )
+        self._news = self._news or doing.kind == "halted"
         self._trim("doings", DOINGS, written.lastrowid)
 
     def remove(self, circuit: str) -> None:
@@ -417,6 +430,7 @@ class SqliteTransaction:
         self._connection.execute("DELETE FROM log WHERE circuit = ?", (plain(circuit),))
 
     def notice(self, text: str, now: float) -> None:
+        self._news = True
         self._connection.execute("INSERT INTO notices (at, text, seen) VALUES (?, ?, 0)", (now, plain(text)))
         self._connection.execute(f"DELETE FROM notices WHERE seq <= (SELECT max(seq) FROM notices) - {NOTICES}")
 

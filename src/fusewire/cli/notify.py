@@ -1,0 +1,124 @@
+"""`fusewire notify`: who is told what the circuits did, and whether that works."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fusewire.breaker import Breaker
+from fusewire.cli.common import common_options, print_json, with_breaker
+from fusewire.cli.streams import color
+from fusewire.durations import counted, show_time
+from fusewire.errors import FusewireError, NotFound
+from fusewire.notifying.addresses import shown_address
+from fusewire.notifying.delivery import deliver_pending
+from fusewire.notifying.overview import overview
+from fusewire.notifying.testing import tried
+from fusewire.reports.layout import columns
+
+if TYPE_CHECKING:
+    from fusewire.notifying.overview import TargetStatus
+
+_NONE = """No targets yet. Each is a table in fusewire.toml, or in your own file for all projects:
+
+  [notify.targets.phone]
+  url = "ntfy://a-topic-that-nobody-guesses"   # or desktop:, https://..., slack://..., mailto://...
+  severity = "trip"                            # info, warning, trip, alert"""
+
+
+@click.group("notify", invoke_without_command=True)
+@common_options
+@click.pass_context
+def notify_command(context: click.Context, project: str | None, as_json: bool) -> int:
+    """Who is told what the circuits did: targets, what each is told, how it fares, what waits.
+
+    After a circuit has moved, an agent was halted or a notice was written, a process of its own tells every target in
+    [notify.targets.NAME] that wants to know, in order and at least once; nobody waits for it. A message that cannot be
+    delivered is tried a few times and then given up; after 5 in a row the target is left alone for an hour. Nothing
+    that a target does decides anything. Other services than the desktop need: pip install 'fusewire[notify]'
+    """
+    if context.invoked_subcommand is None:
+        return int(context.invoke(_show, project=project, as_json=as_json))
+    given: dict[str, Any] = {"project": project, "as_json": as_json}
+    context.default_map = dict.fromkeys(notify_command.commands, given)
+    return 0
+
+
+@with_breaker
+def _show(breaker: Breaker, as_json: bool) -> int:
+    found = overview(breaker)
+    if as_json:
+        print_json(found.to_json())
+        return 0
+    if not found.targets:
+        click.echo(_NONE)
+        return 0
+    for row in columns(_row(one) for one in found.targets):
+        click.echo(row)
+    click.echo(f"The same within {found.dedup} is told once; {counted(found.attempts, 'attempt')} for each message.")
+    return 0
+
+
+def _row(one: TargetStatus) -> tuple[str, str, str]:
+    target = one.target
+    wants = f"{target.severity} and above" if target.severity != "alert" else "alert"
+    of = "" if target.circuits == ("*",) else f" of {', '.join(target.circuits)}"
+    return target.name, shown_address(target), f"{wants}{of}: {_fares(one)}"
+
+
+def _fares(one: TargetStatus) -> str:
+    health = one.health
+    if not one.target.enabled:
+        return f"off ({one.target.source})"
+    parts = [f"{counted(one.waiting, 'message')} waiting"] if one.waiting else []
+    if health.last_sent is not None:
+        parts.append(f"{health.sent} sent, the last at {show_time(health.last_sent)}")
+    if health.failed_at is not None:
+        parts.append(f"{health.lost} lost; failed at {show_time(health.failed_at)}: {health.problem}")
+    if one.paused:
+        parts.append(f"left alone until {show_time(health.paused_until)}")
+    return "; ".join(parts) or "nothing told yet"
+
+
+@notify_command.command("test")
+@click.argument("name", required=False, metavar="[NAME]")
+@common_options
+@with_breaker
+def test_command(breaker: Breaker, name: str | None, as_json: bool) -> int:
+    """Send a test message to one target, or to all that are on. An agent may do so, too: it disarms nothing.
+
+    One attempt each. What works again is no longer left alone. Exit 1 if one of them failed, with a line for each.
+    """
+    targets = [one.target for one in overview(breaker).targets]
+    wanted = [target for target in targets if target.name == name or (name is None and target.enabled)]
+    if not wanted and name is not None:
+        allowed = ", ".join(target.name for target in targets) or "none is configured"
+        raise NotFound(f"no target named {name!r}; allowed: {allowed}")
+    if not wanted:
+        raise FusewireError("no target to send a test to; see: fusewire notify")
+    results = [tried(breaker, target) for target in wanted]
+    if as_json:
+        print_json({"targets": [result.to_json() for result in results]})
+    for result in results:
+        if result.problem:
+            click.secho(f"Error: {result.name}: {result.problem}", fg="red", err=True, color=color())
+        elif not as_json:
+            click.echo(f"{result.name}: sent to {result.address} in {result.seconds:.1f} s")
+    return 1 if any(result.problem for result in results) else 0
+
+
+@notify_command.command("deliver")
+@common_options
+@with_breaker
+def deliver_command(breaker: Breaker, as_json: bool) -> int:
+    """Deliver now what waits, and say how many messages went out.
+
+    It is done by itself whenever something happens; this is for what was left over when a machine went down.
+    """
+    sent = deliver_pending(breaker.root or ".")
+    if as_json:
+        print_json({"sent": sent})
+    else:
+        click.echo(f"{counted(sent, 'message')} sent")
+    return 0

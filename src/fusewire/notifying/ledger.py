@@ -1,0 +1,155 @@
+"""What is remembered of a target: how far it has been told, and how it fares. Two small memories in the store.
+
+The first is written by whoever delivers, the second by a test as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fusewire.durations import counted, show_time
+from fusewire.notifying.news import KINDS
+from fusewire.words import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fusewire.stores import Store, Transaction
+
+#: Messages that may be lost in a row; then the target is left alone for so many seconds, and tried once.
+MOST_LOST = 5
+PAUSE = 3600.0
+
+#: Things that were told lately and are known again.
+_MOST_SAID = 200
+
+
+@dataclass(slots=True)
+class Told:
+    """How far a target has been told, and what it was told lately: {key: [when, left out since]}."""
+
+    upto: dict[str, int]
+    said: dict[str, list[float]] = field(default_factory=dict)
+
+    def passed(self, kind: str, number: int) -> None:
+        self.upto[kind] = number
+
+    def again(self, key: str, now: float, dedup: float) -> bool:
+        """Whether the same was told within `dedup` seconds; then it is counted instead."""
+        entry = self.said.get(key)
+        if entry is None or not 0 <= now - entry[0] < dedup:
+            return False
+        entry[1] += 1
+        return True
+
+    def left_out(self, key: str) -> tuple[int, float]:
+        """How often the same was not told, and since when."""
+        when, count = self.said.get(key, (0.0, 0))
+        return int(count), when
+
+    def was_told(self, key: str, now: float) -> None:
+        self.said.pop(key, None)
+        self.said[key] = [now, 0]
+        while len(self.said) > _MOST_SAID:
+            del self.said[next(iter(self.said))]
+
+
+@dataclass(slots=True)
+class Health:
+    """How a target fares."""
+
+    sent: int = 0
+    last_sent: float | None = None
+    #: messages that were given up: in all, and since one went out
+    lost: int = 0
+    lost_in_a_row: int = 0
+    failed_at: float | None = None
+    problem: str = ""
+    paused_until: float | None = None
+
+    def is_paused(self, now: float) -> bool:
+        return self.paused_until is not None and now < self.paused_until <= now + PAUSE
+
+    def went_out(self, now: float) -> None:
+        self.sent += 1
+        self.last_sent = now
+        self.lost_in_a_row = 0
+        self.paused_until = None
+
+    def was_lost(self, now: float, problem: str) -> None:
+        self.lost += 1
+        self.lost_in_a_row += 1
+        self.failed_at = now
+        self.problem = problem
+        if self.lost_in_a_row >= MOST_LOST:
+            self.paused_until = now + PAUSE
+
+    def was_left_out(self) -> None:
+        """It came while the target is left alone."""
+        self.lost += 1
+        self.lost_in_a_row += 1
+
+
+def told_of(store: Store, name: str) -> Told | None:
+    """None if the target has never been told anything, or nobody knows what."""
+    found = _recalled(store, f"notify/{name}/told")
+    upto, said = found.get("upto"), found.get("said")
+    if not isinstance(upto, dict) or not all(isinstance(upto.get(kind), int) for kind in KINDS):
+        return None
+    pairs = said.items() if isinstance(said, dict) else ()
+    return Told({kind: upto[kind] for kind in KINDS}, {key: value for key, value in pairs if _is_entry(value)})
+
+
+def health_of(source: Store | Transaction, name: str) -> Health:
+    found = _recalled(source, f"notify/{name}")
+    fresh = Health()
+    known = {key: value for key, value in found.items() if key in asdict(fresh) and _fits(getattr(fresh, key), value)}
+    return Health(**known)
+
+
+def remember(
+    store: Store, name: str, now: float, told: Told | None = None, change: Callable[[Health], None] | None = None
+) -> Health:
+    """Write down how far a target has been told, and what has changed in how it fares."""
+    with store.transact() as transaction:
+        health = health_of(transaction, name)
+        if change is not None:
+            change(health)
+            transaction.remember(f"notify/{name}", asdict(health), now)
+        if told is not None:
+            transaction.remember(f"notify/{name}/told", asdict(told), now)
+    return health
+
+
+def problems(store: Store, names: tuple[str, ...]) -> list[str]:
+    """Targets that do not get what they should, a line each."""
+    found = []
+    for name in names:
+        health = health_of(store, name)
+        if health.lost_in_a_row:
+            lost = f"{counted(health.lost_in_a_row, 'message')} lost"
+            found.append(
+                f"notifications to {name} fail: {health.problem} (at {show_time(health.failed_at)}, {lost});"
+                f" try it: fusewire notify test {quoted(name)}"
+            )
+    return found
+
+
+def _recalled(source: Store | Transaction, name: str) -> dict[str, Any]:
+    try:
+        return source.recall(name) or {}
+    except ValueError:
+        return {}
+
+
+def _fits(usual: Any, value: Any) -> bool:
+    if isinstance(usual, str):
+        return isinstance(value, str)
+    if usual is None:
+        return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_entry(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(isinstance(part, (int, float)) for part in value)

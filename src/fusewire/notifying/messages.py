@@ -1,0 +1,125 @@
+"""One thing to tell, in words: what happened to what; why; what to do next, and who may lift it. Plain text."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fusewire.durations import counted, seconds_until, show_time
+from fusewire.engine import next_steps
+from fusewire.errors import NotFound
+from fusewire.events import PUBLIC_STATE, Decision
+from fusewire.notifying.news import ACTS, subject_of
+from fusewire.reports.messages import message
+from fusewire.rules import rule_id
+from fusewire.session.memory import recalled, session_name
+
+if TYPE_CHECKING:
+    from fusewire.breaker import Breaker
+    from fusewire.notifying.news import Item
+    from fusewire.stores.rows import AuditRow
+
+#: Characters. Evidence, not an archive; and phones show less.
+_LONGEST = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What a target gets. `fields` are the same facts for programs; a webhook gets them beside the text."""
+
+    title: str
+    body: str
+    severity: str = "info"
+    fields: dict[str, Any] = field(default_factory=dict)
+
+
+def message_of(
+    item: Item, breaker: Breaker, now: float, *, again: int = 0, since: float = 0.0, lost: int = 0
+) -> Message:
+    """The message of an item; `again` times since then the same was not told, and so many messages were lost."""
+    project = _readable(os.path.basename(breaker.root or "") or "fusewire")
+    lines = _lines(item, breaker, now)
+    if again:
+        lines.append(f"And {counted(again, 'more time')} since {_clock(since)}, which was not told one by one.")
+    if lost:
+        lines.append(f"{counted(lost, 'message')} before this one could not be delivered; see: fusewire notify")
+    body = "\n".join(lines)
+    shown = f"session {item.session[:8]}" if item.kind == "halts" else "" if item.kind == "notices" else item.subject
+    parts = ("Fusewire:", "ALERT," if item.severity == "alert" else "", item.what, _readable(shown))
+    return Message(
+        f"{' '.join(filter(None, parts))} (project {project})",
+        body if len(body) <= _LONGEST else f"{body[: _LONGEST - 3]}...",
+        item.severity,
+        {
+            "project": project,
+            "circuit": None if item.move is None else item.move.circuit,
+            "event": item.what.lower(),
+            "severity": item.severity,
+            "reason": _readable(item.text),
+            "session": item.session or None,
+            "at": show_time(item.at),
+        },
+    )
+
+
+def test_message(root: str, now: float) -> Message:
+    project = _readable(os.path.basename(root) or "fusewire")
+    body = f"This is a test of `fusewire notify test`, sent at {_clock(now)}. Nothing has happened."
+    fields = {"project": project, "event": "test", "severity": "info", "at": show_time(now)}
+    return Message(f"Fusewire: test (project {project})", body, "info", fields)
+
+
+def _lines(item: Item, breaker: Breaker, now: float) -> list[str]:
+    if item.kind == "notices":
+        return [_readable(item.text), "A person who has seen it can run: fusewire doctor --acknowledge"]
+    if item.kind == "halts":
+        return _halt_lines(item, breaker)
+    assert item.move is not None
+    return _move_lines(item.move, breaker, now)
+
+
+def _halt_lines(item: Item, breaker: Breaker) -> list[str]:
+    said = recalled(breaker.store, session_name(item.session)).get("last_halt", "")
+    rule = item.subject.partition(" ")[2]
+    head = [f"The agent of session {_readable(item.session)} was stopped at {_clock(item.at)} by {_readable(rule)}."]
+    call = [f"It wanted: {_readable(item.text)}"] if item.text else []
+    return [*head, *call, *(_readable(line) for line in said.split("\n") if line), "It goes on when you speak to it."]
+
+
+def _move_lines(row: AuditRow, breaker: Breaker, now: float) -> list[str]:
+    by = f", by {_readable(row.actor)}" if row.actor and row.cause in ACTS else ""
+    when = f"{PUBLIC_STATE.get(row.source, row.source)} -> {PUBLIC_STATE.get(row.target, row.target)}"
+    when = f"{row.cause} at {_clock(row.at)}{by}" if row.source == row.target else f"{when} at {_clock(row.at)}{by}"
+    try:
+        policy, state = breaker.engine.view(row.circuit)
+    except NotFound:
+        return [f"{_readable(subject_of(row.circuit))}: {_readable(row.reason) or row.cause}.", f"{when}."]
+    if row.target != "open" or state.phase != "open":
+        lines = [f"{rule_id(policy, subject_of(row.circuit))}: {_readable(row.reason) or row.cause}.", f"{when}."]
+        moved_on = state.phase != row.target and row.target in PUBLIC_STATE
+        return [*lines, f"It has moved on since: it is {PUBLIC_STATE[state.phase]} now."] if moved_on else lines
+    evidence = [f"last: {_readable(state.evidence)}"] if state.evidence else []
+    evidence += [f"{state.trips} trips so far"] if state.trips > 1 else []
+    session = [f"session: {_readable(row.actor)}"] if row.actor and not by else []
+    decision = Decision(
+        "block",
+        circuit=row.circuit,
+        rule=_readable(rule_id(policy, subject_of(row.circuit))),
+        reason=_readable(row.reason),
+        evidence=(f"{when}", *evidence, *session),
+        retry_after=None if state.until is None else seconds_until(state.until, now),
+        next=tuple(_readable(step) for step in next_steps(policy, row.circuit, state.phase)),
+        phase=state.phase,
+        tripped=True,
+    )
+    return message(decision, now).split("\n")
+
+
+def _readable(text: str) -> str:
+    """In one line, without what a terminal or a phone would obey."""
+    return "".join(char if char.isprintable() else " " for char in text).strip()
+
+
+def _clock(moment: float) -> str:
+    return f"{(show_time(moment) or '')[:16].replace('T', ' ')} UTC"

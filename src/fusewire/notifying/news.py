@@ -1,0 +1,123 @@
+"""What there is to tell: moves of circuits, halted agents and notices, as they lie in the store, in their order.
+
+They were written by the transaction that made them, so that nothing is told that did not happen, and nothing that
+happened is lost. Each kind has numbers of its own; how far somebody has been told is one number for each of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from heapq import merge
+from typing import TYPE_CHECKING
+
+from fusewire.errors import NotFound
+from fusewire.events import PUBLIC_STATE
+
+if TYPE_CHECKING:
+    from fusewire.breaker import Breaker
+    from fusewire.stores.rows import AuditRow, Doing
+
+#: The kinds of news; each has numbers of its own.
+KINDS = ("moves", "halts", "notices")
+
+#: Causes of moves that are acts of people; behind all others stands a session, or nobody.
+ACTS = frozenset(("reset", "retried", "overridden", "override ended", "archived", "imported", "ended"))
+
+#: Breakers of a session whose circuits have the name of a tool or hook in front of the session's.
+_NAMED = ("tool_failure", "sequential_tools", "hook_recursion")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing to tell. Without a severity nobody is told of it."""
+
+    kind: str
+    number: int
+    at: float
+    #: under these it is asked for in a target's `circuits`
+    names: tuple[str, ...]
+    severity: str
+    #: what happened in a word, and to what; together they say whether it is the same as something that was told
+    what: str
+    subject: str
+    text: str
+    move: AuditRow | None = None
+    session: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"{self.severity} {self.what} {self.subject}"
+
+
+def news(breaker: Breaker, told: dict[str, int]) -> list[Item]:
+    """What came behind the numbers, in order."""
+    store = breaker.store
+    # Before the moves: a notice that was written with a move is never seen without it.
+    noticed = [_noticed(breaker, *row) for row in store.notices_after(told["notices"])]
+    halted = [_halted(*row) for row in store.halts(told["halts"])]
+    moved = [_moved(breaker, *row) for row in store.moves(told["moves"])]
+    _join(moved, noticed)
+    return list(merge(moved, halted, noticed, key=lambda item: item.at))
+
+
+def _join(moved: list[Item], noticed: list[Item]) -> None:
+    """A notice on a circuit that has just opened says that a person should look at that: it is one message."""
+    last = {item.names[0]: at for at, item in enumerate(moved) if item.severity in ("trip", "alert")}
+    for at, item in enumerate(noticed):
+        circuit = item.names[-1]
+        if circuit in last:
+            opened = moved[last[circuit]]
+            moved[last[circuit]] = replace(opened, severity="alert")
+            noticed[at] = replace(item, severity="")
+
+
+def _moved(breaker: Breaker, number: int, row: AuditRow) -> Item:
+    severity = _severity(breaker, row)
+    stays = row.source == row.target or row.target not in PUBLIC_STATE
+    what = row.cause.upper() if stays else PUBLIC_STATE[row.target]
+    return Item(
+        *("moves", number, row.at, (row.circuit,), severity, what),
+        *(subject_of(row.circuit), row.reason, row, "" if row.cause in ACTS else row.actor),
+    )
+
+
+def _halted(number: int, row: Doing) -> Item:
+    rule, _, call = row.text.partition(": ")
+    names = ("halt", _circuit_of(rule))
+    return Item("halts", number, row.at, names, "alert", "HALTED", f"{row.session} {rule}", call, session=row.session)
+
+
+def _noticed(breaker: Breaker, number: int, at: float, text: str) -> Item:
+    circuit = text.partition(": ")[0]
+    names = ("notice", circuit) if breaker.store.circuit(circuit) is not None else ("notice",)
+    return Item("notices", number, at, names, "alert", "NOTICE", text, text)
+
+
+def _severity(breaker: Breaker, row: AuditRow) -> str:
+    if row.source == row.target or row.target not in ("open", "watch"):
+        return "info"
+    if row.target == "watch":
+        return "warning"
+    try:
+        policy, state = breaker.engine.view(row.circuit)
+    except NotFound:
+        return "trip"
+    again = policy.alert_from and state.last_trip == row.at and state.in_a_row >= policy.alert_from
+    return "alert" if again or row.reason.endswith("after a recovery") else "trip"
+
+
+def subject_of(circuit: str) -> str:
+    """A circuit without the session in its id: what happens to one session after the other is the same."""
+    kind, *rest = circuit.split("/")
+    if kind != "tool" or not rest:
+        return circuit
+    breaker, *parts = rest
+    named = (parts[:-1] or parts) if breaker in _NAMED else []
+    return "/".join((kind, breaker, *named))
+
+
+def _circuit_of(rule: str) -> str:
+    """The circuit behind a rule: `tool/spend/S` of `tool.spend:S`."""
+    name, _, key = rule.partition(":")
+    kind, dot, breaker = name.partition(".")
+    return "/".join(part for part in (kind, breaker, key) if part) if dot else key or name
