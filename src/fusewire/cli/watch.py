@@ -1,0 +1,57 @@
+"""`fusewire watch`: the panel in a terminal, live; plain lines elsewhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from fusewire.cli.common import common_options, project_root
+from fusewire.errors import FusewireError
+
+#: Moves that are known from before.
+_RECENT = 200
+
+
+@click.command("watch")
+@click.option("--plain", is_flag=True, help="Print lines, on a terminal too: what is not closed, then every move.")
+@click.option("--once", is_flag=True, help="Print once what is not closed, and end.")
+@common_options
+def watch_command(project: str | None, plain: bool, once: bool, as_json: bool) -> int:
+    """Watch the circuits of a project, live.
+
+    On a terminal: every circuit with its state, level, time left and reason, open ones first, and what moved last. Keys
+    filter, open a circuit and show sessions and the loop; `?` tells them all, `q` quits. Elsewhere, or where an option
+    asks for lines: one for each circuit that is not closed, then one for each move, for as long as somebody reads.
+    Nothing is changed from here.
+
+    \b
+    fusewire watch
+    fusewire watch --plain | tee trips.log
+    fusewire watch --json | jq -r 'select(.type == "move") | .circuit'
+    """
+    from fusewire.cli.watching.lines import JsonLines, Words, print_once, watch_lines
+    from fusewire.cli.watching.source import Source
+
+    if sys.stdout is None:
+        raise FusewireError("standard output is closed: nobody could see it")
+    live = not (plain or once or as_json) and _is_terminal()
+    source = Source(project_root(project), recent=_RECENT if live else 0)
+    try:
+        if live:
+            from fusewire.cli.watching.live import watch_live
+
+            watch_live(source)
+        else:
+            lines = JsonLines() if as_json else Words()
+            print_once(source, lines) if once else watch_lines(source, lines)
+    finally:
+        source.close()
+    return 0
+
+
+def _is_terminal() -> bool:
+    """Whether a person sits there, at one that can do more than print."""
+    keyboard = sys.stdin is not None and sys.stdin.isatty()
+    return keyboard and sys.stdout.isatty() and os.environ.get("TERM") not in (None, "", "dumb")

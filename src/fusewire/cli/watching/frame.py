@@ -1,0 +1,171 @@
+"""One screen full: head, rows or lines, the last moves, keys. Everything has its place, whatever the numbers are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from fusewire.cli.watching.pages import read_lines, wrapped
+from fusewire.cli.watching.shown import STYLES, money, shown
+from fusewire.cli.watching.table import (
+    cell,
+    circuit_row,
+    circuit_titles,
+    move_row,
+    session_row,
+    session_titles,
+)
+from fusewire.durations import counted, show_time
+
+if TYPE_CHECKING:
+    from fusewire.cli.watching.source import Source
+    from fusewire.cli.watching.view import View
+
+#: Rows of a terminal from which on there is room for the keys and for the head.
+_WITH_KEYS, _WITH_HEAD = 4, 5
+
+#: Rows between head and keys from which on there is room for titles and for moves; how many moves there are then.
+_WITH_TITLES, _WITH_MOVES = 6, 11
+_MOVES = 8
+
+_LISTS = {"panel": (circuit_titles, circuit_row), "sessions": (session_titles, session_row)}
+
+_KEYS = "q quit  ? help  Enter open  / filter  o open only  a all  s sessions  l loop  w warnings"
+_INSIDE = "q quit  ? help  Esc back  Enter open"
+_BACK = "q quit  ? help  Esc back  up down PgUp PgDn scroll"
+_TYPING = "   Enter keeps it, Esc clears it"
+
+
+@dataclass
+class Frame:
+    """What stands on the screen, and where the cursor does: row and column, from 0."""
+
+    rows: list[Text]
+    cursor: tuple[int, int]
+
+
+def frame(view: View, source: Source, width: int, height: int) -> Frame:
+    """The screen as it should be now; the last column stays free."""
+    width = max(1, width - 1)
+    above = [_head(source, width)] * (height >= _WITH_HEAD) + [_headline(view, source)]
+    below = [_foot(view)] * (height >= _WITH_KEYS)
+    room = max(0, height - len(above) - len(below))
+    if source.panel is None and view.page.kind != "help":
+        middle, place = wrapped([Text(), Text(shown(source.problem))], width), 0
+    elif view.page.kind in _LISTS:
+        middle, place = _list(view, source, width, room)
+    else:
+        middle, place = _text(view, source, width, room), 0
+    middle = middle[:room] + [Text()] * (room - len(middle))
+    cursor = (min(len(above) + place, height - 1), 0)
+    if view.typing and below:
+        cursor = (height - 1, min(width - 1, cell_len("/" + _typed(view))))
+    return Frame([*above, *middle, *below][:height], cursor)
+
+
+def _head(source: Source, width: int) -> Text:
+    """Which project, what it costs, what is wrong with it; a clock that goes on says that this is alive."""
+    parts = [Text(f"{(show_time(int(source.seen_at)) or '')[11:19]} UTC", style="dim")]
+    if source.panel is not None:
+        if faults := len(source.panel["warnings"]):
+            parts.insert(0, Text(f"{counted(faults, 'warning')} (w)", style="yellow"))
+        parts.insert(0, Text(f"{money(source.panel)} today"))
+    while parts and sum(len(part) + 3 for part in parts) > width - 12:
+        parts.pop()
+    right = Text("   ").join(parts)
+    name = Text.assemble(("FUSEWIRE ", "bold"), shown(source.root.rstrip("/").rpartition("/")[2]))
+    return cell(name, width - len(right) - 2) + Text("  ") + right
+
+
+def _headline(view: View, source: Source) -> Text:
+    if source.panel is None:
+        return Text("The state cannot be read; it is tried again and again", style=STYLES["OPEN"])
+    words = source.panel["headline"]
+    stopped = words["open"] or "halted" in words["text"]
+    style = STYLES["OPEN" if stopped else "HALF_OPEN" if words["half_open"] else "CLOSED"]
+    line = Text.assemble((words["text"], style))
+    if view.words and not view.typing:
+        line.append(f"   filter: {shown(view.words)} (Esc clears it)", style="cyan")
+    if view.only_open:
+        line.append("   open only (a shows all)", style="cyan")
+    return line
+
+
+def _foot(view: View) -> Text:
+    if view.typing:
+        return Text.assemble("/", _typed(view), (_TYPING, "dim"))
+    if len(view.pages) == 1:
+        return Text(_KEYS, style="dim")
+    return Text(_INSIDE if view.page.kind in _LISTS else _BACK, style="dim")
+
+
+def _typed(view: View) -> str:
+    """With the space at its end."""
+    return shown(view.words) + " " * view.words.endswith(" ")
+
+
+def _list(view: View, source: Source, width: int, room: int) -> tuple[list[Text], int]:
+    """Titles, the rows around the chosen one, what moved last; and the place of the chosen one among them."""
+    titles, drawn = _LISTS[view.page.kind]
+    moves = _last_moves(source, room) if view.page.kind == "panel" else []
+    head = int(room >= _WITH_TITLES)
+    view.room = max(1, room - head - len(moves))
+    rows = view.rows(source.panel)
+    place, top = view.settle(rows), view.page.top
+    lines = []
+    for number, row in enumerate(rows[top : top + view.room], top):
+        line = Text("> " if number == place else "  ") + drawn(row, width - 2)
+        lines.append(_highlighted(line, width) if number == place else line)
+    lines = lines or [Text(f"  {_nothing(view)}", style="dim")]
+    lines += [Text()] * (view.room - len(lines))
+    above = [_titled(Text("  ") + titles(width - 2), view, len(rows), width)] * head
+    return above + lines + moves, head + place - top
+
+
+def _highlighted(line: Text, width: int) -> Text:
+    line = cell(line, width)
+    line.stylize("reverse")
+    return line
+
+
+def _titled(titles: Text, view: View, rows: int, width: int) -> Text:
+    """With which of the rows are to be seen, if not all are."""
+    top, count = view.page.top, ""
+    titles.rstrip()
+    if rows > view.room:
+        count = f" {top + 1}-{top + view.room} of {rows}"
+    line = cell(titles, width - len(count)) + Text(count)
+    line.stylize("dim")
+    return line
+
+
+def _nothing(view: View) -> str:
+    if view.page.kind == "sessions":
+        return "No session has been heard of yet in this project."
+    if view.words:
+        return f"Nothing fits the filter {shown(view.words)}."
+    if view.only_open:
+        return "No circuit is open."
+    return "No circuits yet. Constraints are Markdown files in docs/constraints/."
+
+
+def _last_moves(source: Source, room: int) -> list[Text]:
+    """The newest first."""
+    count = min(_MOVES, (room - _WITH_MOVES) // 3 + 2)
+    if room < _WITH_MOVES:
+        return []
+    found = [move_row(row) for _, row in list(source.moves)[-count:][::-1]]
+    lines = found or [Text("Nothing has moved yet.", style="dim")]
+    lines += [Text()] * (count - len(lines))
+    return [Text(), Text("  LAST MOVES", style="dim"), *(Text("  ") + line for line in lines)]
+
+
+def _text(view: View, source: Source, width: int, room: int) -> list[Text]:
+    lines = read_lines(source, view.page.kind, view.page.subject, width)
+    view.room = max(1, room)
+    view.furthest = max(0, len(lines) - view.room)
+    view.page.place = min(view.page.place, view.furthest)
+    return lines[view.page.place :]

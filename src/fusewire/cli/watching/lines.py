@@ -1,0 +1,123 @@
+"""`fusewire watch` in lines, for pipes, logs and terminals that can do no more: what is, then what moves."""
+
+from __future__ import annotations
+
+import json
+import select
+import sys
+from typing import TYPE_CHECKING, Any, Protocol
+
+import click
+
+from fusewire.cli.streams import say, silence
+from fusewire.cli.watching.shown import circuit_line, headline, move_line, shown
+from fusewire.cli.watching.source import POLL, require_readable
+from fusewire.durations import counted
+from fusewire.errors import FusewireError
+
+if TYPE_CHECKING:
+    from fusewire.cli.watching.source import Source
+    from fusewire.cli.watching.trail import Move
+
+
+class Lines(Protocol):
+    """How it is told."""
+
+    def panel(self, panel: dict[str, Any]) -> None: ...
+
+    def move(self, move: Move) -> None: ...
+
+    def lost(self, count: int) -> None: ...
+
+    def problem(self, problem: str) -> None: ...
+
+
+class Words:
+    """In words: the headline, a line for each circuit that is not closed, a line for each move."""
+
+    def panel(self, panel: dict[str, Any]) -> None:
+        for warning in panel["warnings"]:
+            say(f"Warning: {shown(warning)}")
+        _print(headline(panel))
+        for circuit in panel["circuits"]:
+            if circuit["state"] != "CLOSED":
+                _print(circuit_line(circuit))
+
+    def move(self, move: Move) -> None:
+        _print(move_line(move[1]))
+
+    def lost(self, count: int) -> None:
+        say(f"Warning: {counted(count, 'move')} came and were forgotten before they could be read")
+
+    def problem(self, problem: str) -> None:
+        say(f"Warning: {shown(problem)}; it is tried again and again")
+
+
+class JsonLines:
+    """One JSON object a line; `type` says what it is."""
+
+    def panel(self, panel: dict[str, Any]) -> None:
+        _print(_json("panel", panel))
+
+    def move(self, move: Move) -> None:
+        from fusewire.views.sessions import move_json
+
+        _print(_json("move", {"number": move[0], **move_json(move[1])}))
+
+    def lost(self, count: int) -> None:
+        _print(_json("lost", {"count": count}))
+
+    def problem(self, problem: str) -> None:
+        _print(_json("problem", {"text": problem}))
+
+
+def _json(kind: str, fields: dict[str, Any]) -> str:
+    return json.dumps({"type": kind, **fields})
+
+
+def _print(text: str) -> None:
+    """Characters that standard output cannot show must not end it."""
+    click.echo(text.encode(sys.stdout.encoding or "utf-8", "replace").decode(sys.stdout.encoding or "utf-8"))
+
+
+def print_once(source: Source, lines: Lines) -> None:
+    require_readable(source.root)
+    lines.panel(source.collected())
+
+
+def watch_lines(source: Source, lines: Lines) -> None:
+    """For ever, or until nobody reads any more."""
+    problem: str | None = ""
+    try:
+        while True:
+            problem = _told(source, lines, problem)
+            if _nobody_reads():
+                return
+    except BrokenPipeError:
+        silence(1)
+
+
+def _told(source: Source, lines: Lines, problem: str | None) -> str | None:
+    """Tell what is new, and everything if it could not be read before; gives what is in the way, None if nothing is."""
+    try:
+        moves = source.news()
+        panel = None if problem is None else source.collected()
+    except (FusewireError, OSError) as error:
+        if str(error) != problem:
+            lines.problem(str(error))
+        return str(error)
+    if source.trail.lost:
+        lines.lost(source.trail.lost)
+        source.trail.lost = 0
+    for move in moves:
+        lines.move(move)
+    if panel is not None:
+        lines.panel(panel)
+    return None
+
+
+def _nobody_reads() -> bool:
+    """Whether the reader has gone (`| head`); takes as long as the pause between two looks."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    return bool(poll.poll(POLL * 1000))
