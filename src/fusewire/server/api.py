@@ -1,0 +1,120 @@
+"""`/api/v1/…`: what pages show, as JSON for programs, and the acts of a person.
+
+Reading is for a person, a reader, or a browser that is logged in. Acting is for a person: with the token, or from one
+of our own pages, whose script repeats the secret of its forms; a cookie alone could be sent by any page.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from fusewire.errors import AgentRefused, ConfigError, FusewireError, InvalidTransition, NotFound, StoreError
+from fusewire.server.asked import asked, sent
+from fusewire.server.endpoints import ENDPOINTS, PREFIX
+from fusewire.server.requests import project_of, projects_of, require_no_agent, require_role, session_of
+from fusewire.server.schemas import question
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+
+    from fusewire.server.endpoints import Endpoint
+    from fusewire.server.projects import Watched
+
+#: What an error is over HTTP; any other is the fault of whoever asks.
+_STATUS = {NotFound: 404, InvalidTransition: 409, AgentRefused: 403, StoreError: 503, ConfigError: 503}
+
+
+class Json(JSONResponse):
+    """Names of files may have bytes that are no text; an answer has none."""
+
+    def render(self, content: Any) -> bytes:
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode("utf-8", "replace")
+
+
+def _answering(endpoint: Endpoint) -> Callable[[Request], Any]:
+    async def answer(request: Request) -> Response:
+        if endpoint.body:
+            _require_person(request)
+            given = await sent(request, endpoint.body)
+            await require_no_agent(request)  # last, because it takes longest
+        else:
+            require_role(request, "person", "reader")
+            given = asked(request, endpoint.query)
+        return await _worked(endpoint.work, project_of(request), given)
+
+    return answer
+
+
+async def _worked(work: Callable[..., dict[str, Any]], *given: Any) -> Response:
+    """The answer; reading and writing block, so it is done in a thread."""
+    try:
+        return Json(await run_in_threadpool(work, *given))
+    except FusewireError as error:
+        raise HTTPException(_status(error), str(error)) from error
+
+
+def _status(error: FusewireError) -> int:
+    return next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 400)
+
+
+def _require_person(request: Request) -> None:
+    require_role(request, "person")
+    if "authorization" in request.headers:
+        return
+    session, secret = session_of(request), request.headers.get("x-form-secret", "")
+    if session is None or not hmac.compare_digest(secret.encode("utf-8", "replace"), session.form_secret.encode()):
+        raise HTTPException(403, "a cookie alone is not enough: send the token, or the form's secret as X-Form-Secret")
+
+
+def _project(watched: Watched) -> dict[str, Any]:
+    """One line of the list; of a project that cannot be read, why."""
+    panel = watched.panel()
+    head = {} if panel["problem"] else panel["headline"]
+    return {
+        "name": watched.name,
+        "root": watched.root,
+        "problem": panel["problem"],
+        "headline": head.get("text"),
+        **{state: head.get(state) for state in ("open", "half_open", "closed")},
+    }
+
+
+async def projects(request: Request) -> Response:
+    """The projects that this server shows."""
+    require_role(request, "person", "reader")
+    asked(request, question())
+    return await _worked(lambda: {"projects": [_project(watched) for watched in projects_of(request)]})
+
+
+def said(request: Request, error: HTTPException) -> Response:
+    """An error as programs read it, in one line that says what and where."""
+    headers, path, text = dict(error.headers or {}), request.url.path, str(error.detail)
+    if "Allow" in headers:
+        headers["Allow"] = ", ".join(sorted(headers["Allow"].split(", ")))
+    if text == HTTPStatus(error.status_code).phrase:  # the router's own words
+        known = {
+            404: f"there is nothing at {path}; see {PREFIX}/openapi.json",
+            405: f"{request.method} is not for {path}; allowed: {headers.get('Allow')}",
+        }
+        text = known.get(error.status_code, text)
+    return Json({"error": " ".join(text.splitlines())}, error.status_code, headers)
+
+
+ROUTES = [
+    Route(f"{PREFIX}/projects", projects),
+    *(
+        Route(endpoint.path, _answering(endpoint), methods=["POST"] if endpoint.body else ["GET"])
+        for endpoint in ENDPOINTS
+    ),
+]

@@ -1,0 +1,150 @@
+"""What the JSON interface has of a project: each address, what it can be asked, and what it does.
+
+The routes, the check of what is asked and the OpenAPI document all come from `ENDPOINTS`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fusewire.errors import StoreError
+from fusewire.server import acting, schemas
+from fusewire.views.circuits import circuit_view
+from fusewire.views.sessions import loop_view, move_json, session_view
+from fusewire.views.slices import attempts_view, slice_view
+from fusewire.views.storage import memory_view
+from fusewire.views.warnings import warnings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fusewire.server.projects import Watched
+    from fusewire.server.schemas import Schema
+
+    Given = dict[str, Any]
+
+PREFIX = "/api/v1"
+
+# -- what is read -----------------------------------------------------------------------------------------
+
+
+def _panel(watched: Watched, given: Given) -> dict[str, Any]:
+    panel = watched.panel()
+    if panel["problem"]:
+        raise StoreError(panel["problem"])
+    return {name: value for name, value in panel.items() if name != "problem"}
+
+
+def _circuits(watched: Watched, given: Given) -> dict[str, Any]:
+    breaker = watched.breaker()
+    found = [status.to_json() for status in breaker.statuses()]
+    wanted = [one for one in found if all(one[name] == value for name, value in given.items())]
+    return {"circuits": wanted, "warnings": warnings(breaker)}
+
+
+def _circuit(watched: Watched, given: Given) -> dict[str, Any]:
+    return circuit_view(watched.breaker(), given["id"], given["days"])
+
+
+def _history(watched: Watched, given: Given) -> dict[str, Any]:
+    return {**given, **_circuit(watched, given)["history"]}
+
+
+def _settings(watched: Watched, given: Given) -> dict[str, Any]:
+    return {"id": given["id"], "settings": circuit_view(watched.breaker(), given["id"])["settings"]}
+
+
+def _sessions(watched: Watched, given: Given) -> dict[str, Any]:
+    return {"sessions": _panel(watched, given)["sessions"]}
+
+
+def _session(watched: Watched, given: Given) -> dict[str, Any]:
+    return session_view(watched.breaker(), given["id"])
+
+
+def _loop(watched: Watched, given: Given) -> dict[str, Any]:
+    return loop_view(watched.breaker())
+
+
+def _attempts(watched: Watched, given: Given) -> dict[str, Any]:
+    return attempts_view(watched.breaker())
+
+
+def _slice(watched: Watched, given: Given) -> dict[str, Any]:
+    return slice_view(watched.breaker(), given["id"])
+
+
+def _memory(watched: Watched, given: Given) -> dict[str, Any]:
+    return memory_view(watched.breaker())
+
+
+def _moves(watched: Watched, given: Given) -> dict[str, Any]:
+    found = watched.store.moves(given["after"], given["limit"])
+    last = max(watched.store.last_move(), found[-1][0] if found else 0)
+    return {
+        "moves": [{"number": number, **move_json(row)} for number, row in found],
+        "last": last,
+        "more": bool(found) and found[-1][0] < last,
+    }
+
+
+# -- what a person does -----------------------------------------------------------------------------------
+
+
+def _reset(watched: Watched, given: Given) -> dict[str, Any]:
+    return {"done": acting.reset(watched, given["circuit"], given["reason"])}
+
+
+def _grant(watched: Watched, given: Given) -> dict[str, Any]:
+    amount = f"{given['amount']:.2f}"
+    return {"done": acting.grant(watched, amount, given["whom"], given.get("session", ""), given["reason"])}
+
+
+def _resolve(watched: Watched, given: Given) -> dict[str, Any]:
+    return {"done": acting.resolve(watched, given["choice"], given.get("guidance", ""), given["reason"])}
+
+
+# -- the table --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One address of a project."""
+
+    name: str
+    about: str
+    #: the name of the answer's schema
+    answer: str
+    work: Callable[[Watched, Given], dict[str, Any]]
+    query: Schema = field(default_factory=schemas.question)
+    #: the shapes that a body may have; an endpoint with a body changes something
+    body: list[Schema] = field(default_factory=list)
+
+    @property
+    def path(self) -> str:
+        return f"{PREFIX}/projects/{{project}}/{self.name}"
+
+
+_FILTER = schemas.question("state", "kind", state=schemas.STATE, kind=schemas.KIND)
+_ID = schemas.question(id=schemas.ID)
+_ID_AND_DAYS = schemas.question(id=schemas.ID, days=schemas.DAYS)
+_BEHIND = schemas.question(after=schemas.AFTER, limit=schemas.LIMIT)
+
+ENDPOINTS = [
+    Endpoint("panel", "Everything that the Panel shows", "Panel", _panel),
+    Endpoint("circuits", "Every circuit, as `status --json` has it", "Circuits", _circuits, _FILTER),
+    Endpoint("circuit", "Everything about one circuit", "CircuitView", _circuit, _ID_AND_DAYS),
+    Endpoint("history", "What reached a circuit, and its moves", "History", _history, _ID_AND_DAYS),
+    Endpoint("settings", "A circuit's settings, and where each comes from", "Settings", _settings, _ID),
+    Endpoint("sessions", "The sessions heard of last", "Sessions", _sessions),
+    Endpoint("session", "Everything about one session", "Session", _session, schemas.question(id=schemas.SESSION)),
+    Endpoint("loop", "The supervised loop", "Loop", _loop),
+    Endpoint("attempts", "Slices and the attempts at their tests", "Attempts", _attempts),
+    Endpoint("slice", "One slice", "Slice", _slice, schemas.question(id=schemas.SLICE)),
+    Endpoint("memory", "The agents' memory folder", "Memory", _memory),
+    Endpoint("moves", "The audit trail behind a number, for whoever asks again", "Moves", _moves, _BEHIND),
+    Endpoint("reset", "End an open circuit as its policy allows", "Done", _reset, body=schemas.RESET),
+    Endpoint("grant", "Allow more spend", "Done", _grant, body=schemas.GRANT),
+    Endpoint("resolve", "Decide about an open phase", "Done", _resolve, body=schemas.RESOLVE),
+]
