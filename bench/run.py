@@ -18,6 +18,7 @@ import checkpoints
 import detection
 import guard
 import mirror
+import server
 import session
 import snapshots
 import starts
@@ -45,6 +46,7 @@ def main(wanted: list[str]) -> None:
                 "8": lambda: checkpoints.report(folder),
                 "9": lambda: session.report(folder),
                 "10": lambda: detection.report(folder),
+                "11": lambda: server.report(folder),
             }
             for name in wanted or parts:
                 print(parts[name](), end="\n\n", flush=True)

@@ -225,13 +225,15 @@ def _begin(event: Event, root: str, rules: Rules) -> str:
 
 def _enforce(names: list[str], event: Event, root: str, rules: Rules) -> tuple[str, str]:
     """A constraint forbids this: its circuit decides whether it is refused or passes and is counted."""
+    import time
+
     from fusewire.breaker import Breaker
     from fusewire.errors import StoreError
     from fusewire.events import merge
     from fusewire.reports.messages import message
 
     try:
-        breaker = Breaker.open(project=root, rules=rules, patience=PATIENCE)
+        breaker = Breaker(quick_store(root, rules), rules, time.time, root)
         decisions = breaker.enforce(names, event)
     except StoreError as error:
         return "deny", (

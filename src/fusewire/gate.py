@@ -87,16 +87,20 @@ def _set_deadline() -> None:
     signal.setitimer(signal.ITIMER_REAL, _DEADLINE, 1)
 
 
-def answer(agent: Agent, raw: bytes, environment: Any) -> Answer:
-    """The answer to one hook call, in the agent's words."""
+def answer(agent: Agent, raw: bytes, environment: Any, start: str | None = None) -> Answer:
+    """The answer to one hook call, in the agent's words.
+
+    `start`, the folder of the project, is given by whoever is no process of the agent's own, and so ends none.
+    """
     from fusewire.agents import BadPayload, speaking
 
+    ends = start is None
     try:
         if len(raw) > INPUT_LIMIT:
             raise ValueError(f"it is larger than {INPUT_LIMIT} bytes")
         payload = payload_of(raw)
         agent = speaking(agent, payload, environment)
-        start = agent.started_in(payload, environment) or os.getcwd()
+        start = start or agent.started_in(payload, environment) or os.getcwd()
         root = find_guarded(start)
         event = agent.parse(payload, root)
     except ValueError as error:
@@ -106,9 +110,9 @@ def answer(agent: Agent, raw: bytes, environment: Any) -> Answer:
     if event is None:
         return agent.allow()
     if event.kind == "before_tool":
-        return judge(agent, event, root, start, environment, payload)
+        return judge(agent, event, root, start, environment, payload, ends=ends)
     try:
-        return judge(agent, event, root, start, environment, payload)
+        return judge(agent, event, root, start, environment, payload, ends=ends)
     except (ImportError, SyntaxError):
         raise
     except (Exception, _TooLate) as error:  # there is no call to deny; and denied to stop, an agent goes on
@@ -121,19 +125,26 @@ def answer(agent: Agent, raw: bytes, environment: Any) -> Answer:
 def _not_understood(agent: Agent, raw: bytes, why: str) -> Answer:
     """Input that cannot be judged is denied if it may ask for a call; elsewhere a denial would mean something else,
     such as that the agent may not stop."""
-    behind = raw[:_HEAD].partition(b'"hook_event_name"')[2].partition(b'"')[2]
-    hook = behind.partition(b'"')[0].decode("ascii", "replace")
+    hook = hook_in(raw)
     if hook and hook not in agent.GATES:
         return agent.inform(f"fusewire: the input of the hook {hook} {why}", hook)
     return agent.deny(f"BLOCKED fusewire.input: the hook's input {why}")
 
 
-def judge(agent: Agent, event: Event, root: str, start: str, environment: Any, payload: Any) -> Answer:
-    """What the rules say, in the agent's words."""
+def hook_in(raw: bytes) -> str:
+    """The name of the hook that an input is for, also if the rest of it makes no sense; empty if nobody says."""
+    behind = raw[:_HEAD].partition(b'"hook_event_name"')[2].partition(b'"')[2]
+    return behind.partition(b'"')[0].decode("ascii", "replace")
+
+
+def judge(
+    agent: Agent, event: Event, root: str, start: str, environment: Any, payload: Any, *, ends: bool = True
+) -> Answer:
+    """What the rules say, in the agent's words; and if that is its end, and it has started us, its end."""
     from fusewire.deciding import decide, keep_for_later
 
     action, text = decide(event, root, start, environment)
-    if action == "end" and not agent.interrupt(payload):
+    if action == "end" and ends and not agent.interrupt(payload):
         _end_process(agent, environment)
     if action == "tell" and event.hook in agent.UNHEARD:
         keep_for_later(event, root, text[:_ANSWER_LIMIT])

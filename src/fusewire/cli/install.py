@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,13 +12,17 @@ import click
 from fusewire.agents import AGENTS
 from fusewire.cli.common import print_json, project_root
 from fusewire.doctoring.gemini_trust import undecided
+from fusewire.doctoring.reporting import misled
 from fusewire.doctoring.trust import distrust
 from fusewire.installing.clients import client_named
 from fusewire.installing.command import hook_line
+from fusewire.installing.http import Http
 from fusewire.installing.installer import Change, install, prove, uninstall
 from fusewire.installing.merging import has_our_status_line
 from fusewire.installing.registrations import adds_calls, registrations
 from fusewire.person import require_person
+from fusewire.server import PORT
+from fusewire.words import quoted
 
 if TYPE_CHECKING:
     from fusewire.installing.clients import Client, Place
@@ -43,8 +48,20 @@ def _options(command: Command) -> Command:
 @click.option(
     "--statusline", is_flag=True, help="Also show Fusewire in the status line, if you have none (Claude Code)."
 )
+@click.option(
+    "--http", "over_http", is_flag=True, help="Send what is only reported to `fusewire serve` (Claude Code, --user)."
+)
+@click.option("--port", type=click.IntRange(1, 65535), help="The port of that server (default: 3873).")
 def install_command(
-    agent: str, user: bool, shared: bool, local: bool, dry_run: bool, as_json: bool, statusline: bool
+    agent: str,
+    user: bool,
+    shared: bool,
+    local: bool,
+    dry_run: bool,
+    as_json: bool,
+    statusline: bool,
+    over_http: bool,
+    port: int | None,
 ) -> int:
     """Register the hook with an agent: claude, codex, gemini or copilot. For a person.
 
@@ -52,16 +69,21 @@ def install_command(
     stay. The difference is shown; the file as it was is kept beside it (.fusewire-backup). Entries of an earlier
     installation are replaced; a second call changes nothing. Before anything is written, the hook must refuse
     a forbidden call. `fusewire --project DIR install ... --project` names the project; else it is the git top level.
+
+    With --http results and the like cost no process: they go to `fusewire serve`, which must run and show the project.
+    While it does not, calls are still judged, but what came of them is not seen. Without --http all are processes
+    again.
     """
     client, place, root = _meant(agent, user, shared, local)
     if statusline and client.name != "claude":
         raise click.UsageError("--statusline: only Claude Code has a status line")
+    _refuse_http(client, place, over_http, port)
     require_person("`fusewire install`", root)
-    line = hook_line(client.name)
-    change = install(client, place, line, status=statusline, dry_run=True)
+    line, http = hook_line(client.name), _server(port, dry_run) if over_http else None
+    change = install(client, place, line, status=statusline, http=http, dry_run=True)
     if change.changes and not dry_run:
         prove(client, line)
-        change = install(client, place, line, status=statusline)
+        change = install(client, place, line, status=statusline, http=http)
     notes = [_done(client, change, dry_run)]
     if place.scope == "project" and change.changes and _is_in_git(root):
         instead = "--local" if client.unshared else "--user"
@@ -72,12 +94,15 @@ def install_command(
     notes += [f"also registered in {one.file} ({one.scope}): every call would be judged twice" for one in others]
     if statusline and change.after and not has_our_status_line(change.after, place.path):
         notes.append("you have a status line already, and it stays")
+    notes += [] if http is None else _over_http(client, place, http)
     if not dry_run:
         mine = [one for one in registrations(client, root) if one.file == place.path]
         notes += [f"{what}. Now: {do}" for one in mine for what, do in distrust(client, one, root)]
         notes += undecided(client, root)
         notes.append("see that it works: fusewire doctor --canary")
-    _show(client, place, change, dry_run, notes, as_json, {"hook": line, "events": list(client.events)})
+    reports = None if http is None else {"url": http.url(client.name), "events": list(client.reports)}
+    more = {"hook": line, "events": list(client.events), "http": reports}
+    _show(client, place, change, dry_run, notes, as_json, more)
     return 0
 
 
@@ -112,6 +137,37 @@ def _meant(agent: str, user: bool, shared: bool, local: bool) -> tuple[Client, P
         raise click.UsageError(f"--local: {client.title} has no such file; allowed: --user, --project")
     root = project_root(None)
     return client, client.places(root)["local" if local else "project" if shared else "user"], root
+
+
+def _refuse_http(client: Client, place: Place, over_http: bool, port: int | None) -> None:
+    if port is not None and not over_http:
+        raise click.UsageError("--port: that is the port of the server for --http")
+    if over_http and not client.reports:
+        raise click.UsageError(f"--http: {client.title} is not known to report over HTTP; allowed: claude")
+    if over_http and place.scope != "user":
+        raise click.UsageError(f"--http: a token is written, and {place.path} may be shared; allowed: --user")
+
+
+def _server(port: int | None, dry_run: bool) -> Http:
+    """Where `fusewire serve` listens, with the token that it asks agents for."""
+    from fusewire.server.access import kept_token, token_file
+
+    made = not dry_run or os.path.exists(token_file("hooks"))
+    return Http(port or PORT, kept_token("hooks") if made else "made-when-it-is-written")
+
+
+def _over_http(client: Client, place: Place, http: Http) -> list[str]:
+    """What is good to know of it."""
+    notes = [f"what {client.title} reports is seen only while `fusewire serve{http.option}` runs and shows the project"]
+    astray = misled(client)
+    if astray is not None:
+        notes.append(". Now: ".join(astray))
+    try:
+        if os.stat(place.path).st_mode & 0o077:
+            notes.append(f"others can read {place.path}, and the token in it: chmod 600 {quoted(place.path)}")
+    except OSError:
+        pass  # it is not there yet
+    return notes
 
 
 def _is_in_git(root: str) -> bool:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.doctoring.gemini_trust import system_settings, undecided
 from fusewire.doctoring.programs import program_on_path, version_of
+from fusewire.doctoring.reporting import unheard
 from fusewire.doctoring.trust import distrust
 from fusewire.errors import FusewireError
 from fusewire.installing.canary import Canary, fly
 from fusewire.installing.clients import CLIENTS
 from fusewire.installing.command import line_of, parts_of, words_of
 from fusewire.installing.files import SettingsFile
+from fusewire.installing.http import reports_to_us
 from fusewire.installing.merging import is_current, refuse_unread
 from fusewire.installing.registrations import Registration, adds_calls, registrations, settings_of
 
@@ -74,6 +76,7 @@ class Checkup:
                     "file": one.file,
                     "events": sorted(one.hooks),
                     "command": line_of(one.gate(self.client)),
+                    "http": None if (to := one.http(self.client)) is None else to.url(self.client.name),
                 }
                 for one in self.registered
             ],
@@ -105,6 +108,10 @@ def all_checkups(root: str, line: list[str], *, canary: bool) -> list[Checkup]:
             _registration(checkup, one, [*line, checkup.client.name])
             for what, do in distrust(checkup.client, one, root):
                 checkup.finds(what, do)
+            to = one.http(checkup.client)
+            silence = None if to is None else unheard(checkup.client, to, root)
+            if silence is not None:
+                checkup.finds(*silence)
         if checkup.registered:
             _switched_off(checkup, root)
             _twice(checkup)
@@ -133,13 +140,15 @@ def _settings_files(checkup: Checkup, root: str) -> None:
 
 def _registration(checkup: Checkup, one: Registration, line: list[str]) -> None:
     """Whether what is registered is there, is ours, and is all of it."""
-    client = checkup.client
-    mend = client.install_line(one.scope)
+    client, http = checkup.client, one.http(checkup.client)
+    mend = client.install_line(one.scope, http)
     known = len(checkup.findings)
     missing = [event for event in client.events if event not in one.hooks]
     if missing:
         checkup.finds(f"not registered in {one.file} for {', '.join(missing)}", mend)
     for handler in (handler for handlers in one.hooks.values() for handler in handlers):
+        if reports_to_us(handler, client.name):
+            continue
         lost = _lost(handler, client, one)
         if lost:
             are = "are" if len(lost) > 1 else "is"
@@ -150,7 +159,7 @@ def _registration(checkup: Checkup, one: Registration, line: list[str]) -> None:
             checkup.finds(problem, mend)
     if len(checkup.findings) == known and one.scope != "plugin":
         text = SettingsFile(one.file).read()
-        if text is not None and not is_current(text, one.file, client, line, status=False):
+        if text is not None and not is_current(text, one.file, client, line, status=False, http=http):
             checkup.finds(f"the hooks in {one.file} are those of another version of Fusewire", mend)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from fusewire.errors import FusewireError
 from fusewire.installing.command import shell_line
+from fusewire.installing.http import Http
 from fusewire.words import quoted
 
 #: Above the hook's own deadline of 10 s: an agent whose time-out comes first would run the tool.
@@ -58,6 +59,8 @@ class Client:
     shared: str
     unshared: str | None = None
     reads_comments: bool = False
+    #: events that refuse nothing, and may be sent to a server
+    reports: tuple[str, ...] = ()
 
     def places(self, root: str) -> dict[str, Place]:
         """Where it looks for hooks, by scope."""
@@ -84,11 +87,12 @@ class Client:
             )
         return home
 
-    def install_line(self, scope: str) -> str:
+    def install_line(self, scope: str, http: Http | None = None) -> str:
         """The command that registers us in that settings file, as we are today."""
         if scope == "plugin":
             return "claude plugin update fusewire"
-        return f"fusewire install {self.name}{'' if scope == 'user' else f' --{scope}'}"
+        over = "" if http is None else f" --http{http.option}"
+        return f"fusewire install {self.name}{'' if scope == 'user' else f' --{scope}'}{over}"
 
     def uninstall_line(self, scope: str) -> str:
         """The command that takes us out of it; a plugin is the agent's own matter."""
@@ -96,11 +100,11 @@ class Client:
             return "claude plugin uninstall fusewire"
         return f"fusewire uninstall {self.name}{'' if scope == 'user' else f' --{scope}'}"
 
-    def entries(self, line: list[str]) -> dict[str, dict[str, Any]]:
-        """event -> the entry that is wanted in its list."""
-        return {event: self._entry(event, matcher, line) for event, matcher in self.events.items()}
+    def entries(self, line: list[str], http: Http | None = None) -> dict[str, dict[str, Any]]:
+        """event -> the entry that is wanted in its list; with `http`, reports go there."""
+        return {event: self._entry(event, matcher, line, http) for event, matcher in self.events.items()}
 
-    def _entry(self, event: str, matcher: str | None, line: list[str]) -> dict[str, Any]:
+    def _entry(self, event: str, matcher: str | None, line: list[str], http: Http | None) -> dict[str, Any]:
         """Always one line for a shell: Copilot reads Claude Code's settings of a project, but leaves out `args`."""
         if self.name == "copilot":
             return {"type": "command", "bash": shell_line(line, _NEVER_REFUSES), "timeoutSec": _SECONDS}
@@ -112,6 +116,8 @@ class Client:
             handler["command"] = f"exec /bin/sh -c {quoted(shell_line(line))}"
             if event == "SessionEnd":
                 handler["timeout"] = CODEX_END
+        if http is not None and event in self.reports:
+            handler = http.handler(self.name)
         group: dict[str, Any] = {} if matcher is None else {"matcher": matcher}
         return group | {"hooks": [handler]}
 
@@ -165,6 +171,7 @@ CLIENTS = {
             file="settings.json",
             shared=".claude/settings.json",
             unshared=".claude/settings.local.json",
+            reports=("PostToolBatch", "PostToolUseFailure", "SessionEnd", "SubagentStart", "SubagentStop"),
         ),
         Client(
             name="codex",

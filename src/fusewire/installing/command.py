@@ -10,6 +10,7 @@ from typing import Any
 
 import fusewire
 from fusewire.errors import FusewireError
+from fusewire.installing.http import reports_to_us
 from fusewire.words import quoted
 
 #: Keys under which agents take the program of a hook, or a whole line for a shell.
@@ -118,9 +119,10 @@ def parts_of(handler: Any, name: str) -> tuple[str, str]:
 
 
 def is_ours(handler: Any, name: str) -> bool:
-    """Whether a registered hook is Fusewire's for this agent: `.../fusewire/hook.py NAME`, or `fusewire hook NAME`."""
+    """Whether a registered hook is Fusewire's for this agent: `.../fusewire/hook.py NAME`, or `fusewire hook NAME`; or
+    one that reports to our server."""
     words = words_of(handler)
-    return any(
+    return reports_to_us(handler, name) or any(
         (word.endswith("/fusewire/hook.py") and words[at + 1 : at + 2] == [name])
         or (os.path.basename(word) == "fusewire" and words[at + 1 : at + 3] == ["hook", name])
         for at, word in enumerate(words)

@@ -100,15 +100,16 @@ class SettingsFile:
         except UnicodeDecodeError as error:
             raise FusewireError(f"{shown}: byte {error.start}: not UTF-8; save it as UTF-8, or move it away") from None
 
-    def write(self, text: str, before: str | None) -> None:
-        """Replace it, with its copy first; `before` is the text without Fusewire, None if there was no file."""
+    def write(self, text: str, before: str | None, *, private: bool = False) -> None:
+        """Replace it, with its copy first; `before` is the text without Fusewire, None if there was no file. A new one
+        that is `private` only its owner can read."""
         with _told(self.path):
             facts = _facts(self.target)
             if before is not None:
                 _replace(self.backup, before, facts)
             elif self.was_empty:
                 _replace(os.path.join(self.there, _KEEP), "", None)
-            _replace(self.target, text, facts)
+            _replace(self.target, text, facts, 0o600 if private else 0o666)
 
     def restore(self, text: str | None) -> None:
         """Without Fusewire: the text that is left, or no file; the copy goes, and folders that were made for us."""
@@ -187,11 +188,12 @@ def _make(folder: str) -> None:
         os.close(descriptor)
 
 
-def _replace(path: str, text: str, facts: os.stat_result | None) -> None:
-    """At once, and never readable for more people than before, not even for a moment; `facts` of the file as it was."""
+def _replace(path: str, text: str, facts: os.stat_result | None, mode: int = 0o666) -> None:
+    """At once, and never readable for more people than before, not even for a moment; `facts` of the file as it was,
+    `mode` of one that is new."""
     temporary = path + _NEW
     _remove(temporary)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600 if facts else 0o666)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600 if facts else mode)
     try:
         if facts is None:
             _give_to_owner_of(os.path.dirname(path), descriptor)

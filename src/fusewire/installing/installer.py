@@ -5,6 +5,7 @@ from __future__ import annotations
 import compileall
 import difflib
 import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,10 @@ from fusewire.installing.files import SettingsFile
 
 if TYPE_CHECKING:
     from fusewire.installing.clients import Client, Place
+    from fusewire.installing.http import Http
+
+#: Tokens, ours and those of others: what is shown on a terminal may be kept by it.
+_SECRET = re.compile(r"(?<=Bearer )[\w.~+/=-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,29 +36,42 @@ class Change:
         return self.before != self.after
 
     def diff(self) -> str:
+        """What changes, as people read it, without the secrets in it."""
         lines = difflib.unified_diff(
             _lines(self.before),
             _lines(self.after),
             self.path if self.before is not None else "/dev/null",
             self.path if self.after is not None else "/dev/null",
         )
-        return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+        text = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+        return _SECRET.sub("...", text)
 
 
-def install(client: Client, place: Place, line: list[str], *, status: bool = False, dry_run: bool = False) -> Change:
-    """Put our entries in; those of an earlier installation are replaced. `status`: the status line, too."""
+def install(
+    client: Client,
+    place: Place,
+    line: list[str],
+    *,
+    status: bool = False,
+    http: Http | None = None,
+    dry_run: bool = False,
+) -> Change:
+    """Put our entries in; those of an earlier installation are replaced. `status`: the status line, too; `http`: where
+    reports go instead of to a process."""
     file = SettingsFile(place.path, place.folders)
     if dry_run:
-        return _installing(file, client, line, status)[0]
+        return _installing(file, client, line, status, http)[0]
     with file.locked():
-        change, clean = _installing(file, client, line, status)
+        change, clean = _installing(file, client, line, status, http)
         if change.changes:
             assert change.after is not None
-            file.write(change.after, clean)
+            file.write(change.after, clean, private=http is not None)
     return change
 
 
-def _installing(file: SettingsFile, client: Client, line: list[str], status: bool) -> tuple[Change, str | None]:
+def _installing(
+    file: SettingsFile, client: Client, line: list[str], status: bool, http: Http | None
+) -> tuple[Change, str | None]:
     """The change, and the text without us."""
     text = file.read()
     merging.refuse_unread(text, file.path, client)
@@ -61,10 +79,10 @@ def _installing(file: SettingsFile, client: Client, line: list[str], status: boo
     clean = None
     if text is not None:
         status = status or merging.has_our_status_line(text, file.path)
-        if merging.is_current(text, file.path, client, line, status=status):
+        if merging.is_current(text, file.path, client, line, status=status, http=http):
             return Change(file.path, text, text), None
         clean = merging.removed(text, file.before(), file.path, client)
-    after = merging.installed(clean, file.path, client, line, status=status)
+    after = merging.installed(clean, file.path, client, line, status=status, http=http)
     return Change(file.path, text, after, None if clean is None else file.backup), clean
 
 

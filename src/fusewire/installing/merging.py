@@ -13,6 +13,7 @@ from fusewire.installing.jsonc import COMMENT, JsoncError, Node, beyond_json, po
 
 if TYPE_CHECKING:
     from fusewire.installing.clients import Client
+    from fusewire.installing.http import Http
 
 STATUS_LINE = "statusLine"
 
@@ -40,12 +41,14 @@ def registered(settings: Any, client: Client) -> dict[str, list[dict[str, Any]]]
     return found
 
 
-def installed(text: str | None, path: str, client: Client, line: list[str], *, status: bool) -> str:
+def installed(
+    text: str | None, path: str, client: Client, line: list[str], *, status: bool, http: Http | None = None
+) -> str:
     """A text without our entries, now with them; with our `status` line only if the user has none."""
     mark, body = split_mark(text or "")
     if not body.strip():
         body = '{\n  "version": 1\n}\n' if client.name == "copilot" else "{}\n"
-    wanted = client.entries(line)
+    wanted = client.entries(line, http)
     hooks = parsed(body, path).value.get("hooks")
     there = [event for event in hooks if event in wanted] if isinstance(hooks, dict) else []
     for event in dict.fromkeys([*there, *wanted]):  # from top to bottom: they are taken out from bottom to top
@@ -65,14 +68,16 @@ def has_our_status_line(text: str, path: str) -> bool:
     return bool(body.strip()) and is_our_status_line(parsed(body, path).value.get(STATUS_LINE))
 
 
-def is_current(text: str, path: str, client: Client, line: list[str], *, status: bool) -> bool:
+def is_current(
+    text: str, path: str, client: Client, line: list[str], *, status: bool, http: Http | None = None
+) -> bool:
     """Whether the text has exactly the entries of today, each once."""
     body = split_mark(text)[1]
     settings = parsed(body, path).value if body.strip() else {}
     shown = settings.get(STATUS_LINE)
     if (status and shown is None) or (is_our_status_line(shown) and shown != status_line(line)):
         return False
-    wanted = client.entries(line)
+    wanted = client.entries(line, http)
     ours = registered(settings, client)
     return ours.keys() == wanted.keys() and all(
         len(ours[event]) == 1 and entry in settings["hooks"][event] for event, entry in wanted.items()

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.errors import FusewireError
 from fusewire.installing.files import SettingsFile, split_mark
+from fusewire.installing.http import http_of
 from fusewire.installing.merging import parsed, registered
 
 if TYPE_CHECKING:
     from fusewire.installing.clients import Client
+    from fusewire.installing.http import Http
 
 PLUGIN = "fusewire"
 
@@ -31,6 +33,10 @@ class Registration:
     def gate(self, client: Client) -> dict[str, Any] | None:
         """The hook that can refuse a call."""
         return next(iter(self.hooks.get(client.gate, ())), None)
+
+    def http(self, client: Client) -> Http | None:
+        """Where its reports go, if not to processes."""
+        return http_of(self.hooks, client.name)
 
 
 def adds_calls(client: Client, one: dict[str, Any] | None, other: dict[str, Any] | None) -> bool:

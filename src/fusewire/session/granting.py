@@ -38,7 +38,7 @@ def grant(breaker: Breaker, amount: float, whom: str, session: str | None, reaso
     if whom == "session":
         session = session or last_session(breaker.store)
         if session is None:
-            raise FusewireError(
+            raise NotFound(
                 "no session has been heard of in this project yet; allowed: --session ID of one, --day, --project-total"
             )
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 #: More than any settings have.
 _LARGEST = 4 * 1024 * 1024
 
-#: How our hook is called: by its file, or by the program's name.
-_CALLS = ("fusewire/hook.py", "fusewire hook ")
+#: How our hook is called: by its file, by the program's name, or over HTTP with a header of ours.
+_CALLS = ("fusewire/hook.py", "fusewire hook ", '"X-Fusewire":')
 
 
 def settings_files(root: str, environment: Mapping[str, str]) -> list[str]:

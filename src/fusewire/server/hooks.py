@@ -1,0 +1,90 @@
+"""`POST /hooks/{agent}`: what a hook process of that agent would answer, from a process that runs already.
+
+The same code decides. What is different here: no agent has started us, so no agent's process is ended and its
+environment is not known; and what is sent as a person's prompt lifts nothing, because whatever of the user's can read
+the token can send one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from fusewire.agents import AGENTS, agent_named
+from fusewire.errors import in_a_line
+from fusewire.gate import answer, hook_in
+from fusewire.server.daemons import Daemons
+from fusewire.server.metrics import observe_hook
+from fusewire.server.requests import require_role
+from fusewire.server.whereabouts import Whereabouts
+from fusewire.session import opening
+from fusewire.session.nesting import DEPTH
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from fusewire.agents import Agent
+    from fusewire.gate import Answer
+    from fusewire.server.projects import Projects
+
+#: Seconds until something is answered; the hooks that `install --http` registers wait a little longer.
+DEADLINE = 4.0
+
+#: Events that are judged at the same time; SQLite lets one of them write.
+_THREADS = 8
+
+
+async def hook(request: Request) -> Response:
+    """Standard output is the body, or standard error where there is none; the exit code is a header."""
+    if "authorization" not in request.headers:  # an agent has no cookie, and no page sends events
+        raise HTTPException(401, "a token is needed", {"WWW-Authenticate": "Bearer"})
+    require_role(request, "hooks", "person")
+    name = request.path_params["agent"]
+    if name not in AGENTS:
+        raise HTTPException(404, f"no agent named {name!r}; allowed: {', '.join(AGENTS)}")
+    hooks: Hooks = request.app.state.hooks
+    raw = await request.body()
+    began = time.perf_counter()
+    stdout, stderr, code = await hooks.answer(agent_named(name), raw)
+    observe_hook(request.app, name, time.perf_counter() - began)
+    kind = "application/json" if stdout or not stderr else "text/plain"
+    return Response(stdout or stderr, media_type=kind, headers={"Fusewire-Exit-Code": str(code)})
+
+
+class Hooks:
+    """Answers to events of agents that work in some projects."""
+
+    def __init__(self, projects: Projects) -> None:
+        self._daemons = Daemons(_THREADS)
+        self._whereabouts = Whereabouts(projects)
+        opening.kept = {}  # one connection a project: its events wait in line, and not for SQLite's lock
+
+    async def answer(self, agent: Agent, raw: bytes) -> Answer:
+        """In time: an event that takes longer is still recorded, but its answer comes too late for the agent."""
+        try:
+            return await asyncio.wait_for(self._daemons.run(lambda: self._answered(agent, raw)), DEADLINE)
+        except TimeoutError:
+            return _failed(agent, raw, TimeoutError(f"no answer within {DEADLINE:.0f} seconds"))
+
+    def _answered(self, agent: Agent, raw: bytes) -> Answer:
+        try:
+            start = self._whereabouts.start(raw)
+            # A depth of nought: a prompt counts as one that an agent has relayed, and no call is too deep.
+            return answer(agent, raw, {"CLAUDE_PROJECT_DIR": start, DEPTH: "0"}, start)
+        except (HTTPException, ImportError, SyntaxError):
+            raise  # a refusal; or a broken installation, which locks nobody out of their agent
+        except Exception as error:
+            return _failed(agent, raw, error)
+
+
+def _failed(agent: Agent, raw: bytes, error: Exception) -> Answer:
+    """What cannot be judged is denied if it asks for a call; what only reports is never denied."""
+    at = hook_in(raw)
+    if at and at not in agent.GATES and at != "ConfigChange":
+        return agent.inform(f"fusewire: the breaker failed at {at}: {in_a_line(error)}", at)
+    text = f"BLOCKED fusewire.failure: the breaker failed and cannot judge this call: {in_a_line(error)}"
+    return agent.deny(text, at) if at else agent.deny(text)
