@@ -35,9 +35,15 @@ class Answer:
 class Served:
     """The server on a free port; as a context manager it ends with the block, by its process id."""
 
-    def __init__(self, *roots: object, arguments: tuple[str, ...] = (), env: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        *roots: object,
+        arguments: tuple[str, ...] = (),
+        env: dict[str, str] | None = None,
+        program: tuple[str, ...] = ("-m", "fusewire"),
+    ) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "fusewire", "serve", *map(str, roots), "--port", "0", "--json", *arguments],
+            [sys.executable, *program, "serve", *map(str, roots), "--port", "0", "--json", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -51,8 +57,9 @@ class Served:
         finally:
             late.cancel()
         self.address: str = self.said["address"]
-        self.login: str = self.said["login"]
-        self.token = self.login.partition("#token=")[2]
+        self.token: str = self.said["token"]
+        #: logs in as often as it is opened, unlike the address that the server gives
+        self.login = f"{self.address}login#token={self.token}"
         self.host = self.address.removeprefix("http://").rstrip("/")
         self.cookie = ""
 

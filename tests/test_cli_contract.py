@@ -53,6 +53,7 @@ CALLS: dict[str, str] = {
         3 check {ID}
         0 status --all
         0 history {ID}
+        0 export
         0 config {ID}
         0 enforce --tool Bash --command ls
         0 override {ID} --for 1h --reason x
@@ -63,6 +64,7 @@ CALLS: dict[str, str] = {
         0 install claude --dry-run
         0 uninstall claude
         0 statusline
+        2 serve --host 0.0.0.0
         2 hook claude""",
     "loop": """
         0 loop begin
@@ -101,8 +103,12 @@ CALLS: dict[str, str] = {
         0 wrap format -- true
         1 grant 1 --reason x
         0 spend
+        0 watch --once
         0 janitor
         0 memory
+        0 notify
+        1 notify test
+        0 notify deliver
         2 replay nowhere.jsonl""",
     "demo": "0 demo constraint",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -61,6 +62,15 @@ def test_without_a_reason_nothing_is_reset(served: Served, project: Project, rea
     served.post("/p/project/act/reset", {"form_secret": served.form_secret(), "circuit": RULE, "reason": reason})
     assert "a reason is needed" in served.get("/").text
     assert project.json("status", RULE)["circuits"][0]["state"] == "OPEN"
+
+
+def test_a_state_that_is_only_in_its_mirror_is_rebuilt_before_anybody_looks(project: Project) -> None:
+    """A clone has the constraints' state file and no database: what is open there is open on the page."""
+    trip(project)
+    shutil.rmtree(project.root / ".fusewire")
+    with Served(project.root) as server:
+        server.log_in()
+        assert "1 circuit is open" in server.get("/").text
 
 
 def test_an_end_is_clean(served: Served) -> None:

@@ -28,12 +28,19 @@ PROJECT = "FUSEWIRE_PROJECT"
 
 def inside_loop(root: str) -> bool:
     """Whether this was started by an agent in this project's loop; also if it has cleaned its environment since."""
-    from fusewire.runner.proctable import ancestors, environment
+    from fusewire.runner.proctable import ancestors
 
     if os.environ.get(PROJECT) == os.path.realpath(root):
         return True
-    mark = f"{PROJECT}={os.path.realpath(root)}".encode()
-    return any(mark in environment(pid).split(b"\0") for pid in ancestors())
+    return loop_among(ancestors(), root)
+
+
+def loop_among(pids: list[int], root: str) -> bool:
+    """Whether one of these processes was started by an agent in this project's loop."""
+    from fusewire.runner.proctable import environment
+
+    mark = os.fsencode(f"{PROJECT}={os.path.realpath(root)}")
+    return any(mark in environment(pid).split(b"\0") for pid in pids)
 
 
 def require_outside_loop(root: str) -> None:
@@ -69,9 +76,16 @@ def _inside_agent() -> str:
     inside = next((name for name in AGENT_VARIABLES if os.environ.get(name)), None)
     if inside:
         return f"{inside} is set"
-    from fusewire.runner.proctable import ancestors, environment, started_as
+    from fusewire.runner.proctable import ancestors
 
-    for pid in ancestors():
+    return agent_among(ancestors())
+
+
+def agent_among(pids: list[int]) -> str:
+    """Which of these processes, one above the other, is an agent or was started by one; empty if none is."""
+    from fusewire.runner.proctable import environment, started_as
+
+    for pid in pids:
         if is_agent(started_as(pid)):
             return f"the process {pid} above it is an agent"
         for entry in environment(pid).split(b"\0"):

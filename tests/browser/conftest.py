@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -94,9 +95,12 @@ def _own(url: str, served: Served) -> bool:
     return url.startswith((served.address, "data:"))
 
 
-def shown(page: Page, selector: str) -> str:
-    """The text of an element as a person sees it."""
-    return " ".join(page.inner_text(selector).split())
+def until(page: Page, expression: str) -> None:
+    """Wait until an expression is true on the page. Playwright's own way is an `eval`, which our pages do not allow."""
+    deadline = time.monotonic() + PATIENCE / 1000
+    while not page.evaluate(expression):
+        assert time.monotonic() < deadline, expression
+        page.wait_for_timeout(50)
 
 
 def screenshots() -> Path | None:

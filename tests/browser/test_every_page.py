@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page
 
-from browser.conftest import screenshots
+from browser.conftest import screenshots, until
 from lived_in import RULE, SESSION
 from serving import Served
 
@@ -80,11 +80,11 @@ def test_every_page_keeps_still_when_it_is_loaded_anew(lived: Served, open_page:
     """A live update in which nothing has changed moves nothing: no element is replaced, the scroll stays."""
     page = open_page(lived, PAGES[name])
     page.wait_for_selector("main h1")
-    page.wait_for_function("Number(document.getElementById('main').dataset.refreshed || 0) >= 1")
+    until(page, "Number(document.getElementById('main').dataset.refreshed || 0) >= 1")
     page.evaluate("document.querySelectorAll('main *').forEach(node => node.known = true); scrollTo(0, 200)")
     before = page.evaluate("[scrollY, document.body.scrollHeight]")
     page.evaluate("refresh()")
-    page.wait_for_function("Number(document.getElementById('main').dataset.refreshed) >= 2")
+    until(page, "Number(document.getElementById('main').dataset.refreshed) >= 2")
     assert page.evaluate("[scrollY, document.body.scrollHeight]") == before
     fresh = page.evaluate(
         "[...document.querySelectorAll('main *')].filter(node => !node.known).map(node => node.outerHTML)"

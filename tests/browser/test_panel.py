@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from browser.conftest import PATIENCE
+from browser.conftest import PATIENCE, until
 from conftest import Project
 from lived_in import QUIET_RULE, RULE, trip, violate
 from serving import Served
@@ -116,7 +117,7 @@ def test_the_skip_link_leads_to_the_content(lived: Served, open_page: Open) -> N
 def test_a_server_that_falls_silent_is_said_and_comes_back(served: Served, open_page: Open) -> None:
     """What is on the page may be old then, and a person has to know."""
     page = open_page(served)
-    page.wait_for_function("Number(document.getElementById('main').dataset.refreshed || 0) >= 1")
+    until(page, "Number(document.getElementById('main').dataset.refreshed || 0) >= 1")
     expect(page.locator("#connection")).to_be_hidden()
     served.process.send_signal(signal.SIGSTOP)
     try:
@@ -128,8 +129,6 @@ def test_a_server_that_falls_silent_is_said_and_comes_back(served: Served, open_
 
 def test_time_left_is_counted_down(lived: Served, open_page: Open) -> None:
     page = open_page(lived)
-    left = page.locator("[data-left]").last
-    before = left.inner_text()
-    page.wait_for_function(
-        "before => [...document.querySelectorAll('[data-left]')].at(-1).textContent !== before", arg=before
-    )
+    seen = "[...document.querySelectorAll('[data-left]')].map(node => node.textContent).join()"
+    before = page.evaluate(seen)
+    until(page, f"{seen} !== {json.dumps(before)}")

@@ -35,12 +35,16 @@ COMMANDS = {
     "spend": "spend",
     "janitor": "janitor",
     "memory": "janitor",
+    "notify": "notify",
     "replay": "replay",
     "hook": "hook",
     "install": "install",
     "uninstall": "install",
     "doctor": "doctor",
     "statusline": "statusline",
+    "serve": "serve",
+    "watch": "watch",
+    "export": "export",
     "demo": "demo",
 }
 

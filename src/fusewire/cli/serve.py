@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import os
+import re
+import stat
+import sys
+import threading
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from fusewire.cli.common import common_options, print_json, project_root
 from fusewire.errors import FusewireError
+from fusewire.server import PORT
+
+if TYPE_CHECKING:
+    from fusewire.server.serving import Serving
+
+#: Seconds in which the browser that we open must have logged in: everybody can see its command line.
+_TO_OPEN = 120.0
+
+_NAME = re.compile(r"([A-Za-z0-9_.-]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?")
 
 
 @click.command("serve")
 @click.argument("folders", metavar="[PROJECT]...", nargs=-1)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=None, help="The port (default: 3873; 0: a free one).")
-@click.option("--expose", is_flag=True, help="Needed to listen on an address that other machines can reach.")
-@click.option("--name", "names", multiple=True, help="A name under which browsers may ask for it, with --expose.")
+@click.option("--expose", is_flag=True, help="Needed for an address or a name that other machines can reach.")
+@click.option("--name", "names", multiple=True, help="A name[:port] that browsers may ask for, with --expose.")
 @click.option("--open", "opens", is_flag=True, help="Open it in the browser.")
 @common_options
 def serve_command(
@@ -38,9 +52,12 @@ def serve_command(
     fusewire serve ~/work/api ~/work/web
     """
     try:
-        from fusewire.server.serving import PORT, Serving, is_loopback
+        from fusewire.server.serving import Serving, is_loopback
     except ImportError as error:
-        raise FusewireError(f"{error.name or error} is not installed: pip install 'fusewire[server]'") from error
+        missing = (error.name or str(error)).partition(".")[0]
+        raise FusewireError(f"{missing} is not installed: pip install 'fusewire[server]'") from error
+    if not host:
+        raise click.UsageError("--host is empty; allowed: an address of this machine, such as 127.0.0.1")
     if not is_loopback(host) and not expose:
         raise click.UsageError(
             f"{host} can be reached from other machines: everybody there who gets the token can read what your agents"
@@ -48,6 +65,9 @@ def serve_command(
         )
     if names and not expose:
         raise click.UsageError("--name is for --expose: on this machine it is known as 127.0.0.1 and localhost")
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise click.UsageError(f"--name {name!r} is none; allowed: such as example.org or example.org:443")
     roots = [project_root(folder) for folder in folders] or [project_root(project)]
     serving = Serving(roots, host, PORT if port is None else port, names)
 
@@ -57,27 +77,40 @@ def serve_command(
                 {
                     "address": serving.address,
                     "login": serving.login(),
+                    "token": serving.access.person,
                     "pid": os.getpid(),
                     "projects": [{"name": one.name, "root": one.root} for one in serving.projects],
                     "read_only": serving.app.state.read_only or None,
                 }
             )
         else:
-            _say(serving.login(), serving.app.state.read_only, expose and not is_loopback(host))
+            _say(serving, exposed=expose)
         if opens:
-            _open(serving.login(once=True))
+            # Some browsers run in this terminal, and would be waited for.
+            threading.Thread(target=_open, args=[serving.login(_TO_OPEN)], daemon=True).start()
 
     serving.run(ready)
     return 0
 
 
-def _say(login: str, read_only: str, exposed: bool) -> None:
-    click.echo(f"Fusewire listens. Open this, and tell it to nobody (the part behind # is the key):\n\n  {login}\n")
+def _say(serving: Serving, *, exposed: bool) -> None:
+    click.echo(f"Fusewire listens. Open this in your browser; it works once:\n\n  {serving.login()}\n")
+    click.echo(f"Later, or in another browser, open {serving.address} and paste this key; tell it to nobody:\n")
+    click.echo(f"  {serving.access.person}\n")
+    if _is_file(sys.stdout):
+        click.echo("The key is in a file now: whoever can read that has it, agents too.", err=True)
     if exposed:
         click.echo("Other machines can reach it, and what is sent is not encrypted.", err=True)
-    if read_only:
-        click.echo(f"It shows, and changes nothing: {read_only}", err=True)
+    if serving.app.state.read_only:
+        click.echo(f"It shows, and changes nothing: {serving.app.state.read_only}", err=True)
     click.echo("Ctrl-C ends it.", err=True)
+
+
+def _is_file(stream: TextIO) -> bool:
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def _open(login: str) -> None:

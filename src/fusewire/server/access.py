@@ -8,16 +8,23 @@ person   made anew at every start and kept in memory only. Whoever has it may re
 reader   in a file of the user's: may read JSON and metrics, which an agent can read in the project anyway.
 hooks    in a file of the user's: may report what an agent did. It lifts nothing.
 
-A browser exchanges the person's token for a cookie once, by POST; after that no page and no URL has it.
+A browser exchanges the person's token for a cookie once, by POST; after that no page and no URL has it. Browsers keep
+the addresses that they were given in files, and programs are seen with theirs on the command line: so an address never
+has the token, but a code that logs in one browser, once.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import os
 import secrets
+import stat
+import tempfile
+import time
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from fusewire.errors import FusewireError
@@ -48,7 +55,7 @@ class Access:
         self.person = secrets.token_urlsafe(32)
         self._tokens = {"person": self.person, **(tokens or {})}
         self._sessions: OrderedDict[str, Session] = OrderedDict()
-        self._codes: list[str] = []
+        self._codes: OrderedDict[str, float] = OrderedDict()
 
     def role_of(self, token: str) -> str | None:
         """What the bearer of a token may be; every token is compared, in constant time."""
@@ -58,17 +65,27 @@ class Access:
                 found = role
         return found
 
-    def code(self) -> str:
-        """A word that logs in one browser once: it may be seen on a command line afterwards."""
-        self._codes = [*self._codes, secrets.token_urlsafe(32)][-_CODES:]
-        return self._codes[-1]
+    def code(self, seconds: float = math.inf) -> str:
+        """A word that logs in one browser once, within so many seconds."""
+        code = secrets.token_urlsafe(32)
+        self._codes[code] = time.monotonic() + seconds
+        while len(self._codes) > _CODES:
+            self._codes.popitem(last=False)
+        return code
+
+    def _matching(self, token: str) -> str:
+        given = token.encode("utf-8", "replace")
+        return next((code for code in self._codes if hmac.compare_digest(code.encode(), given)), "")
+
+    def knows(self, token: str) -> bool:
+        """Whether it would log in."""
+        return self._codes.get(self._matching(token), -math.inf) > time.monotonic() or self.role_of(token) == "person"
 
     def log_in(self, token: str) -> str | None:
-        """The name of a new session for the person's token or an unused code."""
-        used = next((code for code in self._codes if hmac.compare_digest(code.encode(), token.encode())), None)
-        if used is not None:
-            self._codes.remove(used)
-        elif self.role_of(token) != "person":
+        """The name of a new session for the person's token or an unused code, which then is used."""
+        known = self.knows(token)
+        self._codes.pop(self._matching(token), None)
+        if not known:
             return None
         name = secrets.token_urlsafe(32)
         self._sessions[_digest(name)] = Session()
@@ -80,9 +97,11 @@ class Access:
         if not name:
             return None
         key = _digest(name)
-        if key in self._sessions:
-            self._sessions.move_to_end(key)
-        return self._sessions.get(key)
+        session = self._sessions.get(key)
+        if session is not None:
+            with suppress(KeyError):  # another thread has logged it out just now
+                self._sessions.move_to_end(key)
+        return session
 
     def log_out(self, name: str | None) -> None:
         if name:
@@ -104,16 +123,26 @@ def kept_token(role: str) -> str:
     path = token_file(role)
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        try:
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with open(handle, "w", encoding="ascii") as file:
-                file.write(secrets.token_urlsafe(32) + "\n")
-        except FileExistsError:
-            pass
-        with open(path, encoding="ascii", errors="replace") as file:
-            token = file.read(200).strip()
+        if not os.path.lexists(path):
+            _make(path)
+        # Whoever finds a pipe here must not wait for it.
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+        with open(handle, encoding="ascii", errors="replace") as file:
+            facts = os.fstat(handle)
+            token = file.read(200).strip() if stat.S_ISREG(facts.st_mode) else ""
     except OSError as error:
         raise FusewireError(f"the token for {role} cannot be kept: {path}: {error.strerror}") from error
+    if facts.st_uid != os.geteuid() or facts.st_mode & 0o077:
+        raise FusewireError(f"the token for {role} is open to others: {path}; allowed: your own file, with chmod 600")
     if len(token) < 32:
         raise FusewireError(f"the token for {role} is too short to be one: {path}; remove the file to get a new one")
     return token
+
+
+def _make(path: str) -> None:
+    """Whole or not at all: of two servers that start at the same time one makes it, and one that is killed none."""
+    with tempfile.NamedTemporaryFile("w", encoding="ascii", dir=os.path.dirname(path), prefix=".token-") as file:
+        file.write(secrets.token_urlsafe(32) + "\n")
+        file.flush()
+        with suppress(FileExistsError):
+            os.link(file.name, path)

@@ -47,7 +47,8 @@ def grant(project: Watched, amount: str, whom: str, session: str, reason: str) -
         raise FusewireError(f"{whom!r} is nobody to grant to; allowed: {', '.join(WHOM)}")
     actor = require_person("a grant", project.root)
     with Breaker.open(project=project.root) as breaker:
-        granted = give(breaker, dollars(amount), whom, session or None, reason, actor)
+        named = session if whom == "session" else ""
+        granted = give(breaker, dollars(amount), whom, named or None, reason, actor)
     return (
         f"${granted['amount_usd']:.2f} granted for {granted['key']}: ${granted['allowed_usd']:.2f} allowed now,"
         f" ${granted['spent_usd']:.2f} spent so far"

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from fusewire.server import events, login, pages, static
+from fusewire.server import api, events, hooks, login, metrics, openapi, pages, static
 from fusewire.server.acting import why_not
 from fusewire.server.live import Live
-from fusewire.server.security import SMALL, BodyTooLarge, Doorkeeper, too_large
+from fusewire.server.security import SMALL, Doorkeeper
 from fusewire.stdio import INPUT_LIMIT
 
 if TYPE_CHECKING:
@@ -32,6 +32,10 @@ ROUTES = [
     Route("/login", login.log_in, methods=["POST"]),
     Route("/logout", login.log_out, methods=["POST"]),
     Route("/events", events.events),
+    Route("/hooks/{agent}", hooks.hook, methods=["POST"]),
+    *api.ROUTES,
+    *openapi.ROUTES,
+    *metrics.ROUTES,
     *pages.ROUTES,
 ]
 
@@ -57,9 +61,10 @@ def make_app(projects: Projects, access: Access, hosts: Iterable[str], cookie: s
         routes=ROUTES,
         lifespan=lifespan,
         middleware=[Middleware(Doorkeeper, hosts=hosts, largest={"/hooks/": INPUT_LIMIT, "/": SMALL})],
-        exception_handlers={HTTPException: said, BodyTooLarge: said_too_large},  # type: ignore[dict-item]
+        exception_handlers={HTTPException: said},  # type: ignore[dict-item]
     )
     app.state.projects, app.state.access, app.state.live, app.state.cookie = projects, access, live, cookie
+    app.state.hooks, app.state.metrics = hooks.Hooks(projects), metrics.Metrics(projects, live)
     app.state.read_only = next((why for project in projects if (why := why_not(project.root))), "")
     return app
 
@@ -67,11 +72,7 @@ def make_app(projects: Projects, access: Access, hosts: Iterable[str], cookie: s
 def said(request: Request, error: HTTPException) -> Response:
     """An error as whoever asks can read it: a page for a browser, JSON for the interface, else a line."""
     if request.url.path.startswith("/api/"):
-        return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+        return api.said(request, error)
     if "text/html" in request.headers.get("accept", ""):
         return pages.problem(request, error.status_code, str(error.detail), error.headers)
     return PlainTextResponse(f"{error.detail}\n", error.status_code, error.headers)
-
-
-def said_too_large(request: Request, error: BodyTooLarge) -> Response:
-    return too_large(error.limit)

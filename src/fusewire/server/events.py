@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
 from fusewire.server.live import LISTENERS, read_place
-from fusewire.server.requests import projects_of, require_role
+from fusewire.server.requests import bearer_of, projects_of, require_role, session_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -17,12 +17,17 @@ if TYPE_CHECKING:
 
 
 async def events(request: Request) -> Response:
-    """`moved` (a list of moves) and `changed` (projects in which something is new); a page that comes back goes on
-    where it was."""
-    require_role(request, "person", "reader")
+    """`moved` (a list of moves), `changed` (projects in which something is new), `missed` (how many moves could not be
+    told any more); a page that comes back goes on where it was."""
+    role = require_role(request, "person", "reader")
+    if request.method == "HEAD":
+        return Response(media_type="text/event-stream")
     live: Live = request.app.state.live
-    if live.listeners >= LISTENERS:
+    if live.listening[role] >= LISTENERS:
         raise HTTPException(503, f"{LISTENERS} pages are listening already", {"Retry-After": "5"})
     place = request.headers.get("last-event-id") or request.query_params.get("after", "")
-    stream = live.listen(read_place(place, projects_of(request)))
+    by_token = bearer_of(request) is not None
+    stream = live.listen(
+        read_place(place, projects_of(request)), role, lambda: by_token or session_of(request) is not None
+    )
     return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})

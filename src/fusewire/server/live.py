@@ -1,26 +1,31 @@
 """What moves is told to every open page at once, without a queue for any of them.
 
 One task looks at each project's version several times a second. Pages hold only a number, how far they have seen the
-audit trail, and fetch what is behind it: from a short memory that all share, or from the store if they are far behind.
-So memory does not grow with pages that are slow, and no move is lost to one that was away.
+audit trail, and fetch what is behind it: from a memory that all share, or from the store if they are far behind.
+So memory does not grow with pages that are slow, and no move is lost to one that was away; if it was away for longer
+than the trail reaches back, it is told how many moves it has missed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections import deque
+from bisect import bisect_right
+from collections import Counter
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from fusewire.durations import show_time
-from fusewire.errors import FusewireError
+from fusewire.errors import FusewireError, in_a_line
 from fusewire.events import PUBLIC_STATE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from fusewire.server.projects import Projects, Watched
     from fusewire.stores.rows import AuditRow
+
+    Move = tuple[int, str]
 
 #: Seconds between two looks at a project.
 LOOK = 0.2
@@ -29,12 +34,12 @@ LOOK = 0.2
 PAUSE = 0.25
 HEARTBEAT = 5.0
 
-#: Moves that are kept for all pages, and that one message holds at most.
-_RECENT = 2000
+#: Moves that are kept for all pages (more than the trail itself keeps), and that one message holds at most.
+_RECENT = 5000
 _BATCH = 200
 
-#: Pages that may listen at the same time.
-LISTENERS = 256
+#: Who may listen at the same time, for each role: programs that read cannot take a person's place.
+LISTENERS = 128
 
 
 class Feed:
@@ -46,40 +51,70 @@ class Feed:
         self.problem = ""
         #: raised whenever something in the project is new
         self.generation = 0
+        #: raised whenever the trail is another one, in which old numbers mean nothing
+        self.trail = 0
         self.last = 0
-        self._recent: deque[tuple[int, str]] = deque(maxlen=_RECENT)
+        self._begun = False
+        self._last_move = ""
+        #: never changed, only replaced: pages read it from other threads
+        self._recent: list[Move] = []
 
     def look(self) -> bool:
         """Whether there is news; blocks, for a moment."""
-        store = self.project.store
         try:
-            version, problem = store.version(), ""
+            version, problem = self.project.version(), ""
             if version == self.version:
                 return False
-            first = self.version is None
-            if first:
-                self.last = store.last_move()
-            while moves := store.moves(self.last, _RECENT):
-                self._recent.extend((number, encoded(self.project.name, number, row)) for number, row in moves)
-                self.last = moves[-1][0]
-        except FusewireError as error:
-            version, problem = (), str(error)
+            self._catch_up()
+        except Exception as error:  # whatever it is: the next look may succeed
+            version, problem = None, str(error) if isinstance(error, FusewireError) else in_a_line(error)
             if problem == self.problem:
                 return False
         self.version, self.problem = version, problem
         self.generation += 1
         return True
 
-    def behind(self, number: int) -> list[tuple[int, str]]:
-        """The next moves behind a number, oldest first."""
+    def _catch_up(self) -> None:
+        store = self.project.store
+        if not self._begun:
+            self._begin_at(store.last_move())
+        while True:
+            moves = self._moves(max(self.last - 1, 0), _RECENT)
+            if moves[:1] == [(self.last, self._last_move)]:
+                moves = moves[1:]
+            elif self.last and (not moves or moves[0][0] <= self.last):
+                self._begin_at(store.last_move())  # another trail: nobody can say what of it was told before
+                return
+            if not moves:
+                return
+            self._recent = [*self._recent, *moves][-_RECENT:]
+            self.last, self._last_move = moves[-1]
+
+    def _begin_at(self, number: int) -> None:
+        found = self._moves(number - 1, 1) if number else []
+        self.last, self._last_move = found[0] if found else (0, "")
+        self._recent = []
+        self.trail += self._begun
+        self._begun = True
+
+    def _moves(self, after: int, limit: int) -> list[Move]:
+        rows = self.project.store.moves(after, limit)
+        return [(number, encoded(self.project.name, number, row)) for number, row in rows]
+
+    def behind(self, number: int) -> list[Move]:
+        """The next moves behind a number, oldest first; none if they cannot be read now."""
+        recent = self._recent
         if number >= self.last:
             return []
-        if self._recent and self._recent[0][0] <= number + 1:
-            skip = number + 1 - self._recent[0][0]
-            if skip < len(self._recent) and self._recent[skip][0] == number + 1:  # no gap in the numbers
-                return [self._recent[at] for at in range(skip, min(skip + _BATCH, len(self._recent)))]
-        rows = self.project.store.moves(number, _BATCH)
-        return [(seq, encoded(self.project.name, seq, row)) for seq, row in rows]
+        if not recent or number + 1 < recent[0][0]:
+            try:
+                found = self._moves(number, _BATCH)
+            except FusewireError:
+                found = []
+            if found and (not recent or found[0][0] < recent[0][0]):
+                return found
+        at = bisect_right(recent, number, key=itemgetter(0))
+        return recent[at : at + _BATCH]
 
 
 def encoded(project: str, number: int, row: AuditRow) -> str:
@@ -104,37 +139,40 @@ class Live:
 
     def __init__(self, projects: Projects) -> None:
         self.feeds = {project.name: Feed(project) for project in projects}
-        self.listeners = 0
+        #: by role
+        self.listening: Counter[str] = Counter()
         self._news = asyncio.Event()
         self._stopped = False
+
+    @property
+    def listeners(self) -> int:
+        return self.listening.total()
 
     async def run(self) -> None:
         """Look, for as long as the server runs."""
         while not self._stopped:
-            found = [await asyncio.to_thread(feed.look) for feed in self.feeds.values()]
-            if any(found):
-                self._wake()
+            if any(await asyncio.gather(*(asyncio.to_thread(feed.look) for feed in self.feeds.values()))):
+                self.wake()
             await asyncio.sleep(LOOK)
 
     def stop(self) -> None:
         self._stopped = True
-        self._wake()
+        self.wake()
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Let every page see whether there is something for it."""
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    async def listen(self, seen: dict[str, int]) -> AsyncIterator[str]:
-        """Messages for one page, for ever; `seen` says how far it has come in each project."""
-        self.listeners += 1
+    async def listen(self, seen: dict[str, int], role: str, may_listen: Callable[[], bool]) -> AsyncIterator[str]:
+        """Messages for one page, until it may listen no more; `seen` says how far it has come in each project."""
+        self.listening[role] += 1
         try:
-            generations = dict.fromkeys(self.feeds, -1)
-            for name, feed in self.feeds.items():
-                seen.setdefault(name, feed.last)
+            page = _Page(self.feeds, seen)
             yield "retry: 1000\n\n"
-            while not self._stopped:
+            while not self._stopped and may_listen():
                 news = self._news
-                message = await self._message(seen, generations)
+                message = await page.message()
                 if message:
                     yield message
                     await asyncio.sleep(PAUSE)
@@ -142,34 +180,47 @@ class Live:
                 try:
                     await asyncio.wait_for(news.wait(), HEARTBEAT)
                 except TimeoutError:
-                    yield "event: beat\ndata: \n\n"
+                    yield "event: beat\ndata: 1\n\n"  # with no data at all a browser would not tell the page
         finally:
-            self.listeners -= 1
+            self.listening[role] -= 1
 
-    async def _message(self, seen: dict[str, int], generations: dict[str, int]) -> str:
+
+class _Page:
+    """How far one page has come."""
+
+    def __init__(self, feeds: dict[str, Feed], seen: dict[str, int]) -> None:
+        self._feeds = feeds
+        self._seen = {name: min(seen.get(name, feed.last), feed.last) for name, feed in feeds.items()}
+        self._generations = dict.fromkeys(feeds, -1)
+        self._trails = {name: feed.trail for name, feed in feeds.items()}
+
+    async def message(self) -> str:
+        """What is new since the last one; empty if nothing is."""
         moves: list[str] = []
-        changed = []
-        for name, feed in self.feeds.items():
-            if seen[name] > feed.last:  # the trail was rebuilt, and is shorter now
-                seen[name] = feed.last
-            if seen[name] < feed.last:
-                found = await asyncio.to_thread(feed.behind, seen[name])
+        missed: dict[str, int | None] = {}
+        for name, feed in self._feeds.items():
+            if self._trails[name] != feed.trail:
+                self._trails[name], self._seen[name], missed[name] = feed.trail, feed.last, None
+            before = self._seen[name]
+            found = await asyncio.to_thread(feed.behind, before) if before < feed.last else []
+            if found:
                 moves += [text for _, text in found]
-                seen[name] = found[-1][0] if found else feed.last
-            if generations[name] != feed.generation:
-                generations[name] = feed.generation
-                changed.append(name)
-        parts = []
-        if moves:
-            parts.append(_event("moved", f"[{','.join(moves)}]", seen))
-        if changed:
-            parts.append(_event("changed", json.dumps(changed), seen))
+                self._seen[name] = found[-1][0]
+                if found[0][0] > before + 1:
+                    missed[name] = found[0][0] - before - 1
+        new = {name: feed.generation for name, feed in self._feeds.items()}
+        changed = [name for name in new if new[name] != self._generations[name]]
+        self._generations = new
+        parts = [
+            self._event("missed", json.dumps(missed)) if missed else "",
+            self._event("moved", f"[{','.join(moves)}]") if moves else "",
+            self._event("changed", json.dumps(changed)) if changed else "",
+        ]
         return "".join(parts)
 
-
-def _event(name: str, data: str, seen: dict[str, int]) -> str:
-    place = ",".join(f"{project}:{number}" for project, number in seen.items())
-    return f"id: {place}\nevent: {name}\ndata: {data}\n\n"
+    def _event(self, name: str, data: str) -> str:
+        place = ",".join(f"{project}:{number}" for project, number in self._seen.items())
+        return f"id: {place}\nevent: {name}\ndata: {data}\n\n"
 
 
 def read_place(text: str, projects: Projects) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""The pages for people, and what they send: each page is one collection of a report and one template."""
+"""The pages for people: each is one collection of a report and one template."""
 
 from __future__ import annotations
 
@@ -11,16 +11,22 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from fusewire.errors import FusewireError, NotFound
-from fusewire.server import acting
-from fusewire.server.requests import checked_form, project_of, projects_of, session_of
-from fusewire.server.templating import address, page
+from fusewire.server import figures, forms, timelines
+from fusewire.server.requests import project_of, projects_of, session_of
+from fusewire.server.templating import page
+from fusewire.views.circuits import circuit_view
+from fusewire.views.sessions import loop_view, session_view
+from fusewire.views.slices import attempts_view
+from fusewire.views.storage import memory_view
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from starlette.requests import Request
 
-    from fusewire.server.projects import Watched
+#: Days of a circuit's history, unless the address says how many.
+_DAYS = 60
+_CHOICES = ("7", "60", "365")
 
 
 def to_login(request: Request) -> Response:
@@ -67,49 +73,96 @@ def project_panel(request: Request) -> Response:
     return page(request, "panel.html", panels=[(project, project.panel())], project=project, here="panel")
 
 
-# -- acts -----------------------------------------------------------------------------------------------
+# -- one thing --------------------------------------------------------------------------------------------
 
 
-def _reset(project: Watched, fields: dict[str, str]) -> str:
-    return acting.reset(project, fields.get("circuit", ""), fields.get("reason", ""))
-
-
-def _grant(project: Watched, fields: dict[str, str]) -> str:
-    amount, whom, session = (fields.get(name, "") for name in ("amount", "whom", "session"))
-    return acting.grant(project, amount, whom, session, fields.get("reason", ""))
-
-
-def _resolve(project: Watched, fields: dict[str, str]) -> str:
-    return acting.resolve(project, fields.get("choice", ""), fields.get("guidance", ""), fields.get("reason", ""))
-
-
-_ACTS = {"reset": _reset, "grant": _grant, "resolve": _resolve}
-
-
-async def act(request: Request) -> Response:
-    """What a person does with a form: done, then back to the page, which says what came of it."""
-    fields = await checked_form(request)
+def circuit(request: Request) -> Response:
     project = project_of(request)
-    work = _ACTS.get(request.path_params["act"])
-    if work is None:
-        raise HTTPException(404, f"{request.path_params['act']!r} cannot be done here")
-    try:
-        kind, text = "done", await run_in_threadpool(work, project, fields)
-    except FusewireError as error:
-        kind, text = "refused", str(error)
-    session = session_of(request)
-    if session is not None:
-        session.told.append((kind, text))
-    back = {
-        "circuit": ("circuit", {"id": fields.get("circuit")}),
-        "session": ("session", {"id": fields.get("session")}),
-    }
-    place, query = back.get(fields.get("back", ""), ("", {}))
-    return RedirectResponse(address(project, place, **query), 303)
+    breaker = project.breaker()
+    view = circuit_view(breaker, request.query_params.get("id", ""), _days(request))
+    rows, left_out = timelines.circuit_rows(view["history"])
+    return page(
+        request,
+        "circuit.html",
+        project=project,
+        here="panel",
+        view=view,
+        choices=[int(days) for days in _CHOICES],
+        rows=rows,
+        left_out=left_out,
+        boundary=timelines.before_window(rows, view["history"]["window_start"]),
+        drawn=timelines.circuit_chart(view, breaker.engine.clock()),
+    )
+
+
+def _days(request: Request) -> int:
+    """How far back the page looks; more than a rolling window, so that its boundary is seen."""
+    text = request.query_params.get("days", "")
+    return int(text) if text in _CHOICES else _DAYS
+
+
+def session(request: Request) -> Response:
+    project = project_of(request)
+    view = session_view(project.breaker(), request.query_params.get("id", ""))
+    rows, left_out = timelines.session_rows(view)
+    span = timelines.session_span(view)
+    return page(
+        request,
+        "session.html",
+        project=project,
+        here="sessions",
+        view=view,
+        rows=rows,
+        left_out=left_out,
+        drawn=timelines.session_chart(view, *span) if span else None,
+        spend_drawn=figures.spend_chart(view, *span) if span and view["spend_curve"] else None,
+        calls_drawn=figures.calls_chart(view["calls_per_minute"]) if view["calls_per_minute"] else None,
+    )
+
+
+# -- all of a kind ----------------------------------------------------------------------------------------
+
+
+def sessions(request: Request) -> Response:
+    project = project_of(request)
+    return page(request, "sessions.html", project=project, here="sessions", view=project.panel())
+
+
+def loop(request: Request) -> Response:
+    project = project_of(request)
+    view = loop_view(project.breaker())
+    broken = [one for one in project.panel()["circuits"] if one["kind"] == "loop" and one["phase"] != "closed"]
+    return page(
+        request,
+        "loop.html",
+        project=project,
+        here="loop",
+        view=view,
+        broken=broken,
+        worth=figures.worth,
+        scores_drawn=figures.score_chart(view["history"]),
+        output_drawn=figures.output_chart(view["history"]),
+    )
+
+
+def attempts(request: Request) -> Response:
+    project = project_of(request)
+    return page(request, "attempts.html", project=project, here="attempts", view=attempts_view(project.breaker()))
+
+
+def memory(request: Request) -> Response:
+    project = project_of(request)
+    return page(request, "memory.html", project=project, here="memory", view=memory_view(project.breaker()))
 
 
 ROUTES = [
     Route("/", for_people(panels)),
     Route("/p/{project}/", for_people(project_panel)),
-    Route("/p/{project}/act/{act}", act, methods=["POST"]),
+    Route("/p/{project}/circuit", for_people(circuit)),
+    Route("/p/{project}/sessions", for_people(sessions)),
+    Route("/p/{project}/session", for_people(session)),
+    Route("/p/{project}/loop", for_people(loop)),
+    Route("/p/{project}/attempts", for_people(attempts)),
+    Route("/p/{project}/memory", for_people(memory)),
+    Route("/p/{project}/act/{act}", forms.act, methods=["POST"]),
 ]

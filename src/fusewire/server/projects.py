@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from fusewire.breaker import Breaker
-from fusewire.errors import FusewireError, NotFound
-from fusewire.reports.panel import panel
+from fusewire.errors import FusewireError, NotFound, StoreError
 from fusewire.rules import DATABASE, load_rules
-from fusewire.stores import open_store
+from fusewire.views.panel import panel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from fusewire.rules import Rules
 
 
 class Watched:
@@ -25,20 +23,32 @@ class Watched:
     def __init__(self, name: str, root: str) -> None:
         self.name = name
         self.root = root
-        self.store = open_store(f"sqlite:{os.path.join(root, DATABASE)}", read_only=True)
-        self._rules: Rules | None = None
+        _mend(root)
+        self.store = Breaker.open(project=root, read_only=True).store
+        self._was_there = False
         self._lock = threading.Lock()
         self._seen: tuple[Any, dict[str, Any]] | None = None
 
+    def version(self) -> tuple[int, ...]:
+        """That of the store; a state that was there and has gone is not one in which nothing has happened yet."""
+        if not os.path.isdir(self.root):
+            raise StoreError(f"the project's folder is gone: {self.root}")
+        version = self.store.version()
+        if self._was_there and not version:
+            raise StoreError(f"the state database is gone: {os.path.join(self.root, DATABASE)}; see: fusewire doctor")
+        self._was_there = bool(version)
+        return version
+
     def breaker(self) -> Breaker:
         """To look with; the rules are those that the project has now."""
+        self.version()
         return Breaker(self.store, load_rules(self.root), time.time, self.root)
 
     def panel(self) -> dict[str, Any]:
         """The panel; if the state cannot be read, one that says so and shows no circuit as closed."""
         with self._lock:
             try:
-                key = (self.store.version(), int(time.time()))
+                key = (self.version(), int(time.time()))
                 if self._seen is None or self._seen[0] != key:
                     self._seen = (key, {**panel(self.breaker()), "problem": None})
             except FusewireError as error:
@@ -53,6 +63,13 @@ class Watched:
             **{name: [] for name in ("circuits", "warnings", "sessions")},
             **dict.fromkeys(("at", "loop", "spend")),
         }
+
+
+def _mend(root: str) -> None:
+    """A state that was lost or damaged is rebuilt before anybody looks, as every command does; from then on nothing is
+    written for those who look."""
+    with suppress(FusewireError), Breaker.open(project=root) as breaker:
+        breaker.store.circuits()
 
 
 class Projects:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hmac
 from typing import TYPE_CHECKING
 
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from fusewire.errors import NotFound
+from fusewire.errors import AgentRefused, NotFound
+from fusewire.server.peer import require_person_at
 
 if TYPE_CHECKING:
     from fusewire.server.access import Access, Session
@@ -62,6 +64,19 @@ def require_role(request: Request, *roles: str) -> str:
     return role
 
 
+async def require_no_agent(request: Request) -> None:
+    """Refuse what a process inside an agent sends from this machine, whichever token or cookie it has got hold of."""
+    if request.app.state.read_only:
+        return  # where nothing can be changed, whoever looks may look
+    try:
+        # One that hung up at once has no port any more, and none is nobody's.
+        client, server = request.client or ("", 0), request.scope["server"]
+        roots = [project.root for project in projects_of(request)]
+        await run_in_threadpool(require_person_at, client[1], server[1], roots)
+    except AgentRefused as error:
+        raise HTTPException(403, str(error)) from error
+
+
 async def checked_form(request: Request) -> dict[str, str]:
     """The fields of a form that one of our own pages has sent."""
     session = session_of(request)
@@ -72,6 +87,7 @@ async def checked_form(request: Request) -> dict[str, str]:
         raise HTTPException(
             403, "this form was not sent by a page of this server, or the page is too old: load it anew"
         )
+    await require_no_agent(request)
     return fields
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
+import math
+import re
 import socket
 from typing import TYPE_CHECKING
 
@@ -11,13 +14,14 @@ import uvicorn
 from fusewire.errors import FusewireError
 from fusewire.server.access import Access, kept_token
 from fusewire.server.app import make_app
+from fusewire.server.connections import Connection, say_in_a_line
 from fusewire.server.projects import Projects
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-#: Where it listens unless it is told otherwise: FUSE on the keys of a telephone.
-PORT = 3873
+#: Bytes that the system keeps for a page that does not read them; of itself it would keep megabytes for each.
+_UNREAD = 128 << 10
 
 #: Seconds that open pages get to end.
 _GOODBYE = 1
@@ -28,6 +32,14 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _with_port(name: str, port: int) -> list[str]:
+    """A name as browsers send it: with its port, which may be a proxy's, unless that is the usual one."""
+    given = re.search(r":(\d+)$", name)
+    port = int(given[1]) if given else port
+    bare = name.removesuffix(given[0]) if given else name
+    return [f"{bare}:{port}", *([bare] if port in (80, 443) else [])]
 
 
 class Serving:
@@ -45,25 +57,31 @@ class Serving:
         known = ["127.0.0.1", "localhost", "[::1]", *names]
         if not is_loopback(self.host) and self.host not in ("0.0.0.0", "::"):
             known.append(f"[{self.host}]" if ":" in self.host else self.host)
-        return [f"{name}:{self.port}" for name in known] + ([] if self.port != 80 else known)
+        return [host for name in known for host in _with_port(name, self.port)]
 
     @property
     def address(self) -> str:
         host = "127.0.0.1" if self.host in ("0.0.0.0", "localhost") else "::1" if self.host == "::" else self.host
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
 
-    def login(self, *, once: bool = False) -> str:
-        """The address with the token behind `#`: browsers keep that part to themselves, and no log has it."""
-        return f"{self.address}#token={self.access.code() if once else self.access.person}"
+    def login(self, seconds: float = math.inf) -> str:
+        """An address that logs in one browser, once; the code is behind `#`, which browsers send to nobody."""
+        return f"{self.address}login#token={self.access.code(seconds)}"
 
     def run(self, ready: Callable[[], None]) -> None:
         """Serve until interrupted."""
         config = uvicorn.Config(
             self.app,
-            log_level="warning",
-            access_log=False,
+            http=Connection,
+            ws="none",
             lifespan="on",
+            # Nobody who sends something may write on our terminal; our own failures are said by ourselves.
+            log_config=None,
+            log_level="critical",
+            access_log=False,
             server_header=False,
+            # Who is at the other end is asked of the system, not of the sender.
+            proxy_headers=False,
             timeout_graceful_shutdown=_GOODBYE,
         )
         server = _Server(config, ready)
@@ -82,9 +100,9 @@ class _Server(uvicorn.Server):
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().set_exception_handler(say_in_a_line)
         await super().startup(sockets)
-        if self.started:
-            self._ready()
+        self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.config.app.state.live.stop()  # type: ignore[union-attr]
@@ -93,11 +111,16 @@ class _Server(uvicorn.Server):
 
 def _listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
+    # Named, because asyncio sends small answers at once only where it knows that it is TCP; else they wait 40 ms.
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNREAD)
         made.bind((host, port))
         made.listen(128)
+    except (UnicodeError, TypeError) as error:
+        made.close()
+        raise FusewireError(f"{host} is no name of a machine") from error
     except OSError as error:
         made.close()
         hint = "; another port can be given with --port, 0 takes a free one" if error.errno in (98, 48, 13) else ""

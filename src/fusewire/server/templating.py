@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import escape
 from starlette.responses import HTMLResponse
 
 from fusewire import __version__
-from fusewire.durations import number, show_duration
 from fusewire.server.requests import projects_of, session_of
+from fusewire.server.visible import visible
+from fusewire.server.wording import FILTERS, standing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,9 +29,10 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=visible,
     )
-    made.filters.update(duration=duration, number=number, usd=usd, clock=clock)
-    made.globals.update(address=address, version=__version__)
+    made.filters.update(FILTERS, exactly=escape)
+    made.globals.update(address=address, standing=standing, version=__version__)
     return made
 
 
@@ -39,7 +42,7 @@ def page(
     """A page for the browser that asks, with what every page shows."""
     session = session_of(request)
     told = []
-    if session is not None:
+    if session is not None and "fusewire-refresh" not in request.headers:  # a page that nobody has asked for just now
         told, session.told = session.told, []
     live = request.app.state.live
     html = (
@@ -47,8 +50,9 @@ def page(
         .get_template(template)
         .render(
             path=request.url.path,
-            projects=list(projects_of(request)),
-            read_only=request.app.state.read_only,
+            # Whoever is not logged in is not told what there is.
+            projects=list(projects_of(request)) if session is not None else [],
+            read_only=request.app.state.read_only if session is not None else "",
             form_secret=session.form_secret if session is not None else "",
             told=told,
             place=",".join(f"{name}:{feed.last}" for name, feed in live.feeds.items()),
@@ -62,16 +66,3 @@ def address(project: Any, place: str = "", **query: Any) -> str:
     """The path of a page of a project."""
     given = {key: value for key, value in query.items() if value is not None}
     return f"/p/{project.name}/{place}" + (f"?{urlencode(given)}" if given else "")
-
-
-def duration(seconds: float | None) -> str:
-    return "" if seconds is None else show_duration(round(seconds))
-
-
-def usd(amount: float | None) -> str:
-    return "" if amount is None else f"${amount:,.2f}"
-
-
-def clock(time: str | None) -> str:
-    """A time as people read it: `14:32:07 UTC`; the whole of it is in the element's title."""
-    return "" if not time else f"{time[:10]} {time[11:19]} UTC"

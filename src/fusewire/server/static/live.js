@@ -65,6 +65,11 @@ function bringUpChildren(old, fresh) {
 
 let loading = false;
 let again = false;
+let unread = false;
+
+function showLost(isLost) {
+  lost.hidden = !isLost;
+}
 
 async function refresh() {
   if (loading) {
@@ -72,26 +77,38 @@ async function refresh() {
     return;
   }
   loading = true;
+  const began = performance.now();
   try {
-    const answer = await fetch(location.href, { headers: { Accept: "text/html" }, credentials: "same-origin" });
+    const answer = await fetch(location.href, { headers: { Accept: "text/html", "Fusewire-Refresh": "1" }, credentials: "same-origin" });
     if (answer.redirected) return location.reload(); // logged out
+    unread = !answer.ok;
+    showLost(unread);
+    if (unread) {
+      setTimeout(refresh, 3000); // the state cannot be read, or what the page is about is gone: perhaps not for long
+      return;
+    }
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const fresh = page.getElementById("main");
     if (fresh && fresh.hasAttribute("data-live")) {
       document.title = page.title;
       // What was said to a person stays until the page is left.
-      fresh.prepend(...[...main.querySelectorAll(":scope > .told.done, :scope > .told.refused")].map((node) => node.cloneNode(true)));
+      fresh.prepend(...[...main.querySelectorAll(":scope > [data-said]")].map((node) => node.cloneNode(true)));
       bringUpChildren(main, fresh);
       main.dataset.refreshed = String(Number(main.dataset.refreshed || 0) + 1);
     }
   } catch {
-    lost.hidden = false; // the stream says when the server is back
+    showLost(true); // the stream says when the server is back
   } finally {
-    loading = false;
-    if (again) {
-      again = false;
-      refresh();
-    }
+    // However much happens, a page takes no more than a third of the server's time.
+    setTimeout(loaded, Math.min(2 * (performance.now() - began), 2000));
+  }
+}
+
+function loaded() {
+  loading = false;
+  if (again) {
+    again = false;
+    refresh();
   }
 }
 
@@ -99,11 +116,15 @@ async function refresh() {
 
 function say(moves) {
   const last = moves[moves.length - 1];
-  const text = moves.length === 1 ? `${last.circuit}: ${last.to.replace("_", "-")}` : `${moves.length} moves, the last: ${last.circuit}: ${last.to}`;
+  const what = `${last.circuit}: ${last.to.replace("_", "-")}`;
+  tell(moves.length === 1 ? what : `${moves.length} moves, the last: ${what}`);
+}
+
+function tell(text) {
   news.textContent = text;
   news.classList.add("shown");
-  clearTimeout(say.timer);
-  say.timer = setTimeout(() => news.classList.remove("shown"), 8000);
+  clearTimeout(tell.timer);
+  tell.timer = setTimeout(() => news.classList.remove("shown"), 8000);
 }
 
 function concerns(projects) {
@@ -119,17 +140,20 @@ function listen() {
   const stream = new EventSource(`/events?after=${encodeURIComponent(main.dataset.place)}`);
   const hear = () => {
     heard = performance.now();
-    lost.hidden = true;
+    showLost(unread);
   };
-  for (const name of ["open", "beat", "moved", "changed"]) stream.addEventListener(name, hear);
+  for (const name of ["open", "beat", "moved", "missed", "changed"]) stream.addEventListener(name, hear);
   stream.addEventListener("error", () => {
-    lost.hidden = false;
+    showLost(true);
     if (stream.readyState === EventSource.CLOSED) setTimeout(listen, 3000);
   });
   stream.addEventListener("moved", (event) => {
     const moves = JSON.parse(event.data).filter((move) => concerns([move.project]));
     main.dataset.moves = String(Number(main.dataset.moves || 0) + moves.length);
     if (moves.length) say(moves);
+  });
+  stream.addEventListener("missed", (event) => {
+    if (concerns(Object.keys(JSON.parse(event.data)))) tell("Some moves happened while this page was away; it is up to date now.");
   });
   stream.addEventListener("changed", (event) => {
     if (concerns(JSON.parse(event.data))) refresh();
@@ -139,16 +163,17 @@ function listen() {
 // -- time left, counted down here; at its end the server says what comes now
 
 function shown(seconds) {
-  const parts = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  // As the server says it, so that an update does not look like a change.
+  const parts = [[86400, "d"], [3600, "h"], [60, "m"], [1, "s"]];
   const first = parts.findIndex(([size]) => seconds >= size);
-  if (first < 0) return "0 s";
+  if (first < 0) return "0s";
   const [size, unit] = parts[first];
   const rest = parts[first + 1] ? Math.floor((seconds % size) / parts[first + 1][0]) : 0;
-  return `${Math.floor(seconds / size)} ${unit}` + (rest ? ` ${rest} ${parts[first + 1][1]}` : "");
+  return `${Math.floor(seconds / size)}${unit}` + (rest ? ` ${rest}${parts[first + 1][1]}` : "");
 }
 
 function tick() {
-  if (performance.now() - heard > SILENCE) lost.hidden = false;
+  if (performance.now() - heard > SILENCE) showLost(true);
   let ended = false;
   for (const element of main.querySelectorAll("[data-left]")) {
     const given = element.getAttribute("data-left");
@@ -159,6 +184,8 @@ function tick() {
     const left = Math.max(0, Math.round((element.endsAt - performance.now()) / 1000));
     const text = shown(left);
     if (element.textContent !== text) element.textContent = text;
+    const bar = element.closest("section")?.querySelector("progress");
+    if (bar) bar.value = bar.max - left;
     if (left === 0 && !element.ended) ended = element.ended = true;
   }
   if (ended) setTimeout(refresh, 1000);

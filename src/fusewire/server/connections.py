@@ -1,0 +1,72 @@
+"""Connections: how many there may be, how long a request may take to arrive, and what is said to what is no HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from fusewire.errors import in_a_line
+from fusewire.server.security import WIRE_HEADERS
+
+#: Connections at the same time: well above the pages that may listen, well below the files that a process may open.
+CONNECTIONS = 512
+
+#: Seconds in which the head of a request must have come.
+HEAD_TIME = 15.0
+
+_NO_HTTP = b"this is no request that can be read\n"
+
+
+class Connection(H11Protocol):
+    """One that says nothing, or never comes to the end of it, is closed."""
+
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > CONNECTIONS:
+            transport.abort()
+        else:
+            self._mind_the_time()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._mind_the_time()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_the_time()
+        super().connection_lost(exc)
+
+    def _mind_the_time(self) -> None:
+        """It runs while there is no request to answer, and is not lengthened by what comes meanwhile."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._forget_the_time()
+        elif self._late is None:
+            self._late = self.loop.call_later(HEAD_TIME, self.transport.abort)
+
+    def _forget_the_time(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def send_400_response(self, msg: str) -> None:
+        """With our headers; in the middle of an answer there is nothing left to say."""
+        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+            self.transport.abort()
+            return
+        headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close"), *WIRE_HEADERS]
+        begin = h11.Response(status_code=400, headers=headers, reason=b"Bad Request")
+        for event in (begin, h11.Data(data=_NO_HTTP), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+
+def say_in_a_line(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What goes wrong outside of any request, on the server's own terminal."""
+    error = context.get("exception")
+    more = f": {in_a_line(error)}" if isinstance(error, Exception) else ""
+    print(f"fusewire: {context['message']}{more}", file=sys.stderr, flush=True)

@@ -1,0 +1,63 @@
+"""The forms of the pages: what a person sends, what becomes of it, and the page that comes back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
+
+from fusewire.errors import FusewireError
+from fusewire.server import acting
+from fusewire.server.requests import checked_form, project_of, session_of
+from fusewire.server.templating import address
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from fusewire.server.projects import Watched
+
+
+def _reset(project: Watched, fields: dict[str, str]) -> str:
+    return acting.reset(project, fields.get("circuit", ""), fields.get("reason", ""))
+
+
+def _grant(project: Watched, fields: dict[str, str]) -> str:
+    amount, whom, session = (fields.get(name, "") for name in ("amount", "whom", "session"))
+    return acting.grant(project, amount, whom, session, fields.get("reason", ""))
+
+
+def _resolve(project: Watched, fields: dict[str, str]) -> str:
+    return acting.resolve(project, fields.get("choice", ""), fields.get("guidance", ""), fields.get("reason", ""))
+
+
+_ACTS = {"reset": _reset, "grant": _grant, "resolve": _resolve}
+
+
+async def act(request: Request) -> Response:
+    """What a person does with a form: done, then back to the page, which says what came of it."""
+    fields = await checked_form(request)
+    project = project_of(request)
+    work = _ACTS.get(request.path_params["act"])
+    if work is None:
+        raise HTTPException(404, f"{request.path_params['act']!r} cannot be done here")
+    try:
+        kind, text = "done", await run_in_threadpool(work, project, fields)
+    except FusewireError as error:
+        kind, text = "refused", str(error)
+    session = session_of(request)
+    if session is not None:
+        session.told.append((kind, text))
+    return RedirectResponse(_back(project, fields), 303)
+
+
+def _back(project: Watched, fields: dict[str, str]) -> str:
+    """The page that the form was on; of those that there are, whatever the form says."""
+    pages: dict[str, dict[str, Any]] = {
+        "circuit": {"id": fields.get("circuit")},
+        "session": {"id": fields.get("session")},
+        "loop": {},
+    }
+    place = fields.get("back", "")
+    return address(project, place, **pages[place]) if place in pages else address(project)

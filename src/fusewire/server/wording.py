@@ -1,0 +1,67 @@
+"""Numbers, times and states as the pages say them."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from shlex import quote
+from typing import Any
+
+from fusewire.durations import number, parse_time, show_duration
+from fusewire.janitor.archives import limit_shown
+from fusewire.janitor.cleanup import space
+
+#: Characters of a name: what agents call their sessions has less than fifty.
+_NAME = 120
+
+#: Seconds after which a session that says nothing is not known to be at work.
+_QUIET = 900
+
+
+def duration(seconds: float | None) -> str:
+    return "" if seconds is None else show_duration(round(seconds))
+
+
+def usd(amount: float | None) -> str:
+    return "" if amount is None else f"${amount:,.2f}"
+
+
+def limit(size: int) -> str:
+    """Bytes that are a limit, as `fusewire memory` says them."""
+    return limit_shown(size // 1024)
+
+
+def brief(name: str) -> str:
+    """A name that anybody can read; of one that is longer than any honest one its beginning and its end."""
+    return name if len(name) <= _NAME else f"{name[: _NAME - 20]}…{name[-19:]}"
+
+
+def standing(session: dict[str, Any]) -> str:
+    """What a session is at, as far as it can be told from outside."""
+    if session["ended"]:
+        return "ended"
+    if session["halted"]:
+        return "halted"
+    heard = session["heard"]
+    return "at work" if heard and time.time() - parse_time(heard) < _QUIET else "quiet"
+
+
+def when(moment: str | None) -> str:
+    """A time as people read it: `16 Nov 14:32:07`; the whole of it is in the element's title."""
+    if not moment:
+        return ""
+    at = datetime.fromisoformat(moment)
+    year = "" if at.year == datetime.now(UTC).year else f" {at.year}"
+    return f"{at.day} {at:%b}{year} {at:%H:%M:%S}"
+
+
+FILTERS = {
+    "brief": brief,
+    "duration": duration,
+    "limit": limit,
+    "number": number,
+    "shell": quote,
+    "space": space,
+    "usd": usd,
+    "when": when,
+}

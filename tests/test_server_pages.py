@@ -1,0 +1,413 @@
+"""Every page of `fusewire serve` on a project in which everything has happened, on one in which nothing has, and on one
+whose agents mean harm; asked of the real server, without a browser."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from conftest import Project
+from fusewire.breaker import Breaker
+from lived_in import QUIET_RULE, RULE, SESSION, live_in
+from serving import Served
+from session_hook import Session
+from wire import quiet_server
+
+DAY = 86400.0
+FAILING = f"tool/tool_failure/Bash(pytest)/{SESSION}"
+
+PAGES = {
+    "panel": "/p/project/",
+    "circuit": f"/p/project/circuit?id={RULE}",
+    "sessions": "/p/project/sessions",
+    "session": f"/p/project/session?id={SESSION}",
+    "loop": "/p/project/loop",
+    "attempts": "/p/project/attempts",
+    "memory": "/p/project/memory",
+}
+
+
+class Shown(HTMLParser):
+    """A page as somebody gets it: its words, its elements, and what the pictures in it say."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self._words: list[str] = []
+        self._within: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+        self._within.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._within:
+            while self._within.pop() != tag:
+                pass
+
+    def handle_data(self, data: str) -> None:
+        if self._within[-1:] not in (["script"], ["style"]):
+            self._words.append(data)
+
+    @property
+    def words(self) -> str:
+        return " ".join(" ".join(self._words).split())
+
+    def all(self, tag: str) -> list[dict[str, str]]:
+        return [given for name, given in self.elements if name == tag]
+
+
+def shown(served: Served, path: str, status: int = 200) -> Shown:
+    answer = served.get(path, headers={"Accept": "text/html", "Cookie": served.cookie})
+    assert answer.status == status, answer.text
+    return Shown(answer.text)
+
+
+def remembers(project: Project) -> None:
+    """A memory folder with something to do for the next cleanup, and an earlier one."""
+    folder = project.root / ".claude" / "memory"
+    folder.mkdir(parents=True, exist_ok=True)
+    telemetry = folder / "tool_telemetry.jsonl"
+    telemetry.write_text('{"n": 1}\n' * 1001)
+    assert project.run("janitor").returncode == 0
+    telemetry.write_text('{"n": 1}\n' * 1002)
+
+
+def everything(project: Project) -> None:
+    live_in(project)
+    remembers(project)
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with quiet_server(tmp_path_factory, everything) as server:
+        server.log_in()
+        yield server
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with quiet_server(tmp_path_factory, lambda project: None) as server:
+        server.log_in()
+        yield server
+
+
+# -- what each page says ----------------------------------------------------------------------------------
+
+FACTS = {
+    "panel": [f"{RULE} OPEN 5 of 5 within 30d", "Never force-push", "fusewire reset", "Closed ("],
+    "circuit": [
+        "Never force-push",
+        "5 violations within 30d (limit 5)",
+        "git push --force origin main~4",
+        "left of 1d: a probe is allowed at",
+        "1d after every trip",
+        "CLOSED → OPEN",
+        "not over yet",
+        "violation_threshold 5 default",
+        "dedup_seconds 0 docs/constraints/git-safety-force-push.md",
+        "1 trip, 5 counted, 0 not counted, 0 by people; OPEN now",
+    ],
+    "sessions": [SESSION, "$2.40"],
+    "session": [
+        "6 calls that worked, 3 failed",
+        "this tool failed 3 times in 5 turns (limit 3)",
+        "$2.40 of $5.00; it is warned at $1.00",
+        "general-purpose: read the documentation",
+        "9 calls, 3 of them failed",
+        "refused tool.tool_failure:Bash(pytest): pytest -q",
+        "10 left of 10",
+        "1 of 5",
+        "Grant this session more",
+    ],
+    "loop": [
+        "The loop is stopped",
+        "loop/no_progress",
+        "97 of 100",
+        "Escalate to user",
+        "iteration 1: -3 (no file was changed -3)",
+        "ALERT: 0 for 3+ iterations",
+        "cannot connect to the database",
+    ],
+    "attempts": [
+        "1 slice is stopped",
+        "test_taken_email stopped ●●● 3 of 3",
+        "test_registers passed",
+        "catch the exception",
+        "Which key is canonical?",
+        'fusewire attempt retry S-1 --guidance "..."',
+        "the contract and the test name different keys",
+        "None is defined: the agent may change any file",
+    ],
+    "memory": [
+        "The next cleanup has 1 thing to do",
+        "1002 lines, 8.8 KB 1000 lines, 50 KB",
+        "would rotate tool_telemetry.jsonl (over 1000 lines)",
+        "Rotations so far (1)",
+        "5MB",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_a_page_says_its_facts(lived: Served, name: str) -> None:
+    words = shown(lived, PAGES[name]).words
+    missing = [fact for fact in FACTS[name] if fact not in words]
+    assert missing == [], words
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_built_as_a_reader_of_screens_needs_it(lived: Served, name: str) -> None:
+    """One h1, headings in order, columns and pictures with names, boxes that scroll by keyboard; ids that are one."""
+    page = shown(lived, PAGES[name])
+    levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch("h[1-6]", tag)]
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False)), levels
+    assert all(given.get("scope") in ("col", "row") for given in page.all("th"))
+    pictures = page.all("svg")
+    assert all("aria-hidden" in given or given.get("role") == "img" or "viewbox" in given for given in pictures)
+    assert all(
+        given.get("tabindex") == "0" and given.get("aria-label")
+        for tag, given in page.elements
+        if given.get("class") == "scroll"
+    )
+    ids = [given["id"] for _, given in page.elements if "id" in given]
+    assert len(ids) == len(set(ids)), sorted(ids)
+    assert not [given for _, given in page.elements if "style" in given or any(key.startswith("on") for key in given)]
+    assert all("data-keep" in given and given.get("id") for given in page.all("details"))
+    (main,) = page.all("main")
+    assert main["data-live"] == "project"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_what_is_listed_is_known_again(lived: Served, name: str) -> None:
+    """Rows have ids, so that an update leaves those on the page that are still there."""
+    page = shown(lived, PAGES[name])
+    rows = [given for tag, given in page.elements if tag == "li" and given.get("class", "").startswith(("is-", "fuse"))]
+    assert all(given.get("id") for given in rows)
+    again = {given["id"] for _, given in shown(lived, PAGES[name]).elements if "id" in given}
+    assert {given["id"] for given in rows} <= again
+
+
+def test_circuits_of_every_kind_have_a_page(lived: Served) -> None:
+    """Those that are listed on the panel, whatever is in their ids."""
+    links = [given["href"] for given in shown(lived, PAGES["panel"]).all("a") if "/circuit?" in given.get("href", "")]
+    assert len(links) > 8
+    for link in links:
+        page = shown(lived, link)
+        assert "Configuration" in page.words
+        assert "How close it is" in page.words
+
+
+def test_a_circuit_that_waits_for_a_person_says_so(lived: Served) -> None:
+    words = shown(lived, "/p/project/circuit?id=phase/GREEN").words
+    assert "OPEN a person must act" in words
+    assert "Resolve…" in words
+    assert "None: it stays open until a person acts." in words
+
+
+def test_the_days_of_a_history_can_be_chosen(lived: Served) -> None:
+    """Out of three; anything else is the usual."""
+    for given, told in (("7", "7 days"), ("365", "365 days"), ("-1", "60 days"), ("1e9", "60 days"), ("x" * 99, "60")):
+        page = shown(lived, f"{PAGES['circuit']}&days={given}")
+        assert f"in the last {told}" in page.words
+
+
+# -- nothing there ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("panel", "Nothing is tripped"),
+        ("sessions", "fusewire install claude"),
+        ("loop", "fusewire run --prompt PROMPT.md"),
+        ("attempts", "fusewire attempt run S-1"),
+        ("memory", "No memory folder yet"),
+    ],
+)
+def test_an_empty_page_says_what_would_be_here(empty: Served, name: str, text: str) -> None:
+    assert text in shown(empty, PAGES[name]).words
+
+
+def test_a_circuit_to_which_nothing_happened_has_a_page(empty: Served) -> None:
+    words = shown(empty, "/p/project/circuit?id=loop/no_progress").words
+    assert "CLOSED" in words
+    assert "Nothing happened in the last 60 days" in words
+    assert "It has not opened" in words
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/p/project/circuit",
+        "/p/project/circuit?id=",
+        "/p/project/circuit?id=nothing",
+        f"/p/project/circuit?id={quote('tool/tool_failure/x/y')}",
+        f"/p/project/circuit?id={'x' * 10_000}",
+        "/p/project/circuit?id=%00",
+        "/p/project/circuit?id=%ff%fe",
+        "/p/project/session",
+        "/p/project/session?id=nobody",
+        f"/p/project/session?id={quote('../x')}",
+        "/p/nothing/",
+        "/p/nothing/loop",
+    ],
+)
+def test_what_is_not_there_is_not_found(empty: Served, path: str) -> None:
+    assert "Not found" in shown(empty, path, 404).words
+
+
+# -- a circuit over time ----------------------------------------------------------------------------------
+
+
+def test_history_is_parted_where_the_window_begins(project: Project) -> None:
+    """In the list and in the chart; what is older is there and not counted."""
+    project.constraint(RULE, "circuit_breaker: {dedup_seconds: 0, violation_threshold: 2}\n")
+    now = time.time()
+    moments = [now - days * DAY for days in (40, 20, 19, 3)]
+    with Breaker.open(project=project.root, clock=lambda: moments[0]) as breaker:
+        breaker.record(RULE, "the old one")
+    with Breaker.open(project=project.root, clock=lambda: moments[1]) as breaker:
+        breaker.record(RULE, "one within")
+    with Breaker.open(project=project.root, clock=lambda: moments[2]) as breaker:
+        breaker.record(RULE, "another within")
+        breaker.reset(RULE, "it was a mistake")
+    with Breaker.open(project=project.root, clock=lambda: moments[3]) as breaker:
+        breaker.record(RULE, "the newest")
+    with Served(project.root) as served:
+        served.log_in()
+        html = served.get(PAGES["circuit"]).text
+        words = shown(served, PAGES["circuit"]).words
+    listed = words[words.index("violation the newest") :]
+    order = ["the newest", "it was a mistake", "another within", "one within", "The window begins", "the old one"]
+    assert [listed.index(text) for text in order] == sorted(listed.index(text) for text in order)
+    rows = re.findall(r'<li class="(is-\w+(?: outside)?|boundary)"', html)
+    assert rows[-2:] == ["boundary", "is-failed outside"]
+    assert not [row for row in rows[:-2] if "outside" in row]
+    assert "line window" in html
+    assert "1 of 2 within 30d" in words
+    assert "reset by " in words
+
+
+# -- what others have written -----------------------------------------------------------------------------
+
+HOSTILE = "<img src=x onerror=alert(1)></script>\u202edrawkcab\x1b[31m 👩\u200d👧"
+
+
+def test_hostile_text_is_shown_as_what_it_is(project: Project) -> None:
+    """As text, with what hides made visible; a long id does not fill the page."""
+    session = Session(project, id=f"<i>s\u202e{'z' * 10_000}")
+    session.bash(HOSTILE, "x")
+    with Breaker.open(project=project.root) as breaker:
+        for number in range(3):
+            breaker.record(f"tool/tool_failure/{HOSTILE}", f"{HOSTILE} {number}")
+            breaker.record(f"tool/tool_failure/{'x' * 10_000}", "long")
+    (project.root / ".claude" / "memory").mkdir(parents=True, exist_ok=True)
+    (project.root / ".claude" / "memory" / "<b>note\u202e").write_text("x")
+    with Served(project.root) as served:
+        served.log_in()
+        paths = ["/", "/p/project/sessions", "/p/project/memory"]
+        paths += [
+            given["href"]
+            for page in ("/", "/p/project/sessions")
+            for given in shown(served, page).all("a")
+            if re.search(r"/(circuit|session)\?", given.get("href", ""))
+        ]
+        assert len(paths) == 6
+        for path in paths:
+            page = shown(served, path)
+            assert not page.all("img")
+            assert not page.all("i") or path == "/"  # our own switches
+            assert not page.all("b") or all(not given or "class" in given for given in page.all("b"))
+            seen = page.words + "".join(given.get("title", "") + given.get("id", "") for _, given in page.elements)
+            assert "\u202e" not in seen
+            assert "\x1b" not in seen
+        assert "[U+202E]drawkcab[U+001B][31m 👩\u200d👧" in shown(served, "/").words
+        assert "<b>note[U+202E]" in shown(served, "/p/project/memory").words
+        assert len(shown(served, "/p/project/sessions").words) < 2000
+
+
+# -- what a person does -----------------------------------------------------------------------------------
+
+
+def test_a_person_grants_a_session_more_from_its_page(project: Project) -> None:
+    """Also while no circuit of its spend is open; the page says what came of it, once, and not to itself."""
+    Session(project).bash("ls", "x")
+    with Served(project.root) as served:
+        served.log_in()
+        path = f"/p/project/session?id={SESSION}"
+        fields = {
+            "form_secret": served.form_secret(path),
+            "back": "session",
+            "session": SESSION,
+            "whom": "session",
+            "amount": "2.50",
+            "reason": "worth it",
+        }
+        answer = served.post("/p/project/act/grant", fields)
+        assert (answer.status, answer.headers["location"]) == (303, path)
+        refreshed = served.get(path, headers={"Fusewire-Refresh": "1", "Cookie": served.cookie})
+        assert "granted for" not in refreshed.text
+        words = shown(served, path).words
+        assert f"$2.50 granted for {SESSION}: $7.50 allowed now" in words
+        assert "$0.00 of $7.50 ($2.50 of it granted); it is warned at $3.50" in words
+        assert "worth it" in words
+        assert "granted for" not in shown(served, path).words
+
+
+@pytest.mark.parametrize(
+    ("back", "place"), [("circuit", f"circuit?id={RULE}"), ("loop", "loop"), ("", ""), ("https://evil.example", "")]
+)
+def test_after_an_act_the_page_comes_back_from_which_it_was_done(empty: Served, back: str, place: str) -> None:
+    fields = {"form_secret": empty.form_secret(), "circuit": RULE, "reason": "x", "back": back}
+    answer = empty.post("/p/project/act/reset", fields)
+    assert (answer.status, answer.headers["location"]) == (303, f"/p/project/{place}")
+
+
+def test_inside_an_agent_no_page_has_a_form_that_acts(project: Project) -> None:
+    everything(project)
+    with Served(project.root, env={"CLAUDECODE": "1"}) as served:
+        served.log_in()
+        for path in (*PAGES.values(), "/", f"/p/project/circuit?id={quote(FAILING)}"):
+            actions = [given["action"] for given in shown(served, path).all("form")]
+            assert actions == ["/logout"], path
+
+
+def test_a_state_that_cannot_be_read_is_said(project: Project) -> None:
+    """No page shows a circuit as closed, and none fails with a trace."""
+    project.constraint(RULE)
+    project.constraint(QUIET_RULE)
+    project.run("record", RULE, "--action", "x")
+    with Served(project.root) as served:
+        served.log_in()
+        assert "CLOSED" in shown(served, PAGES["circuit"]).words
+        state = project.root / ".fusewire"
+        for file in state.glob("state.db*"):
+            file.unlink()
+        (state / "state.db").write_bytes(b"not a database" * 1000)
+        for name, path in PAGES.items():
+            answer = served.get(path, headers={"Accept": "text/html", "Cookie": served.cookie})
+            page = Shown(answer.text)
+            assert answer.status == 503 or "The state cannot be read" in page.words, name
+            assert "CLOSED" not in page.words, name
+        _, errors = served.stop()
+        assert "Traceback" not in errors
+
+
+def test_memory_of_which_nothing_is_known_is_left_alone(project: Project, tmp_path: Path) -> None:
+    """A folder that is refused is one line, not a page that fails."""
+    (project.root / ".claude").mkdir()
+    os.symlink(tmp_path, project.root / ".claude" / "memory")
+    with Served(project.root) as served:
+        served.log_in()
+        words = shown(served, PAGES["memory"]).words
+        assert "The memory cannot be looked at" in words
