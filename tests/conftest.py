@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import compileall
+import contextlib
+import importlib
 import itertools
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +18,8 @@ from typing import Any
 
 import pytest
 
+from fusewire import gate
+from fusewire.agents import agent_named
 from fusewire.guard.disk import Disk
 from fusewire.guard.effects import Effects
 from fusewire.person import AGENT_VARIABLES
@@ -32,6 +37,38 @@ def pytest_configure(config: pytest.Config) -> None:
     """Compile the program once: where Python is told to write no bytecode, every process would do it anew."""
     if not hasattr(config, "workerinput"):
         compileall.compile_dir(SOURCE, quiet=2)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: many a test waits for a clock, a lock or another process."""
+    return (os.cpu_count() or 1) + 1
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Let the workers share what takes most of the time until the first test: what pytest makes of the asserts.
+
+    Each begins with other files, and finds those of the others done.
+    """
+    sys.dont_write_bytecode = False
+    worker = getattr(session.config, "workerinput", None)
+    if worker and session.config.args == session.config.getini("testpaths"):
+        names = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py"))
+        first = len(names) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+        for name in (*names[first:], *names[:first]):
+            with contextlib.suppress(Exception):  # pytest itself will say it better
+                importlib.import_module(name)
+
+
+def pytest_collection_finish() -> None:
+    """What tests write and import is not to be kept (see above)."""
+    sys.dont_write_bytecode = True
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_plugins_in_the_pytest_of_a_test() -> None:
+    """None is needed there, and loading them takes longer than all else. No sooner: pytest's own workers need them."""
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
 
 
 @pytest.fixture(scope="session")
@@ -58,6 +95,9 @@ class Project:
     """A folder with a git repository, and the real `fusewire` program run in it."""
 
     root: Path
+    #: Whether a hook is a process, as an agent starts it, or its code is asked in this one: most of what a hook costs
+    #: is its interpreter. Here no deadline ends it, and an error of the breaker's own is one of the test.
+    starts_hooks: bool = True
 
     def constraint(self, name: str, front: str = "", body: str = "# A rule\n") -> Path:
         """Write a constraint; `front` is the rest of its front matter."""
@@ -77,16 +117,21 @@ class Project:
     def hook(
         self, payload: object, *, env: dict[str, str] | None = None, raw: bytes | None = None
     ) -> subprocess.CompletedProcess[bytes]:
-        """One hook process as an agent starts it: by absolute path, isolated, without site."""
-        return subprocess.run(
-            [sys.executable, "-I", "-S", str(SOURCE / "hook.py"), "claude"],
-            input=json.dumps(payload).encode() if raw is None else raw,
-            cwd=self.root,
-            env={**os.environ, "CLAUDE_PROJECT_DIR": str(self.root), **(env or {})},
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
+        """One hook call; the process of it is as an agent starts it: by absolute path, isolated, without site."""
+        given = json.dumps(payload).encode() if raw is None else raw
+        variables = {"CLAUDE_PROJECT_DIR": str(self.root), **(env or {})}
+        command = [sys.executable, "-I", "-S", str(SOURCE / "hook.py"), "claude"]
+        if self.starts_hooks:
+            environment = {**os.environ, **variables}
+            return subprocess.run(
+                command, input=given, cwd=self.root, env=environment, capture_output=True, timeout=60, check=False
+            )
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in variables.items():
+                patch.setenv(name, value)
+            *texts, code = gate.answer(agent_named("claude"), given, os.environ)
+        printed = [f"{text}\n".encode() if text else b"" for text in texts]
+        return subprocess.CompletedProcess(command, code, *printed)
 
     def bash(self, command: str, **fields: Any) -> dict[str, Any]:
         """Claude Code's PreToolUse payload of a Bash call."""
@@ -103,12 +148,18 @@ class Project:
         }
 
 
+@pytest.fixture(scope="session")
+def _repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Made once: it is copied in a fraction of the time, two thousand times."""
+    home = tmp_path_factory.mktemp("repository")
+    environment = {**os.environ, "HOME": str(home), "XDG_CONFIG_HOME": str(home)}
+    subprocess.run(["git", "init", "-q", "--template=", str(home / "empty")], env=environment, check=True)
+    return home / "empty"
+
+
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
-    root = tmp_path / "project"
-    root.mkdir()
-    subprocess.run(["git", "init", "-q", str(root)], check=True)
-    return Project(root)
+def project(tmp_path: Path, _repository: Path) -> Project:
+    return Project(shutil.copytree(_repository, tmp_path / "project"))
 
 
 def lines_run(act: Any, file: str) -> int:

@@ -54,6 +54,7 @@ def work_in_a_session(project: Project) -> None:
     """A message, calls that work, one that fails until it is refused, dollars beyond the limit, two helpers."""
     transcript = project.root.parent / "transcript.jsonl"
     transcript.write_text("")
+    project.starts_hooks = False
     session = Session(project, id=SESSION, transcript=str(transcript))
     session.says("make the tests pass")
     for number in range(6):

@@ -54,6 +54,19 @@ class Webhook:
 
 
 @contextmanager
+def _serving(server: socketserver.TCPServer) -> Iterator[int]:
+    """The port of a server that answers until the end of the block."""
+    with server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
 def webhook(status: int = 200) -> Iterator[Webhook]:
     """A web server until the end of the block; whoever still waits for an answer then gets it."""
     kept = Webhook(status=status)
@@ -78,16 +91,11 @@ def webhook(status: int = 200) -> Iterator[Webhook]:
     class Server(ThreadingHTTPServer):
         request_queue_size = 128
 
-    with Server(("127.0.0.1", 0), Handler) as server:
-        kept.port = server.server_address[1]
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
+    with _serving(Server(("127.0.0.1", 0), Handler)) as kept.port:
         try:
             yield kept
         finally:
             kept.answers.set()
-            server.shutdown()
-            thread.join()
 
 
 @dataclass
@@ -126,12 +134,5 @@ def mail_server() -> Iterator[Mailbox]:
     class Server(socketserver.ThreadingTCPServer):
         daemon_threads = True
 
-    with Server(("127.0.0.1", 0), Handler) as server:
-        kept.port = server.server_address[1]
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        try:
-            yield kept
-        finally:
-            server.shutdown()
-            thread.join()
+    with _serving(Server(("127.0.0.1", 0), Handler)) as kept.port:
+        yield kept

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Project
+from conftest import SOURCE, Project
 from fusewire.breaker import Breaker
 from fusewire.detectors.constraints import runs
 from fusewire.detectors.disarming import disarming
@@ -283,15 +285,27 @@ def test_a_circuit_whose_constraint_is_gone_is_still_shown(tripped: Project) -> 
     assert "its constraint is gone" in shown.stderr
 
 
-def test_a_call_that_cannot_be_judged_in_time_is_denied(tripped: Project) -> None:
-    """Whatever blocks the hook, its own deadline comes before the agent's, and nothing on the way swallows it."""
+def test_a_call_that_cannot_be_judged_in_time_is_denied(tripped: Project, tmp_path: Path) -> None:
+    """Whatever blocks the hook, its own deadline of ten seconds comes before the agent's, and nothing on the way
+    swallows it. Here it is one second, in a copy of the package."""
+    copy = shutil.copytree(SOURCE, tmp_path / "fusewire")
+    gate = (copy / "gate.py").read_text()
+    assert gate.count("\n_DEADLINE = 10\n") == 1
+    (copy / "gate.py").write_text(gate.replace("_DEADLINE = 10", "_DEADLINE = 1"))
     tripped.hook(tripped.bash("make"))
     (blob,) = (tripped.root / ".fusewire").glob("rules.*.bin")
     blob.unlink()
     os.mkfifo(blob)
-    answer = tripped.hook(tripped.bash("make"))
+    answer = subprocess.run(
+        [sys.executable, "-I", "-S", str(copy / "hook.py"), "claude"],
+        input=json.dumps(tripped.bash("make")).encode(),
+        env={**os.environ, "CLAUDE_PROJECT_DIR": str(tripped.root)},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
     assert answer.returncode == 2
-    assert b"no answer within" in answer.stderr
+    assert b"no answer within 1 seconds" in answer.stderr
 
 
 def test_a_project_inside_a_repository_is_the_same_for_the_hook_and_for_people(project: Project) -> None:

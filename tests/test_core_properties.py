@@ -71,7 +71,7 @@ def through_json(state: State | None) -> State | None:
     return None if state is None else State.from_data(json.loads(json.dumps(state.to_data())))
 
 
-quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -90,7 +90,7 @@ def test_folding_in_two_parts_equals_folding_whole(name: str, data: st.DataObjec
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(quick, max_examples=10)
+@settings(quick, max_examples=6)
 @given(data=st.data())
 def test_a_step_changes_no_argument_and_a_look_changes_nothing(name: str, data: st.DataObject) -> None:
     """Whatever state a circuit is in, `step` and `view` leave it as it was."""
@@ -109,7 +109,7 @@ def test_a_step_changes_no_argument_and_a_look_changes_nothing(name: str, data: 
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(quick, max_examples=10)
+@settings(quick, max_examples=6)
 @given(data=st.data())
 def test_looking_first_changes_no_answer(name: str, data: st.DataObject) -> None:
     """What time alone does is the same whether a reader's view or the next step finds it."""
@@ -167,7 +167,7 @@ def test_only_a_person_ends_a_cooldown_early(name: str, data: st.DataObject) -> 
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(quick, max_examples=10)
+@settings(quick, max_examples=6)
 @given(data=st.data())
 def test_at_most_one_prober_at_a_time(name: str, data: st.DataObject) -> None:
     """Of many askers after a cooldown exactly one is let through until it settles or its lease runs out."""
@@ -194,7 +194,7 @@ def test_at_most_one_prober_at_a_time(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(quick, max_examples=10)
+@settings(quick, max_examples=6)
 @given(data=st.data())
 def test_a_state_comes_back_from_its_data(name: str, data: st.DataObject) -> None:
     """to_data, JSON and from_data give an equal state with every field of its own."""
@@ -213,7 +213,7 @@ JSON = st.recursive(
 )
 
 
-@settings(quick, max_examples=150)
+@settings(quick, max_examples=80)
 @given(JSON)
 def test_what_is_no_state_is_a_value_error(value: Any) -> None:
     """Arbitrary JSON is a state or a ValueError, nothing else."""
@@ -239,7 +239,7 @@ DAMAGED = st.fixed_dictionaries(
 )
 
 
-@settings(quick, max_examples=150)
+@settings(quick, max_examples=80)
 @given(DAMAGED)
 def test_a_damaged_state_is_a_state_or_a_value_error(data: dict[str, Any]) -> None:
     """The right names with wrong values raise nothing but ValueError."""
@@ -249,7 +249,7 @@ def test_a_damaged_state_is_a_state_or_a_value_error(data: dict[str, Any]) -> No
         pass
 
 
-@settings(quick, max_examples=150)
+@settings(quick, max_examples=80)
 @given(st.sampled_from(sorted(POLICIES)), DAMAGED, st.data())
 @example("{constraint}", {"since": 0, "meters": {"violations": ["yesterday"]}}, None)
 @example("loop/no_progress", {"since": 0, "meters": {"no_progress": []}, "phase": "watch"}, None)

@@ -70,6 +70,7 @@ def lived_in(project: Project) -> Project:
     project.run("record", ID, "--action", "git push --force", "--session", "s-1")
     project.run("check", ID)
     project.run("reset", ID, "--reason", "looked at it")
+    project.starts_hooks = False
     session = Session(project)
     session.says("go")
     session.bash("ls", "a.py")

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
@@ -67,11 +68,12 @@ UNTRACKED = {
     "src/debug.log": "debug\n",
 }
 
-# The machine becomes read-only but for the folder of the command and an empty /tmp and /dev/shm; there is no network.
+# The machine becomes read-only but for one folder and an empty /tmp and /dev/shm, and there is no network, until
+# standard input ends.
 SHUT_IN = """
 exec 9< "$0" && mount -t tmpfs tmp /tmp && { [ ! -d /dev/shm ] || mount -t tmpfs tmp /dev/shm; } &&
 mkdir -p "$0" && mount --no-canonicalize --bind /proc/self/fd/9 "$0" &&
-mount -o remount,bind,ro / && exec 9<&- && cd "$1" && exec bash -c "$2"
+mount -o remount,bind,ro / && exec 9<&- && echo shut in && exec cat
 """
 ROOM = 2**28  # bytes
 A_DAY = 86_400 * 10**9
@@ -168,11 +170,11 @@ class Box:
                     os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns - A_DAY))
         self.bash("git update-index -q --refresh || true")
 
-    def run(self, command: str, cwd: str) -> bool:
+    def run(self, command: str, cwd: str, entrance: Sequence[str]) -> bool:
         """Run the command and all that it starts; False when it had to be stopped."""
         folder = self.project / cwd
         process = subprocess.Popen(
-            [*walls(), str(self.folder), str(folder), command] if walls() else ["bash", "-c", command],
+            [*entrance, "sh", "-c", 'cd "$0" && exec bash -c "$1"', str(folder), command],
             cwd=folder,
             env=self.environment,
             stdin=subprocess.DEVNULL,
@@ -194,14 +196,69 @@ class Box:
             process.communicate()
 
 
+#: How walls are built, and how one enters those that stand.
+WALLS = (
+    (("--net", "--mount"), ("--net", "--mount")),
+    (("--map-root-user", "--net", "--mount"), ("--user", "--preserve-credentials", "--net", "--mount")),
+)
+
+
 @functools.cache
-def walls() -> tuple[str, ...]:
-    """What shuts a command in, as far as this machine permits it: nothing but its environment otherwise."""
-    for options in (["--net", "--mount"], ["--map-root-user", "--net", "--mount"]):
-        wall = ("unshare", *options, "--", "sh", "-c", SHUT_IN)
-        if shutil.which("unshare") and not subprocess.run([*wall, "/usr", "/", "true"], capture_output=True).returncode:
-            return wall
-    return ()
+def walls() -> tuple[Sequence[str], Sequence[str]] | None:
+    """What shuts commands in, as far as this machine permits it: nothing but their environment otherwise."""
+    if shutil.which("unshare") and shutil.which("nsenter"):
+        for around, into in WALLS:
+            wall = ("unshare", *around, "--", "sh", "-c", SHUT_IN)
+            built = subprocess.run([*wall, "/usr"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+            if not built.returncode:
+                return wall, into
+    return None
+
+
+class Cell:
+    """A folder for one command after another: to enter walls that stand takes a fraction of building them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._build()
+
+    def _build(self) -> None:
+        self.folder.mkdir(exist_ok=True)
+        self._built: subprocess.Popen[bytes] | None = None
+        self.entrance: list[str] = []
+        found = walls()
+        if found:
+            wall, into = found
+            pipe = subprocess.PIPE
+            self._built = subprocess.Popen([*wall, str(self.folder)], stdin=pipe, stdout=pipe)
+            assert self._built.stdout is not None
+            assert self._built.stdout.readline() == b"shut in\n"
+            self.entrance = ["nsenter", "--target", str(self._built.pid), *into]
+        self._at_first = self._within()
+
+    def _within(self) -> list[str]:
+        """What lies in the /tmp and the /dev/shm behind the walls, beside the folder."""
+        found: list[str] = []
+        for top in ("/tmp", "/dev/shm") if self._built else ():
+            for folder, names, files in os.walk(f"/proc/{self._built.pid}/root{top}"):
+                found += [f"{folder}/{name}" for name in (*names, *files)]
+                names[:] = [name for name in names if not f"{folder}/{name}".endswith(str(self.folder))]
+        return found
+
+    def clear(self) -> None:
+        """The next command finds nothing of the last one."""
+        for path in self.folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()
+        if self._within() != self._at_first:
+            self.close()
+            self._build()
+
+    def close(self) -> None:
+        if self._built:
+            self._built.communicate()
 
 
 def snapshot(root: Path) -> dict[str, tuple[object, ...]]:
@@ -235,8 +292,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Box:
     return box
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Path]:
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where trees come and go by the hundred: in memory, if walls keep a command from its neighbours there."""
     memory = Path("/dev/shm")
     try:
@@ -244,16 +301,18 @@ def place(tmp_path: Path) -> Iterator[Path]:
     except OSError:
         free = None
     if not walls() or free is None or free.f_bavail * free.f_frsize < ROOM or not os.access(memory, os.W_OK):
-        yield tmp_path
+        yield tmp_path_factory.mktemp("cells")
         return
     with tempfile.TemporaryDirectory(prefix="fusewire-corpus-", dir=memory, ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
 
-@pytest.fixture
-def pool() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as threads:
-        yield threads
+@pytest.fixture(scope="module")
+def cells(place: Path) -> Iterator[list[Cell]]:
+    made = [Cell(place / str(number)) for number in range(2 * (os.cpu_count() or 1))]
+    yield made
+    for cell in made:
+        cell.close()
 
 
 def prepared(template: Box, folder: Path, number: int, case: Case) -> Box:
@@ -274,19 +333,22 @@ def names(file: Path) -> str:
 
 
 @pytest.mark.parametrize("file", FILES, ids=names)
-def test_a_label_says_what_the_command_really_does(
-    file: Path, template: Box, place: Path, pool: ThreadPoolExecutor
-) -> None:
+def test_a_label_says_what_the_command_really_does(file: Path, template: Box, cells: list[Cell]) -> None:
     """A command changes a protected file exactly when its line says so."""
+    free: SimpleQueue[Cell] = SimpleQueue()
+    for cell in cells:
+        free.put(cell)
 
     def disagreement(number: int, case: Case) -> str:
         if not case.runs_here():
             return ""
-        box = prepared(template, place, number, case)
+        cell = free.get()
+        box = prepared(template, cell.folder, number, case)
         before = snapshot(box.project)
-        ended = box.run(case.cmd, case.cwd)
+        ended = box.run(case.cmd, case.cwd, cell.entrance)
         after = snapshot(box.project)
-        shutil.rmtree(box.folder, ignore_errors=True)
+        cell.clear()
+        free.put(cell)
         if not ended:
             return f"line {number}: {case.cmd!r} did not end within {TIME_LIMIT:.0f} s"
         changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
@@ -295,7 +357,8 @@ def test_a_label_says_what_the_command_really_does(
         return f"line {number}: {case.cmd!r} says changes={case.changes}, but it changed {changed or 'nothing'}"
 
     lines = cases(file)
-    wrong = [text for text in pool.map(disagreement, range(1, len(lines) + 1), lines) if text]
+    with ThreadPoolExecutor(len(cells)) as pool:
+        wrong = [text for text in pool.map(disagreement, range(1, len(lines) + 1), lines) if text]
     assert not wrong, "\n".join([f"{len(wrong)} of {len(lines)} labels are wrong:", *wrong])
 
 

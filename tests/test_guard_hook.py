@@ -42,6 +42,7 @@ def shop(project: Project) -> Project:
         path = project.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+    project.starts_hooks = False
     return project
 
 
@@ -205,6 +206,7 @@ def test_a_harmless_command_passes_in_silence(shop: Project, command: str) -> No
 
 def test_the_folder_of_the_payload_is_where_a_command_runs(shop: Project) -> None:
     """`rm a.md` is harmless in the project's folder and is not in specs."""
+    shop.starts_hooks = True
     assert_silent(before(shop, "rm -f a.md"))
     assert_denied(before(shop, "rm -f a.md", cwd=str(shop.root / "specs")), "specs/a.md")
     assert_denied(before(shop, "rm ../AGENTS.md", cwd=str(shop.root / "src")), "AGENTS.md")
@@ -213,6 +215,7 @@ def test_the_folder_of_the_payload_is_where_a_command_runs(shop: Project) -> Non
 
 def test_claude_project_dir_decides_which_project_is_guarded(shop: Project, tmp_path: Path) -> None:
     """The agent may be anywhere: what the project protects is protected, the same names elsewhere are free."""
+    shop.starts_hooks = True
     other = tmp_path / "other"
     (other / "specs").mkdir(parents=True)
     (other / "specs/a.md").write_text("free\n")
@@ -226,6 +229,7 @@ def test_claude_project_dir_decides_which_project_is_guarded(shop: Project, tmp_
 
 def test_a_subagent_is_judged_like_its_session(shop: Project) -> None:
     """agent_id and agent_type change nothing."""
+    shop.starts_hooks = True
     inside = {"agent_id": "af9343ffae0bf4732", "agent_type": "general-purpose"}
     assert_denied(before(shop, "rm -rf specs", **inside), "guard.rm")
     assert_silent(before(shop, "rm -rf build", **inside))
@@ -352,6 +356,7 @@ def test_reading_tools_pass_and_leave_no_trace(shop: Project, tool: str, tool_in
 
 def test_the_first_opaque_call_takes_a_snapshot_and_looking_ones_do_not(shop: Project) -> None:
     """`ls`, `git status`, `grep "x" file` leave nothing behind; `make` records every protected file."""
+    shop.starts_hooks = True
     for command in ("ls", "git status", "cat AGENTS.md | head -5", 'grep -n "x" AGENTS.md', "cd specs && ls"):
         assert_silent(before(shop, command))
         assert_silent(after(shop, command))
@@ -366,6 +371,7 @@ def test_the_first_opaque_call_takes_a_snapshot_and_looking_ones_do_not(shop: Pr
 
 def test_a_file_that_vanishes_is_restored_and_the_agent_is_halted(shop: Project) -> None:
     """Byte for byte and with its mode; `status` and `doctor` show it until a person has read it."""
+    shop.starts_hooks = True
     victim = shop.root / "specs/a.md"
     victim.write_bytes(b"\x00\xff exact \r\n")
     victim.chmod(0o640)
@@ -473,6 +479,7 @@ def batch(project: Project, *calls: tuple[str, dict[str, Any]], **more: Any) -> 
 
 def test_a_batch_is_compared_as_a_whole(shop: Project) -> None:
     """Edits in it are permitted, losses are restored and named with the commands; looking ones are not compared."""
+    shop.starts_hooks = True
     before(shop)
     edit = ("Edit", edit_of(shop, "Edit", "AGENTS.md"))
     make = ("Bash", {"command": MAKE})
@@ -701,6 +708,7 @@ def test_eight_first_calls_at_once_leave_one_readable_snapshot(shop: Project) ->
 
 def test_a_state_folder_that_cannot_be_written_lets_calls_pass_but_the_guard_still_says_no(shop: Project) -> None:
     """A file in the place of .fusewire: no backstop, no crash, and a forbidden command is denied all the same."""
+    shop.starts_hooks = True
     (shop.root / ".fusewire").write_text("in the way")
     assert_denied(before(shop, "rm -rf specs"), "guard.rm")
     for answer in (before(shop), after(shop), says(shop)):
@@ -710,6 +718,7 @@ def test_a_state_folder_that_cannot_be_written_lets_calls_pass_but_the_guard_sti
 
 def test_the_verdict_holds_when_the_configuration_is_broken(shop: Project) -> None:
     """A fusewire.toml that is no TOML leaves the defaults in force."""
+    shop.starts_hooks = True
     (shop.root / "fusewire.toml").write_text("[guard\n")
     assert_denied(before(shop, "rm AGENTS.md"), "guard.rm")
     assert_silent(before(shop))

@@ -110,7 +110,7 @@ def test_a_snapshot_counts_what_it_recorded_and_nothing_has_changed_since(root: 
     assert guard.snapshot(NOW + 1, session="two").changed == []
     assert guarded(root).session == "two"
     assert (root / ".fusewire/.gitignore").read_text() == "*\n"
-    assert all(stat.S_IMODE(path.stat().st_mode) == 0o444 for path in blobs(root))
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o400 for path in blobs(root))
 
 
 def test_every_kind_of_damage_is_told_apart(root: Path) -> None:

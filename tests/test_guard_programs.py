@@ -45,9 +45,9 @@ touch -d 2020-01-01 a.md docs/one.md
 """
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("programs") / "project"
     for name, text in FILES.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
@@ -58,6 +58,11 @@ def project(tmp_path: Path) -> Path:
     with zipfile.ZipFile(folder / "all.zip", "w") as archive:
         archive.write(folder / "docs/one.md", "docs/one.md")
     return folder
+
+
+@pytest.fixture
+def project(template: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(template, tmp_path / "project", symlinks=True)
 
 
 def changes(command: str, folder: Path) -> set[str]:

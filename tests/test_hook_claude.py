@@ -576,6 +576,7 @@ DISARMING = [
 
 def test_the_agent_cannot_run_what_is_for_a_person(project: Project) -> None:
     """reset, override, config, archive, import and acknowledging, in every spelling; also without any constraint."""
+    project.starts_hooks = False
     passed = []
     for number, command in enumerate(DISARMING):
         answer = project.hook(project.bash(command, session_id=f"s-{number}"))
@@ -618,6 +619,7 @@ HARMLESS = [
 
 def test_the_agent_may_look_and_may_talk_about_it(project: Project) -> None:
     """Looking at circuits passes, and so does text that merely contains such a command."""
+    project.starts_hooks = False
     denied = [command for command in HARMLESS if project.hook(project.bash(command)).returncode]
     assert denied == []
 
@@ -722,6 +724,7 @@ DEEDS = [
 
 def test_text_is_no_violation_and_a_deed_is_one_in_every_dress(project: Project) -> None:
     """Heredoc, commit message, echo, grep and comment pass in silence; the same words as a command are counted."""
+    project.starts_hooks = False
     project.constraint(ID, "circuit_breaker:\n  dedup_seconds: 0\n  violation_threshold: 1000\n" + FORCE_PUSH)
     assert [command for command in TEXT if project.hook(project.bash(command)).stdout] == []
     assert [command for command in DEEDS if not project.hook(project.bash(command)).stdout] == []

@@ -267,7 +267,7 @@ def test_many_events_leave_nothing_open(session: Reporting, served: Served, proj
         return len(os.listdir(f"/proc/{served.pid}/fd")) + len(os.listdir(f"/proc/{served.pid}/task"))
 
     before = held(range(20))
-    assert held(range(20, 120)) <= before + 5
+    assert held(range(20, 60)) <= before + 5
 
 
 def test_how_long_an_answer_took_is_counted(session: Reporting, served: Served) -> None:

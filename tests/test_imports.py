@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import os
 import re
@@ -77,6 +78,7 @@ def is_for_types(node: ast.If) -> bool:
     return any("TYPE_CHECKING" in (getattr(part, "id", ""), getattr(part, "attr", "")) for part in names)
 
 
+@functools.cache
 def imported(path: Path) -> set[str]:
     """Every module that a file may import at run time, lazily too; what is only for type checkers is left out."""
     found: set[str] = set()
@@ -233,7 +235,7 @@ def test_reports_write_no_state() -> None:
 
 
 def test_views_write_no_state() -> None:
-    """They collect what is stored, through a breaker that they are given: no transaction, no SQL, nothing that shows."""
+    """They collect what is stored, through a breaker that they are given: no transaction, no SQL, nothing shown."""
     for name, path in MODULES.items():
         if name.split(".")[0] == "views":
             rooms = {module.split(".")[0] for module in own(imported(path))}
@@ -249,6 +251,26 @@ def test_the_server_knows_no_sql_and_only_the_command_line_and_the_installer_kno
             assert "sqlite3" not in foreign(imported(path)), name
         elif name.split(".")[0] not in ("cli", "installing", "doctoring"):
             assert "server" not in {module.split(".")[0] for module in own(imported(path))}, name
+
+
+def reached(starts: set[str]) -> set[str]:
+    """The modules of the package that these import, and those import, and so on."""
+    found: set[str] = set()
+    while starts:
+        found |= starts
+        starts = {name for start in starts for name in own(imported(MODULES[start])) & MODULES.keys()} - found
+    return found
+
+
+def test_what_a_hook_may_reach_needs_nothing_that_is_installed() -> None:
+    """It runs with -S. Most tests ask its code in pytest's process, where everything that is installed is at hand."""
+    found = reached({"gate", "statusline"})
+    assert {"agents", "guard", "session", "underway"} <= {name.split(".")[0] for name in found}
+    by_name = {name for name in MODULES if name.split(".")[0] in ("agents", "guard")}  # some are imported by name
+    for name in found | by_name:
+        outside = {module.split(".")[0] for module in foreign(imported(MODULES[name]))} - sys.stdlib_module_names
+        may = {"yaml"} if name in ("policies.constraint_files", "reports.attempts") else set()
+        assert outside <= may, f"{name} imports {sorted(outside)}"
 
 
 # -- the hot path -----------------------------------------------------------------------------------------

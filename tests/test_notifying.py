@@ -344,7 +344,7 @@ def test_mail_is_sent_and_nothing_in_it_is_mark_up() -> None:
         where = f"smtp=127.0.0.1&mode=insecure&from=fuse@example.org&to=dev@example.org&port={mailbox.port}"
         send(f"mailto://example.org:{mailbox.port}/?{where}", MESSAGE)
         (letter,) = mailbox.letters
-    assert "rcpt TO:<dev@example.org>" in mailbox.heard
+    assert "rcpt to:<dev@example.org>" in [line.lower() for line in mailbox.heard]  # Pythons differ in the case
     from email import message_from_string
     from email.header import decode_header, make_header
 
@@ -452,6 +452,7 @@ def test_the_command_shows_targets_and_tests_them(project: Project) -> None:
     result = project.run("notify")
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.startswith("No targets yet.")
+    assert "fusewire/config.toml" in result.stdout
     assert project.run("notify", "test").returncode == 1
     with webhook() as target:
         configured(
@@ -470,6 +471,9 @@ def test_the_command_shows_targets_and_tests_them(project: Project) -> None:
         ]
         assert [path for path, _ in target.requests] == [f"/{SECRET}"] * 2
         assert target.titles == ["Fusewire: test (project project)"] * 2
+        facts = target.requests[0][1]
+        assert (facts["event"], facts["circuit"], facts["session"]) == ("test", None, None)
+        assert facts["reason"] == "a test"
         tested = json.loads(project.run("notify", "test", "off", "--json").stdout)
         assert [(one["name"], one["ok"]) for one in tested["targets"]] == [("off", True)]
         assert json.loads(project.run("notify", "--json", "test", "off").stdout)["targets"][0]["ok"]

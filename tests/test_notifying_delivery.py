@@ -170,6 +170,32 @@ def test_a_call_that_moves_nothing_costs_no_more_with_targets(project: Project) 
     assert modules_of([str(SOURCE / "hook.py"), "claude"], payload, project.root) - bare <= HOT_PATH
 
 
+#: Starts `true` in place of Python, from many threads, as a server does; then says which children nobody has reaped.
+STARTS = """
+import os, shutil, sys, threading, time
+from fusewire.notifying import starting
+sys.executable = shutil.which("true")
+sys.setswitchinterval(1e-6)
+threads = [threading.Thread(target=lambda: [starting.start("/") for _ in range(25)]) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+ends = time.monotonic() + 30
+while starting._started and time.monotonic() < ends:
+    starting._reap()
+    time.sleep(0.01)
+try:
+    print("left over:", os.waitpid(-1, os.WNOHANG))
+except ChildProcessError:
+    print("none left over")
+"""
+
+
+def test_what_threads_have_started_leaves_no_zombie() -> None:
+    """A server lives on, and several of its threads start deliveries at the same time."""
+    done = subprocess.run([sys.executable, "-c", STARTS], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "none left over\n"
+
+
 def test_where_a_sandbox_lets_nothing_out_the_next_process_delivers(project: Project, target: Webhook) -> None:
     """Whoever tried from there would only lose the message."""
     project.constraint("one", TRIPS_AT_ONCE)

@@ -116,7 +116,7 @@ def test_work_in_between_begins_the_count_anew(bare: Stage, resets: str) -> None
 
 @pytest.mark.parametrize("name", HONEST)
 def test_honest_work_never_trips(staging: Staging, name: str) -> None:
-    """Twenty iterations, twenty starts, every circuit closed, and the run ends at its own cap."""
+    """A dozen iterations, a dozen starts, every circuit closed, and the run ends at its own cap."""
     honest = HONEST[name]
     stage = staging(honest.project)
     if honest.before:

@@ -317,7 +317,7 @@ def test_after_an_exception_the_agent_still_has_its_grace(run: Run) -> None:
         heard.append(data)
         raise ZeroDivisionError
 
-    command = "trap 'echo bye; sleep 0.2; touch cleaned; exit 0' TERM; echo out; while :; do sleep 0.02; done"
+    command = "trap 'echo bye; sleep 0.2; : > cleaned; exit 0' TERM; echo out; while :; do sleep 0.02; done"
     with pytest.raises(ZeroDivisionError):
         run(["sh", "-c", command], on_output=fail, grace=10.0)
     assert heard == [b"out\n"]

@@ -34,6 +34,9 @@ def test_a_browser_logs_in_once_and_sees_what_is_tripped(served: Served) -> None
     assert (away.status, away.headers["location"]) == (303, "/login")
     assert RULE not in served.get("/login").text
     assert served.post("/login", {"token": "wrong"}).status == 403
+    assert (
+        served.post("/login", {"token": f" {served.address}login#token={served.token} "}).status == 303
+    )  # pasted whole
     served.log_in()
     text = served.get("/").text
     assert "1 circuit is open" in text

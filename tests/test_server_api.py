@@ -17,7 +17,7 @@ import pytest
 
 from conftest import Project
 from fusewire.breaker import Breaker
-from fusewire.server.access import token_file
+from fusewire.server.access import kept_token
 from fusewire.server.endpoints import ENDPOINTS
 from fusewire.stores.rows import Doing
 from serving import Answer, Served
@@ -59,7 +59,7 @@ def served(project: Project) -> Iterator[Served]:
 
 
 def token(role: str) -> str:
-    return Path(token_file(role)).read_text().strip()
+    return kept_token(role)
 
 
 def act(server: Served, name: str, body: Any, headers: dict[str, str] | None = None, **more: Any) -> Answer:
@@ -101,6 +101,7 @@ def test_reading_is_for_a_person_a_reader_and_a_browser_that_is_logged_in(served
     served.log_in()
     assert [served.get(path).status for path in paths] == [200] * len(paths)
     assert [served.get(path, bearer="wrong").status for path in paths] == [401] * len(paths)
+    assert error_in(served.get(paths[0], bearer="wrong")).startswith("this token is not known here")
 
 
 def test_acting_is_for_a_person_alone(served: Served) -> None:
@@ -262,6 +263,10 @@ def test_a_grant_goes_where_it_is_meant_for(served: Served, project: Project) ->
     for whom in ("day", "project"):
         done = act(served, "grant", {"whom": whom, "amount": 2.5, "reason": "a demo"})
         assert (done.status, "$2.50 granted" in done.json()["done"]) == (200, True)
+        assert (
+            f"There is no limit for that, so nothing changes: resource_limits.api_cost_block_usd_per_{whom} is 0"
+            in (done.json()["done"])
+        )
     assert [one["circuit"] for one in read(served, "moves")["moves"][-2:]] == ["tool/spend_day", "tool/spend_project"]
     wrong = act(served, "grant", {"whom": "day", "amount": 1, "session": SESSION, "reason": "x"})
     assert (wrong.status, "'session' is not known here" in error_in(wrong)) == (400, True)
@@ -280,7 +285,8 @@ def test_a_phase_is_resolved_with_guidance(served: Served, project: Project) -> 
     assert read(served, "circuits", kind="phase")["circuits"][0]["state"] == "OPEN"
     without = act(served, "resolve", {"choice": "modify", "reason": "it was stuck"})
     assert (without.status, "guidance is needed" in error_in(without)) == (400, True)
-    assert act(served, "resolve", choice).json() == {"done": "GREEN: modify"}
+    done = act(served, "resolve", choice).json()["done"]
+    assert done == "GREEN is closed; the agent gets the guidance when it begins again"
     assert project.json("phase", "begin", "GREEN")["guidance"] == "start with the test"
 
 

@@ -243,4 +243,6 @@ def test_a_level_is_said_as_what_it_is(meter: Meter, level: float, words: str, f
 
 
 def test_dollars_are_dollars() -> None:
-    assert measure(Meter("spend", "gauge", "spend", 5.0), 2.8, dollars=True) == "$2.80 of $5.00"
+    meter = Meter("spend", "gauge", "spend", 5.0)
+    assert measure(meter, 2.8, (2.8, 0.0)) == "$2.80 of $5.00"
+    assert (measure(meter, 2.8, (6.0, 7.0)), fullness(meter, 2.8, (6.0, 7.0))) == ("$6.00 of $12.00", 0.5)

@@ -20,6 +20,7 @@ import pytest
 from conftest import Project
 from fusewire.breaker import Breaker
 from fusewire.events import Signal
+from fusewire.stores.folder import FileLock
 from fusewire.stores.rows import AUDIT_ROWS, TRIM_EVERY, AuditRow
 from serving import Served
 from streams import Page, wait_until
@@ -36,7 +37,6 @@ WRITER = """
 import sys, time
 from fusewire.breaker import Breaker
 from fusewire.events import Signal
-from fusewire.stores.rows import AUDIT_ROWS, TRIM_EVERY, AuditRow
 
 root, name, transactions, circuits = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 breaker = Breaker.open(project=root, patience=20.0)
@@ -264,6 +264,35 @@ async def across_a_loss(served: Served, project: Project, lost: str) -> None:
     assert len(set(map(json.dumps, page.moves))) == len(page.moves)
     assert page.missed == ([{"project": None}] if lost == "removed with its trail" else [])
     await ended(listening)
+
+
+def test_a_project_that_takes_long_to_read_keeps_no_other_waiting(project: Project, tmp_path: Path) -> None:
+    """Its database was replaced, and whoever rebuilds it does not come to an end: the other is heard of meanwhile."""
+    other = Project(tmp_path / "other")
+    other.root.mkdir()
+    for one in (project, other):
+        with Breaker.open(project=one.root) as breaker:
+            trip(breaker, "first")
+    with Served(project.root, other.root) as served:
+        served.log_in()
+        page = Page(served)
+        state, copied = project.root / ".fusewire" / "state.db", tmp_path / "copied.db"
+        shutil.copy(state, copied)
+
+        async def meanwhile() -> None:
+            listening = asyncio.create_task(page.listen())
+            await wait_until(lambda: page.changed, 30, "the page is connected")
+            with FileLock(str(state.with_name("recovery.lock"))):
+                os.replace(copied, state)
+                with Breaker.open(project=other.root) as breaker:
+                    for number in range(3):  # the first may be heard of by a look that had begun before
+                        trip(breaker, f"later-{number}")
+                        began = time.monotonic()
+                        await wait_until(lambda most=number: len(page.moves) > most, 30, "it is heard of")
+                        assert time.monotonic() - began < 3
+            await ended(listening)
+
+        asyncio.run(meanwhile())
 
 
 def test_a_project_that_is_deleted_is_said_to_be_gone(served: Served, project: Project) -> None:

@@ -17,9 +17,9 @@ from prometheus_client.parser import text_string_to_metric_families as plain_tex
 
 from conftest import Project
 from fusewire.breaker import Breaker
+from fusewire.server.collector import Trips
 from fusewire.server.live import Live
 from fusewire.server.metrics import Metrics
-from fusewire.server.numbers import Trips
 from fusewire.server.projects import Projects
 from lived_in import SESSION, work_in_a_session
 from serving import Served

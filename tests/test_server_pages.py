@@ -15,7 +15,7 @@ import pytest
 
 from conftest import Project
 from fusewire.breaker import Breaker
-from lived_in import QUIET_RULE, RULE, SESSION, live_in
+from lived_in import QUIET_RULE, RULE, SESSION, live_in, trip
 from serving import Served
 from session_hook import Session
 from wire import quiet_server
@@ -207,6 +207,22 @@ def test_circuits_of_every_kind_have_a_page(lived: Served) -> None:
         assert "How close it is" in page.words
 
 
+def test_a_circuit_says_where_its_settings_are_changed(lived: Served) -> None:
+    """In files, below the name of its breaker; no command changes them, and some are locked."""
+    words = shown(lived, PAGES["circuit"]).words
+    assert "fusewire.toml below [constraint] , or in the constraint's own file below circuit_breaker" in words
+    assert "fusewire config" not in words
+    assert "fusewire.toml below [phase]" in shown(lived, "/p/project/circuit?id=phase/GREEN").words
+    locked = shown(lived, "/p/project/circuit?id=attempt/S-1/test_taken_email").words
+    assert "Nothing changes what is locked." in locked
+    assert "fusewire.toml" not in locked
+
+
+def test_dollars_are_said_as_dollars(lived: Served) -> None:
+    words = shown(lived, f"/p/project/circuit?id=tool/spend/{SESSION}").words
+    assert "$2.40 of $5.00 warns at $1.00" in words
+
+
 def test_a_circuit_that_waits_for_a_person_says_so(lived: Served) -> None:
     words = shown(lived, "/p/project/circuit?id=phase/GREEN").words
     assert "OPEN a person must act" in words
@@ -296,6 +312,18 @@ def test_history_is_parted_where_the_window_begins(project: Project) -> None:
     assert "line window" in html
     assert "1 of 2 within 30d" in words
     assert "reset by " in words
+
+
+def test_after_a_reset_nothing_is_said_to_be_counted(project: Project) -> None:
+    """All of the history is within the window, and none of it counts any more."""
+    trip(project)
+    project.run("reset", RULE, "--reason", "it was a mistake")
+    with Served(project.root) as served:
+        served.log_in()
+        words = shown(served, PAGES["circuit"]).words
+    assert "0 of 5 within 30d" in words
+    assert "nothing here is older" in words
+    assert "is counted" not in words
 
 
 # -- what others have written -----------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from session_hook import Said, Session, move_clock
 
 @pytest.fixture
 def session(project: Project) -> Session:
+    project.starts_hooks = False
     return Session(project)
 
 
@@ -33,6 +34,7 @@ def halted(session: Session, agent: str | None = None) -> Said:
 
 def test_a_trip_in_a_helper_stops_the_main_agent_at_its_next_call(session: Session) -> None:
     """Claude Code ends only the helper; the main agent would go on and start the next one."""
+    session.project.starts_hooks = True
     first = halted(session, agent="a1")
     said, _ = session.bash("ls")
     assert said.halted
@@ -123,7 +125,7 @@ def test_refusals_of_long_ago_are_no_row(session: Session, project: Project) -> 
 STUBBORN = """
 import json, os, subprocess, sys
 hook, root, session = sys.argv[1:4]
-for number in range(40):
+for number in range(12):
     given = {"session_id": session, "cwd": root, "hook_event_name": "PreToolUse", "tool_name": "Bash",
              "tool_input": {"command": "./deploy.sh"}, "tool_use_id": f"call_{os.getpid()}_{number}"}
     environment = {**os.environ, "CLAUDE_PID": str(%s), "CLAUDE_PROJECT_DIR": root}
@@ -155,7 +157,7 @@ def test_must_not_end_a_process_that_did_not_start_the_hook(session: Session, pr
     try:
         done = stubborn(project, session, str(other.pid))
         assert done.returncode == 0
-        assert len(done.stdout.split()) == 40
+        assert len(done.stdout.split()) == 12
         assert other.poll() is None
     finally:
         other.kill()
@@ -228,6 +230,7 @@ def test_must_not_keep_other_settings_from_a_person(session: Session, settings: 
 
 
 def test_a_file_that_never_called_us_may_change(session: Session, project: Project, settings: Path) -> None:
+    project.starts_hooks = True
     session.send("SessionStart", source="startup")
     local = project.root / ".claude/settings.local.json"
     local.parent.mkdir()

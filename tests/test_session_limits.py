@@ -22,6 +22,11 @@ OPUS = "claude-opus-5-5"
 SECOND = "5f0e6c1b-0000-4000-8000-000000000002"
 
 
+@pytest.fixture(autouse=True)
+def _hooks_in_this_process(project: Project) -> None:
+    project.starts_hooks = False
+
+
 @pytest.fixture
 def session(project: Project) -> Session:
     return Session(project)
@@ -143,6 +148,7 @@ def next_reply(session: Session) -> None:
 
 def test_eight_at_a_time_exactly_five_agents_start(session: Session) -> None:
     """Eight agents of one reply, asked for by eight processes at once; a process each, so nobody sees the others."""
+    session.project.starts_hooks = True
     given = {"description": "look", "prompt": "SUBTASK please", "subagent_type": "general-purpose"}
     calls = [session._call("Agent", given) for _ in range(8)]
     with ThreadPoolExecutor(8) as pool:
@@ -837,6 +843,7 @@ def payer(project: Project) -> Paying:
 
 
 def test_silent_below_one_dollar_told_once_from_there_on_and_stopped_at_five(project: Project, payer: Paying) -> None:
+    project.starts_hooks = True
     payer.pays(0.99)
     assert payer.asks().silent
     payer.pays(0.01)
@@ -869,6 +876,7 @@ def test_a_message_that_is_told_of_in_many_lines_is_paid_once(payer: Paying) -> 
 
 
 def test_calls_that_ask_at_once_pay_once(project: Project, payer: Paying) -> None:
+    project.starts_hooks = True
     payer.pays(0.7)
     calls = [payer._call("Read", {"file_path": f"/home/dev/project/{number}.py"}) for number in range(6)]
     with ThreadPoolExecutor(6) as pool:

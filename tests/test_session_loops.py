@@ -13,6 +13,11 @@ from conftest import Project
 from session_hook import Said, Session
 
 
+@pytest.fixture(autouse=True)
+def _hooks_in_this_process(project: Project) -> None:
+    project.starts_hooks = False
+
+
 @pytest.fixture
 def session(project: Project) -> Session:
     return Session(project)
@@ -66,6 +71,7 @@ def remembered(session: Session, agent: str = "") -> dict[str, Any]:
 
 def test_a_repetition_is_told_at_the_fourth_refused_after_the_sixth_and_halted(session: Session) -> None:
     """With the evidence, the count and the limit, the time, a way on, and who may lift it; refusals are on record."""
+    session.project.starts_hooks = True
     said = [read(session, "a.py") for _ in range(9)]
     assert answers(said) == "...ttt" + "xxH"
     warned, tripped, refused, halted = said[3][1].told, said[5][1].told, said[6][0], said[8][0]
@@ -298,6 +304,7 @@ def test_must_not_fire_a_check_after_each_edit(session: Session) -> None:
 
 def test_must_not_fire_words_that_are_no_errors(session: Session) -> None:
     """`"is_error": false`, `error: null`, a log or a file that says error; a search that finds nothing."""
+    session.project.starts_hooks = True
     for number in range(5):
         answer = {"is_error": False, "error": None, "content": [{"type": "text", "text": f"error {number}"}]}
         quiet([session.tool("mcp__db__run", {"sql": f"select {number}"}, response=answer, batch=False)])

@@ -31,6 +31,7 @@ HOOKS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture
 def session(project: Project) -> Session:
+    project.starts_hooks = False
     return Session(project)
 
 
@@ -75,6 +76,7 @@ def test_an_open_circuit_refuses_also_when_the_memory_of_the_session_is_lost(
     project: Project, session: Session
 ) -> None:
     """It is stored by itself, and found again; so is the call that was repeated too often."""
+    project.starts_hooks = True
     for _ in range(3):
         session.fails("./deploy.sh")
     for _ in range(6):

@@ -14,9 +14,15 @@ from fusewire.session.watch import ALLOWED
 from session_hook import Session
 from test_session_detectors import bash
 from test_session_loops import edit, read, run
-from test_session_state import Inside, break_header, inside, remove, session, tripped
+from test_session_state import Inside, break_header, inside, remove, tripped
 
-__all__ = ["inside", "session", "tripped"]  # fixtures
+__all__ = ["inside", "tripped"]  # fixtures
+
+
+@pytest.fixture
+def session(project: Project) -> Session:
+    project.starts_hooks = False
+    return Session(project)
 
 
 def again(session: Session) -> Any:
@@ -44,6 +50,7 @@ def test_a_breaker_that_is_switched_off_after_a_warning(session: Session) -> Non
 @pytest.mark.parametrize("damage", [break_header, remove])
 def test_a_rebuilt_database_refuses_what_was_open(tripped: Session, damage: Callable[[Project], None]) -> None:
     """The memory of the session is gone with it, the audit trail is not."""
+    tripped.project.starts_hooks = True
     damage(tripped.project)
     assert not again(tripped).allowed
 

@@ -18,6 +18,7 @@ INCIDENTS = ".claude/memory/circuit_breaker_incidents.jsonl"
 
 @pytest.fixture
 def session(project: Project) -> Session:
+    project.starts_hooks = False
     return Session(project)
 
 
@@ -35,6 +36,7 @@ def incidents(project: Project) -> list[dict[str, Any]]:
 
 def test_fail_the_same_tool_four_times_in_five_turns(project: Project, session: Session) -> None:
     """Scenario 2: the third failure opens, the fourth call waits; a failed probe waits longer, a good one closes."""
+    project.starts_hooks = True
     for _ in range(2):
         asked, after = session.fails("pytest -q", "Exit code 1\n1 failed in 0.31s")
         assert asked.silent
@@ -94,6 +96,7 @@ def test_failures_that_only_the_batch_shows_count(session: Session) -> None:
 
 def test_spawn_six_agents_simultaneously(project: Project, session: Session) -> None:
     """Scenario 3: five start together, the sixth is refused, and told which are running."""
+    project.starts_hooks = True
     answers = [session.spawn(f"part {number}")[0] for number in range(6)]
     assert [one.allowed for one in answers] == [True] * 5 + [False]
     reason = answers[5].reason
@@ -106,6 +109,7 @@ def test_spawn_six_agents_simultaneously(project: Project, session: Session) -> 
 
 def test_call_the_oracle_eleven_times_in_thirty_seconds(project: Project, session: Session) -> None:
     """Scenario 4: ten pass, the eleventh is refused with the time to wait, and waiting helps."""
+    project.starts_hooks = True
     for number in range(10):
         asked, _ = session.bash(f"python scripts/oracle.py 'question {number}'", f"answer {number}")
         assert asked.silent
@@ -140,6 +144,7 @@ def move_clock_if_there(project: Project) -> None:
 def test_a_stop_hook_that_keeps_the_agent_going_is_ended(session: Session) -> None:
     """Scenario 1, as Claude Code has it: the sixth stop in a row that some hook prevents is the last. Inside of
     `fusewire run`, because elsewhere the loop breaker measures such stretches, and three without progress end it."""
+    session.project.starts_hooks = True
     session.env["FUSEWIRE_PROJECT"] = "/home/dev/another"
     said = [session.send("Stop", stop_hook_active=number > 0, last_assistant_message="Done.") for number in range(6)]
     assert [one.silent for one in said[:5]] == [True] * 5
@@ -310,6 +315,7 @@ def test_unknown_and_wrong_keys_of_the_configuration_are_named(project: Project)
 
 def test_eight_parallel_hook_processes_count_exactly(project: Project, session: Session) -> None:
     """Sixteen identical calls of one reply from eight processes at a time: ten pass, not one more or less."""
+    project.starts_hooks = True
     session.before("Read", {"file_path": "/warm/up"})
     calls = [session._call("Read", {"file_path": "/home/dev/project/a.py"}) for _ in range(16)]
     with ThreadPoolExecutor(8) as pool:
@@ -319,6 +325,7 @@ def test_eight_parallel_hook_processes_count_exactly(project: Project, session: 
 
 def test_eight_parallel_results_count_exactly(project: Project, session: Session) -> None:
     """Eight failures of one reply: all are counted, and the circuit opens once."""
+    project.starts_hooks = True
     calls = [session._call("Bash", {"command": "./flaky.sh"}) for _ in range(8)]
     with ThreadPoolExecutor(8) as pool:
         assert all(said.allowed for said in pool.map(lambda call: session.send("PreToolUse", **call), calls))

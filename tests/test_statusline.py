@@ -63,6 +63,7 @@ def line(session: Session, *arguments: str, raw: bytes | None = None, **more: An
 
 @pytest.fixture
 def session(project: Project) -> Session:
+    project.starts_hooks = False
     return Session(project)
 
 
@@ -96,6 +97,7 @@ def test_a_session_that_no_hook_has_spoken_for_is_not_called_closed(session: Ses
 
 
 def test_failures_open_halt_and_a_person_closes(session: Session) -> None:
+    session.project.starts_hooks = True
     session.fails("pytest -q")
     assert line(session) == "fusewire CLOSED · $0.05 of $5"
     session.fails("pytest -q")
@@ -207,6 +209,7 @@ def test_colours_are_asked_for_and_can_be_forbidden(session: Session) -> None:
 @pytest.mark.parametrize("left", ["nothing", "a log", "no log"])
 def test_nothing_is_written_wherever_it_looks(session: Session, left: str) -> None:
     """SQLite makes files beside a database even for a reader, unless it is told not to."""
+    session.project.starts_hooks = True
     if left != "nothing":
         for _ in range(3):
             session.fails("pytest -q")

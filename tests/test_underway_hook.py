@@ -17,18 +17,25 @@ TESTS = "from calc import add\n\n\ndef test_add():\n    assert add(1, 1) == 2\n"
 
 @pytest.fixture
 def session(project: Project) -> Session:
+    write_tests(project)
+    project.starts_hooks = False
+    return Session(project, env={"CLAUDE_PID": str(os.getpid())})
+
+
+def write_tests(project: Project) -> None:
     (project.root / "test_calc.py").write_text(TESTS)
     write_code(project, 0)
-    return Session(project, env={"CLAUDE_PID": str(os.getpid())})
 
 
 def write_code(project: Project, number: int) -> None:
     (project.root / "calc.py").write_text(f"def add(a, b):\n    return {100 + number}\n")
 
 
-@pytest.fixture
-def failing(project: Project, session: Session) -> str:
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory: pytest.TempPathFactory) -> str:
     """What pytest prints of the failing test, in Claude's words."""
+    project = Project(tmp_path_factory.mktemp("failing"))
+    write_tests(project)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     done = subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=False)
     return f"Exit code {done.returncode}\n{done.stdout}"
@@ -55,6 +62,7 @@ def edit(session: Session, number: int) -> Said:
 
 def test_attempts_in_the_shell_are_counted_told_and_stopped(session: Session, failing: str) -> None:
     """Told after each failed cycle; stopped at the third; told again when it is run by name, refused, halted."""
+    session.project.starts_hooks = True
     start(session, "S-1", "test_add")
     for number in (1, 2, 3):
         assert edit(session, number).silent

@@ -16,8 +16,10 @@ from conftest import Project
 from fusewire.breaker import Breaker
 from fusewire.durations import parse_time
 from fusewire.errors import NotFound
+from fusewire.session.spawning import SILENT
 from fusewire.stores.rows import DOINGS, Doing
 from fusewire.views.circuits import circuit_view
+from fusewire.views.panel import panel
 from fusewire.views.sessions import loop_view, session_view
 from fusewire.views.slices import attempts_view, slice_view
 from fusewire.views.storage import memory_view
@@ -89,6 +91,26 @@ def test_a_session_shows_what_was_done_stopped_and_who_runs(project: Project) ->
     assert (view["session"], view["ended"], view["active"][0]["breaker"]) == (session.id, None, "tool_failure")
 
 
+def test_a_session_is_at_the_same_for_everybody_who_looks(project: Project) -> None:
+    """The page of the session, the list of all and what is counted take one word from one place."""
+    session = Session(project)
+    session.bash("ls", "x")
+    clock = Clock()
+
+    def state() -> str:
+        with looking(project, clock) as breaker:
+            (line,) = panel(breaker)["sessions"]
+            assert session_view(breaker, session.id)["state"] == line["state"]
+        return str(line["state"])
+
+    clock.now = time.time() + SILENT / 2
+    assert state() == "running"
+    clock.now = time.time() + SILENT + 60
+    assert state() == "silent"
+    session.send("SessionEnd", reason="other")
+    assert state() == "ended"
+
+
 def test_calls_of_each_minute_leave_no_minute_out(project: Project) -> None:
     """A pause is seen as one, and the series has an end."""
     with Breaker.open(project=project.root) as breaker, breaker.store.transact() as transaction:
@@ -127,6 +149,22 @@ def test_spend_rises_to_its_lines_and_a_grant_moves_them(project: Project, tmp_p
         view = session_view(breaker, session.id)
     assert (view["warn_usd"], view["limit_usd"]) == (3.0, 7.0)
     assert [(one["cause"], one["reason"]) for one in view["moves"]] == [("overridden", "$2.00 more granted: worth it")]
+
+
+def test_a_limit_on_spend_is_shown_as_it_is_now(project: Project, tmp_path: Path) -> None:
+    """Its circuit is told only near the limit, and not of grants: the views say what is spent and what is allowed."""
+    transcript = tmp_path / "transcript.jsonl"
+    transcript.write_text(message(0, 60_000))
+    session = Session(project, transcript=str(transcript))
+    session.bash("ls", "x")
+    assert project.run("grant", "8", "--session", session.id, "--reason", "worth it").returncode == 0
+    circuit = f"tool/spend/{session.id}"
+    with looking(project) as breaker:
+        spent = session_view(breaker, session.id)["resources"]["cost"]["usd"]
+        (card,) = [one for one in panel(breaker)["circuits"] if one["id"] == circuit]
+        (meter,) = circuit_view(breaker, circuit)["meters"]
+    assert card["measure"] == meter["measure"] == f"${spent:.2f} of $13.00"
+    assert card["full"] == meter["full"] == round(spent / 13, 4)
 
 
 def test_a_long_session_is_cut_and_thinned(project: Project) -> None:

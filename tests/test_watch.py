@@ -785,3 +785,17 @@ def test_the_loop_has_a_page(project: Project) -> None:
     assert rows[0].startswith("LOOP CLOSED: 1 iteration")
     assert "METRICS" in rows
     assert max(map(len, rows)) <= 40
+
+
+def test_a_score_that_fell_too_far_is_full_while_its_probe_is_awaited(project: Project) -> None:
+    """Its limit is 0, of which nothing is a share."""
+    for _ in range(3):
+        project.run("loop", "begin")
+        project.run("loop", "end")
+    project.run("reset", "loop", "--reason", "the network is back")
+    source = Source(str(project.root))
+    source.look()
+    rows = [row.plain for row in read_lines(source, "circuit", "loop/score", 100)]
+    source.close()
+    assert rows[0] == "loop/score  HALF_OPEN"
+    assert next(row for row in rows if row.startswith("Level")).startswith(f"Level    {'━' * 12} -")

@@ -20,10 +20,14 @@ if TYPE_CHECKING:
 
     from fusewire.events import Event
     from fusewire.guard.check import Reading
+    from fusewire.guard.protected import Protected
     from fusewire.rules import Rules
 
 #: What a line has in it that may disarm us: the program, its hook, or an agent that could be started without it.
 _OURS = ("fusewire", "hook.py", "claude", "codex", "copilot", "gemini")
+
+#: See `fusewire.session.nesting`, which most calls need not load.
+_BY_HTTP = "0"
 
 
 def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, str]:
@@ -44,7 +48,8 @@ def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, 
             too_deep = refusal(environment, rules.tool)
             if too_deep:
                 return "halt", too_deep
-        action, text, commands, looks = _before(event, root, start, rules, plain, changed, looks)
+        lifts = environment.get("FUSEWIRE_DEPTH") != _BY_HTTP
+        action, text, commands, looks = _before(event, root, start, rules, plain, changed, looks, lifts)
         if action in ("allow", "tell") and not looks:
             action, text = stricter((action, text), _under_way(event, commands, _home(root, start), environment))
         # The first line of a refusal is its verdict and its rule: who refuses the same again and again, halts.
@@ -55,6 +60,8 @@ def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, 
     if event.kind == "config_change":
         return _settings_changed(event, root, rules)
     action, text = "allow", ""
+    if event.kind == "prompt" and event.agent == "claude" and environment.get("FUSEWIRE_DEPTH") == _BY_HTTP:
+        return "allow", ""  # what a person types goes to a process; no counts begin anew by what was made up
     if event.kind == "prompt" and environment.get("FUSEWIRE_DEPTH"):
         # Words of whoever started this agent, which may be an agent: they lift nothing.
         event = event.replace(kind="relayed", text="")
@@ -89,6 +96,7 @@ def _before(
     plain: list[list[str]] | None,
     changed: tuple[str, ...],
     looks: bool,
+    lifts: bool,
 ) -> tuple[str, str, list[list[str]], bool]:
     """What the rules that look at one call say: an action, its words, what would be run, whether that only looks."""
     from fusewire.detectors.constraints import changes_files, violated
@@ -116,7 +124,7 @@ def _before(
         if refusal:
             return "deny", refusal, commands, looks
     if not looks:
-        halted = _begin(event, root, rules)
+        halted = _begin(event, root, rules, lifts)
         if halted:
             return "halt", halted, commands, looks
     if not has_constraints(root):
@@ -202,7 +210,7 @@ def _out_of_scope(event: Event, changed: tuple[str, ...], reading: Reading | Non
     return refusal(event, tuple(os.path.join(root, path) for path in changed), reading, home, PATIENCE)
 
 
-def _begin(event: Event, root: str, rules: Rules) -> str:
+def _begin(event: Event, root: str, rules: Rules, lifts: bool) -> str:
     """A call that may change files: what they were is on record before it, so that it can be compared after it."""
     from fusewire.guard.session import begun, busy, halted
 
@@ -215,7 +223,7 @@ def _begin(event: Event, root: str, rules: Rules) -> str:
         from fusewire.guard.policy import protected_of
         from fusewire.guard.watch import Watch
 
-        Watch(protected_of(root, rules)).begin(event.session, time.time())
+        Watch(protected_of(root, rules)).begin(event.session, time.time(), lifts=lifts)
         if begun(root, event.session):
             busy(root, event.session, True)
     except OSError:
@@ -280,7 +288,7 @@ def _afterwards(event: Event, root: str) -> tuple[str, str]:
             return "allow", ""
         busy(watch.root, event.session, False)
         if changes_files(event.tool) and not event.failed:
-            watch.permitted(event.paths, time.time())
+            watch.permitted(_permitted(event, watch.protected), time.time())
         answer, text = watch.after(event.described() or event.tool, event.session, time.time())
     except OSError as error:
         return "tell", f"fusewire: the protected files cannot be compared: {error}"
@@ -288,6 +296,14 @@ def _afterwards(event: Event, root: str) -> tuple[str, str]:
         _notice(root, text)
         return "halt", text
     return ("tell", text) if answer else ("allow", "")
+
+
+def _permitted(event: Event, protected: Protected) -> list[str]:
+    """What the tool may update: that it got as far as something else is only said."""
+    from fusewire.guard.tools import check_tool
+
+    tool, root = event.tool or "", protected.root
+    return [path for path in event.paths if check_tool(tool, (path,), root=root, protected=protected).allowed]
 
 
 def _notice(root: str, text: str) -> None:

@@ -4,23 +4,8 @@ from __future__ import annotations
 
 import os
 
+from fusewire.detectors.calls import AGENT_VARIABLES as AGENT_VARIABLES
 from fusewire.errors import AgentRefused
-
-#: What coding agents put into the environment of the commands that they run.
-AGENT_VARIABLES = (
-    "CLAUDECODE",
-    "CLAUDE_CODE_ENTRYPOINT",
-    "CLAUDE_CODE_SESSION_ID",
-    "CODEX_SANDBOX",
-    "CODEX_SANDBOX_NETWORK_DISABLED",
-    "CODEX_SESSION_ID",
-    "CODEX_THREAD_ID",
-    "COPILOT_AGENT_SESSION_ID",
-    "COPILOT_CLI",
-    "FUSEWIRE_AGENT",
-    "GEMINI_CLI",
-)
-
 
 #: What `fusewire run` puts into the environment of its agent: the project whose loop it is in.
 PROJECT = "FUSEWIRE_PROJECT"

@@ -47,14 +47,15 @@ class Honest:
 
     does: str
     project: str = "repository"
-    iterations: int = 20
+    #: more than twice what the longest memory of a breaker holds
+    iterations: int = 12
     options: tuple[str, ...] = ()
     #: a command that prepares the project
     before: str = ""
 
 
 HONEST = {
-    "commits inside the loop": Honest(f"{WORK}; {_COMMIT}"),
+    "commits inside the loop": Honest(f"{WORK}; {_COMMIT}", iterations=20),
     "commits and leaves a clean tree": Honest(f'echo "# $n" >> src/app.py; {_COMMIT}; git status --short'),
     "writes untracked files only": Honest('mkdir -p notes; echo "note $n" > "notes/$n.md"'),
     "merges only": Honest(

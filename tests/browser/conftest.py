@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,9 +13,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from conftest import Project
 from lived_in import live_in
 from serving import Served
+from wire import quiet_server
 
 #: Milliseconds that a busy machine gets for anything on a page.
 PATIENCE = 20_000
@@ -43,17 +42,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server on a project in which everything has happened; tests that change something use one of their own."""
-    folder = tmp_path_factory.mktemp("lived")
-    root = folder / "project"
-    root.mkdir()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOME", str(folder))
-        patch.setenv("XDG_CONFIG_HOME", str(folder / ".config"))
-        patch.setenv("XDG_STATE_HOME", str(folder / ".local" / "state"))
-        subprocess.run(["git", "init", "-q", str(root)], check=True)
-        live_in(Project(root))
-        served = Served(root)
-    with served:
+    with quiet_server(tmp_path_factory, live_in) as served:
         yield served
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from browser.conftest import PATIENCE, until
 from conftest import Project
@@ -104,6 +104,28 @@ def test_without_a_reason_the_browser_sends_nothing(served: Served, project: Pro
     page.get_by_role("button", name="Reset").click()
     expect(page.get_by_label("Reason")).to_be_focused()
     assert project.json("status", RULE)["circuits"][0]["state"] == "OPEN"
+
+
+def test_the_printed_address_works_in_a_tab_that_asks_for_the_key(served: Served, browser: Browser) -> None:
+    """Only what stands behind the `#` differs then, and the browser loads nothing anew."""
+    page = browser.new_page()
+    page.goto(served.address + "login")
+    page.goto(served.login)
+    expect(page.locator("header nav")).to_be_visible(timeout=PATIENCE)
+    assert "token" not in page.url
+    page.close()
+
+
+def test_a_page_whose_browser_was_logged_out_asks_for_the_key(served: Served, browser: Browser) -> None:
+    """By another tab, or because the server was started anew: nothing is left to be seen, and it is said what to do."""
+    context = browser.new_context()
+    page, other = context.new_page(), context.new_page()
+    page.goto(served.login)
+    expect(page.locator("header nav")).to_be_visible(timeout=PATIENCE)
+    other.goto(served.address)
+    page.get_by_role("button", name="Log out").click()
+    expect(other.get_by_label("Key")).to_be_visible(timeout=PATIENCE)
+    context.close()
 
 
 def test_the_skip_link_leads_to_the_content(lived: Served, open_page: Open) -> None:

@@ -16,11 +16,12 @@ from fusewire.notifying.delivery import deliver_pending
 from fusewire.notifying.overview import overview
 from fusewire.notifying.testing import tried
 from fusewire.reports.layout import columns
+from fusewire.rules import user_config_path
 
 if TYPE_CHECKING:
     from fusewire.notifying.overview import TargetStatus
 
-_NONE = """No targets yet. Each is a table in fusewire.toml, or in your own file for all projects:
+_NONE = """No targets yet. Each is a table in fusewire.toml, or for all projects in {file}:
 
   [notify.targets.phone]
   url = "ntfy://a-topic-that-nobody-guesses"   # or desktop:, https://..., slack://..., mailto://...
@@ -52,7 +53,7 @@ def _show(breaker: Breaker, as_json: bool) -> int:
         print_json(found.to_json())
         return 0
     if not found.targets:
-        click.echo(_NONE)
+        click.echo(_NONE.format(file=user_config_path()))
         return 0
     for row in columns(_row(one) for one in found.targets):
         click.echo(row)

@@ -13,6 +13,7 @@ import click
 
 from fusewire.cli.common import common_options, print_json, project_root
 from fusewire.errors import FusewireError
+from fusewire.rules import find_project
 from fusewire.server import PORT
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def serve_command(
 ) -> int:
     """Show circuits, sessions, attempts and memory in a browser, live. For this project, or for all that are named.
 
-    It listens on this machine only and asks for the token that it prints. Needs the extra: pip install
+    It listens on this machine only and asks for the key that it prints. Needs the extra: pip install
     'fusewire[server]'.
 
     \b
@@ -60,7 +61,7 @@ def serve_command(
         raise click.UsageError("--host is empty; allowed: an address of this machine, such as 127.0.0.1")
     if not is_loopback(host) and not expose:
         raise click.UsageError(
-            f"{host} can be reached from other machines: everybody there who gets the token can read what your agents"
+            f"{host} can be reached from other machines: everybody there who gets the key can read what your agents"
             " do and reset circuits, and what is sent is not encrypted. If that is wanted, add --expose"
         )
     if names and not expose:
@@ -68,7 +69,10 @@ def serve_command(
     for name in names:
         if not _NAME.fullmatch(name):
             raise click.UsageError(f"--name {name!r} is none; allowed: such as example.org or example.org:443")
-    roots = [project_root(folder) for folder in folders] or [project_root(project)]
+    if folders and project is not None:
+        raise click.UsageError("--project names one project, and PROJECT... all of them; allowed: one of the two")
+    # A folder inside of a project means the project, as it does where a command is run in it.
+    roots = [find_project(project_root(folder)) for folder in folders] or [project_root(project)]
     serving = Serving(roots, host, PORT if port is None else port, names)
 
     def ready() -> None:
@@ -97,6 +101,7 @@ def _say(serving: Serving, *, exposed: bool) -> None:
     click.echo(f"Fusewire listens. Open this in your browser; it works once:\n\n  {serving.login()}\n")
     click.echo(f"Later, or in another browser, open {serving.address} and paste this key; tell it to nobody:\n")
     click.echo(f"  {serving.access.person}\n")
+    click.echo(f"It shows {', '.join(str(one.root) for one in serving.projects)}")
     if _is_file(sys.stdout):
         click.echo("The key is in a file now: whoever can read that has it, agents too.", err=True)
     if exposed:

@@ -33,6 +33,21 @@ AGENT_PACKAGES = {
 }
 SCRIPT_RUNTIMES = frozenset(("node", "nodejs", "bun", "deno"))
 
+#: What coding agents put into the environment of the commands that they run.
+AGENT_VARIABLES = (
+    "CLAUDECODE",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SESSION_ID",
+    "CODEX_SANDBOX",
+    "CODEX_SANDBOX_NETWORK_DISABLED",
+    "CODEX_SESSION_ID",
+    "CODEX_THREAD_ID",
+    "COPILOT_AGENT_SESSION_ID",
+    "COPILOT_CLI",
+    "FUSEWIRE_AGENT",
+    "GEMINI_CLI",
+)
+
 #: Programs that start one.
 STARTING_PROGRAMS = AGENT_PROGRAMS | {"fusewire"}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusewire.detectors.calls import AGENT_PACKAGES, SCRIPT_RUNTIMES, STARTING_PROGRAMS
+from fusewire.detectors.calls import AGENT_PACKAGES, AGENT_VARIABLES, SCRIPT_RUNTIMES, STARTING_PROGRAMS
 from fusewire.globs import path_matches
 from fusewire.wrappers import is_wrapper, program
 
@@ -38,6 +38,8 @@ _LIFTING = (
     *("Breaker", "breaker", "cli", "constraints", "engine", "stores", "__main__", "gate"),
     *("attempts", "Attempts", "phases", "Phases", "scope", "ScopeLock", "checkpoints", "runner", "guard.session"),
     *("session", "spending", "janitor", "person", "rules", "hotload"),
+    *("fusewire.server", "fusewire.notifying", "fusewire.installing"),
+    *("fusewire import server", "fusewire import notifying", "fusewire import installing"),
 )
 
 #: The table of a project's settings, and words of lines that write files.
@@ -48,6 +50,11 @@ _INSTALLING = frozenset("pip pip3 pipx uv poetry conda mamba pdm rye claude".spl
 _REMOVING = frozenset("uninstall remove disable rm delete upgrade".split())
 _ANEW = frozenset(("-U", "--upgrade", "--force-reinstall", "--reinstall"))
 _KILLING = frozenset(("kill", "pkill", "killall"))
+_LOOKING_UP = frozenset(("pgrep", "pidof"))
+
+#: Programs that send requests, and what stands in those that report an event to the server.
+_SENDING = frozenset("curl wget http https xh httpie nc ncat socat".split())
+_REPORTS = ("3873/hooks/", "fusewire/hooks.token", "X-Fusewire")
 
 #: Agents that our hook answers to, and the options with which they start without their hooks.
 _UNHOOKED: dict[str, tuple[str, ...]] = {
@@ -71,6 +78,9 @@ _HANDING_ON = frozenset(
     "at batch crontab systemd-run tmux screen zellij expect xdotool ydotool wtype osascript ssh docker podman".split()
 )
 
+#: Acts that are harmless from inside an agent, or refused there; run by somebody else they are not.
+_AS_A_PERSON = ("doctor", "phase", "attempt", "serve")
+
 #: How deep an agent is among agents that started agents; one that could change it would start as many as it likes.
 _DEPTH = "FUSEWIRE_DEPTH"
 _CLEANING = frozenset(("-i", "-", "--ignore-environment"))
@@ -92,9 +102,13 @@ def disarming(
         act = _own_command(words)
         if act:
             return f"`{act}` is for a person at a terminal"
-        act = _removes(words) or _locks(words)
+        act = _removes(words, event.command or "") or _locks(words)
         if act:
             return act
+        if event.command and _makes_up(words, event.command):
+            return "to report what an agent did is for its hooks"
+        if event.command and _serves_unmarked(words, event.command):
+            return "to start the server as if no agent did is for a person"
         if event.command and _hides_depth(words, event.command):
             return f"{_DEPTH} says how deep agents start agents; to change it is for a person"
         if event.command and _unhooks(words, event.command):
@@ -126,13 +140,14 @@ def _sets(event: Event, own_paths: tuple[str, ...], table_changes: bool | None) 
     return _TABLE in line and "pyproject" in line and (">" in line or any(word in line for word in _WRITING))
 
 
-def _removes(words: list[str]) -> str:
-    """Taking our program off the machine, or ending its hooks."""
+def _removes(words: list[str], line: str) -> str:
+    """Taking our program off the machine, or ending its hooks and its server."""
+    ends = program(words) in _KILLING or (program(words) in _LOOKING_UP and "kill" in line)
+    if ends and any(_is_ours(part) for word in words[1:] for part in word.split()):
+        return "ending the breaker's processes is for a person"
     names = [word for word in words[1:] if _is_ours(word)]
     if not names:
         return ""
-    if program(words) in _KILLING:
-        return "ending the breaker's processes is for a person"
     manages = program(words) in _INSTALLING or (_is_python(words) and "pip" in words)
     replaces = "install" in words and (any("=" in name or "<" in name for name in names) or _ANEW.intersection(words))
     if manages and (replaces or not _REMOVING.isdisjoint(words)):
@@ -157,6 +172,26 @@ def _locks(words: list[str]) -> str:
 
 def is_own_file(path: str) -> bool:
     return path == "fusewire.toml" or any(path_matches(path, pattern) for pattern in OWN_FOLDERS)
+
+
+def _makes_up(words: list[str], line: str) -> bool:
+    """Whether an event is sent to the server as if an agent's hook did."""
+    reads_code = _is_python(words) and _python_target(words)[:1] in ([], ["-"])
+    sends = program(words) in _SENDING or reads_code or _runs_code(words)
+    return sends and any(mark in line for mark in _REPORTS)
+
+
+def _serves_unmarked(words: list[str], line: str) -> bool:
+    """Whether our server is started without what says that an agent does it: such a server would act for the agent."""
+    if "serve" not in words or not any(map(_is_fusewire, words)):
+        return False
+    for mark in "'\";&|\n":
+        line = line.replace(mark, " ")
+    unsets = any(word in f" {line}" for word in (" unset ", " -u", "--unset=", " export -n ", " declare +x "))
+    parts = line.replace("--unset=", " ").replace(" -u", " ").split()
+    return any(part in AGENT_VARIABLES and unsets for part in parts) or any(
+        part[:-1] in AGENT_VARIABLES and part[-1:] == "=" for part in parts
+    )
 
 
 def _hides_depth(words: list[str], line: str) -> bool:
@@ -218,9 +253,10 @@ def _speaks_as_person(line: str) -> bool:
     """Whether a text has a command in it that only a person may give, or words that lift a limit."""
     words = line.replace("'", " ").replace('"', " ").split()
     acts = zip(words, words[1:], strict=False)
-    if any(_is_fusewire(one) and other in (*PERSON_ONLY, "doctor", "phase", "attempt") for one, other in acts):
+    if any(_is_fusewire(one) and other in (*PERSON_ONLY, *_AS_A_PERSON) for one, other in acts):
         return True
-    return "SUDO PARALLEL" in line or "grant another" in line.lower()
+    writes = any(_is_fusewire(word) for word in words) and "export" in words and "--output" in line
+    return writes or "SUDO PARALLEL" in line or "grant another" in line.lower()
 
 
 def _moves_refs(words: list[str]) -> bool:
@@ -267,6 +303,8 @@ def _own_command(words: list[str]) -> str:
         return f"fusewire {command} {act}"
     if (command, act) == ("attempt", "finish") and "--force" in words:
         return "fusewire attempt finish --force"
+    if command == "export" and any(word.partition("=")[0] == "--output" for word in words):
+        return "fusewire export --output"
     return "fusewire doctor --acknowledge" if command == "doctor" and "--acknowledge" in words else ""
 
 

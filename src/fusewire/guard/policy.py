@@ -65,6 +65,13 @@ def _in_homes() -> tuple[list[str], list[str]]:
     return found, runs
 
 
+def _folders_of_ours() -> list[str]:
+    """Where the user's settings lie, with files that say where messages go, and the tokens of the server. What is in
+    them may be a secret: no copies are kept."""
+    states = {"~/.local/state", os.environ.get("XDG_STATE_HOME") or "~/.local/state"}
+    return [os.path.dirname(user_config_path()), *(os.path.join(folder, "fusewire") for folder in states)]
+
+
 def _inside(folder: str) -> tuple[str, ...]:
     """The folder, if it is one below the project: the project itself is watched whatever it is called."""
     return (folder,) if os.path.normpath(folder) not in (".", "..", "/") and ".." not in folder.split("/") else ()
@@ -107,7 +114,9 @@ def protected_of(root: str, rules: Rules | None = None, also: tuple[str, ...] = 
     unwatched = [STATE_FOLDER, "docs/constraints", PHASE_FILE, ".git/refs/fusewire", ".git/packed-refs"]
     settings, runs = _in_homes()
     unwatched += [os.path.expanduser(folder) for folder in runs]
-    own = [*OWN, *settings, *runs, user_config_path(), *_above(root), *also]
+    folders = _folders_of_ours()
+    unwatched += [os.path.expanduser(folder) for folder in folders]
+    own = [*OWN, *settings, *runs, user_config_path(), *folders, *_above(root), *also]
     if rules.tool:  # incidents are logged and old telemetry is packed beside the agent's work
         own.append(rules.tool["incidents"])
         unwatched += [rules.tool["incidents"], *_inside(rules.tool["memory_limits.folder"])]

@@ -136,7 +136,7 @@ class Vault:
                 arrived = copy(source, size, descriptor) == digest
             else:
                 arrived = os.write(descriptor, source) == size
-            os.fchmod(descriptor, 0o444)
+            os.fchmod(descriptor, 0o400)  # what is copied may be a secret, such as the token in an agent's settings
         finally:
             os.close(descriptor)
         if arrived:

@@ -30,14 +30,16 @@ class Watch:
         self.root = protected.root
         self.integrity = Integrity(protected.root, protected.files)
 
-    def begin(self, session: str | None, now: float) -> None:
+    def begin(self, session: str | None, now: float, *, lifts: bool = True) -> None:
         """The first call of a session that may change something: what was changed before is not its doing.
 
-        A folder with nothing to protect, in which Fusewire has never been, stays as it is.
+        One that `lifts` nothing leaves everything as it is where somebody was halted. A folder with nothing to
+        protect, in which Fusewire has never been, stays as it is.
         """
         if not os.path.isdir(os.path.join(self.root, ".fusewire")) and next(self.protected.files_here(), None) is None:
             return
-        if not self.integrity.exists() or not files.others_busy(self.root, session, now):
+        stays = (not lifts and files.read(self.root, "halt")) or files.others_busy(self.root, session, now)
+        if not self.integrity.exists() or not stays:
             self.integrity.snapshot(now, session=session or "")
             self.lift()
         files.begin(self.root, session)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 MOST_LOST = 5
 PAUSE = 3600.0
 
+#: Seconds after which a message should have gone out, or have been given up.
+_LATE = 900.0
+
 #: Things that were told lately and are known again.
 _MOST_SAID = 200
 
@@ -122,7 +125,7 @@ def remember(
     return health
 
 
-def problems(store: Store, names: tuple[str, ...]) -> list[str]:
+def problems(store: Store, names: tuple[str, ...], now: float) -> list[str]:
     """Targets that do not get what they should, a line each."""
     found = []
     for name in names:
@@ -132,6 +135,13 @@ def problems(store: Store, names: tuple[str, ...]) -> list[str]:
             found.append(
                 f"notifications to {name} fail: {health.problem} (at {show_time(health.failed_at)}, {lost});"
                 f" try it: fusewire notify test {quoted(name)}"
+            )
+        told = told_of(store, name)
+        untold = store.moves(told.upto["moves"], limit=1) if told is not None else []
+        if untold and now - untold[0][1].at > _LATE:
+            found.append(
+                f"notifications to {name} wait since {show_time(untold[0][1].at)}; send them: fusewire notify deliver"
+                " (if that sends none, a process holds .fusewire/notify.lock)"
             )
     return found
 

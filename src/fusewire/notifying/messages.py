@@ -66,7 +66,15 @@ def message_of(
 def test_message(root: str, now: float) -> Message:
     project = _readable(os.path.basename(root) or "fusewire")
     body = f"This is a test of `fusewire notify test`, sent at {_clock(now)}. Nothing has happened."
-    fields = {"project": project, "event": "test", "severity": "info", "at": show_time(now)}
+    fields = {
+        "project": project,
+        "circuit": None,
+        "event": "test",
+        "severity": "info",
+        "reason": "a test",
+        "session": None,
+        "at": show_time(now),
+    }
     return Message(f"Fusewire: test (project {project})", body, "info", fields)
 
 

@@ -19,7 +19,7 @@ def start(root: str) -> None:
     """Best effort: what is not delivered now, the next process delivers."""
     if os.environ.get(_NO_NETWORK):
         return
-    _started[:] = [pid for pid in _started if not _has_ended(pid)]
+    _reap()
     script = os.path.join(os.path.dirname(__file__), "deliver.py")
     line = [sys.executable, "-I", script, root]
     environment = {name: value for name, value in os.environ.items() if name != _MARK}
@@ -32,6 +32,16 @@ def start(root: str) -> None:
     except (OSError, ValueError):
         return
     _started.append(pid)
+
+
+def _reap() -> None:
+    """One by one: another thread may start or reap at the same time, and nothing that it wrote may be lost."""
+    for pid in tuple(_started):
+        if _has_ended(pid):
+            try:
+                _started.remove(pid)
+            except ValueError:
+                pass
 
 
 def _has_ended(pid: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fusewire.errors import ConfigError
+from fusewire.notifying.addresses import file_of
 from fusewire.notifying.targets import Targets
 from fusewire.policies.compiler import compile_policies
 from fusewire.policies.constraint_files import ConstraintFile, read_constraints
@@ -67,13 +69,18 @@ class Rulebook:
     def _guard(self) -> tuple[Any, ...]:
         """Documents, configuration, what is ignored, roots, grants."""
         lists = self.values["guard"].parsed
+        addresses = [file_of(target, "") for target in self.targets.usable() if target.kind == "url_file"]
         return (
             (*lists["documents"], *lists["also_documents"]),
-            (*lists["configuration"], *lists["also_configuration"]),
+            (*lists["configuration"], *lists["also_configuration"], *filter(_is_file_name, addresses)),
             lists["ignore"],
             lists["roots"],
             lists["allow"],
         )
+
+
+def _is_file_name(path: str) -> bool:
+    return os.path.basename(path) not in ("", ".", "..")
 
 
 def read_rulebook(root: Path | None) -> Rulebook:

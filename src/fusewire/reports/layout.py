@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 #: Open first: whoever looks wants to know what is tripped.
 GROUPS = ("OPEN", "HALF_OPEN", "CLOSED")
 
-_WORDS = {"duplicate": "not counted: same as the last", "refused": "refused", "late": "late"}
+#: What became of a signal, where it was not simply counted.
+EFFECTS = {"duplicate": "not counted: same as the last", "refused": "refused", "late": "late"}
 
 
 def groups(statuses: list[Status], *, everything: bool) -> str:
@@ -114,7 +115,7 @@ def figures(rows: Iterable[tuple[str, ...]]) -> list[str]:
 
 def activity(row: LogRow) -> str:
     what = row.text or row.name
-    notes = [part for part in (_WORDS.get(row.effect, ""), row.session and f"session {row.session}") if part]
+    notes = [part for part in (EFFECTS.get(row.effect, ""), row.session and f"session {row.session}") if part]
     kind = {"bad": row.name, "ask": "asked", "good": "went well"}.get(row.kind, row.kind)
     return f"{show_time(row.at)}  {kind:<9}  {what}" + (f"  ({', '.join(notes)})" if notes else "")
 
@@ -163,17 +164,18 @@ def history_json(rows: list[LogRow], audit: list[AuditRow], window_start: float 
             }
             for row in reversed(rows)
         ],
-        "transitions": [
-            {
-                "timestamp": show_time(move.at),
-                "from": PUBLIC_STATE.get(move.source, move.source),
-                "to": PUBLIC_STATE.get(move.target, move.target),
-                "from_phase": move.source,
-                "to_phase": move.target,
-                "cause": move.cause,
-                "reason": move.reason,
-                "actor": move.actor or None,
-            }
-            for move in reversed(audit)
-        ],
+        "transitions": [{"timestamp": show_time(move.at), **step_json(move)} for move in reversed(audit)],
+    }
+
+
+def step_json(move: AuditRow) -> dict[str, Any]:
+    """From where to where, why, and who did it."""
+    return {
+        "from": PUBLIC_STATE.get(move.source, move.source),
+        "to": PUBLIC_STATE.get(move.target, move.target),
+        "from_phase": move.source,
+        "to_phase": move.target,
+        "cause": move.cause,
+        "reason": move.reason,
+        "actor": move.actor or None,
     }

@@ -35,8 +35,6 @@ _SESSIONS = 64
 #: Codes for opening a browser that were not used yet.
 _CODES = 8
 
-ROLES = ("person", "reader", "hooks")
-
 
 @dataclass
 class Session:
@@ -51,16 +49,16 @@ class Session:
 class Access:
     """The tokens of a running server, and who is logged in."""
 
-    def __init__(self, tokens: dict[str, str] | None = None) -> None:
+    def __init__(self, reader: str) -> None:
         self.person = secrets.token_urlsafe(32)
-        self._tokens = {"person": self.person, **(tokens or {})}
+        self._tokens = {"person": self.person, "reader": reader}
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._codes: OrderedDict[str, float] = OrderedDict()
 
     def role_of(self, token: str) -> str | None:
         """What the bearer of a token may be; every token is compared, in constant time."""
         found = None
-        for role, known in self._tokens.items():
+        for role, known in {**self._tokens, "hooks": _token_for_hooks()}.items():
             if known and hmac.compare_digest(known.encode(), token.encode("utf-8", "replace")):
                 found = role
         return found
@@ -116,6 +114,14 @@ def token_file(role: str) -> str:
     """Where a token that programs use is kept."""
     base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return os.path.join(base, "fusewire", f"{role}.token")
+
+
+def _token_for_hooks() -> str:
+    """It is there only once somebody has installed hooks that use it, which may be after the server was started."""
+    try:
+        return kept_token("hooks") if os.path.lexists(token_file("hooks")) else ""
+    except FusewireError:
+        return ""
 
 
 def kept_token(role: str) -> str:

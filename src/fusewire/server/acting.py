@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fusewire.breaker import Breaker
+from fusewire.durations import counted
 from fusewire.errors import FusewireError
 from fusewire.events import TEXT_LIMIT
 from fusewire.person import require_person
 
 if TYPE_CHECKING:
+    from fusewire.phases.choices import Resolved
     from fusewire.server.projects import Watched
     from fusewire.stores import Transaction
 
@@ -49,10 +51,10 @@ def grant(project: Watched, amount: str, whom: str, session: str, reason: str) -
     with Breaker.open(project=project.root) as breaker:
         named = session if whom == "session" else ""
         granted = give(breaker, dollars(amount), whom, named or None, reason, actor)
-    return (
-        f"${granted['amount_usd']:.2f} granted for {granted['key']}: ${granted['allowed_usd']:.2f} allowed now,"
-        f" ${granted['spent_usd']:.2f} spent so far"
-    )
+    given = f"${granted['amount_usd']:.2f} granted for {granted['key']}"
+    if not granted["limit_usd"]:
+        return f"{given}. There is no limit for that, so nothing changes: {granted['setting']} is 0"
+    return f"{given}: ${granted['allowed_usd']:.2f} allowed now, ${granted['spent_usd']:.2f} spent so far"
 
 
 def resolve(project: Watched, choice: str, guidance: str, reason: str) -> str:
@@ -75,7 +77,18 @@ def resolve(project: Watched, choice: str, guidance: str, reason: str) -> str:
             transaction.audit(AuditRow(circuit, now, "closed", "closed", "resolved", words, actor))
 
         breaker.engine.transact(note)
-    return f"{resolved.phase or 'The phases'}: {choice}"
+    return _resolved_words(resolved)
+
+
+def _resolved_words(resolved: Resolved) -> str:
+    match resolved.choice:
+        case "skip":
+            return f"{resolved.phase} is marked complete, with {counted(resolved.known, 'known failure')}"
+        case "abort":
+            return "The execution is aborted: nothing begins until a person runs fusewire phase start"
+        case "modify":
+            return f"{resolved.phase} is closed; the agent gets the guidance when it begins again"
+    return f"{resolved.phase} is closed: its counters are 0, and the phase goes on as before"
 
 
 def why_not(project_root: str) -> str:

@@ -5,7 +5,7 @@ Objects may get further fields in later versions; every field that is here stays
 
 from __future__ import annotations
 
-from fusewire.server import parts
+from fusewire.server import answer_parts as parts
 from fusewire.server.schemas import (
     COUNT,
     MOMENT,
@@ -71,9 +71,7 @@ ANSWERS: dict[str, Schema] = {
         session=TEXT,
         turn=maybe(COUNT),
         since=maybe(TIME),
-        heard=maybe(TIME),
-        ended=maybe(TIME),
-        halted=maybe(TEXT),
+        **parts.STANDING,
         active=rows(parts.ACTIVE),
         memory={"anyOf": [ref("Usage"), fields(problem=TEXT, report=TEXTS)]},
         resources=parts.RESOURCES,

@@ -17,10 +17,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from fusewire.errors import AgentRefused, ConfigError, FusewireError, InvalidTransition, NotFound, StoreError
-from fusewire.server.asked import asked, sent
 from fusewire.server.endpoints import ENDPOINTS, PREFIX
 from fusewire.server.requests import project_of, projects_of, require_no_agent, require_role, session_of
 from fusewire.server.schemas import question
+from fusewire.server.validation import asked, sent
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from fusewire.errors import StoreError
 from fusewire.server import acting, schemas
 from fusewire.views.circuits import circuit_view
-from fusewire.views.sessions import loop_view, move_json, session_view
+from fusewire.views.moves import numbered_move
+from fusewire.views.sessions import loop_view, session_view
 from fusewire.views.slices import attempts_view, slice_view
 from fusewire.views.storage import memory_view
 from fusewire.views.warnings import warnings
@@ -83,7 +84,7 @@ def _moves(watched: Watched, given: Given) -> dict[str, Any]:
     found = watched.store.moves(given["after"], given["limit"])
     last = max(watched.store.last_move(), found[-1][0] if found else 0)
     return {
-        "moves": [{"number": number, **move_json(row)} for number, row in found],
+        "moves": [numbered_move(number, row) for number, row in found],
         "last": last,
         "more": bool(found) and found[-1][0] < last,
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from starlette.exceptions import HTTPException
@@ -22,9 +23,11 @@ from fusewire.server.metrics import observe_hook
 from fusewire.server.requests import require_role
 from fusewire.server.whereabouts import Whereabouts
 from fusewire.session import opening
-from fusewire.session.nesting import DEPTH
+from fusewire.session.nesting import BY_HTTP, DEPTH
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
     from starlette.requests import Request
 
     from fusewire.agents import Agent
@@ -37,6 +40,10 @@ DEADLINE = 4.0
 #: Events that are judged at the same time; SQLite lets one of them write.
 _THREADS = 8
 
+#: Bytes above which an event is a large one, and how many of those are in memory at the same time.
+_LARGE = 1 << 20
+_LARGE_ONES = 4
+
 
 async def hook(request: Request) -> Response:
     """Standard output is the body, or standard error where there is none; the exit code is a header."""
@@ -47,9 +54,10 @@ async def hook(request: Request) -> Response:
     if name not in AGENTS:
         raise HTTPException(404, f"no agent named {name!r}; allowed: {', '.join(AGENTS)}")
     hooks: Hooks = request.app.state.hooks
-    raw = await request.body()
-    began = time.perf_counter()
-    stdout, stderr, code = await hooks.answer(agent_named(name), raw)
+    async with hooks.room_for(request.headers.get("content-length", "")):
+        raw = await request.body()
+        began = time.perf_counter()
+        stdout, stderr, code = await hooks.answer(agent_named(name), raw)
     observe_hook(request.app, name, time.perf_counter() - began)
     kind = "application/json" if stdout or not stderr else "text/plain"
     return Response(stdout or stderr, media_type=kind, headers={"Fusewire-Exit-Code": str(code)})
@@ -61,7 +69,13 @@ class Hooks:
     def __init__(self, projects: Projects) -> None:
         self._daemons = Daemons(_THREADS)
         self._whereabouts = Whereabouts(projects)
+        self._room = asyncio.Semaphore(_LARGE_ONES)
         opening.kept = {}  # one connection a project: its events wait in line, and not for SQLite's lock
+
+    def room_for(self, length: str) -> AbstractAsyncContextManager[None]:
+        """Held while an event of that length is read and judged."""
+        is_small = length.isascii() and length.isdigit() and int(length) <= _LARGE
+        return nullcontext() if is_small else self._room
 
     async def answer(self, agent: Agent, raw: bytes) -> Answer:
         """In time: an event that takes longer is still recorded, but its answer comes too late for the agent."""
@@ -73,8 +87,7 @@ class Hooks:
     def _answered(self, agent: Agent, raw: bytes) -> Answer:
         try:
             start = self._whereabouts.start(raw)
-            # A depth of nought: a prompt counts as one that an agent has relayed, and no call is too deep.
-            return answer(agent, raw, {"CLAUDE_PROJECT_DIR": start, DEPTH: "0"}, start)
+            return answer(agent, raw, {"CLAUDE_PROJECT_DIR": start, DEPTH: BY_HTTP}, start)
         except (HTTPException, ImportError, SyntaxError):
             raise  # a refusal; or a broken installation, which locks nobody out of their agent
         except Exception as error:

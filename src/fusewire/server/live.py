@@ -15,9 +15,8 @@ from collections import Counter
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from fusewire.durations import show_time
 from fusewire.errors import FusewireError, in_a_line
-from fusewire.events import PUBLIC_STATE
+from fusewire.views.moves import numbered_move
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -119,19 +118,7 @@ class Feed:
 
 def encoded(project: str, number: int, row: AuditRow) -> str:
     """One move as JSON."""
-    return json.dumps(
-        {
-            "project": project,
-            "number": number,
-            "at": show_time(row.at),
-            "circuit": row.circuit,
-            "from": PUBLIC_STATE.get(row.source, row.source),
-            "to": PUBLIC_STATE.get(row.target, row.target),
-            "cause": row.cause,
-            "reason": row.reason,
-            "actor": row.actor or None,
-        }
-    )
+    return json.dumps({"project": project, **numbered_move(number, row)})
 
 
 class Live:
@@ -149,9 +136,12 @@ class Live:
         return self.listening.total()
 
     async def run(self) -> None:
-        """Look, for as long as the server runs."""
+        """Look, for as long as the server runs; a project that takes long keeps no other waiting."""
+        await asyncio.gather(*map(self._look_at, self.feeds.values()))
+
+    async def _look_at(self, feed: Feed) -> None:
         while not self._stopped:
-            if any(await asyncio.gather(*(asyncio.to_thread(feed.look) for feed in self.feeds.values()))):
+            if await asyncio.to_thread(feed.look):
                 self.wake()
             await asyncio.sleep(LOOK)
 

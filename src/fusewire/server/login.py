@@ -20,7 +20,7 @@ async def login_page(request: Request) -> Response:
 async def log_in(request: Request) -> Response:
     """From the form of the login page, or from its script, which reads the token behind the `#` of the address."""
     fields = await form_fields(request)
-    to, token = _own_address(fields.get("to", "")), fields.get("token", "").strip()
+    to, token = _own_address(fields.get("to", "")), _key_in(fields.get("token", ""))
     if access_of(request).knows(token):
         await require_no_agent(request)
     name = access_of(request).log_in(token)
@@ -42,6 +42,11 @@ async def log_out(request: Request) -> Response:
     answer = RedirectResponse("/", 303)
     answer.delete_cookie(cookie_name(request), path="/", httponly=True, samesite="strict")
     return answer
+
+
+def _key_in(text: str) -> str:
+    """The key, also if somebody has pasted the whole address."""
+    return text.strip().rpartition("#token=")[2]
 
 
 def _own_address(wanted: str) -> str:

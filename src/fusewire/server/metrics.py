@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 from starlette.routing import Route
 
-from fusewire.server.numbers import Numbers
+from fusewire.server.collector import Numbers
 from fusewire.server.requests import require_role
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The pages for people: each is one collection of a report and one template."""
+"""The pages for people: each is one view and one template."""
 
 from __future__ import annotations
 

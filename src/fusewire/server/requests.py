@@ -58,10 +58,16 @@ def require_role(request: Request, *roles: str) -> str:
     if role is None and "authorization" not in request.headers and session_of(request) is not None:
         role = "person"
     if role is None:
-        raise HTTPException(401, "a token is needed", {"WWW-Authenticate": "Bearer"})
+        raise HTTPException(401, _no_token(request), {"WWW-Authenticate": "Bearer"})
     if role not in roles:
         raise HTTPException(403, f"this token is for {role}, and that is for {' or '.join(roles)}")
     return role
+
+
+def _no_token(request: Request) -> str:
+    if "authorization" in request.headers:
+        return "this token is not known here: that of a person is made anew whenever the server starts"
+    return "a token is needed, in the header Authorization: Bearer TOKEN"
 
 
 async def require_no_agent(request: Request) -> None:

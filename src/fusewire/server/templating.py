@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse
 from fusewire import __version__
 from fusewire.server.requests import projects_of, session_of
 from fusewire.server.visible import visible
-from fusewire.server.wording import FILTERS, standing
+from fusewire.server.wording import FILTERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +32,7 @@ def environment() -> Environment:
         finalize=visible,
     )
     made.filters.update(FILTERS, exactly=escape)
-    made.globals.update(address=address, standing=standing, version=__version__)
+    made.globals.update(address=address, version=__version__)
     return made
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fusewire.durations import counted, parse_time, show_duration
+from fusewire.reports.layout import EFFECTS
 from fusewire.server.charts import Lane, Line, Mark, timeline
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ _DONE = {
     "prompt": ("said", "message"),
 }
 _SIGNALS = {"ask": "asked", "good": "went well"}
-_EFFECTS = {"duplicate": "not counted: same as the last", "refused": "refused", "late": "late"}
 _BY_PEOPLE = ("reset", "override")
 
 
@@ -109,7 +109,7 @@ def circuit_chart(view: dict[str, Any], now: float) -> Markup | None:
 
 def _signal(one: dict[str, Any]) -> Row:
     name = _SIGNALS.get(one["kind"], one["signal"])
-    effect = _EFFECTS.get(one["effect"] or "", "")
+    effect = EFFECTS.get(one["effect"] or "", "")
     kind = "call" if one["kind"] == "good" else "failed" if one["kind"] == "bad" and not effect else "warned"
     notes = [effect, f"session {one['session']}" if one["session"] else ""]
     return Row(one["timestamp"], kind, name, one["action"] or "", ", ".join(filter(None, notes)))

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime
 from shlex import quote
-from typing import Any
 
-from fusewire.durations import number, parse_time, show_duration
+from fusewire.durations import number, show_duration
 from fusewire.janitor.archives import limit_shown
 from fusewire.janitor.cleanup import space
 
 #: Characters of a name: what agents call their sessions has less than fifty.
 _NAME = 120
-
-#: Seconds after which a session that says nothing is not known to be at work.
-_QUIET = 900
 
 
 def duration(seconds: float | None) -> str:
@@ -34,16 +29,6 @@ def limit(size: int) -> str:
 def brief(name: str) -> str:
     """A name that anybody can read; of one that is longer than any honest one its beginning and its end."""
     return name if len(name) <= _NAME else f"{name[: _NAME - 20]}…{name[-19:]}"
-
-
-def standing(session: dict[str, Any]) -> str:
-    """What a session is at, as far as it can be told from outside."""
-    if session["ended"]:
-        return "ended"
-    if session["halted"]:
-        return "halted"
-    heard = session["heard"]
-    return "at work" if heard and time.time() - parse_time(heard) < _QUIET else "quiet"
 
 
 def when(moment: str | None) -> str:

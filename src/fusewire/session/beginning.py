@@ -5,10 +5,11 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from fusewire.events import Event
     from fusewire.rules import Rules
-    from fusewire.stores import Store
+    from fusewire.stores import Store, Transaction
 
 #: Seconds since its last word within which a session that has not ended may still be at work.
 _AT_WORK = 86400
@@ -21,12 +22,13 @@ def begin(store: Store, root: str, rules: Rules, event: Event, environment: Mapp
     """What a person is told of it; mostly nothing."""
     from fusewire.janitor.janitor import at_session_start
     from fusewire.session.incidents import write
-    from fusewire.session.nesting import pass_on
+    from fusewire.session.nesting import BY_HTTP, DEPTH, pass_on
 
     pass_on(environment)
     _forget_oldest(store)
     # The others do not ask before they take over settings; in the middle of a session what held at its start counts.
-    if event.agent == "claude" and event.text != "compact":
+    # And Claude Code starts a process for it: what comes by HTTP was made up.
+    if event.agent == "claude" and event.text != "compact" and environment.get(DEPTH) != BY_HTTP:
         from fusewire.session.memory import amend, session_name
         from fusewire.session.registration import note
 
@@ -47,11 +49,23 @@ def _misconfigured(rules: Rules) -> str:
 
 
 def _forget_oldest(store: Store) -> None:
-    """However many sessions a month has, what is remembered of them stays small."""
+    """However many sessions a month has, what is remembered of them stays small; but whoever is halted stays so."""
     names = store.remembered("session/")
     if len(names) > _REMEMBERED:
         with store.transact() as transaction:
+            halted = [(name, record, at) for name, at in names[_REMEMBERED:] if (record := _halted(transaction, name))]
             transaction.forget("session/", names[_REMEMBERED - 1][1])
+            for name, record, at in halted:
+                transaction.remember(name, record, at)
+
+
+def _halted(transaction: Transaction, name: str) -> dict[str, Any] | None:
+    """What is remembered of a session that is halted; None of all others."""
+    try:
+        record = transaction.recall(name)
+    except ValueError:
+        return None
+    return record if record and "halted" in record else None
 
 
 def at_work(store: Store, now: float) -> set[str]:

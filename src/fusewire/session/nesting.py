@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 #: The variable that says it.
 DEPTH = "FUSEWIRE_DEPTH"
 
+#: What it says of an event that came by HTTP: whoever can read a file may have sent it, and no call is too deep.
+BY_HTTP = "0"
+
 #: In which an agent's hook may write what the agent's commands get in their environment.
 _ENVIRONMENT_FILE = "CLAUDE_ENV_FILE"
 

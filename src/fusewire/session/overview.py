@@ -43,9 +43,7 @@ def overview(breaker: Breaker, session: str | None) -> dict[str, Any]:
     return {
         "session": session,
         "turn": turn if session else None,
-        "heard": show_time(record.get("at")),
-        "ended": show_time(record.get("ended")),
-        "halted": str(record["halted"].get("text", "")).partition("\n")[0] if "halted" in record else None,
+        **standing(record, now),
         "active": active,
         "memory": _memory(breaker),
         "resources": {
@@ -55,6 +53,24 @@ def overview(breaker: Breaker, session: str | None) -> dict[str, Any]:
         },
         "incidents": {"since": show_time(now - _DAY), **summary(incidents)},
     }
+
+
+def standing(record: dict[str, Any], now: float) -> dict[str, Any]:
+    """What a session is at, as far as it can be told from outside: `running` or `silent`, `halted`, `ended`."""
+    heard, ended, halted = record.get("at"), record.get("ended"), record.get("halted")
+    silent = heard is None or now - heard > SILENT
+    return {
+        "state": "ended" if ended else "halted" if halted else "silent" if silent else "running",
+        "heard": show_time(heard),
+        "ended": show_time(ended),
+        "halted": str(halted.get("text", "")).partition("\n")[0] if isinstance(halted, dict) else None,
+    }
+
+
+def running_in(record: dict[str, Any], now: float) -> list[list[Any]]:
+    """The helpers of a session that run, the oldest first: when each began, its name, when it was last heard."""
+    found = [facts for facts in record.get("agents", {}).values() if now - facts[2] <= SILENT]
+    return sorted(found, key=lambda facts: float(facts[0]))
 
 
 def last_session(store: Store) -> str | None:
@@ -138,13 +154,13 @@ def _memory(breaker: Breaker) -> dict[str, Any]:
 
 
 def _agents(breaker: Breaker, record: dict[str, Any], now: float) -> dict[str, Any]:
-    running = [facts for facts in record.get("agents", {}).values() if now - facts[2] <= SILENT]
+    running = running_in(record, now)
     settings = breaker.rules.tool
     return {
         "running": len(running),
         "limit": settings["resource_limits.max_concurrent_agents"],
         "session_limit": settings["resource_limits.max_agents_per_session"],
-        "names": [str(facts[1]) for facts in sorted(running, key=lambda facts: facts[0])],
+        "names": [str(facts[1]) for facts in running],
     }
 
 

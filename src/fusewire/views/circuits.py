@@ -14,7 +14,8 @@ from fusewire.events import identifier
 from fusewire.reports.layout import history_json
 from fusewire.reports.status import status_of
 from fusewire.stores.rows import AuditRow
-from fusewire.views.measures import fullness, is_spend, measure
+from fusewire.views.dollars import spent_and_granted
+from fusewire.views.measures import fullness, measure
 from fusewire.views.panel import circuit_card, policy_of
 from fusewire.views.settings import settings_of
 from fusewire.views.trips import trips_in
@@ -47,12 +48,13 @@ def circuit_view(breaker: Breaker, circuit: str, days: float = 30) -> dict[str, 
     since = now - days * _DAY
     log = breaker.store.log_of(identifier(circuit), since)
     recent = [move for move in trail if move.at >= since]
+    dollars = spent_and_granted(breaker, circuit)
     return {
         **circuit_card(breaker, status_of(circuit, policy, state, now)),
         "about": _about(breaker, circuit),
         "days": days,
         "settings": _settings(breaker, circuit),
-        "meters": [_meter(meter, circuit, state, now) for meter in policy.meters],
+        "meters": [_meter(meter, state, now, dollars) for meter in policy.meters],
         "cooldown": _cooldown(policy, state, now),
         "history": history_json(log, recent, window_start(policy, now)),
         "trips": trips_in(trail, state.phase, since, now),
@@ -104,7 +106,7 @@ def _settings(breaker: Breaker, circuit: str) -> list[dict[str, Any]]:
     return [{"key": key, "value": value, "source": source} for key, value, source in found]
 
 
-def _meter(meter: meters.Meter, circuit: str, state: State, now: float) -> dict[str, Any]:
+def _meter(meter: meters.Meter, state: State, now: float, dollars: tuple[float, float] | None) -> dict[str, Any]:
     level = meters.level(meter, state.meters.get(meter.name, []), now)
     return {
         "name": meter.name,
@@ -115,8 +117,8 @@ def _meter(meter: meters.Meter, circuit: str, state: State, now: float) -> dict[
         "warn": meter.warn,
         "window": within(meter),
         "refuses": meter.limits,
-        "measure": measure(meter, level, dollars=is_spend(circuit)),
-        "full": round(fullness(meter, level), 4),
+        "measure": measure(meter, level, dollars),
+        "full": round(fullness(meter, level, dollars), 4),
     }
 
 

@@ -11,7 +11,7 @@ from fusewire.errors import NotFound, StoreError, in_a_line
 from fusewire.events import identifier, plain
 from fusewire.globs import matches
 from fusewire.session.overview import is_session
-from fusewire.views.sessions import move_json, moved_in
+from fusewire.views.moves import moved_in, numbered_move
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -126,7 +126,7 @@ def _sessions(breaker: Breaker, wanted: Wanted) -> list[str]:
 
 
 def _move(number: int, move: AuditRow) -> Row:
-    return {"row": "move", "number": number, **move_json(move)}
+    return {"row": "move", **numbered_move(number, move)}
 
 
 def _reached(one: LogRow) -> Row:

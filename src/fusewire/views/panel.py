@@ -14,9 +14,10 @@ from fusewire.engine import next_steps
 from fusewire.errors import FusewireError, NotFound
 from fusewire.runner.overview import overview as loop_overview
 from fusewire.session.memory import SPEND, recalled, session_name
-from fusewire.session.spawning import SILENT
+from fusewire.session.overview import running_in, standing
 from fusewire.session.spend import day_of
-from fusewire.views.measures import decisive, fullness, is_spend, measure
+from fusewire.views.dollars import spent_and_granted
+from fusewire.views.measures import decisive, fullness, measure
 from fusewire.views.warnings import warnings
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def panel(breaker: Breaker) -> dict[str, Any]:
               `measure` (how full it is, in words) and `full` (from 0 to 1), `next` (steps), `acts` (what a person may
               do here: reset, grant, resolve); open ones first
     warnings  what is wrong with configuration or state
-    sessions  the newest first: `id`, `heard`, `ended`, `halted`, `usd`, `agents`
+    sessions  the newest first: `id`, `state` (`running`, `silent`, `halted`, `ended`), `heard`, `ended`, `halted`,
+              `usd`, `agents`
     loop      as in `status --json`
     spend     `today_usd`, `project_usd`
     """
@@ -78,13 +80,13 @@ def circuit_card(breaker: Breaker, status: Status) -> dict[str, Any]:
     """One circuit as `panel` has it."""
     policy = policy_of(breaker, status.id)
     constraint = breaker.rules.constraints.get(status.id)
-    meter = decisive(policy, status.threshold)
+    meter, dollars = decisive(policy, status.threshold), spent_and_granted(breaker, status.id)
     return {
         **status.to_json(),
         "title": constraint.title if constraint is not None else "",
         "window": within(meter) if meter else "",
-        "measure": measure(meter, status.level, dollars=is_spend(status.id)) if meter else "",
-        "full": round(fullness(meter, status.level), 4) if meter else 0.0,
+        "measure": measure(meter, status.level, dollars) if meter else "",
+        "full": round(fullness(meter, status.level, dollars), 4) if meter else 0.0,
         "near": status.near,
         "next": list(next_steps(policy, status.id, status.phase)) if status.phase != "closed" else [],
         "acts": acts_on(policy, status),
@@ -131,16 +133,12 @@ def _sessions(breaker: Breaker, now: float) -> list[dict[str, Any]]:
             record = recalled(breaker.store, session_name(name))
         except FusewireError:
             continue
-        halted = record.get("halted")
-        running = [facts for facts in record.get("agents", {}).values() if now - facts[2] <= SILENT]
         found.append(
             {
                 "id": name,
-                "heard": show_time(record.get("at")),
-                "ended": show_time(record.get("ended")),
-                "halted": str(halted.get("text", "")).partition("\n")[0] if isinstance(halted, dict) else None,
+                **standing(record, now),
                 "usd": round((record.get("spend") or {}).get("usd", 0.0), 4),
-                "agents": len(running),
+                "agents": len(running_in(record, now)),
             }
         )
     return found

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.durations import show_time
 from fusewire.errors import NotFound
-from fusewire.events import PUBLIC_STATE, identifier, plain
+from fusewire.events import plain
 from fusewire.runner.overview import overview as loop_overview
 from fusewire.runner.record import Record
 from fusewire.runner.registry import under_way
 from fusewire.session.memory import recalled, session_name
-from fusewire.session.overview import is_session, overview
-from fusewire.session.spawning import SILENT
+from fusewire.session.overview import is_session, overview, running_in
+from fusewire.views.moves import move_json, moved_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from fusewire.breaker import Breaker
     from fusewire.stores.rows import AuditRow, Doing
@@ -94,21 +94,6 @@ def loop_view(breaker: Breaker) -> dict[str, Any]:
     }
 
 
-def move_json(row: AuditRow) -> dict[str, Any]:
-    """One row of the audit trail, with the names that `history --json` has."""
-    return {
-        "at": show_time(row.at),
-        "circuit": row.circuit,
-        "from": PUBLIC_STATE.get(row.source, row.source),
-        "to": PUBLIC_STATE.get(row.target, row.target),
-        "from_phase": row.source,
-        "to_phase": row.target,
-        "cause": row.cause,
-        "reason": row.reason,
-        "actor": row.actor or None,
-    }
-
-
 def _iteration(entry: dict[str, Any]) -> dict[str, Any]:
     return {**entry, "at": show_time(entry["at"])}
 
@@ -126,22 +111,6 @@ def _doing(one: Doing) -> dict[str, Any]:
 
 def _moves(breaker: Breaker, session: str) -> list[AuditRow]:
     return list(filter(moved_in(breaker, session), breaker.store.audit_of(None)))[-_MOVES:]
-
-
-def moved_in(breaker: Breaker, session: str) -> Callable[[AuditRow], bool]:
-    """Whether a move is of a circuit of the session, or was made by it.
-
-    An id that was too long to be stored whole is known by the session's own alarms.
-    """
-    alarms = {identifier(circuit) for circuit in recalled(breaker.store, session_name(session)).get("alarms", {})}
-
-    def belongs(row: AuditRow) -> bool:
-        if row.actor == session or row.circuit in alarms:
-            return True
-        parts = row.circuit.split("/")[2:] if row.circuit.startswith("tool/") else []
-        return any(part == session or part.startswith(f"{session}:") for part in parts)
-
-    return belongs
 
 
 def _counts(doings: Sequence[Doing]) -> dict[str, int]:
@@ -177,6 +146,7 @@ def _thinned(points: list[list[float]]) -> list[list[float]]:
 
 
 def _running(record: dict[str, Any], now: float) -> list[dict[str, Any]]:
-    rows = [facts for facts in record.get("agents", {}).values() if now - facts[2] <= SILENT]
-    rows.sort(key=lambda facts: float(facts[0]))
-    return [{"name": str(facts[1]), "since": show_time(facts[0]), "heard": show_time(facts[2])} for facts in rows]
+    return [
+        {"name": str(name), "since": show_time(began), "heard": show_time(heard)}
+        for began, name, heard, *_ in running_in(record, now)
+    ]

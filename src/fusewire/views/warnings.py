@@ -24,6 +24,6 @@ def warnings(breaker: Breaker) -> list[str]:
     if breaker.rules.notify:
         from fusewire.notifying.ledger import problems
 
-        found += problems(breaker.store, breaker.rules.notify)
+        found += problems(breaker.store, breaker.rules.notify, breaker.engine.clock())
     changed = foreign_change(breaker.root) if breaker.root else None
     return found + ([changed] if changed else [])

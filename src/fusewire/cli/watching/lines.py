@@ -60,9 +60,9 @@ class JsonLines:
         _print(_json("panel", panel))
 
     def move(self, move: Move) -> None:
-        from fusewire.views.sessions import move_json
+        from fusewire.views.moves import numbered_move
 
-        _print(_json("move", {"number": move[0], **move_json(move[1])}))
+        _print(_json("move", numbered_move(*move)))
 
     def lost(self, count: int) -> None:
         _print(_json("lost", {"count": count}))

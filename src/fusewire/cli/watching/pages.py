@@ -43,8 +43,9 @@ States
   HALF_OPEN        a warning, or one probe after a cooldown
   OPEN             matching actions are refused until the time has passed or a person acts
 
-LEVEL is how much has been counted, against the limit. LEFT is how long until a probe is allowed; where it says
-"a person", one must act. Nothing is changed from here: a circuit's page shows the commands to run."""
+LEVEL is how much has been counted, against the limit.
+LEFT is how long until a probe is allowed; where it says "a person", one must act.
+Nothing is changed from here: a circuit's page shows the commands to run."""
 
 
 def read_lines(source: Source, kind: str, subject: str, width: int) -> list[Text]:

@@ -56,8 +56,7 @@ def level_of(circuit: dict[str, Any]) -> str:
 
 def bar_of(circuit: dict[str, Any], room: int) -> Text:
     """How full it is; what is open is full, whatever its level has become since."""
-    share = circuit["level"] / circuit["threshold"] if circuit["threshold"] > 0 else 0.0
-    full = room if circuit["phase"] == "open" else min(room, max(0, math.floor(share * room)))
+    full = room if circuit["phase"] == "open" else math.floor(circuit["full"] * room)
     style = STYLES[circuit["state"]] if not circuit["near"] else "yellow"
     return Text.assemble(("━" * full, style), ("─" * (room - full), "dim"))
 

@@ -22,7 +22,6 @@ from fusewire.cli.watching.shown import (
 )
 from fusewire.durations import parse_time, show_duration
 from fusewire.events import PUBLIC_STATE
-from fusewire.session.spawning import SILENT
 
 if TYPE_CHECKING:
     from fusewire.stores.rows import AuditRow
@@ -84,7 +83,7 @@ def session_row(session: dict[str, Any], width: int) -> Text:
     ago = time.time() - parse_time(session["heard"]) if session["heard"] else math.inf
     why = f": {shown(session['halted'])}" if session["halted"] else ""
     return _row(
-        cell(_session_state(session, ago), 8),
+        cell(_session_state(session), 8),
         cell("?" if ago == math.inf else f"{show_duration(max(1, int(ago)))} ago", 11),
         cell(f"${session['usd']:.2f}", 8),
         cell(str(session["agents"]), 6),
@@ -92,12 +91,9 @@ def session_row(session: dict[str, Any], width: int) -> Text:
     )
 
 
-def _session_state(session: dict[str, Any], ago: float) -> Text:
-    if session["ended"]:
-        return Text("ended", style="dim")
-    if session["halted"]:
-        return Text("HALTED", style=STYLES["OPEN"])
-    return Text("silent", style="dim") if ago > SILENT else Text("running", style=STYLES["CLOSED"])
+def _session_state(session: dict[str, Any]) -> Text:
+    style = {"halted": STYLES["OPEN"], "running": STYLES["CLOSED"]}.get(session["state"], "dim")
+    return Text("HALTED" if session["state"] == "halted" else session["state"], style=style)
 
 
 def move_row(row: AuditRow) -> Text:

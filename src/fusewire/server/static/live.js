@@ -145,7 +145,9 @@ function listen() {
   for (const name of ["open", "beat", "moved", "missed", "changed"]) stream.addEventListener(name, hear);
   stream.addEventListener("error", () => {
     showLost(true);
-    if (stream.readyState === EventSource.CLOSED) setTimeout(listen, 3000);
+    if (stream.readyState !== EventSource.CLOSED) return;
+    setTimeout(listen, 3000);
+    refresh(); // the stream was refused: perhaps nobody is logged in here any more, and the page itself says so
   });
   stream.addEventListener("moved", (event) => {
     const moves = JSON.parse(event.data).filter((move) => concerns([move.project]));

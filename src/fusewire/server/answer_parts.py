@@ -177,11 +177,15 @@ TOTALS["properties"]["since_task"] = COUNT
 
 # -- sessions ---------------------------------------------------------------------------------------------
 
+STANDING = {
+    "state": told(one_of("running", "silent", "halted", "ended"), "silent: nothing was heard of it for an hour"),
+    "heard": maybe(TIME),
+    "ended": maybe(TIME),
+    "halted": told(maybe(TEXT), "why it was halted"),
+}
 SESSION_LINE = fields(
     id=TEXT,
-    heard=maybe(TIME),
-    ended=maybe(TIME),
-    halted=told(maybe(TEXT), "why it was halted"),
+    **STANDING,
     usd=USD,
     agents=told(COUNT, "helpers that run"),
 )

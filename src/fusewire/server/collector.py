@@ -7,7 +7,6 @@ so that no id of a session and no text of anybody's becomes a label.
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from fusewire import __version__
-from fusewire.durations import parse_time
 from fusewire.errors import FusewireError
-from fusewire.session.spawning import SILENT
 from fusewire.state import Policy
 
 if TYPE_CHECKING:
@@ -105,7 +102,7 @@ class _Families:
         self._add_circuits(name, panel["circuits"])
         for period, key in (("day", "today_usd"), ("project", "project_usd")):
             self.spend.add_metric([name, period], panel["spend"][key])
-        states = Counter(map(_session_state, panel["sessions"]))
+        states = Counter(one["state"] for one in panel["sessions"])
         for state in _SESSIONS:
             self.sessions.add_metric([name, state], states[state])
         self.agents.add_metric([name], sum(one["agents"] for one in panel["sessions"]))
@@ -121,15 +118,6 @@ class _Families:
                 self.circuits.add_metric([name, kind, state], counts[kind, state])
         for one in [one for one in circuits if one["kind"] in _NAMED][:_CIRCUITS]:
             self.state.add_metric([name, one["id"]], _STATES.index(one["state"]))
-
-
-def _session_state(session: dict[str, Any]) -> str:
-    if session["ended"]:
-        return "ended"
-    if session["halted"]:
-        return "halted"
-    heard = session["heard"]
-    return "running" if heard and time.time() - parse_time(heard) <= SILENT else "silent"
 
 
 # -- trips ------------------------------------------------------------------------------------------------

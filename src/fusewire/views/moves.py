@@ -1,0 +1,42 @@
+"""Moves of circuits as everybody shows them, and which of them belong to a session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fusewire.durations import show_time
+from fusewire.events import identifier
+from fusewire.reports.layout import step_json
+from fusewire.session.memory import recalled, session_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fusewire.breaker import Breaker
+    from fusewire.stores.rows import AuditRow
+
+
+def move_json(row: AuditRow) -> dict[str, Any]:
+    """One row of the audit trail, with the names that `history --json` has."""
+    return {"at": show_time(row.at), "circuit": row.circuit, **step_json(row)}
+
+
+def numbered_move(number: int, row: AuditRow) -> dict[str, Any]:
+    """The same with its place in the trail."""
+    return {"number": number, **move_json(row)}
+
+
+def moved_in(breaker: Breaker, session: str) -> Callable[[AuditRow], bool]:
+    """Whether a move is of a circuit of the session, or was made by it.
+
+    An id that was too long to be stored whole is known by the session's own alarms.
+    """
+    alarms = {identifier(circuit) for circuit in recalled(breaker.store, session_name(session)).get("alarms", {})}
+
+    def belongs(row: AuditRow) -> bool:
+        if row.actor == session or row.circuit in alarms:
+            return True
+        parts = row.circuit.split("/")[2:] if row.circuit.startswith("tool/") else []
+        return any(part == session or part.startswith(f"{session}:") for part in parts)
+
+    return belongs
