@@ -18,7 +18,7 @@ import pytest
 from conftest import Project
 from fusewire.breaker import Breaker
 from fusewire.server.access import kept_token
-from fusewire.server.endpoints import ENDPOINTS
+from fusewire.server.api.endpoints import ENDPOINTS
 from fusewire.stores.rows import Doing
 from serving import Answer, Served
 

@@ -8,10 +8,18 @@ import pytest
 from markupsafe import Markup
 
 from fusewire.meters import Meter
-from fusewire.server.axes import Axis
-from fusewire.server.charts import Bar, Lane, Line, Mark, bars, curve, timeline
-from fusewire.server.figures import calls_chart, output_chart, score_chart, spend_chart
-from fusewire.server.timelines import ROWS, Row, before_window, circuit_rows, newest, session_chart, session_rows
+from fusewire.server.drawing.axes import Axis
+from fusewire.server.drawing.charts import Bar, Lane, Line, Mark, bars, curve, timeline
+from fusewire.server.drawing.figures import calls_chart, output_chart, score_chart, spend_chart
+from fusewire.server.drawing.timelines import (
+    ROWS,
+    Row,
+    before_window,
+    circuit_rows,
+    newest,
+    session_chart,
+    session_rows,
+)
 from fusewire.server.visible import visible
 from fusewire.views.measures import fullness, measure
 

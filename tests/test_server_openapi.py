@@ -14,9 +14,9 @@ from urllib.parse import urlencode
 import jsonschema_rs
 
 from conftest import Project
-from fusewire.server.api import ROUTES
-from fusewire.server.endpoints import ENDPOINTS
-from fusewire.server.openapi import document
+from fusewire.server.api.endpoints import ENDPOINTS
+from fusewire.server.api.openapi import document
+from fusewire.server.api.routes import ROUTES
 from lived_in import QUIET_RULE, RULE, SESSION, live_in
 from serving import Served
 from test_server_api import token, trip

@@ -12,8 +12,9 @@ from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from fusewire.server import api, events, hooks, login, metrics, openapi, pages, static
+from fusewire.server import events, hooks, login, metrics, pages, static
 from fusewire.server.acting import why_not
+from fusewire.server.api import openapi, routes
 from fusewire.server.live import Live
 from fusewire.server.security import SMALL, Doorkeeper
 from fusewire.stdio import INPUT_LIMIT
@@ -33,7 +34,7 @@ ROUTES = [
     Route("/logout", login.log_out, methods=["POST"]),
     Route("/events", events.events),
     Route("/hooks/{agent}", hooks.hook, methods=["POST"]),
-    *api.ROUTES,
+    *routes.ROUTES,
     *openapi.ROUTES,
     *metrics.ROUTES,
     *pages.ROUTES,
@@ -72,7 +73,7 @@ def make_app(projects: Projects, access: Access, hosts: Iterable[str], cookie: s
 def said(request: Request, error: HTTPException) -> Response:
     """An error as whoever asks can read it: a page for a browser, JSON for the interface, else a line."""
     if request.url.path.startswith("/api/"):
-        return api.said(request, error)
+        return routes.said(request, error)
     if "text/html" in request.headers.get("accept", ""):
         return pages.problem(request, error.status_code, str(error.detail), error.headers)
     return PlainTextResponse(f"{error.detail}\n", error.status_code, error.headers)

@@ -11,7 +11,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from fusewire.errors import FusewireError, NotFound
-from fusewire.server import figures, forms, timelines
+from fusewire.server import forms
+from fusewire.server.drawing import figures, timelines
 from fusewire.server.requests import project_of, projects_of, session_of
 from fusewire.server.templating import page
 from fusewire.views.circuits import circuit_view

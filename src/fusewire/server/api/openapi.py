@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 from starlette.routing import Route
 
 from fusewire import __version__
-from fusewire.server.answers import ANSWERS
-from fusewire.server.api import Json
-from fusewire.server.endpoints import ENDPOINTS, PREFIX
-from fusewire.server.schemas import ref
+from fusewire.server.api.answers import ANSWERS
+from fusewire.server.api.endpoints import ENDPOINTS, PREFIX
+from fusewire.server.api.routes import Json
+from fusewire.server.api.schemas import ref
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from fusewire.server.endpoints import Endpoint
-    from fusewire.server.schemas import Schema
+    from fusewire.server.api.endpoints import Endpoint
+    from fusewire.server.api.schemas import Schema
 
 Security = list[dict[str, list[str]]]
 

@@ -17,17 +17,17 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from fusewire.errors import AgentRefused, ConfigError, FusewireError, InvalidTransition, NotFound, StoreError
-from fusewire.server.endpoints import ENDPOINTS, PREFIX
+from fusewire.server.api.endpoints import ENDPOINTS, PREFIX
+from fusewire.server.api.schemas import question
+from fusewire.server.api.validation import asked, sent
 from fusewire.server.requests import project_of, projects_of, require_no_agent, require_role, session_of
-from fusewire.server.schemas import question
-from fusewire.server.validation import asked, sent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from starlette.requests import Request
 
-    from fusewire.server.endpoints import Endpoint
+    from fusewire.server.api.endpoints import Endpoint
     from fusewire.server.projects import Watched
 
 #: What an error is over HTTP; any other is the fault of whoever asks.

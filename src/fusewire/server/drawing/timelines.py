@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.durations import counted, parse_time, show_duration
 from fusewire.reports.layout import EFFECTS
-from fusewire.server.charts import Lane, Line, Mark, timeline
+from fusewire.server.drawing.charts import Lane, Line, Mark, timeline
 
 if TYPE_CHECKING:
     from markupsafe import Markup

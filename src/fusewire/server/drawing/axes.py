@@ -6,7 +6,7 @@ import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from fusewire.server.svg import group, upright_line, words
+from fusewire.server.drawing.svg import group, upright_line, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

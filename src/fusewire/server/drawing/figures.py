@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from fusewire.durations import counted
-from fusewire.server.charts import Bar, Line, bars, curve
+from fusewire.server.drawing.charts import Bar, Line, bars, curve
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fusewire.errors import StoreError
-from fusewire.server import acting, schemas
+from fusewire.server import acting
+from fusewire.server.api import schemas
 from fusewire.views.circuits import circuit_view
 from fusewire.views.moves import numbered_move
 from fusewire.views.sessions import loop_view, session_view
@@ -20,8 +21,8 @@ from fusewire.views.warnings import warnings
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fusewire.server.api.schemas import Schema
     from fusewire.server.projects import Watched
-    from fusewire.server.schemas import Schema
 
     Given = dict[str, Any]
 

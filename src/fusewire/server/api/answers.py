@@ -5,8 +5,8 @@ Objects may get further fields in later versions; every field that is here stays
 
 from __future__ import annotations
 
-from fusewire.server import answer_parts as parts
-from fusewire.server.schemas import (
+from fusewire.server.api import answer_parts as parts
+from fusewire.server.api.schemas import (
     COUNT,
     MOMENT,
     NUMBER,

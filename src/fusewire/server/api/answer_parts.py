@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusewire.server.schemas import (
+from fusewire.server.api.schemas import (
     COUNT,
     KIND,
     MOMENT,

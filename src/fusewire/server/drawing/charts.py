@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from markupsafe import Markup
 
 from fusewire.durations import number
-from fusewire.server.axes import FOOT, Axis
-from fusewire.server.svg import across_line, box, element, group, mark, picture, upright_line, words
+from fusewire.server.drawing.axes import FOOT, Axis
+from fusewire.server.drawing.svg import across_line, box, element, group, mark, picture, upright_line, words
 
 #: Pixels of one lane: its name, and the marks below.
 _LANE = 34

@@ -1,0 +1,1 @@
+"""Charts and timelines, drawn by the server as SVG."""
