@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -18,11 +17,11 @@ from urllib.parse import urlencode
 
 
 class Server:
-    """One that runs, with a browser's cookie and an agent's token."""
+    """One that runs, with its token and a browser's cookie."""
 
-    def __init__(self, address: str, token: str, hooks: str) -> None:
+    def __init__(self, address: str, token: str) -> None:
         self.host = address.removeprefix("http://").rstrip("/")
-        self.hooks = hooks
+        self.token = token
         self._browser = http.client.HTTPConnection(self.host, timeout=30)
         form = {"Content-Type": "application/x-www-form-urlencoded", "Origin": f"http://{self.host}"}
         self._browser.request("POST", "/login", urlencode({"token": token}), form)
@@ -49,7 +48,7 @@ class Server:
 
     def _reported(self, payloads: list[bytes]) -> list[float]:
         line = http.client.HTTPConnection(self.host, timeout=30)
-        headers = {"Authorization": f"Bearer {self.hooks}", "Content-Type": "application/json"}
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         samples = []
         for payload in payloads:
             started = time.perf_counter()
@@ -116,8 +115,7 @@ def served(roots: list[str], environment: dict[str, str]) -> Iterator[Server]:
         try:
             said = json.loads(_first_object(process))
             late.cancel()
-            with open(os.path.join(environment["HOME"], ".local", "state", "fusewire", "hooks.token")) as file:
-                yield Server(said["address"], said["token"], file.read().strip())
+            yield Server(said["address"], said["token"])
         finally:
             late.cancel()
             process.send_signal(signal.SIGINT)
