@@ -50,7 +50,7 @@ def serve_command(
 
     \b
     fusewire serve --open
-    fusewire serve ~/work/api ~/work/web
+    fusewire serve ~/code/api ~/code/web
     """
     try:
         from fusewire.server.serving import Serving, is_loopback
