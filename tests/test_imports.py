@@ -323,6 +323,7 @@ HOT_PATH = {
     "fusewire.stores.quicksqlite",
     "fusewire.stores.rows",
     "fusewire.stores.sqlite",
+    "fusewire.stores.sqlite_transaction",
     "fusewire.words",
     "fusewire.wrappers",
 }

@@ -20,6 +20,7 @@ from fusewire.notifying.delivery import deliver_pending
 from fusewire.notifying.ledger import MOST_LOST, PAUSE
 from fusewire.rules import load_rules
 from fusewire.session.opening import quick_store
+from paying import paying
 from receivers import Webhook, until, webhook
 from session_hook import Session
 from test_imports import HOT_PATH, modules_of
@@ -402,6 +403,40 @@ def test_an_agent_that_is_halted_is_an_alert(project: Project, target: Webhook) 
     assert body["message"].endswith("It goes on when you speak to it.")
 
 
+def test_a_limit_of_dollars_that_is_near_is_a_warning(project: Project, target: Webhook) -> None:
+    """The circuit does not move there: what the agent is told, a person is told as well, once; then comes the halt."""
+    tells(project, target, 'circuits = ["tool/spend/*"]\nseverity = "warning"')
+    payer = paying(project)
+    payer.pays(1.25)
+    assert "WARNING tool.spend" in payer.asks().told
+    target.wait_for(1)
+    assert payer.asks().silent
+    payer.pays(4)
+    assert payer.asks().code == 2
+    target.wait_for(2)
+    warned, halted = target.bodies
+    assert (warned["severity"], warned["event"], warned["session"]) == ("warning", "warned", payer.id)
+    assert warned["title"] == "Fusewire: WARNED session session- (project project)"
+    assert "It wanted: ls part" in warned["message"]
+    assert "WARNING tool.spend: $1.25 spent in this session (limit $5.00)." in warned["message"]
+    assert 'run: fusewire grant 5 --reason "..."' in warned["message"]
+    assert warned["message"].endswith("It goes on.")
+    assert (halted["severity"], halted["event"]) == ("alert", "halted")
+
+
+def test_a_loop_of_calls_that_is_told_is_one_warning(project: Project, target: Webhook) -> None:
+    """Its circuit has moved to the warning level, and that is what is told."""
+    tells(project, target, 'severity = "warning"')
+    session = Session(project)
+    while not session.bash("cat notes.txt", "nothing new")[1].told:
+        assert session.calls < 10, "it was never told"
+    target.wait_for(1)
+    until(lambda: not delivering(project.root), "the end of every delivery")
+    (body,) = target.bodies
+    assert (body["severity"], body["event"]) == ("warning", "half_open")
+    assert body["circuit"].startswith("tool/repetition/")
+
+
 def test_a_halt_of_the_guard_is_told(project: Project, target: Webhook) -> None:
     """It writes a notice, which is told like every other."""
     (project.root / "CLAUDE.md").write_text("rules\n")
@@ -507,7 +542,7 @@ def test_what_was_remembered_and_is_damaged_starts_anew(project: Project, target
     deliver(project, clock)
     for name, data in (
         ("two", '{"upto": 3, "said": []}'),
-        ("three", '{"upto": {"moves": 99, "halts": 0, "notices": 0}}'),
+        ("three", '{"upto": {"moves": 99, "answers": 0, "notices": 0}}'),
     ):
         with sqlite3.connect(project.root / ".fusewire" / "state.db") as connection:
             connection.execute("UPDATE memories SET data = ? WHERE name = 'notify/hook/told'", (data,))

@@ -135,7 +135,7 @@ class StoreConformance:
         """Once for each commit that has some, when its rows are there and the lock is free; never if rolled back."""
         heard: list[tuple[int, int, int]] = []
         store.after_news = lambda: heard.append(
-            (store.last_move(), len(store.notices_after()), len(store.halts()))  # each is there when it is told
+            (store.last_move(), len(store.notices_after()), len(store.answers()))  # each is there when it is told
         )
         with store.transact() as transaction:
             transaction.save("a", "constraint", "closed", {"since": 1.0}, 1.0, log=log_row("a", 1.0))
@@ -153,20 +153,22 @@ class StoreConformance:
             transaction.notice("a person should look", 1.0)
         with store.transact() as transaction:
             transaction.happened(Doing("s", "", 1.0, "halted", "Bash", "ls"))
-        assert heard == [(2, 0, 0), (2, 1, 0), (2, 1, 1)]
+        with store.transact() as transaction:
+            transaction.happened(Doing("s", "", 1.0, "told", "Bash", "ls"))
+        assert heard == [(2, 0, 0), (2, 1, 0), (2, 1, 1), (2, 1, 2)]
 
-    def test_notices_and_halts_have_numbers_that_go_on(self, store: Store) -> None:
+    def test_notices_and_answers_have_numbers_that_go_on(self, store: Store) -> None:
         """Behind a number come those that are newer; of notices those that nobody has acknowledged."""
-        halts = [Doing("s", "", at, "halted", "Bash", "ls") for at in (1.0, 2.0)]
-        for halt in halts:
+        answers = [Doing("s", "", at, kind, "Bash", "ls") for at, kind in ((1.0, "told"), (2.0, "halted"))]
+        for answer in answers:
             with store.transact() as transaction:
-                transaction.happened(halt)
-                transaction.happened(Doing("s", "", halt.at, "ok", "Bash", "ls"))
-                transaction.notice(f"at {halt.at}", halt.at)
-        first, second = store.halts()
-        assert [first[1], second[1]] == halts
-        assert store.halts(first[0]) == [second]
-        assert store.halts(second[0]) == []
+                transaction.happened(answer)
+                transaction.happened(Doing("s", "", answer.at, "refused", "Bash", "ls"))
+                transaction.notice(f"at {answer.at}", answer.at)
+        first, second = store.answers()
+        assert [first[1], second[1]] == answers
+        assert store.answers(first[0]) == [second]
+        assert store.answers(second[0]) == []
         early, late = store.notices_after()
         assert [early[1:], late[1:]] == [(1.0, "at 1.0"), (2.0, "at 2.0")]
         assert store.notices_after(early[0]) == [late]

@@ -45,7 +45,7 @@ def message_of(
     if lost:
         lines.append(f"{counted(lost, 'message')} before this one could not be delivered; see: fusewire notify")
     body = "\n".join(lines)
-    shown = f"session {item.session[:8]}" if item.kind == "halts" else "" if item.kind == "notices" else item.subject
+    shown = f"session {item.session[:8]}" if item.kind == "answers" else "" if item.kind == "notices" else item.subject
     parts = ("Fusewire:", "ALERT," if item.severity == "alert" else "", item.what, _readable(shown))
     return Message(
         f"{' '.join(filter(None, parts))} (project {project})",
@@ -81,18 +81,22 @@ def test_message(root: str, now: float) -> Message:
 def _lines(item: Item, breaker: Breaker, now: float) -> list[str]:
     if item.kind == "notices":
         return [_readable(item.text), "A person who has seen it can run: fusewire doctor --acknowledge"]
-    if item.kind == "halts":
-        return _halt_lines(item, breaker)
+    if item.kind == "answers":
+        return _answer_lines(item, breaker)
     assert item.move is not None
     return _move_lines(item.move, breaker, now)
 
 
-def _halt_lines(item: Item, breaker: Breaker) -> list[str]:
-    said = recalled(breaker.store, session_name(item.session)).get("last_halt", "")
+def _answer_lines(item: Item, breaker: Breaker) -> list[str]:
+    halted = item.what == "HALTED"
+    record = recalled(breaker.store, session_name(item.session))
+    said = record.get("last_halt" if halted else "last_told", "")
     rule = item.subject.partition(" ")[2]
-    head = [f"The agent of session {_readable(item.session)} was stopped at {_clock(item.at)} by {_readable(rule)}."]
+    what = "stopped" if halted else "warned"
+    head = [f"The agent of session {_readable(item.session)} was {what} at {_clock(item.at)} by {_readable(rule)}."]
     call = [f"It wanted: {_readable(item.text)}"] if item.text else []
-    return [*head, *call, *(_readable(line) for line in said.split("\n") if line), "It goes on when you speak to it."]
+    lines = [_readable(line) for line in said.split("\n") if line]
+    return [*head, *call, *lines, "It goes on when you speak to it." if halted else "It goes on."]
 
 
 def _move_lines(row: AuditRow, breaker: Breaker, now: float) -> list[str]:

@@ -1,4 +1,4 @@
-"""What there is to tell: moves of circuits, halted agents and notices, as they lie in the store, in their order.
+"""What there is to tell: moves of circuits, warned and halted agents, notices, as they lie in the store, in order.
 
 They were written by the transaction that made them, so that nothing is told that did not happen, and nothing that
 happened is lost. Each kind has numbers of its own; how far somebody has been told is one number for each of them.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fusewire.stores.rows import AuditRow, Doing
 
 #: The kinds of news; each has numbers of its own.
-KINDS = ("moves", "halts", "notices")
+KINDS = ("moves", "answers", "notices")
 
 #: Causes of moves that are acts of people; behind all others stands a session, or nobody.
 ACTS = frozenset(("reset", "retried", "overridden", "override ended", "archived", "imported", "ended"))
@@ -54,10 +54,10 @@ def news(breaker: Breaker, told: dict[str, int]) -> list[Item]:
     store = breaker.store
     # Before the moves: a notice that was written with a move is never seen without it.
     noticed = [_noticed(breaker, *row) for row in store.notices_after(told["notices"])]
-    halted = [_halted(*row) for row in store.halts(told["halts"])]
+    answered = [_answered(breaker, *row) for row in store.answers(told["answers"])]
     moved = [_moved(breaker, *row) for row in store.moves(told["moves"])]
     _join(moved, noticed)
-    return list(merge(moved, halted, noticed, key=lambda item: item.at))
+    return list(merge(moved, answered, noticed, key=lambda item: item.at))
 
 
 def _join(moved: list[Item], noticed: list[Item]) -> None:
@@ -81,10 +81,25 @@ def _moved(breaker: Breaker, number: int, row: AuditRow) -> Item:
     )
 
 
-def _halted(number: int, row: Doing) -> Item:
+def _answered(breaker: Breaker, number: int, row: Doing) -> Item:
     rule, _, call = row.text.partition(": ")
-    names = ("halt", _circuit_of(rule))
-    return Item("halts", number, row.at, names, "alert", "HALTED", f"{row.session} {rule}", call, session=row.session)
+    circuit = _circuit_of(rule)
+    names: tuple[str, ...] = ("halt", circuit)
+    severity, what = "alert", "HALTED"
+    if row.kind == "told":
+        names, what = (circuit,), "WARNED"
+        severity = "warning" if _is_limit(breaker, circuit) else ""
+    subject = f"{row.session} {rule}"
+    return Item("answers", number, row.at, names, severity, what, subject, call, session=row.session)
+
+
+def _is_limit(breaker: Breaker, circuit: str) -> bool:
+    """A limit has no move to its warning level, so that what the agent is told there is all that there is to tell."""
+    try:
+        policy, _ = breaker.engine.view(circuit)
+    except NotFound:
+        return False
+    return any(meter.limits for meter in policy.meters)
 
 
 def _noticed(breaker: Breaker, number: int, at: float, text: str) -> Item:

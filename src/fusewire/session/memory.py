@@ -29,7 +29,7 @@ _SHAPES: dict[str, tuple[type, ...]] = {
     ),
     **dict.fromkeys(("turn", "replies", "changes", "in_a_row", "stops"), (int,)),
     **dict.fromkeys(("at", "since", "granted", "usd", "refused_at", "settled_began", "ended"), _NUMBER),
-    **dict.fromkeys(("spend_since", "untold", "last_halt"), (str,)),
+    **dict.fromkeys(("spend_since", "untold", "last_halt", "last_told"), (str,)),
 }
 
 

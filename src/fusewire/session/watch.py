@@ -115,6 +115,8 @@ def _note_answer(moment: Moment, answer: Answer, refused_by: str) -> None:
     """For people who look: what the agent was answered."""
     kind = _ANSWERED.get(answer.action, "refused")
     event = moment.event
+    if kind == "told":
+        moment.record["last_told"] = answer.text
     moment.did(kind, event.tool or "", f"{answer.rule or refused_by}: {shown(event)}" if event.tool else answer.rule)
 
 

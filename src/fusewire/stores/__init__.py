@@ -92,8 +92,8 @@ if TYPE_CHECKING:
         def doings(self, session: str, since: float = 0.0) -> list[Doing]:
             """What the agents of a session did, oldest first."""
 
-        def halts(self, after: int = 0) -> list[tuple[int, Doing]]:
-            """Where agents were halted, behind a number, oldest first, each with its own number."""
+        def answers(self, after: int = 0) -> list[tuple[int, Doing]]:
+            """Where agents were told something or halted, behind a number, oldest first, each with its own number."""
 
         def notices_after(self, after: int = 0) -> list[tuple[int, float, str]]:
             """The notices behind a number that nobody has acknowledged: number, time, text; oldest first."""

@@ -11,6 +11,7 @@ from typing import Any
 from fusewire.events import plain
 from fusewire.quickjson import dumps, dumps_in_order, loads
 from fusewire.stores.rows import (
+    ANSWERS,
     AUDIT_ROWS,
     CIRCUITS,
     DOINGS,
@@ -115,9 +116,9 @@ class MemoryStore:
         with self._lock:
             return [row for _, row in self._doings if row.session == plain(session) and row.at >= since]
 
-    def halts(self, after: int = 0) -> list[tuple[int, Doing]]:
+    def answers(self, after: int = 0) -> list[tuple[int, Doing]]:
         with self._lock:
-            return [(number, row) for number, row in self._doings if row.kind == "halted" and number > after]
+            return [(number, row) for number, row in self._doings if row.kind in ANSWERS and number > after]
 
     def version(self) -> tuple[int, ...]:
         return (self._commits,)
@@ -214,7 +215,7 @@ class MemoryTransaction:
     def happened(self, doing: Doing) -> None:
         self._store._rows += 1
         self._store._doings.append((self._store._rows, doing))
-        self.news = self.news or doing.kind == "halted"
+        self.news = self.news or doing.kind in ANSWERS
 
     def remove(self, circuit: str) -> None:
         name = plain(circuit)

@@ -39,7 +39,15 @@ def _quickly() -> Any:
         del sys.modules["functools"]
 
 
-__all__ = ["sqlite3"]
+__all__ = ["BUSY", "CANNOT_OPEN", "CORRUPT", "NOT_A_DATABASE", "READ_ONLY", "code_of", "sqlite3"]
+
+#: SQLite's error codes.
+BUSY, READ_ONLY, CORRUPT, CANNOT_OPEN, NOT_A_DATABASE = 5, 8, 11, 14, 26
+
+
+def code_of(error: Any) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
 
 if not TYPE_CHECKING:
     try:

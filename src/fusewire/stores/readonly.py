@@ -8,7 +8,7 @@ from fusewire.stores.sqlite import SqliteStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.stores.sqlite import SqliteTransaction
+    from fusewire.stores.sqlite_transaction import SqliteTransaction
 
 
 class ReadOnlySqlite(SqliteStore):

@@ -21,6 +21,9 @@ NOTICES = 100
 #: What agents did in sessions, of all of them together.
 DOINGS = 5000
 
+#: Kinds of doings that people may want to hear of.
+ANSWERS = ("told", "halted")
+
 #: Seconds for which a circuit of a session is kept although nobody asks it, open or not.
 SESSION_KEPT = 7 * 86400
 

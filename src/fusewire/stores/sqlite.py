@@ -10,37 +10,30 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.errors import StoreError, StoreRebuilt
+from fusewire.errors import StoreError
 from fusewire.events import plain
-from fusewire.quickjson import dumps, dumps_in_order, loads
+from fusewire.quickjson import loads
 from fusewire.stores.folder import FileLock, ensure_state_folder, uri_path
 from fusewire.stores.migrations import LATEST
-from fusewire.stores.quicksqlite import sqlite3
-from fusewire.stores.rows import (
-    AUDIT_ROWS,
-    CIRCUITS,
-    DOINGS,
-    KEPT_ROWS,
-    LOG_ROWS,
-    NOTICES,
-    OTHER_ROWS,
-    SESSION_KEPT,
-    TRIM_EVERY,
-    AuditRow,
-    CircuitRow,
-    Doing,
-    LogRow,
+from fusewire.stores.quicksqlite import BUSY, CANNOT_OPEN, CORRUPT, NOT_A_DATABASE, READ_ONLY, code_of, sqlite3
+from fusewire.stores.rows import ANSWERS, AuditRow, CircuitRow, Doing, LogRow
+from fusewire.stores.sqlite_transaction import (
+    AUDIT_OF,
+    LOG_OF,
+    MEMORY,
+    SqliteTransaction,
+    audit_query,
+    beginning,
+    is_object,
+    memory_in,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
     from typing import Any
 
     from fusewire.stores import Backup
-
-_BUSY, _READ_ONLY, _CORRUPT, _CANNOT_OPEN, _NOT_A_DATABASE = 5, 8, 11, 14, 26
 
 #: A locked database is tried this often, with these pauses in between (seconds).
 ATTEMPTS = 3
@@ -75,7 +68,7 @@ class SqliteStore:
         self.folder = os.path.dirname(self.path)
         self._recovery_lock = os.path.join(self.folder, "recovery.lock")
         self._backup = backup
-        self._check = check or _is_object
+        self._check = check or is_object
         self._patience = patience
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
@@ -105,10 +98,10 @@ class SqliteStore:
                 problem = "is replaced again and again"
                 continue
             except sqlite3.DatabaseError as error:
-                problem = "is locked by another process" if _code(error) == _BUSY else f"cannot be used ({error})"
-                if _code(error) in (_CORRUPT, _NOT_A_DATABASE):
+                problem = "is locked by another process" if code_of(error) == BUSY else f"cannot be used ({error})"
+                if code_of(error) in (CORRUPT, NOT_A_DATABASE):
                     self._recover(str(error))
-                elif _code(error) != _BUSY:
+                elif code_of(error) != BUSY:
                     raise StoreError(f"the state database cannot be used: {self.path}: {error}") from error
             if attempt < len(_PAUSES):
                 time.sleep(_PAUSES[attempt])
@@ -162,7 +155,7 @@ class SqliteStore:
             connection.execute("PRAGMA synchronous=NORMAL")
             connection.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")
         except sqlite3.DatabaseError as error:
-            if _code(error) in (_CORRUPT, _NOT_A_DATABASE):
+            if code_of(error) in (CORRUPT, NOT_A_DATABASE):
                 raise _Lost(str(error)) from error
             raise
         if version > LATEST:
@@ -206,9 +199,9 @@ class SqliteStore:
             try:
                 return self._connect().execute(query, parameters).fetchall()
             except sqlite3.DatabaseError as error:
-                if _code(error) in (_READ_ONLY, _CANNOT_OPEN):
+                if code_of(error) in (READ_ONLY, CANNOT_OPEN):
                     return self._read_as_it_lies(query, parameters)
-                if _code(error) not in (_CORRUPT, _NOT_A_DATABASE):
+                if code_of(error) not in (CORRUPT, NOT_A_DATABASE):
                     raise StoreError(f"the state database cannot be read: {self.path}: {error}") from error
                 self._recover(str(error))
                 return self._connect().execute(query, parameters).fetchall()
@@ -242,10 +235,10 @@ class SqliteStore:
         return _circuit_row(rows[0]) if rows else None
 
     def log_of(self, circuit: str, since: float = 0.0) -> list[LogRow]:
-        return [LogRow(*row) for row in self._read(_LOG_OF, (plain(circuit), since))]
+        return [LogRow(*row) for row in self._read(LOG_OF, (plain(circuit), since))]
 
     def audit_of(self, circuit: str | None, since: float = 0.0) -> list[AuditRow]:
-        return [AuditRow(*row) for row in self._read(_AUDIT_OF, _audit_query(circuit, since))]
+        return [AuditRow(*row) for row in self._read(AUDIT_OF, audit_query(circuit, since))]
 
     def moves(self, after: int = 0, limit: int = 1000) -> list[tuple[int, AuditRow]]:
         return [(number, AuditRow(*row)) for number, *row in self._read(_MOVES, (after, limit))]
@@ -266,8 +259,8 @@ class SqliteStore:
         written = self._connection.total_changes if self._connection is not None else 0
         return (self._inode, rows[0][0], written) if rows else ()
 
-    def halts(self, after: int = 0) -> list[tuple[int, Doing]]:
-        return [(number, Doing(*row)) for number, *row in self._read(_HALTS, (after,))]
+    def answers(self, after: int = 0) -> list[tuple[int, Doing]]:
+        return [(number, Doing(*row)) for number, *row in self._read(_ANSWERS, (after,))]
 
     def notices_after(self, after: int = 0) -> list[tuple[int, float, str]]:
         query = "SELECT seq, at, text FROM notices WHERE seen = 0 AND seq > ? ORDER BY seq"
@@ -277,10 +270,10 @@ class SqliteStore:
         return [text for (text,) in self._read("SELECT text FROM notices WHERE seen = 0 ORDER BY seq")]
 
     def recall(self, name: str) -> dict[str, Any] | None:
-        return _memory(self._read(_MEMORY, (plain(name),)))
+        return memory_in(self._read(MEMORY, (plain(name),)))
 
     def remembered(self, prefix: str) -> list[tuple[str, float]]:
-        return [(name, at) for name, at in self._read(_MEMORIES, _beginning(prefix))]
+        return [(name, at) for name, at in self._read(_MEMORIES, beginning(prefix))]
 
     def verify(self) -> list[str]:
         found = [text for (text,) in self._read("PRAGMA quick_check") if text != "ok"]
@@ -299,184 +292,14 @@ class SqliteStore:
         self._connection = None
 
 
-_LOG_OF = (
-    "SELECT circuit, at, kind, name, text, session, value, effect FROM log WHERE circuit = ? AND at >= ? ORDER BY seq"
-)
 _LOGS = "SELECT circuit, at, kind, name, text, session, value, effect FROM log WHERE at >= ? ORDER BY seq"
 _DOINGS = "SELECT session, agent, at, kind, tool, text, value FROM doings WHERE session = ? AND at >= ? ORDER BY seq"
-_HALTS = (
-    "SELECT seq, session, agent, at, kind, tool, text, value FROM doings WHERE kind = 'halted' AND seq > ? ORDER BY seq"
+_ANSWERS = (
+    "SELECT seq, session, agent, at, kind, tool, text, value FROM doings"
+    f" WHERE kind IN {ANSWERS} AND seq > ? ORDER BY seq"
 )
 _MOVES = "SELECT seq, circuit, at, source, target, cause, reason, actor FROM audit WHERE seq > ? ORDER BY seq LIMIT ?"
-_MEMORY = "SELECT data FROM memories WHERE name = ?"
 _MEMORIES = "SELECT name, updated FROM memories WHERE name >= ? AND name < ? ORDER BY updated DESC, name"
-_AUDIT_OF = (
-    "SELECT circuit, at, source, target, cause, reason, actor FROM audit"
-    " WHERE (? IS NULL OR circuit = ?) AND at >= ? ORDER BY seq"
-)
-
-
-class SqliteTransaction:
-    """Holds the write lock from `__enter__` on; commits at the end, or rolls everything back."""
-
-    def __init__(self, store: SqliteStore) -> None:
-        self._store = store
-        self._audit: list[tuple[AuditRow, dict[str, Any] | None]] = []
-        self._news = False
-
-    def __enter__(self) -> SqliteTransaction:
-        self._store._lock.acquire()
-        try:
-            self._connection = self._store._begin()
-        except BaseException:
-            self._store._lock.release()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            if kind is not None:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                if isinstance(error, sqlite3.DatabaseError):
-                    if _code(error) in (_CORRUPT, _NOT_A_DATABASE):
-                        self._store._recover(str(error))
-                        raise StoreRebuilt(
-                            f"the state database was damaged and is rebuilt: {self._store.path}"
-                        ) from error
-                    raise StoreError(f"the state database failed: {self._store.path}: {error}") from error
-                return
-            if self._audit:
-                from fusewire.stores.audit_file import append
-
-                append(self._store.folder, self._audit)
-            self._connection.execute("COMMIT")
-            if self._audit:
-                # Moves are rare; with them in the main file, losing the write-ahead log cannot undo a trip.
-                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-        except (sqlite3.DatabaseError, OSError) as failure:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise StoreError(f"the state could not be written: {self._store.folder}: {failure}") from failure
-        finally:
-            self._store._lock.release()
-        if self._news and self._store.after_news is not None:
-            self._store.after_news()
-
-    def load(self, circuit: str) -> dict[str, Any] | None:
-        row = self._connection.execute("SELECT state FROM circuits WHERE id = ?", (plain(circuit),)).fetchone()
-        if row is None:
-            return None
-        state = loads(row[0]) if isinstance(row[0], str) else None
-        _is_object(state)
-        return state
-
-    def save(
-        self, circuit: str, kind: str, phase: str, state: dict[str, Any], now: float, log: LogRow | None = None
-    ) -> None:
-        circuit = plain(circuit)
-        text = dumps(state)
-        kept = 0 if log is None else 1
-        row = self._connection.execute(
-            "UPDATE circuits SET phase = ?, state = ?, version = version + 1, updated = ?, kept = kept + ?"
-            " WHERE id = ? RETURNING kept",
-            (phase, text, now, kept, circuit),
-        ).fetchone()
-        if row is None:
-            self._connection.execute(
-                "INSERT INTO circuits (id, kind, phase, state, version, updated, kept) VALUES (?, ?, ?, ?, 1, ?, ?)",
-                (circuit, kind, phase, text, now, kept),
-            )
-            self._drop_idle_circuits(circuit, now)
-        if log is not None:
-            self._insert(log, (kept if row is None else row[0]) % KEPT_ROWS)
-
-    def log(self, row: LogRow, *, kept: bool) -> None:
-        column, size, first = ("kept", KEPT_ROWS, 0) if kept else ("other", OTHER_ROWS, KEPT_ROWS)
-        counted = self._connection.execute(
-            f"UPDATE circuits SET {column} = {column} + 1 WHERE id = ? RETURNING {column}", (row.circuit,)
-        ).fetchone()
-        self._insert(row, first + ((counted[0] if counted else 0) % size))
-
-    def _insert(self, row: LogRow, slot: int) -> None:
-        written = self._connection.execute(
-            "INSERT OR REPLACE INTO log (circuit, slot, at, kind, name, text, session, value, effect)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (row.circuit, slot, row.at, row.kind, row.name, row.text, row.session, row.value, row.effect),
-        )
-        self._trim("log", LOG_ROWS, written.lastrowid)
-
-    def audit(self, row: AuditRow, state: dict[str, Any] | None = None) -> None:
-        self._audit.append((row, state))
-        self._news = True
-        written = self._connection.execute(
-            "INSERT INTO audit (circuit, at, source, target, cause, reason, actor) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (row.circuit, row.at, row.source, row.target, row.cause, row.reason, row.actor),
-        )
-        self._trim("audit", AUDIT_ROWS, written.lastrowid)
-
-    def happened(self, doing: Doing) -> None:
-        written = self._connection.execute(
-            "INSERT INTO doings (session, agent, at, kind, tool, text, value) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (doing.session, doing.agent, doing.at, doing.kind, doing.tool, doing.text, doing.value),
-        )
-        self._news = self._news or doing.kind == "halted"
-        self._trim("doings", DOINGS, written.lastrowid)
-
-    def remove(self, circuit: str) -> None:
-        self._connection.execute("DELETE FROM circuits WHERE id = ?", (plain(circuit),))
-        self._connection.execute("DELETE FROM log WHERE circuit = ?", (plain(circuit),))
-
-    def notice(self, text: str, now: float) -> None:
-        self._news = True
-        self._connection.execute("INSERT INTO notices (at, text, seen) VALUES (?, ?, 0)", (now, plain(text)))
-        self._connection.execute(f"DELETE FROM notices WHERE seq <= (SELECT max(seq) FROM notices) - {NOTICES}")
-
-    def acknowledge(self) -> int:
-        return self._connection.execute("UPDATE notices SET seen = 1 WHERE seen = 0").rowcount
-
-    def log_of(self, circuit: str, since: float = 0.0) -> list[LogRow]:
-        return [LogRow(*row) for row in self._connection.execute(_LOG_OF, (plain(circuit), since))]
-
-    def audit_of(self, circuit: str | None, since: float = 0.0) -> list[AuditRow]:
-        return [AuditRow(*row) for row in self._connection.execute(_AUDIT_OF, _audit_query(circuit, since))]
-
-    def recall(self, name: str) -> dict[str, Any] | None:
-        return _memory(self._connection.execute(_MEMORY, (plain(name),)).fetchall())
-
-    def remember(self, name: str, data: dict[str, Any], now: float) -> None:
-        row = (plain(name), dumps_in_order(data), now)
-        self._connection.execute("INSERT OR REPLACE INTO memories VALUES (?, ?, ?)", row)
-
-    def drop(self, name: str) -> None:
-        self._connection.execute("DELETE FROM memories WHERE name = ?", (plain(name),))
-
-    def forget(self, prefix: str, before: float) -> int:
-        return self._connection.execute(
-            "DELETE FROM memories WHERE name >= ? AND name < ? AND updated < ?", (*_beginning(prefix), before)
-        ).rowcount
-
-    def _trim(self, table: str, limit: int, written: int | None) -> None:
-        if written is not None and written % TRIM_EVERY == 0:
-            self._connection.execute(
-                f"DELETE FROM {table} WHERE seq <= (SELECT seq FROM {table} ORDER BY seq DESC LIMIT 1 OFFSET {limit})"
-            )
-
-    def _drop_idle_circuits(self, newest: str, now: float) -> None:
-        """Circuits of sessions long gone, before any other; never one of a constraint. One that is not closed only if
-        it is a session's, whose cooldown is over after minutes: it is then kept for a week."""
-        (count,) = self._connection.execute("SELECT count(*) FROM circuits").fetchone()
-        if count <= CIRCUITS:
-            return
-        idle = self._connection.execute(
-            "SELECT id FROM circuits WHERE id != ? AND kind != 'constraint'"
-            " AND (phase = 'closed' OR (kind = 'tool' AND updated < ?)) ORDER BY kind != 'tool', updated LIMIT ?",
-            (newest, now - SESSION_KEPT, count - CIRCUITS),
-        ).fetchall()
-        for (circuit,) in idle:
-            self.remove(circuit)
 
 
 def _circuit_row(row: tuple[str, str, str, str]) -> CircuitRow:
@@ -487,39 +310,11 @@ def _circuit_row(row: tuple[str, str, str, str]) -> CircuitRow:
     return CircuitRow(row[0], row[1], row[2], state if isinstance(state, dict) else None)
 
 
-def _memory(rows: list[Any]) -> dict[str, Any] | None:
-    if not rows:
-        return None
-    data = loads(rows[0][0]) if isinstance(rows[0][0], str) else None
-    if not isinstance(data, dict):
-        raise ValueError("not a detector's memory")
-    return data
-
-
-def _beginning(prefix: str) -> tuple[str, str]:
-    """Names that begin so are those from the first of these up to the second."""
-    return prefix, prefix + "\U0010ffff"
-
-
-def _code(error: Any) -> int:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF
-
-
 def _inode(path: str) -> int:
     try:
         return os.stat(path).st_ino
     except OSError:
         return 0
-
-
-def _audit_query(circuit: str | None, since: float) -> tuple[str | None, str | None, float]:
-    name = None if circuit is None else plain(circuit)
-    return name, name, since
-
-
-def _is_object(state: object) -> None:
-    if not isinstance(state, dict):
-        raise ValueError("not a circuit's state")
 
 
 def _thread_lock() -> Any:
