@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fusewire.errors import FusewireError, NotFound
-from fusewire.events import TEXT_LIMIT, plain
+from fusewire.events import TEXT_LIMIT, Signal, plain
 from fusewire.session.memory import SPEND, recall, session_name
 from fusewire.session.overview import last_session
 from fusewire.session.spend import day_of, grant_session
@@ -50,6 +50,7 @@ def grant(breaker: Breaker, amount: float, whom: str, session: str | None, reaso
             key = "project" if whom == "project" else day_of(now)
             circuit = f"tool/spend_{whom}"
             spent, granted = _to_all(transaction, key, amount, now)
+        _note(breaker, transaction, circuit, spent - granted, now)
         words = plain(f"${amount:.2f} more granted: {reason.strip()}", TEXT_LIMIT)
         transaction.audit(AuditRow(circuit, now, "closed", "closed", "overridden", words, actor))
         limit = float(breaker.rules.tool[setting])
@@ -68,6 +69,16 @@ def grant(breaker: Breaker, amount: float, whom: str, session: str | None, reaso
         }
 
     return breaker.engine.transact(give)
+
+
+def _note(breaker: Breaker, transaction: Transaction, circuit: str, level: float, now: float) -> None:
+    """Let the circuit know at once, if it has ever been near: whoever looks at it sees the room that there is."""
+    try:
+        policy = breaker.rules.policy(circuit)
+    except NotFound:  # there is no such limit
+        return
+    if breaker.engine.load(transaction, policy, circuit, now) is not None:
+        breaker.engine.step(transaction, Signal("note", circuit, "spent", value=max(0.0, round(level, 4))), now)
 
 
 def _to_session(transaction: Transaction, session: str, amount: float, now: float) -> tuple[float, float]:

@@ -27,7 +27,7 @@ def limits_on_spend(moment: Moment, *, warns: bool = True) -> Iterator[Decision]
     look(moment)
     settings, session = moment.settings, f"tool/spend/{moment.session}"
     spent, granted = _usd(moment), moment.record.get("granted", 0)
-    moment.record.pop("spend_near", None)
+    was_near = moment.record.pop("spend_near", False)
     if spent - granted >= min(
         settings["resource_limits.api_cost_warn_usd"], settings["resource_limits.api_cost_block_usd"]
     ):
@@ -37,6 +37,8 @@ def limits_on_spend(moment: Moment, *, warns: bool = True) -> Iterator[Decision]
         if decision.allowed and decision.verdict == "warn" and warns:
             decision = _warned_once(moment, decision)
         yield _in_dollars(decision, spent, granted, settings["resource_limits.api_cost_block_usd"], "in this session")
+    elif was_near:  # more was granted
+        moment.signal("note", session, "spent", value=max(0.0, round(spent - granted, 4)))
     table: dict[str, Any] | None = None
     for name, key, words in (("day", day_of(moment.now), "today in this project"), ("project", "", "in this project")):
         limit = settings[f"resource_limits.api_cost_block_usd_per_{name}"]
