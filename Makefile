@@ -20,8 +20,7 @@ test-agents: $(VENV)/ready-dev
 
 # The dashboard in a real Chromium (Debian's will do; CHROMIUM=... names another one).
 test-browser: $(VENV)/ready-browser
-	$(BIN)/python tests/outside_agent.py $(BIN)/python -m pytest -o addopts="-q --strict-markers --strict-config" \
-	  -n auto --maxprocesses 4 --dist worksteal tests/browser $(TESTS)
+	$(BIN)/python tests/outside_agent.py $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal tests/browser $(TESTS)
 
 lint: $(VENV)/ready-dev
 	$(BIN)/ruff check .

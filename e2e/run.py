@@ -113,9 +113,7 @@ def test(arguments: list[str]) -> int:
     print(f"test-agents: {found} from {cache()}", file=sys.stderr)
     workers = ["-n", "2", "--dist", "worksteal"] if not any(one.startswith("-n") for one in arguments) else []
     os.chdir(HERE.parent)
-    # With pytest's cache, unlike `make test`: --last-failed needs it.
-    options = ["-o", "addopts=-q --strict-markers --strict-config", f"--clients={found}", *workers, *arguments]
-    os.execv(sys.executable, [sys.executable, "-m", "pytest", "e2e", *options])
+    os.execv(sys.executable, [sys.executable, "-m", "pytest", "e2e", f"--clients={found}", *workers, *arguments])
 
 
 if __name__ == "__main__":
