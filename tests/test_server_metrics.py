@@ -228,6 +228,36 @@ def test_a_project_that_cannot_be_read_is_said_and_shown_in_nothing_else(project
         assert of(found["fusewire_trips_total"], breaker="constraint") == 0
 
 
+@pytest.mark.parametrize("kept", [3, 1, 0])
+def test_a_rebuilt_trail_counts_no_trip_twice_and_none_that_is_new_is_left_out(project: Project, kept: int) -> None:
+    """With all of it, with its newest move under another number, or with nothing that is known."""
+    text = project.root / ".fusewire" / "audit.jsonl"
+    with Breaker.open(project=project.root) as breaker:
+        trip_tool(breaker, "before")
+        projects = Projects([str(project.root)])
+        (watched,) = projects
+        counting = Trips(watched)
+        trip_tool(breaker, "first")
+        trip_tool(breaker, "second")
+    assert counting.counted()["tool.tool_failure"] == 2
+    for path in project.root.glob(".fusewire/state.db*"):
+        path.unlink()
+    lines = text.read_text().splitlines(keepends=True)
+    assert len(lines) == 3
+    text.write_text("".join(lines[3 - kept :]))
+    with Breaker.open(project=project.root) as breaker:
+        trip_tool(breaker, "third")
+        assert counting.counted()["tool.tool_failure"] == 3
+        trip_tool(breaker, "fourth")
+    assert counting.counted()["tool.tool_failure"] == 4
+    projects.close()
+
+
+def trip_tool(breaker: Breaker, name: str) -> None:
+    for _ in range(3):
+        breaker.record(f"tool/tool_failure/Bash({name})/{SESSION}")
+
+
 def test_scrapes_at_the_same_time_count_each_trip_once(project: Project) -> None:
     """Whoever comes in between gets a number on the way there, and none is counted for two of them."""
     with Breaker.open(project=project.root) as breaker:
@@ -241,7 +271,7 @@ def test_scrapes_at_the_same_time_count_each_trip_once(project: Project) -> None
     together = threading.Barrier(8)
 
     def count() -> int:
-        together.wait(30)
+        together.wait(45)
         return counting.counted()["tool.tool_failure"]
 
     with ThreadPoolExecutor(8) as pool:

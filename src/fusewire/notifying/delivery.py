@@ -147,7 +147,11 @@ def is_wanted(item: Item, target: Target) -> bool:
 
 
 def told_for(breaker: Breaker, target: Target) -> Told:
-    """How far a target has been told. A new one has been told everything that was before its file named it."""
+    """How far a target has been told. A new one has been told everything that was before its file named it.
+
+    This is no `Trail`: in a rebuilt store a trail leaves out what it may have told, whereas here what may not have been
+    told is told again, of three kinds with numbers of their own.
+    """
     told = told_of(breaker.store, target.name)
     if told is not None and told.upto["moves"] <= breaker.store.last_move():
         return told

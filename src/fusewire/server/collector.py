@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 from fusewire import __version__
 from fusewire.errors import FusewireError
 from fusewire.state import Policy
+from fusewire.views.trail import Trail
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,8 +35,6 @@ _KINDS = ("constraint", "loop", "phase", "tool", "attempt")
 _NAMED = ("constraint", "loop", "phase")
 _STATES = ("CLOSED", "HALF_OPEN", "OPEN")
 _SESSIONS = ("running", "silent", "halted", "ended")
-
-_MOVES = 1000
 
 
 class Numbers(Collector):
@@ -126,35 +125,32 @@ class _Families:
 class Trips:
     """How often circuits have opened since the server started, by breaker: a number that never falls.
 
-    What is stored of circuits is forgotten with them. So the audit trail is read on, from where it was at the start.
+    What is stored of circuits is forgotten with them. So the audit trail is followed, from where it was at the start.
     """
 
     def __init__(self, project: Watched) -> None:
         self.project = project
-        self._seen: int | None = None
+        self._trail = Trail()
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
         try:
-            self._seen = project.store.last_move()
+            self._count()
         except FusewireError:  # it will be told by what can be read later
             pass
 
     def counted(self) -> dict[str, int]:
         """By breaker; those that have not tripped are 0."""
-        store = self.project.store
         with self._lock:
-            last = store.last_move()
-            if self._seen is None or last < self._seen:  # read for the first time, or begun anew
-                self._seen = last
-            while moves := store.moves(self._seen, _MOVES):
-                self._counts.update(_breaker(row) for _, row in moves if _opens(row))
-                self._seen = moves[-1][0]
+            self._count()
             policies = self.project.breaker().rules.policies.values()
             known = {Policy.from_data(data).name: 0 for data in policies}
             for breaker, count in self._counts.items():
                 name = breaker if breaker in known else "other"
                 known[name] = known.get(name, 0) + count
             return known
+
+    def _count(self) -> None:
+        self._counts.update(_breaker(row) for _, row in self._trail.news(self.project.store) if _opens(row))
 
 
 def _opens(row: AuditRow) -> bool:

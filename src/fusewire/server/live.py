@@ -13,18 +13,21 @@ import json
 from bisect import bisect_right
 from collections import Counter
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fusewire.errors import FusewireError, in_a_line
 from fusewire.views.moves import numbered_move
+from fusewire.views.trail import Trail
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from fusewire.server.projects import Projects, Watched
     from fusewire.stores.rows import AuditRow
+    from fusewire.views.trail import Move
 
-    Move = tuple[int, str]
+    #: its number, and all of it as JSON
+    Encoded = tuple[int, str]
 
 #: Seconds between two looks at a project.
 LOOK = 0.2
@@ -41,6 +44,17 @@ _BATCH = 200
 LISTENERS = 128
 
 
+class Known(NamedTuple):
+    """What pages can be told of moves: never changed, only replaced, for they read it from other threads."""
+
+    #: which trail it is: in another one old numbers mean nothing
+    trail: int = 0
+    #: the number behind which a page goes on that comes from another trail
+    since: int = 0
+    last: int = 0
+    recent: Sequence[Encoded] = ()
+
+
 class Feed:
     """What one project's pages are told."""
 
@@ -50,13 +64,12 @@ class Feed:
         self.problem = ""
         #: raised whenever something in the project is new
         self.generation = 0
-        #: raised whenever the trail is another one, in which old numbers mean nothing
-        self.trail = 0
-        self.last = 0
-        self._begun = False
-        self._last_move = ""
-        #: never changed, only replaced: pages read it from other threads
-        self._recent: list[Move] = []
+        self.known = Known()
+        self._trail = Trail()
+
+    @property
+    def last(self) -> int:
+        return self.known.last
 
     def look(self) -> bool:
         """Whether there is news; blocks, for a moment."""
@@ -74,40 +87,24 @@ class Feed:
         return True
 
     def _catch_up(self) -> None:
-        store = self.project.store
-        if not self._begun:
-            self._begin_at(store.last_move())
-        while True:
-            moves = self._moves(max(self.last - 1, 0), _RECENT)
-            if moves[:1] == [(self.last, self._last_move)]:
-                moves = moves[1:]
-            elif self.last and (not moves or moves[0][0] <= self.last):
-                self._begin_at(store.last_move())  # another trail: nobody can say what of it was told before
-                return
-            if not moves:
-                return
-            self._recent = [*self._recent, *moves][-_RECENT:]
-            self.last, self._last_move = moves[-1]
+        moves = self._encoded(self._trail.news(self.project.store))
+        known, trail, last = self.known, self._trail.trails, self._trail.number
+        if trail == known.trail:
+            self.known = Known(trail, known.since, last, [*known.recent, *moves][-_RECENT:])
+        else:
+            self.known = Known(trail, moves[0][0] - 1 if moves else last, last, moves[-_RECENT:])
 
-    def _begin_at(self, number: int) -> None:
-        found = self._moves(number - 1, 1) if number else []
-        self.last, self._last_move = found[0] if found else (0, "")
-        self._recent = []
-        self.trail += self._begun
-        self._begun = True
+    def _encoded(self, moves: list[Move]) -> list[Encoded]:
+        return [(number, encoded(self.project.name, number, row)) for number, row in moves]
 
-    def _moves(self, after: int, limit: int) -> list[Move]:
-        rows = self.project.store.moves(after, limit)
-        return [(number, encoded(self.project.name, number, row)) for number, row in rows]
-
-    def behind(self, number: int) -> list[Move]:
+    def behind(self, number: int, known: Known) -> Sequence[Encoded]:
         """The next moves behind a number, oldest first; none if they cannot be read now."""
-        recent = self._recent
-        if number >= self.last:
+        recent = known.recent
+        if number >= known.last:
             return []
         if not recent or number + 1 < recent[0][0]:
             try:
-                found = self._moves(number, _BATCH)
+                found = self._encoded(self.project.store.moves(number, _BATCH))
             except FusewireError:
                 found = []
             if found and (not recent or found[0][0] < recent[0][0]):
@@ -182,22 +179,23 @@ class _Page:
         self._feeds = feeds
         self._seen = {name: min(seen.get(name, feed.last), feed.last) for name, feed in feeds.items()}
         self._generations = dict.fromkeys(feeds, -1)
-        self._trails = {name: feed.trail for name, feed in feeds.items()}
+        self._trails = {name: feed.known.trail for name, feed in feeds.items()}
 
     async def message(self) -> str:
         """What is new since the last one; empty if nothing is."""
         moves: list[str] = []
         missed: dict[str, int | None] = {}
         for name, feed in self._feeds.items():
-            if self._trails[name] != feed.trail:
-                self._trails[name], self._seen[name], missed[name] = feed.trail, feed.last, None
+            known = feed.known
+            if self._trails[name] != known.trail:
+                self._trails[name], self._seen[name], missed[name] = known.trail, known.since, None
             before = self._seen[name]
-            found = await asyncio.to_thread(feed.behind, before) if before < feed.last else []
+            found = await asyncio.to_thread(feed.behind, before, known) if before < known.last else []
             if found:
                 moves += [text for _, text in found]
                 self._seen[name] = found[-1][0]
-                if found[0][0] > before + 1:
-                    missed[name] = found[0][0] - before - 1
+                if gone := found[-1][0] - before - len(found):
+                    missed.setdefault(name, gone)
         new = {name: feed.generation for name, feed in self._feeds.items()}
         changed = [name for name in new if new[name] != self._generations[name]]
         self._generations = new

@@ -17,7 +17,7 @@ from fusewire.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.cli.watching.source import Source
-    from fusewire.cli.watching.trail import Move
+    from fusewire.views.trail import Move
 
 
 class Lines(Protocol):

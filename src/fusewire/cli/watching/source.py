@@ -8,15 +8,15 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from fusewire.breaker import Breaker
-from fusewire.cli.watching.trail import Trail
 from fusewire.errors import FusewireError, StoreError
 from fusewire.rules import DATABASE, load_rules
 from fusewire.views.panel import panel
+from fusewire.views.trail import Trail
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from fusewire.cli.watching.trail import Move
+    from fusewire.views.trail import Move
 
 #: Seconds between two looks at whether something was written, and after which time alone has changed enough.
 POLL = 0.25
