@@ -45,7 +45,8 @@ def play(folder: Path) -> None:
     title("And the log of every iteration, .fusewire/loop/status.md. Its end:")
     log = (project / ".fusewire" / "loop" / "status.md").read_text("utf-8")
     click.echo("## Iteration" + log.rpartition("## Iteration")[2].rstrip())
-    click.echo("\nMore: fusewire run --help; fusewire demo constraint shows the hook that an agent calls itself.")
+    click.echo("\nMore: fusewire run --help; fusewire demo constraint shows the hook that an agent calls itself;")
+    click.echo("fusewire watch and fusewire serve show every circuit while it moves.")
 
 
 def _run(project: Path) -> int:
