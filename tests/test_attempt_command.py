@@ -205,19 +205,23 @@ def test_without_a_scope_nobody_elses_work_is_taken_back_unasked(slice_project: 
 def test_a_cycle_that_outlives_a_retry_counts_nowhere(slice_project: Project) -> None:
     """It was begun in the slice's life before."""
     fail(slice_project, "test_a")
+    begun, over = (slice_project.root.parent / name for name in ("begun", "over"))
+    waits = ["sh", "-c", ': > "$0"; while [ ! -e "$1" ]; do sleep 0.05; done; exit 1', str(begun), str(over)]
     slow = subprocess.Popen(
-        [sys.executable, "-m", "fusewire", "attempt", "run", "S-1", "test_a", "--", "sh", "-c", "sleep 3; exit 1"],
+        [sys.executable, "-m", "fusewire", "attempt", "run", "S-1", "test_a", "--", *waits],
         cwd=slice_project.root,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 20
-    while not (slice_project.root / ".fusewire/attempts/S-1").exists() and time.monotonic() < deadline:
+    deadline = time.monotonic() + 45
+    while not begun.exists():
+        assert time.monotonic() < deadline
         time.sleep(0.02)
     for number in range(2):
         fail(slice_project, "test_a", expect=3 if number else 0)
     attempt(slice_project, "retry", "S-1")
+    over.touch()
     _, said = slow.communicate(timeout=60)
     assert slow.returncode == 1
     assert "started anew meanwhile" in said
@@ -340,7 +344,7 @@ def test_a_report_is_asked_for_at_a_terminal_until_the_answers_can_be_taken(slic
     )
     os.close(child)
     os.write(parent, b"a taken email gives 409\nn/a\nnot applicable: no theory yet\nWhich key?\n")
-    report, _ = process.communicate(timeout=30)
+    report, _ = process.communicate(timeout=45)
     os.close(parent)
     assert process.returncode == 0
     assert "best_hypothesis: 'not applicable: no theory yet'" in report

@@ -28,7 +28,7 @@ def under_way(project: Project, seconds: str) -> subprocess.Popen[bytes]:
     """A cycle whose test command sleeps; it has begun."""
     command = [sys.executable, "-m", "fusewire", "attempt", "run", "S-1", "test_a", "--", "sleep", seconds]
     running = subprocess.Popen(command, cwd=project.root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 45
     while not _runs(f"sleep {seconds}") and time.monotonic() < deadline:
         time.sleep(0.02)
     return running
@@ -66,13 +66,13 @@ def test_a_cycle_that_is_killed_is_no_attempt_and_the_next_one_goes_on(project: 
     """kill -9 while the test command runs: nothing is counted, the checkpoint stays, the command does not."""
     running = under_way(project, "47.3111")
     os.kill(running.pid, signal.SIGKILL)
-    running.wait(10)
+    running.wait(45)
     assert counts(project, "S-1", "test_a") == (0, 0)
     before = project.json("attempt", "status", "S-1")["tests"][0]["checkpoint_tag"]
     assert project.run("attempt", "run", "S-1", "test_a", "--", "false").returncode == 1
     assert counts(project, "S-1", "test_a") == (1, 1)
     assert project.json("attempt", "status", "S-1")["tests"][0]["checkpoint_tag"] == before
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 45
     while _runs("sleep 47.3111") and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not _runs("sleep 47.3111")
@@ -82,6 +82,6 @@ def test_an_interrupted_cycle_counts_nothing_and_exits_with_130(project: Project
     """Ctrl-C ends the command, too."""
     running = under_way(project, "48.3111")
     running.send_signal(signal.SIGINT)
-    assert running.wait(20) == 130
+    assert running.wait(45) == 130
     assert counts(project, "S-1", "test_a") == (0, 0)
     assert not _runs("sleep 48.3111")

@@ -259,7 +259,7 @@ def on_a_terminal(project: Project, *arguments: str, **environment: str) -> str:
     except OSError:
         pass  # the other end is closed
     os.close(leader)
-    process.wait(timeout=30)
+    process.wait(timeout=45)
     return b"".join(parts).decode()
 
 
@@ -342,7 +342,7 @@ STORIES = {
     ),
     "loop": (
         *("Circuit breaker is active", "[1] CLOSED", "a task was completed", "HALTED", "specs/calculator.md: restored"),
-        *("CIRCUIT OPEN loop.no_progress: 3 iterations in a row", "waiting 6s", "HALF_OPEN (the one probe)"),
+        *("CIRCUIT OPEN loop.no_progress: 3 iterations in a row", "waiting ", "HALF_OPEN (the one probe)"),
         *("Strategy 1 of 4: Regenerate plan", "CLOSED", "DONE after", "LOOP CLOSED", "What helped: Regenerate"),
         "## Iteration 7",
     ),

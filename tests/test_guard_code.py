@@ -732,7 +732,7 @@ def test_what_really_changes_was_foretold(language: str, code: str, arguments: l
     before = listing(tmp_path)
     operands = arguments or (["in"] if language in ("awk", "sed") else [])
     operands = [*operands, "in"] if language == "awk" and operands[-1:] != ["in"] else operands
-    subprocess.run([*program, code, *operands], cwd=tmp_path, capture_output=True, stdin=subprocess.DEVNULL, timeout=30)
+    subprocess.run([*program, code, *operands], cwd=tmp_path, capture_output=True, stdin=subprocess.DEVNULL, timeout=45)
     after = listing(tmp_path)
     changed = [path for path in sorted({*before, *after}) if before.get(path) != after.get(path)]
     effects = code_effects(language, code, operands)

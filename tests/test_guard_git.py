@@ -357,7 +357,7 @@ def bash(script: str, folder: Path) -> None:
         env=environment(folder),
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=30,
+        timeout=45,
         check=False,
     )
 

@@ -515,7 +515,7 @@ def test_a_command_does_what_is_reported(command: str, project: Path) -> None:
     before = contents(project)
     said = reported(command, project)
     subprocess.run(
-        ["bash", "-c", command], cwd=project, stdin=subprocess.DEVNULL, capture_output=True, timeout=20, check=False
+        ["bash", "-c", command], cwd=project, stdin=subprocess.DEVNULL, capture_output=True, timeout=45, check=False
     )
     after = contents(project)
     changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}

@@ -366,7 +366,7 @@ ASKS += f"print(codex.process(dict()))' {SOURCE.parent}"
 def test_only_a_run_without_a_person_is_a_process_to_end(name: str, words: list[str], script: str, found: bool) -> None:
     """With a person in front of it, Codex works in a server that all sessions share."""
     run = subprocess.Popen([name, "-c", script, "sh", *words], executable="/bin/sh", stdout=subprocess.PIPE, text=True)
-    said, _ = run.communicate(timeout=30)
+    said, _ = run.communicate(timeout=45)
     assert said.strip() == (str(run.pid) if found else "None")
 
 

@@ -752,7 +752,7 @@ def test_whoever_changes_the_file_is_alone(project: Project) -> None:
         assert path.read_text() == "{}\n"
         path.write_text('{"theme": "dark"}\n')
         os.close(folder)
-        process.communicate(timeout=30)
+        process.communicate(timeout=45)
         assert process.returncode == 0
     assert read(path.read_text()).value["theme"] == "dark"
 

@@ -127,7 +127,7 @@ def test_a_writer_that_holds_the_file_open_loses_no_line(root: Path, reopen: int
     runs = rotated = 0
     with started(WRITER, path, count, reopen) as writer:
         assert writer.stdout is not None
-        deadline = time.monotonic() + 25
+        deadline = time.monotonic() + 45
         while not select.select([writer.stdout], [], [], 0)[0]:  # until it says that it is done
             assert time.monotonic() < deadline
             cleanup = janitor.clean(time.time())
@@ -348,7 +348,7 @@ def test_several_janitors_at_once_do_the_work_once(root: Path) -> None:
         (memory(root) / f"session_s{at}_state.json").write_text("{}")
     with started(CLEANER, root, NOW) as one, started(CLEANER, root, NOW) as two, started(CLEANER, root, NOW) as three:
         for cleaner in (one, two, three):
-            assert cleaner.communicate(timeout=30)[0].splitlines() == ["ready", "0 []"]
+            assert cleaner.communicate(timeout=45)[0].splitlines() == ["ready", "0 []"]
     assert leftovers(root) == []
     for at in range(12):
         assert lines_of(root, f"f{at}_telemetry") == [f"{at} {line}" for line in range(200)]

@@ -109,7 +109,7 @@ class Terminal:
 
     def rest(self) -> bytes:
         sent = self._read(until=None)
-        self.process.wait(20)
+        self.process.wait(45)
         return sent
 
     def _read(self, until: bytes | None) -> bytes:
@@ -634,7 +634,7 @@ def test_a_terminal_that_is_gone_does_not_end_the_run(terminal: Make, tmp_path: 
     os.close(one.master)
     one.master = os.open(os.devnull, os.O_RDONLY)
     one.tell(f"later(1); view.tells('x'); view.output('y\\n'); view.tick(2.0); open({str(on)!r}, 'w').close()")
-    one.process.wait(20)
+    one.process.wait(45)
     assert on.exists()
 
 

@@ -35,7 +35,7 @@ class Terminal:
 
     def until(self, text: str) -> str:
         """What was shown up to here; the test fails if it never comes."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 45
         while text not in self.seen and time.monotonic() < deadline:
             if not select.select([self.master], [], [], 0.2)[0]:
                 continue
@@ -51,7 +51,7 @@ class Terminal:
 
     def end(self) -> int:
         try:
-            return self.process.wait(20)
+            return self.process.wait(45)
         finally:
             if self.process.poll() is None:
                 self.process.kill()

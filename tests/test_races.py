@@ -272,7 +272,9 @@ def test_writers_killed_at_any_moment_leave_nothing_half_done(project: Project) 
     project.constraint("rule", rule(3, "  cooldown_hours: 0.000005\n"))
     chance = random.Random(20)
     total, killed = 0, 0
-    for round_ in range(18):
+    for round_ in range(180):
+        if round_ >= 18 and total > 20:  # on a busy machine most are killed before they have written anything
+            break
         works = [["churn", str(project.root), "rule", "4", f"r{round_}w{n}"] for n in range(4)]
         with started(works) as workers:
             let_go(workers)
@@ -280,13 +282,13 @@ def test_writers_killed_at_any_moment_leave_nothing_half_done(project: Project) 
                 time.sleep(chance.uniform(0, 0.012))
                 worker.send_signal(signal.SIGKILL)
             for worker in workers:
-                assert worker.wait(10) == -signal.SIGKILL
+                assert worker.wait(45) == -signal.SIGKILL
                 killed += 1
         if (project.root / ".fusewire" / "state.db").exists():
             now = assert_sound(project)
             assert now >= total, "what was counted stays counted"
             total = now
-    assert killed == 72
+    assert killed >= 72
     assert 20 < total < 400, "the kills came too early or too late to show anything"
     with Breaker.open(project=project.root) as breaker:
         breaker.record("rule", "the next writer")
@@ -311,7 +313,7 @@ def test_processes_killed_while_they_make_the_store_leave_a_project_that_works(p
             for worker in workers:
                 time.sleep(chance.uniform(0, 0.02))
                 worker.send_signal(signal.SIGKILL)
-                worker.wait(10)
+                worker.wait(45)
         with Breaker.open(project=root) as breaker:
             breaker.record("rule", "the next writer")
             assert breaker.status("rule").total in (1, 2, 3)

@@ -222,7 +222,7 @@ def test_many_circuits_and_a_damaged_page_among_them(project: Project) -> None:
         cwd=project.root,
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=45,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -555,7 +555,7 @@ def test_processes_that_find_the_same_damage_rebuild_once(
         worker.stdin.write("go\n")
         worker.stdin.flush()
     for worker in workers:
-        out, err = worker.communicate(timeout=30)
+        out, err = worker.communicate(timeout=45)
         assert worker.returncode == 0, out + err
         found = json.loads(out)
         assert found["state"] == "OPEN"

@@ -25,8 +25,11 @@ Staging = Callable[[str], Stage]
 #: The seed's first two strategies for an agent that brings nothing.
 FIRST, SECOND = "Regenerate plan with fresh analysis", "Break stuck task into 3+ subtasks"
 
-#: Seconds in which a waiting run notices a person's reset: two, and what a busy machine adds.
-NOTICED = 4.0
+#: A run that waits says so once, with the whole time or a second less of it.
+WAITING = re.compile(r"waiting (30m|29m \d+s): loop\.no_progress")
+
+#: Seconds in which a waiting run notices a person's reset: two, and what a busy machine adds. It would wait 30 minutes.
+NOTICED = 30.0
 
 
 @pytest.fixture(scope="module")
@@ -406,7 +409,7 @@ def test_an_agent_that_does_not_want_to_end_is_ended(bare: Stage) -> None:
         f"trap '' TERM INT HUP; {WORK}; sleep 60 & sleep 60", "--timeout", "300ms", "--max-iterations", "1"
     )
     assert (ended.returncode, bare.left()) == (4, [])
-    assert 5 < time.monotonic() - began < 30
+    assert 5 < time.monotonic() - began < 55
 
 
 def test_a_flood_is_read_in_bounded_memory_and_kept_in_a_bounded_log(bare: Stage) -> None:
@@ -438,7 +441,7 @@ def killed(stage: Stage, does: str, *options: str, when: str = "pid") -> None:
     assert comes_true(lambda: stage.read(when)), stage.said()
     run.kill()
     run.wait()
-    assert comes_true(lambda: stage.left() == [], 10), stage.left()
+    assert comes_true(lambda: stage.left() == []), stage.left()
 
 
 @pytest.mark.parametrize(
@@ -511,7 +514,7 @@ def test_an_interrupted_run_ends_in_order(bare: Stage, number: signal.Signals) -
     run = bare.start(f'[ "$n" -lt 3 ] || {{ (sleep 60 &); {UNDER_WAY}; }}')
     assert comes_true(lambda: bare.read("pid")), bare.said()
     run.send_signal(number)
-    assert run.wait(20) == 130
+    assert run.wait(45) == 130
     assert "INTERRUPTED after 3 iterations" in bare.said()
     assert not is_running(int(bare.read("pid")))
     assert bare.left() == []
@@ -522,14 +525,15 @@ def test_an_interrupted_run_ends_in_order(bare: Stage, number: signal.Signals) -
 def test_a_waiting_run_can_be_interrupted(bare: Stage) -> None:
     """Ctrl-C ends a wait at once."""
     run = bare.start(IDLE, wait=True)
-    assert comes_true(lambda: "waiting 30m: loop.no_progress" in bare.said()), bare.said()
+    assert comes_true(lambda: WAITING.search(bare.said())), bare.said()
     run.send_signal(signal.SIGINT)
-    assert run.wait(10) == 130
+    assert run.wait(45) == 130
     assert bare.starts() == [1, 2, 3]
 
 
 def test_a_waiting_run_ends_at_its_own_cap(bare: Stage) -> None:
     """--max-time counts while it waits, and it is a cap then as well."""
+    bare.run(IDLE)
     ended = bare.run(IDLE, "--max-time", "1s", wait=True)
     assert (ended.returncode, bare.starts()) == (4, [1, 2, 3]), ended.stderr
     assert "its time is up (--max-time)" in ended.stderr
@@ -600,7 +604,7 @@ def test_a_probe_that_was_cut_off_is_free_again(bare: Stage, number: signal.Sign
     run = bare.start(UNDER_WAY)
     assert comes_true(lambda: bare.read("pid")), bare.said()
     run.send_signal(number)
-    run.wait(20)
+    run.wait(45)
     ended = bare.run(WORK, "--max-iterations", "1")
     assert (ended.returncode, bare.starts(), bare.loop()["state"]) == (4, [1, 2, 3, 4, 5], "CLOSED"), ended.stderr
     assert "[5] HALF_OPEN (the one probe)" in ended.stderr
@@ -609,10 +613,10 @@ def test_a_probe_that_was_cut_off_is_free_again(bare: Stage, number: signal.Sign
 def test_a_waiting_run_notices_a_persons_reset(bare: Stage) -> None:
     """Without a restart: the wait ends, the one probe runs, and the loop goes on."""
     run = bare.start(f'if [ "$n" -lt 4 ]; then {IDLE}; else {WORK}; fi', "--max-iterations", "5", wait=True)
-    assert comes_true(lambda: "waiting 30m: loop.no_progress" in bare.said()), bare.said()
+    assert comes_true(lambda: WAITING.search(bare.said())), bare.said()
     bare.reset()
     assert comes_true(lambda: 4 in bare.starts(), NOTICED), bare.said()
-    assert run.wait(20) == 4
+    assert run.wait(45) == 4
     assert (bare.starts(), bare.loop()["state"]) == ([1, 2, 3, 4, 5], "CLOSED")
     assert bare.said().count("waiting ") == 1
 
@@ -626,7 +630,7 @@ def test_only_one_of_several_supervisors_probes(bare: Stage) -> None:
     assert comes_true(lambda: [run.poll() for run in runs].count(3) == 3), [bare.said(one) for one in range(4)]
     assert bare.starts() == [1, 2, 3, 4]
     (bare.outside / "go").touch()
-    assert sorted(run.wait(20) for run in runs) == [3, 3, 3, 4]
+    assert sorted(run.wait(45) for run in runs) == [3, 3, 3, 4]
     assert (bare.starts(), bare.loop()["state"]) == ([1, 2, 3, 4], "CLOSED")
 
 
@@ -650,7 +654,7 @@ def test_several_loops_share_one_hour(bare: Stage) -> None:
     """Three at once on one project start no more agents than one would."""
     bare.write("fusewire.toml", "[loop]\nmax_calls_per_hour = 7\n")
     runs = [bare.start(WORK) for _ in range(3)]
-    assert [run.wait(30) for run in runs] == [3, 3, 3]
+    assert [run.wait(45) for run in runs] == [3, 3, 3]
     assert (sorted(bare.starts()), bare.loop()["running"]) == (numbers(7), 0)
 
 
@@ -662,7 +666,7 @@ def test_loops_that_overlap_are_not_taken_for_one_that_swings(bare: Stage) -> No
     assert comes_true((bare.outside / "ready").exists), bare.said()
     assert bare.run(WORK, "--max-iterations", "1").returncode == 4
     (bare.outside / "go").touch()
-    assert first.wait(20) == 4, bare.said()
+    assert first.wait(45) == 4, bare.said()
     assert (bare.loop()["state"], bare.loop()["scores"]) == ("CLOSED", [1, 1])
 
 

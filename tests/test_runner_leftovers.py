@@ -130,7 +130,7 @@ def test_we_never_end_ourselves(mark: str, tmp_path: Path) -> None:
         env={**os.environ, "FUSEWIRE_MARK": mark},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=45,
         check=False,
     )
     assert (shown.stdout, shown.returncode) == ("1 -15\n", 0), shown.stderr
@@ -176,7 +176,7 @@ class Supervisor:
     def end(self, number: int) -> bytes:
         """Send a signal, and read what it and all that share its output still say, to the end."""
         os.kill(self.process.pid, number)
-        return self.process.communicate(timeout=30)[0]
+        return self.process.communicate(timeout=45)[0]
 
 
 @contextmanager
@@ -237,7 +237,7 @@ def test_the_run_goes_on_without_its_warden(tmp_path: Path, mark: str) -> None:
         kill(supervisor.warden)
         assert comes_true(lambda: not is_running(supervisor.warden))
         (tmp_path / "go").touch()
-        assert supervisor.process.communicate(timeout=30)[0] == b"worked\nexit\n"
+        assert supervisor.process.communicate(timeout=45)[0] == b"worked\nexit\n"
         assert supervisor.process.returncode == 0
 
 

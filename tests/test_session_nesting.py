@@ -89,7 +89,7 @@ def test_the_sixth_run_is_refused_and_told_which_are_running(stage: Stage) -> No
     assert [run.poll() for run in runs] == [None] * 5
     for run in runs:
         run.send_signal(signal.SIGINT)
-    assert [run.wait(20) for run in runs] == [130] * 5
+    assert [run.wait(45) for run in runs] == [130] * 5
     assert known(stage) == []
     (stage.outside / "go").touch()
     assert stage.run(WORKS, "--max-iterations", "1").returncode == 4
@@ -174,7 +174,7 @@ def test_two_that_end_the_oldest_end_two(stage: Stage) -> None:
     runs = begin(stage, 3)
     heirs = [stage.start(WORKS, "--max-iterations", "1", "--end-oldest") for _ in range(2)]
     assert comes_true(lambda: len(agents(stage)) == 5), [stage.said(one) for one in range(5)]
-    assert [run.wait(10) for run in runs[:2]] == [130, 130]
+    assert [run.wait(45) for run in runs[:2]] == [130, 130]
     assert [runs[2].poll(), *(heir.poll() for heir in heirs)] == [None, None, None]
     assert {one.pid for one in known(stage)} == {runs[2].pid, *(heir.pid for heir in heirs)}
 
@@ -185,7 +185,7 @@ def test_a_stopped_run_is_ended_too(stage: Stage) -> None:
     (run,) = begin(stage, 1)
     run.send_signal(signal.SIGSTOP)
     begin(stage, 1, WORKS, "--end-oldest")
-    assert run.wait(5) == 130
+    assert run.wait(45) == 130
 
 
 def test_a_run_that_ignores_the_signal_is_killed_alone(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +265,7 @@ def test_an_interrupted_wait_for_the_oldest_takes_no_place(stage: Stage) -> None
     heir = stage.start(WORKS, "--end-oldest")
     assert comes_true(lambda: "ending the oldest run" in stage.said())
     heir.send_signal(signal.SIGINT)
-    assert heir.wait(10) == 130
+    assert heir.wait(45) == 130
     assert [one.heir for one in known(stage)] in ([""], [])
 
 

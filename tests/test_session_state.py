@@ -236,7 +236,7 @@ def test_processes_killed_at_any_moment_leave_nothing_half_done(project: Project
         for process in chance.sample(processes, 4):
             time.sleep(chance.uniform(0, 0.06))
             process.kill()
-        answered += sum(process.wait(30) == 0 for process in processes)
+        answered += sum(process.wait(45) == 0 for process in processes)
     doctor = project.run("doctor")
     assert doctor.returncode == 0, doctor.stdout + doctor.stderr
     with closing(SqliteStore(str(state(project)))) as store:

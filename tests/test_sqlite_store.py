@@ -239,7 +239,7 @@ def held_exclusively(root: Path) -> Iterator[None]:
         assert holder.stdout.readline() == "ready\n"
         yield
     finally:
-        holder.communicate("go\n", timeout=20)
+        holder.communicate("go\n", timeout=45)
 
 
 def test_a_locked_database_is_tried_three_times_and_then_said_in_one_line(tmp_path: Path) -> None:
@@ -384,7 +384,7 @@ def test_many_threads_may_make_the_same_new_store(tmp_path: Path) -> None:
 
         def work(number: int, path: Path = path, failed: list = failures, gate: threading.Barrier = barrier) -> None:
             try:
-                gate.wait(10)
+                gate.wait(45)
                 with breaker_on(path, patience=10) as breaker:
                     breaker.record("a", str(number))
             except BaseException as error:

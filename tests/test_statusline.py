@@ -52,7 +52,7 @@ def line(session: Session, *arguments: str, raw: bytes | None = None, **more: An
         cwd=session.project.root,
         env={**os.environ, **session.env},
         capture_output=True,
-        timeout=20,
+        timeout=45,
         check=False,
     )
     text = done.stdout.decode()

@@ -320,17 +320,17 @@ def test_nobody_else_runs_during_the_trial_and_a_signal_reaches_it(project: Proj
     with open(project.root / "payload", "rb") as file:
         process = started(project, "fmt", "--", path, stdin=file, start_new_session=True)
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 45
         while not (project.root / "log").exists() and time.monotonic() < deadline:
             time.sleep(0.02)
         refused = wrapped(project, "fmt", "--", "true", given=payload("another call"))
         assert refused.returncode == 3
         assert b"a probe is under way" in refused.stderr
         process.terminate()
-        assert process.wait(timeout=20) == 9
+        assert process.wait(timeout=45) == 9
     finally:
         os.killpg(process.pid, signal.SIGKILL)
-        process.communicate(timeout=20)
+        process.communicate(timeout=45)
     assert (project.root / "log").read_text() == "begun\nended\n"
     assert status(project).state == "OPEN"
 
@@ -385,7 +385,7 @@ def test_who_ends_the_hook_ends_the_command(project: Project) -> None:
     process.stdin = None
     assert int(process.stdout.readline()) == process.pid
     process.kill()
-    process.communicate(timeout=20)
+    process.communicate(timeout=45)
     assert process.returncode == -signal.SIGKILL
 
 
@@ -403,7 +403,7 @@ def test_an_input_that_says_nothing_is_left_to_the_command(project: Project) -> 
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stdout.readline() == b"runs\n"  # while the input is open
-    out, _ = process.communicate(b"late", timeout=20)
+    out, _ = process.communicate(b"late", timeout=45)
     assert (process.returncode, out) == (0, b"late")
 
 

@@ -41,7 +41,7 @@ class Run:
             "cwd": str(self.folder),
             "environment": os.environ,
             "given": b"",
-            "timeout": 20.0,
+            "timeout": 50.0,
             "idle": None,
             "on_output": self.output.extend,
             "on_error": self.error.extend,
@@ -82,7 +82,7 @@ def carriers(mark: str) -> list[int]:
     return found
 
 
-def comes_true(question: Callable[[], object], seconds: float = 15.0) -> bool:
+def comes_true(question: Callable[[], object], seconds: float = 45.0) -> bool:
     """Whether the answer becomes true in time: long, because it costs nothing on a machine that is not busy."""
     until = time.monotonic() + seconds
     while not question():
