@@ -345,7 +345,7 @@ def test_a_writer_killed_in_the_middle_of_its_line_does_not_stop_a_rebuild(proje
     for leftover in (project.root / ".fusewire").glob("state.db*"):
         leftover.write_bytes(b"garbage" * 1000)
     reason = assert_denied(project.hook(project.bash("git push -f")))
-    assert reason.startswith(f"BLOCKED constraint:{ID}: 1 violations")
+    assert reason.startswith(f"BLOCKED constraint:{ID}: 1 violation")
 
 
 def test_a_state_that_is_half_a_text_is_rebuilt_by_the_hook(project: Project) -> None:
@@ -357,7 +357,7 @@ def test_a_state_that_is_half_a_text_is_rebuilt_by_the_hook(project: Project) ->
     database.commit()
     database.close()
     reason = assert_denied(project.hook(project.bash("git push -f")))
-    assert reason.startswith(f"BLOCKED constraint:{ID}: 1 violations")
+    assert reason.startswith(f"BLOCKED constraint:{ID}: 1 violation")
 
 
 @pytest.mark.parametrize("broken", [".fusewire", ".fusewire/state.db", ".fusewire/audit.jsonl"])

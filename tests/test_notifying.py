@@ -198,7 +198,7 @@ def test_a_trip_is_told_with_reason_evidence_way_on_and_time(project: Project) -
     clock = told.body.split("CLOSED -> OPEN at ")[1][:20]
     assert told.title == "Fusewire: OPEN rule (project project)"
     lines = told.body.splitlines()
-    assert lines[0] == "CIRCUIT OPEN constraint:rule: 1 violations within 30d (limit 1)."
+    assert lines[0] == "CIRCUIT OPEN constraint:rule: 1 violation within 30d (limit 1)."
     assert "Last: git push [31m --force" in lines
     assert "Session: s-1" in lines
     assert any(line.startswith("Next: do the work in a way that keeps to the constraint") for line in lines)
@@ -266,7 +266,7 @@ def test_a_notice_on_a_trip_is_one_alert_and_others_stand_alone(project: Project
     breaker = quiet(project)
     breaker.record("rule", "x")
     with breaker.store.transact() as transaction:
-        transaction.notice("rule: 1 violations within 30d (limit 1); a person should look", breaker.engine.clock())
+        transaction.notice("rule: 1 violation within 30d (limit 1); a person should look", breaker.engine.clock())
         transaction.notice("a protected file\x07 was changed", breaker.engine.clock())
     found = items(breaker)
     assert [(item.what, item.severity) for item in found] == [("OPEN", "alert"), ("NOTICE", ""), ("NOTICE", "alert")]

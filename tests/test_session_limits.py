@@ -1003,7 +1003,7 @@ def test_every_refusal_says_what_how_much_until_when_and_what_to_do(project: Pro
     payer.before("Bash", {"command": "python oracle.py 1"})
     api = payer.before("Bash", {"command": "python oracle.py 2"})[0].reason.splitlines()
     assert api[:2] == [
-        f"BLOCKED tool.api_calls: {LIMIT} 1 API calls within 1m (limit 1).",
+        f"BLOCKED tool.api_calls: {LIMIT} 1 API call within 1m (limit 1).",
         "Next: wait, or go on with what needs no API.",
     ]
     assert api[2].startswith("There is room again at ")

@@ -37,10 +37,10 @@ def test_the_panel_answers_at_a_glance(watched: Terminal) -> None:
     assert headline == "1 circuit is open and 1 session is halted"
     assert re.fullmatch(r"  STATE     CIRCUIT +LEVEL +LEFT +REASON +1-\d+ of 44", titles)
     assert re.fullmatch(
-        r"> OPEN      force-push +━━━━━━━━ 1/1 +(23h 59m|1d) +1 violations within 30d \(limit 1\)", first
+        r"> OPEN      force-push +━━━━━━━━ 1/1 +(23h 59m|1d) +1 violation within 30d \(limit 1\)", first
     )
     assert re.fullmatch(r"  CLOSED    no-secrets +━━━━━━── 4/5 +the next one may open it", second)
-    assert re.search(r"\n  LAST MOVES\n  \d\d:\d\d:\d\d OPEN      force-push: 1 violations within 30d", watched.text())
+    assert re.search(r"\n  LAST MOVES\n  \d\d:\d\d:\d\d OPEN      force-push: 1 violation within 30d", watched.text())
     assert rest[-1].startswith("q quit  ? help  Enter open  / filter")
 
 
@@ -86,13 +86,13 @@ def test_enter_opens_a_circuit(watched: Terminal, shared: tuple[Project, Termina
     text = watched.shows("History, last 30 days", keys="\r")
     for words in (
         "force-push  OPEN\nNever force-push, ",
-        "docs/constraints/force-push.md\n\nWhy      1 violations within 30d (limit 1)",
+        "docs/constraints/force-push.md\n\nWhy      1 violation within 30d (limit 1)",
         "Last     git push --force origin main",
         "Level    ━━━━━━━━━━━━ 1/1 within 30d; 1 in all, 1 trip",
         'a person can run: fusewire reset force-push --reason "..."',
         "  violation_threshold  1   docs/constraints/force-push.md",
         "  window_days          30  default",
-        "CLOSED -> OPEN (tripped): 1 violations within 30d (limit 1)",
+        "CLOSED -> OPEN (tripped): 1 violation within 30d (limit 1)",
         "violation  git push --force origin main",
     ):
         assert words in text

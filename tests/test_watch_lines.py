@@ -81,10 +81,10 @@ def test_a_pipe_gets_lines(project: Project, piped: Callable[..., Piped]) -> Non
     one = piped(project.root)
     assert one.line() == "project: 1 circuit is open, $0.00 today"
     assert re.fullmatch(
-        r"OPEN force-push 1/1, a probe in (24h|23h 59m|1d): 1 violations within 30d \(limit 1\)", one.line()
+        r"OPEN force-push 1/1, a probe in (24h|23h 59m|1d): 1 violation within 30d \(limit 1\)", one.line()
     )
     project.run("record", "other", "--action", "y")
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ OPEN other: 1 violations within 30d \(limit 1\)", one.line())
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ OPEN other: 1 violation within 30d \(limit 1\)", one.line())
     project.run("reset", "other", "--reason", "seen")
     assert re.fullmatch(r"\S+Z CLOSED other: reset: seen, by \S.*", one.line())
     one.process.send_signal(signal.SIGINT)

@@ -92,7 +92,7 @@ def test_a_damaged_database_is_said_and_not_shown_as_closed(tmp_path: Path, term
     assert project.run("status").returncode == 0
     one.shows("1 circuit is open", "> OPEN      force-push", "1 warning (w)")
     project.run("record", "comes-later", "--action", "x")
-    one.shows("2 circuits are open", "OPEN      comes-later: 1 violations")
+    one.shows("2 circuits are open", "OPEN      comes-later: 1 violation")
 
 
 # -- how it ends ------------------------------------------------------------------------------------------------

@@ -552,6 +552,7 @@ def _blame(outcome: Outcome, meter: meters.Meter, memory: list[Any], now: float,
     span = f"{number(meter.span)} turns" if meter.turns else show_duration(meter.span)
     outcome.reason = meter.reason.format(
         level=number(height),
+        s="" if height == 1 else "s",
         percent=number(round(height * 100, 1)),
         limit=number(meter.trip),
         limit_percent=number(round(meter.trip * 100, 1)),
