@@ -83,6 +83,7 @@ def end(mark: str, leader: Process | None, grace: float, wait: Callable[[float],
     met: set[tuple[int, str]] = set()
     present = _ask(find(mark, leader), met)
     present = _wait_for(present, met, mark, leader, time.monotonic() + grace, wait)
+    met |= {process.key() for process in present}
     until = time.monotonic() + _KILLING
     while present and time.monotonic() < until:
         _kill_group(leader)
@@ -102,7 +103,7 @@ def _wait_for(
     deadline: float,
     wait: Callable[[float], None],
 ) -> list[Process]:
-    """What is still there at the deadline. Those that come while we wait are asked to end, too."""
+    """What is still there at the deadline. Those that come while we wait may be asked to end, too."""
     limit = len(present) + _MULTIPLYING
     pause, again = 0.005, time.monotonic() + _AGAIN
     while present and len(present) < limit and (now := time.monotonic()) < deadline:
@@ -116,13 +117,27 @@ def _wait_for(
 
 
 def _ask(found: list[Process], met: set[tuple[int, str]]) -> list[Process]:
-    """Ask those that were not asked yet; a stopped one has to go on in order to end."""
+    """Ask those that were not asked yet; a stopped one has to go on in order to end.
+
+    What those that were asked have started since is their clean-up: left alone for as long as they are there.
+    """
+    asked, there = frozenset(met), {process.pid: process for process in found}
     for process in found:
-        if process.key() not in met:
+        if process.key() not in asked and not _is_started_by(process, asked, there):
             met.add(process.key())
             send(process, signal.SIGTERM)
             send(process, signal.SIGCONT)
     return found
+
+
+def _is_started_by(process: Process, asked: frozenset[tuple[int, str]], there: dict[int, Process]) -> bool:
+    """Whether somebody above it, with all in between still there, is one of those."""
+    above = there.get(process.parent)
+    for _ in range(len(there)):
+        if above is None or above.key() in asked:
+            break
+        above = there.get(above.parent)
+    return above is not None and above.key() in asked
 
 
 def _belongs(process: Process, mark: str, leader: Process | None) -> bool:
