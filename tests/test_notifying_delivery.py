@@ -180,7 +180,7 @@ sys.setswitchinterval(1e-6)
 threads = [threading.Thread(target=lambda: [starting.start("/") for _ in range(25)]) for _ in range(8)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
-ends = time.monotonic() + 30
+ends = time.monotonic() + 45
 while starting._started and time.monotonic() < ends:
     starting._reap()
     time.sleep(0.01)

@@ -14,6 +14,7 @@ from fusewire.errors import FusewireError, NotFound
 from fusewire.notifying.addresses import shown_address
 from fusewire.notifying.delivery import deliver_pending
 from fusewire.notifying.overview import overview
+from fusewire.notifying.surroundings import take_surroundings
 from fusewire.notifying.testing import tried
 from fusewire.reports.layout import columns
 from fusewire.rules import user_config_path
@@ -98,6 +99,7 @@ def test_command(breaker: Breaker, name: str | None, as_json: bool) -> int:
         raise NotFound(f"no target named {name!r}; allowed: {allowed}")
     if not wanted:
         raise FusewireError("no target to send a test to; see: fusewire notify")
+    take_surroundings()
     results = [tried(breaker, target) for target in wanted]
     if as_json:
         print_json({"targets": [result.to_json() for result in results]})
@@ -117,6 +119,7 @@ def deliver_command(breaker: Breaker, as_json: bool) -> int:
 
     It is done by itself whenever something happens; this is for what was left over when a machine went down.
     """
+    take_surroundings()
     sent = deliver_pending(breaker.root or ".")
     if as_json:
         print_json({"sent": sent})

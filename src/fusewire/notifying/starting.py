@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from fusewire.notifying.surroundings import surroundings
+
 #: What was started here and has not been seen to end: in a process that lives on, it would stay in the table for ever.
 _started: list[int] = []
 
@@ -22,7 +24,7 @@ def start(root: str) -> None:
     _reap()
     script = os.path.join(os.path.dirname(__file__), "deliver.py")
     line = [sys.executable, "-I", script, root]
-    environment = {name: value for name, value in os.environ.items() if name != _MARK}
+    environment = {name: value for name, value in surroundings().items() if name != _MARK}
     streams = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
     try:
         try:
