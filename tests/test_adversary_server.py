@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import os
+import shlex
 import socket
 import stat
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,12 +21,17 @@ import pytest
 
 from conftest import Project
 from fusewire.breaker import Breaker
+from fusewire.cli.serve import _say
 from fusewire.detectors.disarming import disarming
 from fusewire.events import Event
 from fusewire.person import AGENT_VARIABLES
 from fusewire.server.access import kept_token
+from fusewire.server.connections import say_in_a_line
+from fusewire.server.security import Doorkeeper
+from fusewire.server.serving import Serving
 from fusewire.shell.commands import simple_commands
 from fusewire.views.warnings import warnings
+from receivers import webhook
 from serving import Served
 from session_hook import Session
 
@@ -225,6 +234,69 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+# -- deliveries -------------------------------------------------------------------------------------------------
+
+RECORD = f"{shlex.quote(sys.executable)} -m fusewire record rule --action x"
+
+
+def as_agent(project: Project, line: str, **env: str) -> None:
+    """A command that an agent runs in a shell of its own; the agent is a program of that name."""
+    agent = project.root.parent / "claude"
+    agent.symlink_to("/bin/sh")
+    words = [str(agent), "-c", f"/bin/sh -c {shlex.quote(line)}; true"]
+    subprocess.run(words, cwd=project.root, env={**os.environ, **env}, check=True, capture_output=True)
+
+
+def told_by(project: Project, target: str) -> None:
+    project.constraint("rule", "circuit_breaker: {violation_threshold: 1, dedup_seconds: 0}\n")
+    (project.root / "fusewire.toml").write_text(f"[notify]\nattempts = 1\n[notify.targets.a]\n{target}\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"NO_PROXY= no_proxy= http_proxy=http://127.0.0.1:9 {RECORD}",
+        f"unset NO_PROXY no_proxy; export http_proxy=http://127.0.0.1:9; {RECORD}; true",
+        f"exec env -u NO_PROXY -u no_proxy http_proxy=http://127.0.0.1:9 {RECORD}",
+        f"env -u A_URL {RECORD}; true",
+        f"A_URL=json://127.0.0.1:9/ {RECORD}; true",
+    ],
+)
+def test_what_a_command_of_an_agent_sets_does_not_lead_messages_astray(project: Project, line: str) -> None:
+    """Its delivery has the environment that the agent gave to the shell."""
+    with webhook() as target:
+        told_by(project, 'url_env = "A_URL"')
+        as_agent(project, line, A_URL=target.url)
+        target.wait_for(1)
+
+
+@pytest.mark.parametrize("act", ["deliver", "test"])
+def test_so_it_is_where_a_command_delivers_itself(project: Project, act: str) -> None:
+    """Else what waits would be told to whom the agent likes, or a test that works end the warning that none does."""
+    with webhook() as target, webhook() as other:
+        told_by(project, 'url_env = "A_URL"')
+        line = RECORD.partition(" record ")[0] + f" notify {act}; true"
+        with Breaker.open(project=project.root) as breaker:
+            breaker.store.after_news = None
+            breaker.record("rule", "x")
+        as_agent(project, f"A_URL={other.url} {line}", A_URL=target.url)
+        assert (len(target.requests), len(other.requests)) == (1, 0)
+
+
+def test_a_variable_that_a_person_sets_for_one_command_counts(project: Project) -> None:
+    """So does what an agent gives to all of its commands, as it does with the variables of its settings."""
+    with webhook() as target:
+        told_by(project, 'url_env = "A_URL"')
+        project.constraint("other", "circuit_breaker: {violation_threshold: 1, dedup_seconds: 0}\n")
+        project.run("record", "other", "--action", "x", env={"A_URL": target.url})
+        target.wait_for(1)
+        agent = project.root.parent / "claude"
+        agent.symlink_to("/bin/sh")
+        given = f"A_URL={target.url}; export A_URL; /bin/sh -c {shlex.quote(f'{RECORD}; true')}; true"
+        subprocess.run([str(agent), "-c", given], cwd=project.root, check=True, capture_output=True)
+        target.wait_for(2)
+
+
 # -- events over HTTP -------------------------------------------------------------------------------------------
 
 
@@ -350,3 +422,83 @@ def test_results_that_were_none_close_nothing_that_is_open(project: Project, ser
     with Breaker.open(project=project.root) as breaker:
         assert tripped <= {one.id for one in breaker.statuses() if one.state == "OPEN"}
     assert session.bash("ls")[0].halted
+
+
+def test_calls_that_take_for_ever_to_judge_do_not_keep_reports_from_being_heard(
+    project: Project, served: Served
+) -> None:
+    """More of them than there are threads; and one that says in two ways what it is has none of the reports' own."""
+    call = {"tool_name": "Bash", "tool_input": {"command": "cd a && " * 30_000 + "ls"}, "tool_use_id": "toolu_1"}
+    report = {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_response": "x", "tool_use_id": "toolu_2"}
+    assert forge(served, project, "PostToolUse", "before", **report) == 200
+    with ThreadPoolExecutor(10) as pool:
+        asked = [pool.submit(forge, served, project, "PreToolUse", "slow", **call) for _ in range(10)]
+        assert {one.result() for one in asked} == {200}
+    payload = {"session_id": "after", "cwd": str(project.root), "hook_event_name": "PostToolUse", **report}
+    bearer = kept_token("hooks")
+    answer = served.request("POST", "/hooks/claude", json.dumps(payload), bearer=bearer)
+    assert (answer.status, answer.text) == (200, "")
+    twice = json.dumps(payload)[:-1] + ', "hook_event_name": "PreToolUse"}'
+    assert served.request("POST", "/hooks/claude", twice, bearer=bearer).status == 400
+
+
+def test_a_reply_with_more_calls_than_any_model_makes_does_not_keep_the_store(project: Project, served: Served) -> None:
+    """While each is written the gate waits, and would let pass what it cannot count."""
+    calls = [
+        {"tool_name": "Bash", "tool_input": {"command": f"x{n}"}, "tool_use_id": f"toolu_{n}", "tool_response": "no"}
+        for n in range(60_000)
+    ]
+    payload = {"session_id": "many", "cwd": str(project.root), "hook_event_name": "PostToolBatch", "tool_calls": calls}
+    answer = served.request("POST", "/hooks/claude", json.dumps(payload), bearer=kept_token("hooks"))
+    assert (answer.status, answer.text) == (200, "")
+    assert project.hook(project.bash("ls")).stdout == b""
+
+
+def test_a_session_whose_name_is_no_text_is_counted(project: Project, served: Served) -> None:
+    """JSON may carry half a character; a long name is the one that it is kept under."""
+    call = {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_response": "x", "tool_use_id": "toolu_1"}
+    assert forge(served, project, "PostToolUse", "one that there is", **call) == 200
+    for session in ("\ud800", "x" * 100_000):
+        payload = {"session_id": session, "cwd": str(project.root), "hook_event_name": "PostToolUse", **call}
+        answer = served.request("POST", "/hooks/claude", json.dumps(payload), bearer=kept_token("hooks"))
+        assert (answer.status, answer.text) == (200, "")
+
+
+# -- the server's terminal --------------------------------------------------------------------------------------
+
+ESCAPES = "a\x1b]0;title\x07\x1b[2J\x9b31m\r\u202eb"
+
+
+def test_what_goes_wrong_is_said_without_power_over_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """An error may quote what an agent has written."""
+
+    async def fails(scope: Any, receive: Any, send: Any) -> None:
+        raise ValueError(ESCAPES)
+
+    async def nothing(*_: Any) -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def asked() -> None:
+        headers = [(b"host", b"localhost:1")]
+        scope = {"type": "http", "method": "GET", "path": f"/{ESCAPES}", "headers": headers}
+        await Doorkeeper(fails, ["localhost:1"], {})(scope, nothing, nothing)
+        say_in_a_line(asyncio.get_running_loop(), {"message": "x", "exception": ValueError(ESCAPES)})
+
+    asyncio.run(asked())
+    said = capsys.readouterr().err
+    assert said.count("[U+001B]]0;title[U+0007]") == 2
+    assert all(line.isprintable() for line in said.splitlines())
+
+
+def test_a_project_whose_folder_has_an_odd_name_is_shown_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / ESCAPES
+    folder.mkdir()
+    serving = Serving([str(folder)], "127.0.0.1", 0)
+    try:
+        _say(serving, exposed=False)
+    finally:
+        serving.socket.close()
+        serving.projects.close()
+    assert all(line.isprintable() for line in capsys.readouterr().out.split("\n"))

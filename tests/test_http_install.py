@@ -8,7 +8,9 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ import pytest
 from conftest import Project
 from fusewire.installing.clients import CLIENTS
 from fusewire.server import PORT, hooks
-from fusewire.server.access import kept_token, token_file
+from fusewire.server.access import kept_token, proof, token_file
 from serving import Served
 from session_hook import Session
 
@@ -208,9 +210,55 @@ def test_doctor_is_not_deceived_by_another_server(project: Project, tmp_path: Pa
             assert other.stdout is not None
             port = other.stdout.readline().partition(" port ")[2].split()[0]
             install(project, "--http", "--port", port)
-            assert "is not Fusewire (HTTP 501)" in about_claude(project)
+            assert "is not Fusewire, or an older one (HTTP 501)" in about_claude(project)
         finally:
             other.kill()
+
+
+@pytest.mark.parametrize("claim", ["", "0" * 64])
+def test_doctor_shows_the_token_to_no_program_that_only_looks_like_the_server(project: Project, claim: str) -> None:
+    """One of another user's, on the port of a server that does not run, answers what ours would answer."""
+    seen: list[str] = []
+
+    class Squatter(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            seen.append(str(self.headers) + self.rfile.read(int(self.headers["Content-Length"])).decode())
+            self.send_response(200)
+            for name, value in {"Fusewire-Exit-Code": "0", "Content-Length": "0"}.items():
+                self.send_header(name, value)
+            if claim:
+                self.send_header("Fusewire-Proof", claim)
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Squatter) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            install(project, "--http", "--port", str(server.server_address[1]))
+            said = about_claude(project)
+        finally:
+            server.shutdown()
+            thread.join()
+    assert ("does not know the token" if claim else "is not Fusewire") in said
+    assert seen
+    assert kept_token("hooks") not in "".join(seen)
+
+
+def test_a_proof_is_good_for_one_port_and_one_question(project: Project, served: Served) -> None:
+    """Nobody can have ours answer for another server; without the token's file nothing is proven."""
+
+    def proven(question: str) -> str:
+        answer = served.request("POST", "/hooks/claude", "", {"Fusewire-Question": question})
+        assert answer.status == 401
+        return answer.headers.get("fusewire-proof", "")
+
+    token, port = kept_token("hooks"), int(port_of(served))
+    assert proven("a") == proof(token, port, "a") != proof(token, port + 1, "a")
+    assert proven("b") != proven("a")
+    assert proven("") == proven("a" * 101) == ""
 
 
 def test_a_proxy_that_would_get_the_reports_is_found(

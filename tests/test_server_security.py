@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -282,6 +283,30 @@ def test_whoever_hangs_up_is_not_talked_about(served: Served) -> None:
         with connected(served) as connection:
             connection.sendall(data.encode())
     assert ask(served, "/login").status == 200
+
+
+CROWDED = """
+from fusewire.server import connections
+connections.CONNECTIONS = 8
+from fusewire.__main__ import main
+main()
+"""
+
+
+def test_connections_that_say_nothing_make_room_for_one_that_does(project: Project) -> None:
+    """Also those that have begun to say something; a page that listens stays."""
+    with Served(project.root, program=("-c", CROWDED)) as server, ExitStack() as opened:
+        listens, speaks = (opened.enter_context(connected(server)) for _ in range(2))
+        token = f"Authorization: Bearer {server.token}"
+        listens.sendall(f"GET /events HTTP/1.1\r\nHost: {server.host}\r\n{token}\r\n\r\n".encode())
+        assert heard(listens.recv(65536)).status == 200
+        speaks.sendall(f"POST /login HTTP/1.1\r\nHost: {server.host}\r\n{FORM}\r\nContent-Length: 9\r\n\r\n".encode())
+        for _ in range(30):
+            opened.enter_context(connected(server))
+            assert ask(server, "/login").status == 200
+        listens.setblocking(False)
+        with suppress(BlockingIOError):
+            assert listens.recv(65536) != b"", "the page was cut off"
 
 
 IMPATIENT = """

@@ -43,6 +43,9 @@ _NOT_A_PERSON = (
 #: What the model is shown of a helper that has only been launched.
 _LAUNCHED = "Async agent launched"
 
+#: Calls of one reply that are counted, far above what a model makes: each is written while others wait for the store.
+_MOST_CALLS = 500
+
 #: Fields of a result that are different each time.
 _CHANCE = frozenset(("agentId", "outputFile", "harnessSectionHash", "usage", "totalTokens"))
 
@@ -162,7 +165,7 @@ def _batch(payload: dict[str, Any], root: str) -> Event:
     commands: list[str] = []
     paths: list[str] = []
     events = []
-    for call in calls if isinstance(calls, list) else []:
+    for call in calls[:_MOST_CALLS] if isinstance(calls, list) else []:
         tool_input = call.get("tool_input") if isinstance(call, dict) else None
         if isinstance(tool_input, dict):
             given = {**payload, "tool_use_id": call.get("tool_use_id")}

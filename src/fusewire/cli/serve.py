@@ -98,10 +98,12 @@ def serve_command(
 
 
 def _say(serving: Serving, *, exposed: bool) -> None:
+    from fusewire.server.visible import visible
+
     click.echo(f"Fusewire listens. Open this in your browser; it works once:\n\n  {serving.login()}\n")
     click.echo(f"Later, or in another browser, open {serving.address} and paste this key; tell it to nobody:\n")
     click.echo(f"  {serving.access.person}\n")
-    click.echo(f"It shows {', '.join(str(one.root) for one in serving.projects)}")
+    click.echo(f"It shows {', '.join(visible(str(one.root)) for one in serving.projects)}")
     if _is_file(sys.stdout):
         click.echo("The key is in a file now: whoever can read that has it, agents too.", err=True)
     if exposed:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hmac
 import http.client
 import json
+import secrets
 from typing import TYPE_CHECKING
 from urllib.request import getproxies_environment, proxy_bypass
 
+from fusewire.server.access import PROOF, QUESTION, proof
 from fusewire.words import quoted
 
 if TYPE_CHECKING:
@@ -35,28 +38,44 @@ def unheard(client: Client, to: Http, root: str) -> tuple[str, str] | None:
     again = client.install_line("user", to)
     where = f"127.0.0.1:{to.port}"
     try:
-        status, answers = _ask(client, to, root)
+        status, proven = _ask(client, to, root)
     except (OSError, http.client.HTTPException, ValueError):
         what = f"reports go to {where}, where no server answers: calls are judged, but what comes of them is not seen"
         return what, f"fusewire serve{to.option}, or {client.install_line('user')} (no server)"
-    if status == 200 and answers:
-        return None
-    if status == 401:
+    if proven is None:
+        what = f"what answers at {where} is not Fusewire, or an older one (HTTP {status}): what is reported is not seen"
+        return what, f"fusewire serve{to.option}, once nothing else is there"
+    if status == 401 or not proven:
         return f"the server at {where} does not know the token that is registered: what is reported is not seen", again
     if status == 403:
         what = f"the server at {where} does not show this project: what is reported of it is not seen"
         return what, f"start it with this project: fusewire serve {quoted(root)}{to.option}"
-    return f"what answers at {where} is not Fusewire (HTTP {status}): what is reported is not seen", again
+    if status != 200:
+        return f"the server at {where} failed (HTTP {status}): what is reported is not seen", "see its terminal"
+    return None
 
 
-def _ask(client: Client, to: Http, root: str) -> tuple[int, bool]:
-    """The status of an answer, and whether it is one of ours."""
+def _ask(client: Client, to: Http, root: str) -> tuple[int, bool | None]:
+    """The status of the last answer, and whether the server knows the token; None if it is none of ours.
+
+    The token itself is shown only to who knows it.
+    """
+    question = secrets.token_hex(16)
+    status, given = _post(client, to, {QUESTION: question}, "")
+    if given is None:
+        return status, None
+    if not hmac.compare_digest(given.encode(), proof(to.token, to.port, question).encode()):
+        return status, False
     body = json.dumps({"hook_event_name": _EVENT, "cwd": root, "session_id": ""})
-    handler = to.handler(client.name)
+    return _post(client, to, to.handler(client.name)["headers"], body)[0], True
+
+
+def _post(client: Client, to: Http, headers: dict[str, str], body: str) -> tuple[int, str | None]:
+    """The status of an answer, and its proof."""
     connection = http.client.HTTPConnection("127.0.0.1", to.port, timeout=_PATIENCE)
     try:
-        connection.request("POST", f"/hooks/{client.name}", body, handler["headers"])
+        connection.request("POST", f"/hooks/{client.name}", body, headers)
         answer = connection.getresponse()
-        return answer.status, answer.getheader("Fusewire-Exit-Code") is not None
+        return answer.status, answer.getheader(PROOF)
     finally:
         connection.close()

@@ -32,6 +32,9 @@ from fusewire.errors import FusewireError
 #: Browsers that are logged in at the same time; the one not heard of for longest is logged out first.
 _SESSIONS = 64
 
+#: Headers by which a program asks a server whether it knows the token of the hooks, and by which it answers.
+QUESTION, PROOF = "Fusewire-Question", "Fusewire-Proof"
+
 #: Codes for opening a browser that were not used yet.
 _CODES = 8
 
@@ -122,6 +125,20 @@ def _token_for_hooks() -> str:
         return kept_token("hooks") if os.path.lexists(token_file("hooks")) else ""
     except FusewireError:
         return ""
+
+
+def proof(token: str, port: int, question: str) -> str:
+    """What only somebody who knows a token can answer, and on another port answers otherwise.
+
+    It shows that whoever listens can read a file of this user's, which another user's program cannot; the user's own
+    programs can, agents among them.
+    """
+    return hmac.new(token.encode("utf-8", "replace"), f"{port} {question}".encode(), "sha256").hexdigest()
+
+
+def proof_for_hooks(port: int, question: str) -> str:
+    """The same by the server, for whoever wants to know before showing the token."""
+    return proof(_token_for_hooks(), port, question)
 
 
 def kept_token(role: str) -> str:

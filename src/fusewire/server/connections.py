@@ -11,6 +11,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fusewire.errors import in_a_line
 from fusewire.server.security import WIRE_HEADERS
+from fusewire.server.visible import visible
 
 #: Connections at the same time: well above the pages that may listen, well below the files that a process may open.
 CONNECTIONS = 512
@@ -25,13 +26,22 @@ class Connection(H11Protocol):
     """One that says nothing, or never comes to the end of it, is closed."""
 
     _late: asyncio.TimerHandle | None = None
+    _began = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._began = self.loop.time()
+        self._mind_the_time()
         if len(self.connections) > CONNECTIONS:
-            transport.abort()
-        else:
-            self._mind_the_time()
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Of those that have not said all that they want, the oldest goes: whoever asks at once is not kept out."""
+        others = [one for one in self.connections if isinstance(one, Connection) and one.is_waited_for()]
+        min(others, key=lambda one: one._began, default=self).transport.abort()
+
+    def is_waited_for(self) -> bool:
+        return self.conn.their_state is not h11.DONE and not self.transport.is_closing()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -68,5 +78,5 @@ class Connection(H11Protocol):
 def say_in_a_line(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """What goes wrong outside of any request, on the server's own terminal."""
     error = context.get("exception")
-    more = f": {in_a_line(error)}" if isinstance(error, Exception) else ""
+    more = f": {visible(in_a_line(error))}" if isinstance(error, Exception) else ""
     print(f"fusewire: {context['message']}{more}", file=sys.stderr, flush=True)

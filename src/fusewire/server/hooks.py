@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -18,12 +18,14 @@ from starlette.responses import Response
 from fusewire.agents import AGENTS, agent_named
 from fusewire.errors import in_a_line
 from fusewire.gate import answer, hook_in
+from fusewire.server.access import PROOF, QUESTION, proof_for_hooks
 from fusewire.server.daemons import Daemons
 from fusewire.server.metrics import observe_hook
 from fusewire.server.requests import require_role
 from fusewire.server.whereabouts import Whereabouts
 from fusewire.session import opening
 from fusewire.session.nesting import BY_HTTP, DEPTH
+from fusewire.stdio import payload_of
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -37,18 +39,22 @@ if TYPE_CHECKING:
 #: Seconds until something is answered; the hooks that `install --http` registers wait a little longer.
 DEADLINE = 4.0
 
-#: Events that are judged at the same time; SQLite lets one of them write.
-_THREADS = 8
+#: Events that are judged at the same time; SQLite lets one of them write. To judge a call may take minutes, if somebody
+#: means it to: it has threads of its own, so that what is reported is still heard.
+_REPORTS, _CALLS = 8, 4
 
 #: Bytes above which an event is a large one, and how many of those are in memory at the same time.
 _LARGE = 1 << 20
 _LARGE_ONES = 4
 
+#: Characters of a question that is answered.
+_LONGEST = 100
+
 
 async def hook(request: Request) -> Response:
     """Standard output is the body, or standard error where there is none; the exit code is a header."""
     if "authorization" not in request.headers:  # an agent has no cookie, and no page sends events
-        raise HTTPException(401, "a token is needed", {"WWW-Authenticate": "Bearer"})
+        raise HTTPException(401, "a token is needed", {"WWW-Authenticate": "Bearer", **_proof(request)})
     require_role(request, "hooks", "person")
     name = request.path_params["agent"]
     if name not in AGENTS:
@@ -63,11 +69,17 @@ async def hook(request: Request) -> Response:
     return Response(stdout or stderr, media_type=kind, headers={"Fusewire-Exit-Code": str(code)})
 
 
+def _proof(request: Request) -> dict[str, str]:
+    """For `fusewire doctor`, which asks who listens here before it shows the token."""
+    question = request.headers.get(QUESTION, "")
+    return {PROOF: proof_for_hooks(request.scope["server"][1], question)} if 0 < len(question) <= _LONGEST else {}
+
+
 class Hooks:
     """Answers to events of agents that work in some projects."""
 
     def __init__(self, projects: Projects) -> None:
-        self._daemons = Daemons(_THREADS)
+        self._reports, self._calls = Daemons(_REPORTS), Daemons(_CALLS)
         self._whereabouts = Whereabouts(projects)
         self._room = asyncio.Semaphore(_LARGE_ONES)
         opening.kept = {}  # one connection a project: its events wait in line, and not for SQLite's lock
@@ -79,14 +91,19 @@ class Hooks:
 
     async def answer(self, agent: Agent, raw: bytes) -> Answer:
         """In time: an event that takes longer is still recorded, but its answer comes too late for the agent."""
+        at = hook_in(raw)
+        daemons = self._reports if _only_reports(agent, at) else self._calls
         try:
-            return await asyncio.wait_for(self._daemons.run(lambda: self._answered(agent, raw)), DEADLINE)
+            return await asyncio.wait_for(daemons.run(lambda: self._answered(agent, raw, at)), DEADLINE)
         except TimeoutError:
             return _failed(agent, raw, TimeoutError(f"no answer within {DEADLINE:.0f} seconds"))
 
-    def _answered(self, agent: Agent, raw: bytes) -> Answer:
+    def _answered(self, agent: Agent, raw: bytes, at: str) -> Answer:
         try:
-            start = self._whereabouts.start(raw)
+            payload = _object(raw)
+            if _only_reports(agent, at) and payload.get("hook_event_name", at) != at:
+                raise HTTPException(400, "hook_event_name is there twice")
+            start = self._whereabouts.start(payload)
             return answer(agent, raw, {"CLAUDE_PROJECT_DIR": start, DEPTH: BY_HTTP}, start)
         except (HTTPException, ImportError, SyntaxError):
             raise  # a refusal; or a broken installation, which locks nobody out of their agent
@@ -94,10 +111,24 @@ class Hooks:
             return _failed(agent, raw, error)
 
 
+def _only_reports(agent: Agent, at: str) -> bool:
+    """Whether nothing can be refused at this hook."""
+    return bool(at) and at not in agent.GATES and at != "ConfigChange"
+
+
+def _object(raw: bytes) -> dict[str, Any]:
+    """The event; empty if it is none, which will be said in the agent's words."""
+    try:
+        payload = payload_of(raw)
+    except ValueError:
+        return {}
+    return payload if isinstance(payload, dict) else {}
+
+
 def _failed(agent: Agent, raw: bytes, error: Exception) -> Answer:
     """What cannot be judged is denied if it asks for a call; what only reports is never denied."""
     at = hook_in(raw)
-    if at and at not in agent.GATES and at != "ConfigChange":
+    if _only_reports(agent, at):
         return agent.inform(f"fusewire: the breaker failed at {at}: {in_a_line(error)}", at)
     text = f"BLOCKED fusewire.failure: the breaker failed and cannot judge this call: {in_a_line(error)}"
     return agent.deny(text, at) if at else agent.deny(text)

@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, PlainTextResponse
 
 from fusewire.errors import in_a_line
+from fusewire.server.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -80,7 +81,7 @@ class Doorkeeper:
         except ClientDisconnect:
             return
         except Exception as error:  # ours: one line for whoever asked, one on the server's own terminal
-            failed = f"fusewire: {scope['method']} {scope['path']!r} failed: {in_a_line(error)}"
+            failed = f"fusewire: {scope['method']} {scope['path']!r} failed: {visible(in_a_line(error))}"
             print(failed, file=sys.stderr, flush=True)
             if not answer.begun:  # else the server ends the connection
                 said = in_a_line_for(scope["path"], 500, "the server failed; its terminal says how")

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from starlette.exceptions import HTTPException
 
 from fusewire.errors import FusewireError
+from fusewire.events import NAME_LIMIT, plain
 from fusewire.rules import find_guarded
 from fusewire.session.memory import session_name
-from fusewire.stdio import payload_of
 
 if TYPE_CHECKING:
     from fusewire.server.projects import Projects, Watched
@@ -34,15 +34,11 @@ class Whereabouts:
         self._known: OrderedDict[str, str] = OrderedDict()
         self._lock = threading.Lock()
 
-    def start(self, raw: bytes) -> str:
+    def start(self, payload: dict[str, Any]) -> str:
         """The folder of the project that an event is about; 403 if it is none of ours."""
-        try:
-            payload = payload_of(raw)
-        except ValueError:
-            payload = None
-        if not isinstance(payload, dict):
+        if not payload:
             return "/"  # which project it is about does not matter: it will be refused as it is
-        folder, session = (_text(payload, *names) for names in (("cwd",), ("session_id", "sessionId")))
+        folder, session = _text(payload, "cwd"), plain(_text(payload, "session_id", "sessionId"), NAME_LIMIT)
         root = self._remembered(session, folder) or self._around(folder)
         if root is None:
             shown = ", ".join(project.root for project in self._projects)
