@@ -21,6 +21,7 @@ from fusewire.server.access import kept_token
 from fusewire.server.api.endpoints import ENDPOINTS
 from fusewire.stores.rows import Doing
 from serving import Answer, Served
+from session_hook import Session
 
 RULE = "git-safety-force-push"
 AT = "/api/v1/projects/project"
@@ -136,7 +137,7 @@ def test_a_server_inside_an_agent_shows_and_does_nothing(project: Project) -> No
 SENDS = """
 import http.client, sys
 host, token, path, body = sys.argv[1:]
-connection = http.client.HTTPConnection(host, timeout=30)
+connection = http.client.HTTPConnection(host, timeout=45)
 headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
 connection.request("POST", path, body, headers)
 answer = connection.getresponse()
@@ -202,6 +203,26 @@ def test_moves_come_in_pages_without_gap_or_double(served: Served) -> None:
     assert (ahead["moves"], ahead["last"], ahead["more"]) == ([], whole["last"], False)
 
 
+def test_sessions_and_slices_come_in_pages(served: Served, project: Project) -> None:
+    """By how many at most and how many to leave out; both bounded, and what is halted is always told."""
+    project.starts_hooks = False
+    before = read(served, "sessions")["counts"]["all"]
+    for number in range(25):
+        Session(project, id=f"s/{number:02}").bash("ls", "x")
+    assert len(read(served, "sessions")["sessions"]) == 20
+    assert len(read(served, "panel")["sessions"]) == 20
+    listed = [one["id"] for at in (0, 10, 20) for one in read(served, "sessions", limit=10, offset=at)["sessions"]]
+    assert listed[:25] == [f"s/{number:02}" for number in range(24, -1, -1)]
+    whole = read(served, "sessions", limit=200)
+    assert (len(whole["sessions"]), whole["counts"]["all"]) == (before + 25, before + 25)
+    assert read(served, "sessions", offset=2**53 - 1)["sessions"] == []
+    for name, most in (("sessions", 200), ("attempts", 100)):
+        for query in ("limit=0", f"limit={most + 1}", "offset=-1", "offset=x", f"offset={2**53}", "after=1"):
+            assert served.get(f"{AT}/{name}?{query}", bearer=served.token).status == 400, query
+    few = read(served, "attempts", limit=1, offset=0)
+    assert few["left_out"] == max(0, few["counts"]["all"] - 1)
+
+
 def test_several_projects_each_show_their_own(project: Project, tmp_path: Path) -> None:
     trip(project)
     other = Project(tmp_path / "other" / "project")
@@ -234,7 +255,7 @@ def test_a_folder_whose_name_is_no_text_is_shown_all_the_same(tmp_path: Path) ->
 
 def test_an_answer_on_a_connection_that_is_kept_does_not_wait(served: Served) -> None:
     """Small packets are sent at once: else each answer would wait 40 ms for the client to say that it got the head."""
-    connection = http.client.HTTPConnection(served.host, timeout=30)
+    connection = http.client.HTTPConnection(served.host, timeout=45)
     times = []
     for _ in range(60):
         began = time.perf_counter()
@@ -368,7 +389,7 @@ def test_a_body_that_is_too_large_is_refused(served: Served) -> None:
     large = json.dumps({**REASON, "reason": "x" * 70_000})
     answer = act(served, "reset", large)
     assert (answer.status, "allowed: up to 65536 bytes" in error_in(answer)) == (413, True)
-    connection = http.client.HTTPConnection(served.host, timeout=30)
+    connection = http.client.HTTPConnection(served.host, timeout=45)
     headers = {**JSON, "Authorization": f"Bearer {served.token}"}
     parts = (large[at : at + 1000].encode() for at in range(0, len(large), 1000))
     connection.request("POST", f"{AT}/reset", parts, headers, encode_chunked=True)

@@ -14,7 +14,10 @@ from urllib.parse import quote
 import pytest
 
 from conftest import Project
+from fusewire.attempts.nouns import Attempt
+from fusewire.attempts.tracker import Attempts
 from fusewire.breaker import Breaker
+from fusewire.server.wording import step
 from lived_in import QUIET_RULE, RULE, SESSION, live_in, trip
 from serving import Served
 from session_hook import Session
@@ -152,7 +155,7 @@ FACTS = {
         "1002 lines, 8.8 KB 1000 lines, 50 KB",
         "would rotate tool_telemetry.jsonl (over 1000 lines)",
         "Rotations so far (1)",
-        "5MB",
+        "9.2 KB 5 MB",
     ],
 }
 
@@ -235,6 +238,144 @@ def test_the_days_of_a_history_can_be_chosen(lived: Served) -> None:
     for given, told in (("7", "7 days"), ("365", "365 days"), ("-1", "60 days"), ("1e9", "60 days"), ("x" * 99, "60")):
         page = shown(lived, f"{PAGES['circuit']}&days={given}")
         assert f"in the last {told}" in page.words
+
+
+def test_a_session_whose_id_has_slashes_has_a_page(project: Project) -> None:
+    """Found by its link, with its circuits, and more can be granted to it from there."""
+    project.starts_hooks = False
+    session = Session(project, id="team/alpha 1/2")
+    session.says("go")
+    for _ in range(4):
+        session.fails("make", "Exit code 2")
+    with Served(project.root) as served:
+        served.log_in()
+        (path,) = links(shown(served, "/p/project/sessions"), "/session?")
+        assert path == "/p/project/session?id=team%2Falpha+1%2F2"
+        page = shown(served, path)
+        assert "0 calls that worked, 3 failed" in page.words
+        assert "Circuits of this session that are not closed" in page.words
+        (circuit,) = links(page, "/circuit?")
+        assert links(shown(served, circuit), "/session?") == [path]
+        fields = {"form_secret": served.form_secret(path), "back": "session", "whom": "session"}
+        given = {"session": session.id, "amount": "2", "reason": "worth it"}
+        answer = served.post("/p/project/act/grant", {**fields, **given})
+        assert (answer.status, answer.headers["location"]) == (303, path)
+        assert "$0.00 of $7.00 ($2.00 of it granted)" in shown(served, path).words
+        told = served.get("/api/v1/projects/project/session?id=team/alpha%201/2", bearer=served.token)
+        assert (told.status, told.json()["session"]) == (200, session.id)
+
+
+def test_a_circuit_leads_to_what_it_is_about(lived: Served) -> None:
+    """Its session, the loop, or the attempts at its slice; and a constraint to nothing."""
+    about = {
+        FAILING: f"/p/project/session?id={SESSION}",
+        f"tool/spend/{SESSION}": f"/p/project/session?id={SESSION}",
+        "loop/no_progress": "/p/project/loop",
+        "attempt/S-1/test_taken_email": "/p/project/attempts#slice-S-1",
+    }
+    for circuit, place in about.items():
+        page = shown(lived, f"/p/project/circuit?id={quote(circuit)}")
+        assert [given["href"] for given in page.all("a")].count(place) >= 1, circuit
+        assert "More about it:" in page.words
+    assert "More about it:" not in shown(lived, PAGES["circuit"]).words
+
+
+def test_a_command_among_the_steps_can_be_copied_as_it_is(lived: Served) -> None:
+    html = lived.get(PAGES["circuit"]).text
+    assert "a person can run: <code>fusewire reset git-safety-force-push --reason &#34;...&#34;</code>" in html
+    assert step("nothing <b> to run") == "nothing &lt;b&gt; to run"
+    assert step('run: fusewire reset x/\u202ey --reason "..." (z)') == (
+        "run: <code>fusewire reset x/[U+202E]y --reason &#34;...&#34;</code> (z)"
+    )
+
+
+# -- lists in pages ---------------------------------------------------------------------------------------
+
+
+def links(page: Shown, part: str) -> list[str]:
+    """Where the links of a page lead that have this in their addresses; each once."""
+    return list(dict.fromkeys(given["href"] for given in page.all("a") if part in given.get("href", "")))
+
+
+def test_older_sessions_are_behind_plain_links(project: Project) -> None:
+    """Each session once, and back again; the one that is halted is at the top of every page."""
+    project.starts_hooks = False
+    stuck = Session(project, id="stuck")
+    while not any(said.halted for said in stuck.fails("make", "Exit code 2\nthe same")):
+        pass
+    for number in range(44):
+        Session(project, id=f"s{number:02}").bash("ls", "x")
+    with Served(project.root) as served:
+        served.log_in()
+        place, seen, counts = "/p/project/sessions", [], []
+        while place:
+            page = shown(served, place)
+            assert "1 session is halted" in page.words
+            assert "Session stuck is halted by tool.tool_failure" in page.words
+            seen += [given["id"].removeprefix("session-") for given in page.all("tr") if "id" in given]
+            counts.append(re.findall(r"\d+ to \d+ of 45", page.words))
+            ways = {given["rel"]: given["href"] for given in page.all("a") if "rel" in given}
+            place = ways.get("next", "")
+        assert seen == [*(f"s{number:02}" for number in range(43, -1, -1)), "stuck"]
+        assert counts == [["1 to 20 of 45"], ["21 to 40 of 45"], ["41 to 45 of 45"]]
+        assert ways == {"prev": "/p/project/sessions?offset=20"}
+        panel = shown(served, "/p/project/").words
+        assert "1 session is halted" in panel
+        assert "44 running, 1 halted" in panel
+        assert 'class="head bad"' in served.get("/p/project/").text
+        counted = served.get("/metrics", bearer=served.token).text
+        assert 'fusewire_sessions{project="project",state="halted"} 1.0' in counted
+        assert 'fusewire_sessions{project="project",state="running"} 44.0' in counted
+        for odd in ("-1", "x", "1e9", "9" * 30, "٣", ""):
+            assert "1 to 20 of 45" in shown(served, f"/p/project/sessions?offset={quote(odd)}").words
+        assert "None here, 45 in all" in shown(served, "/p/project/sessions?offset=900").words
+
+
+def test_older_slices_are_behind_plain_links(project: Project) -> None:
+    """The stopped one first, on the first page; the head counts all of them."""
+    with Breaker.open(project=project.root) as breaker:
+        for number in range(25):
+            Attempts(breaker).record_attempt(f"S-{number}", "test_a", Attempt("pass", files=[]))
+        for _ in range(3):
+            Attempts(breaker).record_attempt("S-0", "test_b", Attempt("fail", files=[]))
+    with Served(project.root) as served:
+        served.log_in()
+        first, rest = (shown(served, f"/p/project/attempts{query}") for query in ("", "?offset=20"))
+        one, other = ([given["id"] for given in page.all("section") if "id" in given] for page in (first, rest))
+        assert (one[0], len(one), len(other), len({*one, *other})) == ("slice-S-0", 20, 5, 25)
+        assert "1 to 20 of 25" in first.words
+        assert "21 to 25 of 25" in rest.words
+        for page in (first, rest):
+            assert "1 slice is stopped" in page.words
+        assert links(first, "offset=") == ["/p/project/attempts?offset=20"]
+        assert "/p/project/attempts" in links(rest, "/attempts")
+
+
+# -- several projects, and one that cannot be read --------------------------------------------------------
+
+
+def test_all_projects_are_told_in_one_look(project: Project, tmp_path: Path) -> None:
+    """Under the names of their folders, whatever letters those have; one that cannot be read is told at the top."""
+    trip(project)
+    other, lost = Project(tmp_path / "Проект №1"), Project(tmp_path / "lost")
+    for one in (other, lost):
+        one.root.mkdir()
+        trip(one)
+    with Served(project.root, other.root, lost.root) as served:
+        served.log_in()
+        database = lost.root / ".fusewire" / "state.db"
+        database.rename(database.with_suffix(".gone"))
+        page = shown(served, "/")
+        assert "3 projects: 2 circuits open, 1 cannot be read; $0.00 today" in page.words
+        assert "Проект №1 1 circuit is open" in page.words
+        assert "lost The state cannot be read" in page.words
+        assert "(!) Panel" in page.words
+        for place in ("loop", "attempts", "memory", f"circuit?id={RULE}"):
+            broken = shown(served, f"/p/lost/{place}", 503)
+            assert "The state cannot be read" in broken.words
+            assert "the state database" in broken.words
+            assert "/p/lost/sessions" in [given.get("href") for given in broken.all("a")]
+        assert served.get("/p/lost/loop", headers={"Accept": "text/html", "Cookie": ""}).status == 303
 
 
 # -- nothing there ----------------------------------------------------------------------------------------

@@ -16,10 +16,12 @@ from conftest import Project
 from fusewire.breaker import Breaker
 from fusewire.durations import parse_time
 from fusewire.errors import NotFound
+from fusewire.session.overview import session_ids, session_of
 from fusewire.session.spawning import SILENT
 from fusewire.stores.rows import DOINGS, Doing
 from fusewire.views.circuits import circuit_view
 from fusewire.views.panel import panel
+from fusewire.views.session_list import sessions_view
 from fusewire.views.sessions import loop_view, session_view
 from fusewire.views.slices import attempts_view, slice_view
 from fusewire.views.storage import memory_view
@@ -109,6 +111,72 @@ def test_a_session_is_at_the_same_for_everybody_who_looks(project: Project) -> N
     assert state() == "silent"
     session.send("SessionEnd", reason="other")
     assert state() == "ended"
+
+
+def test_a_session_whose_id_has_slashes_is_a_session(project: Project) -> None:
+    """As it is listed, counted and shown; what an agent of another one remembers is none, though it looks like one."""
+    project.starts_hooks = False
+    named, inside, other = (Session(project, id=one) for one in ("team/a", "team/a/b", "plain"))
+    other.bash("ls", "x", agent="helper")
+    for session in (named, inside):
+        session.says("go")
+        for _ in range(3):
+            session.fails("pytest -q", "Exit code 1")
+    with looking(project) as breaker:
+        assert session_ids(breaker.store) == ["team/a/b", "team/a", "plain"]
+        view, nested = seen(session_view(breaker, "team/a")), session_view(breaker, "team/a/b")
+        cards = {one["id"]: one["session"] for one in panel(breaker)["circuits"]}
+        with pytest.raises(NotFound):
+            session_view(breaker, "plain/helper")
+    exported = [json.loads(line) for line in project.run("export").stdout.splitlines()]
+    assert {one["session"] for one in exported if one["row"] == "doing"} == {"team/a", "team/a/b", "plain"}
+    for one, whose in ((view, "team/a"), (nested, "team/a/b")):
+        assert one["counts"]["calls"] == 3
+        (active,) = one["active"]
+        assert (active["id"], active["key"]) == (f"tool/tool_failure/Bash(pytest)/{whose}", "Bash(pytest)")
+        assert {move["circuit"] for move in one["moves"]} == {active["id"]}
+        assert cards[active["id"]] == whose
+
+
+def test_a_circuit_knows_its_session_wherever_that_stands_in_its_id() -> None:
+    sessions = {"s", "a/b", "x:y"}
+    for circuit, whose in (
+        ("tool/spend/s", "s"),
+        ("tool/spend/a/b", "a/b"),
+        ("tool/tool_failure/Bash(ls)/a/b:helper", "a/b"),
+        ("tool/repetition/s:helper/0123", "s"),
+        ("tool/repetition/x:y/0123", "x:y"),
+        ("tool/spend_day", None),
+        ("tool/spend/other", None),
+        ("attempt/s/test", None),
+        ("s", None),
+    ):
+        assert session_of(circuit, sessions) == whose, circuit
+
+
+def test_a_halted_session_is_told_however_many_spoke_since(project: Project) -> None:
+    """The list of the newest has an end; what waits for a person stays in sight, and is counted."""
+    project.starts_hooks = False
+    stuck = Session(project, id="stuck")
+    for _ in range(10):
+        asked, after = stuck.fails("make", "Exit code 2\nthe same")
+        if asked.halted or after.halted:
+            break
+    for number in range(24):
+        Session(project, id=f"s{number:02}").bash("ls", "x")
+    with looking(project) as breaker:
+        shown = seen(panel(breaker))
+        listed = [seen(sessions_view(breaker, 10, offset))["sessions"] for offset in (0, 10, 20, 30)]
+    assert shown["headline"]["text"] == "1 circuit is open and 1 session is halted"
+    assert [one["id"] for one in shown["halted"]] == ["stuck"]
+    assert len(shown["sessions"]) == 20
+    assert "stuck" not in [one["id"] for one in shown["sessions"]]
+    assert shown["session_counts"] == {"all": 25, "running": 24, "silent": 0, "halted": 1, "ended": 0, "agents": 0}
+    assert list(map(len, listed)) == [10, 10, 5, 0]
+    assert [one["id"] for page in listed for one in page] == [
+        *(f"s{number:02}" for number in range(23, -1, -1)),
+        "stuck",
+    ]
 
 
 def test_calls_of_each_minute_leave_no_minute_out(project: Project) -> None:
@@ -474,12 +542,23 @@ def test_more_slices_than_a_page_shows_are_counted(slice_project: Project) -> No
         view = seen(attempts_view(breaker))
     assert (len(view["slices"]), view["left_out"]) == (20, 3)
     assert [one["id"] for one in view["slices"][:2]] == ["S-0", "S-22"]
+    with looking(slice_project) as breaker:
+        rest = seen(attempts_view(breaker, offset=20))
+        few = attempts_view(breaker, limit=2, offset=1)
+        beyond = attempts_view(breaker, offset=1000)
+    assert ([one["id"] for one in rest["slices"]], rest["left_out"]) == (["S-3", "S-2", "S-1"], 0)
+    assert ([one["id"] for one in few["slices"]], few["left_out"]) == (["S-22", "S-21"], 20)
+    assert (beyond["slices"], beyond["left_out"]) == ([], 0)
+    assert view["counts"] == beyond["counts"]
+    assert (view["counts"]["all"], view["counts"]["stopped"]) == (23, 1)
 
 
 def test_a_slice_of_which_nothing_is_known_is_not_found(project: Project) -> None:
     """And a project without slices has none."""
     with looking(project) as breaker:
-        assert attempts_view(breaker) == {"slices": [], "left_out": 0, "under_way": [], "problem": None}
+        view = attempts_view(breaker)
+        assert (view["slices"], view["left_out"], view["under_way"], view["problem"]) == ([], 0, [], None)
+        assert not any(view["counts"].values())
         with pytest.raises(NotFound, match="nothing is known of slice S-9"):
             slice_view(breaker, "S-9")
 

@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from lived_in import live_in
 from serving import Served
 from wire import quiet_server
 
 #: Milliseconds that a busy machine gets for anything on a page.
-PATIENCE = 20_000
+PATIENCE = 60_000
+expect.set_options(timeout=PATIENCE)
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 

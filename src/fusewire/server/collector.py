@@ -76,7 +76,7 @@ class _Families:
             "fusewire_trips", "Trips since the server started.", labels=["project", "breaker"]
         )
         self.spend = gauge("spend_usd", "US dollars spent: today (UTC), and in the project so far.", "period")
-        self.sessions = gauge("sessions", "The sessions heard of last, by state.", "state")
+        self.sessions = gauge("sessions", "Sessions that are remembered, by state.", "state")
         self.agents = gauge("agents_running", "Helpers that run in these sessions.")
         self.iterations = gauge("loop_iterations", "Iterations of the loop so far.")
         self.score = gauge("loop_score", "Progress score of the loop's last three iterations.")
@@ -101,10 +101,10 @@ class _Families:
         self._add_circuits(name, panel["circuits"])
         for period, key in (("day", "today_usd"), ("project", "project_usd")):
             self.spend.add_metric([name, period], panel["spend"][key])
-        states = Counter(one["state"] for one in panel["sessions"])
+        sessions = panel["session_counts"]
         for state in _SESSIONS:
-            self.sessions.add_metric([name, state], states[state])
-        self.agents.add_metric([name], sum(one["agents"] for one in panel["sessions"]))
+            self.sessions.add_metric([name, state], sessions[state])
+        self.agents.add_metric([name], sessions["agents"])
         self.iterations.add_metric([name], panel["loop"]["iterations"])
         self.score.add_metric([name], panel["loop"]["score"])
         self.calls_left.add_metric([name], panel["loop"]["calls_left"])

@@ -15,9 +15,9 @@ from fusewire.server import forms
 from fusewire.server.drawing import figures, timelines
 from fusewire.server.requests import project_of, projects_of, session_of
 from fusewire.server.templating import page
+from fusewire.views import session_list, slices
 from fusewire.views.circuits import circuit_view
 from fusewire.views.sessions import loop_view, session_view
-from fusewire.views.slices import attempts_view
 from fusewire.views.storage import memory_view
 
 if TYPE_CHECKING:
@@ -25,9 +25,14 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from fusewire.server.projects import Watched
+
 #: Days of a circuit's history, unless the address says how many.
 _DAYS = 60
 _CHOICES = ("7", "60", "365")
+
+#: Digits of a place in a list: more than any list here has.
+_DIGITS = 9
 
 
 def to_login(request: Request) -> Response:
@@ -41,7 +46,14 @@ def to_login(request: Request) -> Response:
 def problem(request: Request, status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
     if status == 401:
         return to_login(request)
-    return page(request, "problem.html", status, headers, code=status, text=text)
+    project = _known_project(request)
+    return page(request, "problem.html", status, headers, code=status, text=text, project=project)
+
+
+def _known_project(request: Request) -> Watched | None:
+    """The project of the address, if there is one and whoever asks may know it."""
+    wanted = request.path_params.get("project") if session_of(request) is not None else None
+    return next((project for project in projects_of(request) if project.name == wanted), None)
 
 
 def for_people(render: Callable[[Request], Response]) -> Callable[[Request], Any]:
@@ -126,7 +138,24 @@ def session(request: Request) -> Response:
 
 def sessions(request: Request) -> Response:
     project = project_of(request)
-    return page(request, "sessions.html", project=project, here="sessions", view=project.panel())
+    panel, offset = project.panel(), _offset(request)
+    listed = [] if panel["problem"] else session_list.sessions_view(project.breaker(), offset=offset)["sessions"]
+    return page(
+        request,
+        "sessions.html",
+        project=project,
+        here="sessions",
+        view=panel,
+        listed=listed,
+        offset=offset,
+        size=session_list.SHOWN,
+    )
+
+
+def _offset(request: Request) -> int:
+    """Where in a list the page begins; what is no number is the beginning."""
+    text = request.query_params.get("offset", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else 0
 
 
 def loop(request: Request) -> Response:
@@ -147,8 +176,9 @@ def loop(request: Request) -> Response:
 
 
 def attempts(request: Request) -> Response:
-    project = project_of(request)
-    return page(request, "attempts.html", project=project, here="attempts", view=attempts_view(project.breaker()))
+    project, offset = project_of(request), _offset(request)
+    view = slices.attempts_view(project.breaker(), offset=offset)
+    return page(request, "attempts.html", project=project, here="attempts", view=view, offset=offset, size=slices.SHOWN)
 
 
 def memory(request: Request) -> Response:

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 class Watched:
     """One project. What is read for one page is shared by all that ask within the same second."""
 
-    def __init__(self, name: str, root: str) -> None:
+    def __init__(self, name: str, root: str, title: str) -> None:
+        #: as it stands in addresses, and as people read it
         self.name = name
+        self.title = title
         self.root = root
         _mend(root)
         self.store = Breaker.open(project=root, read_only=True).store
@@ -60,8 +62,8 @@ class Watched:
             "project": {"name": os.path.basename(self.root), "root": self.root},
             "headline": {"text": "The state cannot be read", "open": 0, "half_open": 0, "closed": 0},
             "problem": problem,
-            **{name: [] for name in ("circuits", "warnings", "sessions")},
-            **dict.fromkeys(("at", "loop", "spend")),
+            **{name: [] for name in ("circuits", "warnings", "sessions", "halted")},
+            **dict.fromkeys(("at", "session_counts", "loop", "spend")),
         }
 
 
@@ -78,10 +80,12 @@ class Projects:
     def __init__(self, roots: Iterable[str]) -> None:
         self._known: dict[str, Watched] = {}
         for root in dict.fromkeys(map(os.path.realpath, roots)):
-            name = self._free(os.path.basename(root))
-            self._known[name] = Watched(name, root)
+            folder = os.path.basename(root)
+            name, number = self._free(folder)
+            self._known[name] = Watched(name, root, f"{folder} ({number})" if number > 1 else folder or name)
 
-    def _free(self, wanted: str) -> str:
+    def _free(self, wanted: str) -> tuple[str, int]:
+        """A name that nothing else has, and how many there are of it by now."""
         base = (
             "".join(char if char.isascii() and (char.isalnum() or char in "-_") else "-" for char in wanted) or "root"
         )
@@ -89,7 +93,7 @@ class Projects:
         while name in self._known:
             number += 1
             name = f"{base}-{number}"
-        return name
+        return name, number
 
     def __iter__(self) -> Iterator[Watched]:
         return iter(self._known.values())

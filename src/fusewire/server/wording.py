@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from shlex import quote
+
+from markupsafe import Markup, escape
 
 from fusewire.durations import number, show_duration
 from fusewire.janitor.archives import limit_shown
 from fusewire.janitor.cleanup import space
+from fusewire.server.visible import visible
+
+#: A command in a sentence: up to the text that a person fills in, or to the end.
+_COMMAND = re.compile(r'\bfusewire .*(?:"\.\.\.")|\bfusewire .*')
 
 #: Characters of a name: what agents call their sessions has less than fifty.
 _NAME = 120
@@ -22,8 +29,18 @@ def usd(amount: float | None) -> str:
 
 
 def limit(size: int) -> str:
-    """Bytes that are a limit, as `fusewire memory` says them."""
-    return limit_shown(size // 1024)
+    """Bytes that are a limit, as somebody has set them: 5000 kilobytes are 5 MB."""
+    text = limit_shown(size // 1024)
+    return f"{text[:-2]} {text[-2:]}"
+
+
+def step(text: str) -> Markup:
+    """What to do, with the command in it as one that can be copied."""
+    found = _COMMAND.search(text)
+    if found is None:
+        return escape(visible(text))
+    parts = (text[: found.start()], found[0], text[found.end() :])
+    return Markup("{}<code>{}</code>{}").format(*map(visible, parts))
 
 
 def brief(name: str) -> str:
@@ -47,6 +64,7 @@ FILTERS = {
     "number": number,
     "shell": quote,
     "space": space,
+    "step": step,
     "usd": usd,
     "when": when,
 }

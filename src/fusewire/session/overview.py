@@ -17,7 +17,7 @@ from fusewire.session.spawning import SILENT
 from fusewire.session.spend import day_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from fusewire.breaker import Breaker
     from fusewire.reports.status import Status
@@ -73,27 +73,63 @@ def running_in(record: dict[str, Any], now: float) -> list[list[Any]]:
     return sorted(found, key=lambda facts: float(facts[0]))
 
 
+def session_ids(store: Store) -> list[str]:
+    """Every session that is remembered, the one heard of last first.
+
+    What each of its agents remembers goes by its name, a slash and the agent's, which is empty for the main one. An id
+    may have slashes, too: then the main agent's name tells it from that of an agent, or that nobody has the beginning.
+    """
+    names = dict.fromkeys(name.removeprefix("session/") for name, _ in store.remembered("session/"))
+    return [
+        name
+        for name in names
+        if name and not name.endswith("/") and (f"{name}/" in names or not any(one in names for one in _above(name)))
+    ]
+
+
+def _above(name: str) -> Iterator[str]:
+    """`a/b` and `a` of `a/b/c`."""
+    while "/" in name:
+        name = name.rpartition("/")[0]
+        yield name
+
+
 def last_session(store: Store) -> str | None:
-    """The session that was heard of last; the main names only, not those of what its agents remember."""
-    names = (name.removeprefix("session/") for name, _ in store.remembered("session/"))
-    return next((name for name in names if name and "/" not in name), None)
+    """The session that was heard of last."""
+    return next(iter(session_ids(store)), None)
 
 
 def is_session(store: Store, session: str) -> bool:
     """Whether it has been heard of."""
-    wanted = session_name(session)
-    return any(name == wanted for name, _ in store.remembered(wanted))
+    return session in session_ids(store)
+
+
+def session_of(circuit: str, sessions: Collection[str]) -> str | None:
+    """The one of these sessions whose circuit it is, its own or that of one of its agents."""
+    return next((name for name in _pieces(circuit) if name in sessions), None)
+
+
+def _pieces(circuit: str) -> Iterator[str]:
+    """What of an id can be a session's, the longest first: a key may stand on either side, an agent behind a colon."""
+    parts = circuit.split("/")[2:] if circuit.startswith("tool/") else []
+    for first in range(len(parts)):
+        for end in range(len(parts), first, -1):
+            name = "/".join(parts[first:end])
+            yield name
+            while ":" in name:
+                name = name.rpartition(":")[0]
+                yield name
 
 
 def _not_closed(breaker: Breaker, session: str, record: dict[str, Any]) -> Iterator[Status]:
     """From the rows as they are stored: an id that was too long is another one by now."""
     now = breaker.engine.clock()
     alarms = {identifier(circuit) for circuit in record.get("alarms", {})}
+    known = {session, *session_ids(breaker.store)}
     for row in breaker.store.circuits():
         if row.phase == "closed" or not row.id.startswith("tool/"):
             continue
-        parts = row.id.split("/")[2:]
-        if row.id in alarms or any(part == session or part.startswith(f"{session}:") for part in parts):
+        if row.id in alarms or session_of(row.id, known) == session:
             try:
                 policy = breaker.rules.policy(row.id)
                 state = circuits.view(policy, read_state(policy, row.state), now)
@@ -109,12 +145,14 @@ def _active(
     status: Status, session: str, record: dict[str, Any], trip: dict[str, Any] | None, turn: int, now: float
 ) -> dict[str, Any]:
     name, *parts = status.id.split("/")[1:]
-    agent = next((part.partition(":")[2] for part in parts if part.startswith(f"{session}:")), "")
-    tool = ""
+    rest = "/".join(["", *parts])
+    front, found, behind = rest.rpartition(f"/{session}")
+    agent, tool = behind[1:].partition("/")[0] if behind.startswith(":") else "", ""
     for circuit, told in record.get("alarms", {}).items():
         if identifier(circuit) == status.id:
             agent, tool = str(told[0]), str(told[1])
-    key = "/".join(parts[:-1]) if name in _KEYED and len(parts) > 1 else tool
+    in_front = (front if found else rest.rpartition("/")[0]).removeprefix("/")
+    key = in_front if name in _KEYED and in_front else tool
     waits = status.retry_after is not None
     return {
         "id": status.id,

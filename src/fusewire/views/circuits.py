@@ -13,6 +13,7 @@ from fusewire.errors import NotFound
 from fusewire.events import identifier
 from fusewire.reports.layout import history_json
 from fusewire.reports.status import status_of
+from fusewire.session.overview import session_ids
 from fusewire.stores.rows import AuditRow
 from fusewire.views.dollars import spent_and_granted
 from fusewire.views.measures import fullness, measure
@@ -50,7 +51,7 @@ def circuit_view(breaker: Breaker, circuit: str, days: float = 30) -> dict[str, 
     recent = [move for move in trail if move.at >= since]
     dollars = spent_and_granted(breaker, circuit)
     return {
-        **circuit_card(breaker, status_of(circuit, policy, state, now)),
+        **circuit_card(breaker, status_of(circuit, policy, state, now), session_ids(breaker.store)),
         "about": _about(breaker, circuit),
         "days": days,
         "settings": _settings(breaker, circuit),

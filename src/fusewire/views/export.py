@@ -10,7 +10,7 @@ from fusewire.durations import show_time
 from fusewire.errors import NotFound, StoreError, in_a_line
 from fusewire.events import identifier, plain
 from fusewire.globs import matches
-from fusewire.session.overview import is_session
+from fusewire.session.overview import is_session, session_ids
 from fusewire.views.moves import moved_in, numbered_move
 
 if TYPE_CHECKING:
@@ -121,8 +121,7 @@ def _sessions(breaker: Breaker, wanted: Wanted) -> list[str]:
     """Those that something is remembered of; what their agents remember beside them is none."""
     if wanted.session is not None:
         return [wanted.session]
-    names = (name.removeprefix("session/").partition("/")[0] for name, _ in breaker.store.remembered("session/"))
-    return sorted(set(names))
+    return sorted(session_ids(breaker.store))
 
 
 def _move(number: int, move: AuditRow) -> Row:

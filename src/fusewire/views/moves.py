@@ -8,6 +8,7 @@ from fusewire.durations import show_time
 from fusewire.events import identifier
 from fusewire.reports.layout import step_json
 from fusewire.session.memory import recalled, session_name
+from fusewire.session.overview import session_ids, session_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,11 +33,9 @@ def moved_in(breaker: Breaker, session: str) -> Callable[[AuditRow], bool]:
     An id that was too long to be stored whole is known by the session's own alarms.
     """
     alarms = {identifier(circuit) for circuit in recalled(breaker.store, session_name(session)).get("alarms", {})}
+    known = {session, *session_ids(breaker.store)}
 
     def belongs(row: AuditRow) -> bool:
-        if row.actor == session or row.circuit in alarms:
-            return True
-        parts = row.circuit.split("/")[2:] if row.circuit.startswith("tool/") else []
-        return any(part == session or part.startswith(f"{session}:") for part in parts)
+        return row.actor == session or row.circuit in alarms or session_of(row.circuit, known) == session
 
     return belongs

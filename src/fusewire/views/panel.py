@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 from fusewire.circuit import within
 from fusewire.durations import counted, show_time
 from fusewire.engine import next_steps
-from fusewire.errors import FusewireError, NotFound
+from fusewire.errors import NotFound
 from fusewire.runner.overview import overview as loop_overview
-from fusewire.session.memory import SPEND, recalled, session_name
-from fusewire.session.overview import running_in, standing
+from fusewire.session.memory import SPEND, recalled
+from fusewire.session.overview import session_ids, session_of
 from fusewire.session.spend import day_of
 from fusewire.views.dollars import spent_and_granted
 from fusewire.views.measures import decisive, fullness, measure
+from fusewire.views.session_list import sessions_view
 from fusewire.views.warnings import warnings
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from fusewire.breaker import Breaker
     from fusewire.circuit import Policy
     from fusewire.reports.status import Status
-
-#: Sessions that are shown, the ones heard of last.
-_SESSIONS = 20
 
 _ORDER = {"open": 0, "probe": 1, "watch": 2, "closed": 3}
 
@@ -37,27 +37,31 @@ def panel(breaker: Breaker) -> dict[str, Any]:
     headline  one sentence, and how many circuits are `open`, `half_open`, `closed`
     circuits  the fields of `status --json`, and `title`, `window` (" in 30 days"), `near` (the next one may open it),
               `measure` (how full it is, in words) and `full` (from 0 to 1), `next` (steps), `acts` (what a person may
-              do here: reset, grant, resolve); open ones first
+              do here: reset, grant, resolve), `session` (the one whose circuit it is, or null); open ones first
     warnings  what is wrong with configuration or state
-    sessions  the newest first: `id`, `state` (`running`, `silent`, `halted`, `ended`), `heard`, `ended`, `halted`,
-              `usd`, `agents`
+    sessions  the 20 heard of last, as `sessions_view` has them
+    halted    all that are halted, however long ago, likewise
+    session_counts  of all of them, likewise
     loop      as in `status --json`
     spend     `today_usd`, `project_usd`
     """
     now = breaker.engine.clock()
-    circuits = [circuit_card(breaker, status) for status in _in_order(breaker.statuses())]
+    known = frozenset(session_ids(breaker.store))
+    circuits = [circuit_card(breaker, status, known) for status in _in_order(breaker.statuses())]
     counts = dict.fromkeys(("open", "half_open", "closed"), 0)
     for one in circuits:
         counts[one["state"].lower()] += 1
-    sessions = _sessions(breaker, now)
+    sessions = sessions_view(breaker)
     table = recalled(breaker.store, SPEND)
     return {
         "project": {"name": os.path.basename(breaker.root or "") or "fusewire", "root": breaker.root},
         "at": show_time(now),
-        "headline": {"text": _headline(counts, sessions), **counts},
+        "headline": {"text": _headline(counts, len(sessions["halted"])), **counts},
         "circuits": circuits,
         "warnings": warnings(breaker),
-        "sessions": sessions,
+        "sessions": sessions["sessions"],
+        "halted": sessions["halted"],
+        "session_counts": sessions["counts"],
         "loop": loop_overview(breaker),
         "spend": {
             "today_usd": round(table.get("days", {}).get(day_of(now), 0.0), 4),
@@ -76,7 +80,7 @@ def _in_order(statuses: list[Status]) -> list[Status]:
     return sorted(statuses, key=place)
 
 
-def circuit_card(breaker: Breaker, status: Status) -> dict[str, Any]:
+def circuit_card(breaker: Breaker, status: Status, sessions: Collection[str]) -> dict[str, Any]:
     """One circuit as `panel` has it."""
     policy = policy_of(breaker, status.id)
     constraint = breaker.rules.constraints.get(status.id)
@@ -90,6 +94,7 @@ def circuit_card(breaker: Breaker, status: Status) -> dict[str, Any]:
         "near": status.near,
         "next": list(next_steps(policy, status.id, status.phase)) if status.phase != "closed" else [],
         "acts": acts_on(policy, status),
+        "session": session_of(status.id, sessions),
     }
 
 
@@ -111,34 +116,14 @@ def acts_on(policy: Policy, status: Status) -> list[str]:
     return [*acts, "grant"] if status.id.startswith("tool/spend") else acts
 
 
-def _headline(counts: dict[str, int], sessions: list[dict[str, Any]]) -> str:
-    halted = [one for one in sessions if one["halted"] and not one["ended"]]
+def _headline(counts: dict[str, int], halted: int) -> str:
     parts = []
     if counts["open"]:
         parts.append(f"{counted(counts['open'], 'circuit')} {'is' if counts['open'] == 1 else 'are'} open")
     if halted:
-        parts.append(f"{counted(len(halted), 'session')} {'is' if len(halted) == 1 else 'are'} halted")
+        parts.append(f"{counted(halted, 'session')} {'is' if halted == 1 else 'are'} halted")
     if parts:
         return " and ".join(parts)
     if counts["half_open"]:
         return f"{counted(counts['half_open'], 'circuit')} half open, nothing is stopped"
     return "Nothing is tripped"
-
-
-def _sessions(breaker: Breaker, now: float) -> list[dict[str, Any]]:
-    names = (name.removeprefix("session/") for name, _ in breaker.store.remembered("session/"))
-    found = []
-    for name in [one for one in names if one and "/" not in one][:_SESSIONS]:
-        try:
-            record = recalled(breaker.store, session_name(name))
-        except FusewireError:
-            continue
-        found.append(
-            {
-                "id": name,
-                **standing(record, now),
-                "usd": round((record.get("spend") or {}).get("usd", 0.0), 4),
-                "agents": len(running_in(record, now)),
-            }
-        )
-    return found

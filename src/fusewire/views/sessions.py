@@ -45,7 +45,7 @@ def session_view(breaker: Breaker, session: str) -> dict[str, Any]:
     """
     session = plain(session)
     doings = breaker.store.doings(session)
-    if "/" in session or not (doings or is_session(breaker.store, session)):
+    if not (doings or is_session(breaker.store, session)):
         raise NotFound(f"no session {session!r} has been heard of in this project")
     record = recalled(breaker.store, session_name(session))
     view = overview(breaker, session)

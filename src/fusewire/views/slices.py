@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from fusewire import meters
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     from fusewire.breaker import Breaker
     from fusewire.stores.rows import CircuitRow
 
-#: Slices of a page, and of each its patterns, the files that are held against its scope, and its reports.
-_SLICES = 20
+#: Slices of a page, unless somebody asks for more or fewer.
+SHOWN = 20
+
+#: Of each slice its patterns, the files that are held against its scope, and its reports.
 _PATTERNS = 200
 _FILES = 500
 _REPORTS = 10
@@ -32,11 +35,13 @@ _ERROR = 4000
 _ORDER = {"stopped": 0, "under way": 1, "waiting": 2, "finished": 3}
 
 
-def attempts_view(breaker: Breaker) -> dict[str, Any]:
+def attempts_view(breaker: Breaker, limit: int = SHOWN, offset: int = 0) -> dict[str, Any]:
     """Nothing is written; times are ISO 8601 in UTC.
 
-    slices     as `slice_view` has them: stopped ones first, then those under way, the newest first; at most 20
-    left_out   how many more there are
+    slices     as `slice_view` has them, without the first `offset`: stopped ones first, then those under way, the
+               newest first
+    left_out   how many more there are behind these
+    counts     how many there are in each state, and `all`
     under_way  those whose scope lock holds, the oldest first, each with its `sessions` (null is every session)
     problem    why the last cannot be told, or null
     """
@@ -45,11 +50,13 @@ def attempts_view(breaker: Breaker) -> dict[str, Any]:
     times = slice_times(breaker.store)
     names = {*times, *(name.split("/")[1] for name in rows)}
     states = {name: _state(attempts.record(name), _is_stopped(name, rows)) for name in names}
+    counts = Counter(states.values())
     in_order = sorted(names, key=lambda name: (_ORDER[states[name]], -times.get(name, 0.0), name))
     under_way, problem = _under_way(breaker)
     return {
-        "slices": [_slice(attempts, name, rows, times.get(name)) for name in in_order[:_SLICES]],
-        "left_out": max(0, len(in_order) - _SLICES),
+        "slices": [_slice(attempts, name, rows, times.get(name)) for name in in_order[offset : offset + limit]],
+        "left_out": max(0, len(in_order) - offset - limit),
+        "counts": {"all": len(in_order), **{state.replace(" ", "_"): counts[state] for state in _ORDER}},
         "under_way": under_way,
         "problem": problem,
     }

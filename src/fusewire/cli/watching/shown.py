@@ -51,6 +51,9 @@ def state_text(state: str) -> Text:
 
 
 def level_of(circuit: dict[str, Any]) -> str:
+    """`3/5`; dollars and shares are said as such: `$2.40/$5`, `40%/70%`."""
+    if circuit["measure"].startswith("$") or "%" in circuit["measure"]:
+        return str(circuit["measure"]).replace(".00", "").replace(" of ", "/")
     return f"{number(circuit['level'])}/{number(circuit['threshold'])}"
 
 

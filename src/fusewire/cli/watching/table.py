@@ -26,7 +26,7 @@ from fusewire.events import PUBLIC_STATE
 if TYPE_CHECKING:
     from fusewire.stores.rows import AuditRow
 
-_STATE, _LEVEL, _BAR, _LEFT = 9, 9, 8, 8
+_STATE, _LEVEL, _BAR, _LEFT = 9, 10, 8, 8
 
 #: Widths from which on there is room for each.
 _WITH_LEVEL, _WITH_REASON, _WITH_BAR = 54, 72, 90

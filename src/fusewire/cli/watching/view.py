@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 #: Pages with rows of which one is chosen; the others are read.
-_LISTS = {"panel": "circuits", "sessions": "sessions"}
+_LISTS = ("panel", "sessions")
 
 #: What Enter opens.
 _INSIDE = {"panel": "circuit", "sessions": "session"}
@@ -57,8 +57,11 @@ class View:
 
     def rows(self, panel: dict[str, Any] | None) -> list[dict[str, Any]]:
         """The rows of a list, as far as they are wanted."""
-        found: list[dict[str, Any]] = [] if panel is None else panel[_LISTS.get(self.page.kind, "circuits")]
-        return [one for one in found if self._wanted(one)] if self.page.kind == "panel" else found
+        if panel is None:
+            return []
+        if self.page.kind == "sessions":  # one that waits for a person may be older than those that are listed
+            return [*panel["halted"], *(one for one in panel["sessions"] if one["state"] != "halted")]
+        return [one for one in panel["circuits"] if self.page.kind != "panel" or self._wanted(one)]
 
     def _wanted(self, circuit: dict[str, Any]) -> bool:
         if self.only_open and circuit["state"] != "OPEN":

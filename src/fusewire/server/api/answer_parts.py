@@ -53,6 +53,7 @@ CARD = fields(
     near=told(YES_NO, "the next one may open it"),
     next=told(TEXTS, "what to do now"),
     acts=told(rows(one_of("reset", "grant", "resolve")), "what a person may do here"),
+    session=told(maybe(TEXT), "the session whose circuit it is"),
 )
 SETTINGS = rows(fields(key=TEXT, value={}, source=TEXT))
 ENTRY = fields(
@@ -189,6 +190,10 @@ SESSION_LINE = fields(
     usd=USD,
     agents=told(COUNT, "helpers that run"),
 )
+SESSION_COUNTS = told(
+    fields(all=COUNT, running=COUNT, silent=COUNT, halted=COUNT, ended=COUNT, agents=COUNT),
+    "sessions by state, and helpers that run",
+)
 ACTIVE = fields(
     id=TEXT,
     breaker=TEXT,
@@ -297,6 +302,7 @@ TEST = fields(
     report_text=maybe(TEXT),
     report_lacks=TEXTS,
 )
+SLICE_COUNTS = told(fields(all=COUNT, stopped=COUNT, under_way=COUNT, waiting=COUNT, finished=COUNT), "slices by state")
 CLEANUP = {
     "dry_run": YES_NO,
     "files_rotated": COUNT,

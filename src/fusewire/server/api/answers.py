@@ -61,12 +61,18 @@ ANSWERS: dict[str, Schema] = {
         headline=fields(text=TEXT, open=COUNT, half_open=COUNT, closed=COUNT),
         circuits=told(rows(ref("CircuitCard")), "open ones first"),
         warnings=TEXTS,
-        sessions=rows(ref("SessionLine")),
+        sessions=told(rows(ref("SessionLine")), "the 20 heard of last, the newest first"),
+        halted=told(rows(ref("SessionLine")), "all that are halted, however long ago they were heard of"),
+        session_counts=parts.SESSION_COUNTS,
         loop=ref("LoopOverview"),
         spend=fields(today_usd=USD, project_usd=USD),
     ),
     "SessionLine": parts.SESSION_LINE,
-    "Sessions": fields(sessions=told(rows(ref("SessionLine")), "the 20 heard of last, the newest first")),
+    "Sessions": fields(
+        sessions=told(rows(ref("SessionLine")), "the one heard of last first"),
+        halted=told(rows(ref("SessionLine")), "all that are halted"),
+        counts=parts.SESSION_COUNTS,
+    ),
     "Session": fields(
         session=TEXT,
         turn=maybe(COUNT),
@@ -104,7 +110,10 @@ ANSWERS: dict[str, Schema] = {
     ),
     "Attempts": fields(
         slices=rows(ref("Slice")),
-        left_out=COUNT,
+        left_out=told(COUNT, "how many more there are behind these"),
+        counts=told(
+            fields(all=COUNT, stopped=COUNT, under_way=COUNT, waiting=COUNT, finished=COUNT), "slices by state"
+        ),
         under_way=rows(fields(slice=TEXT, sessions=maybe(TEXTS))),
         problem=maybe(TEXT),
     ),

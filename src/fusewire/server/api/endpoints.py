@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from fusewire.errors import StoreError
 from fusewire.server import acting
 from fusewire.server.api import schemas
+from fusewire.views import session_list, slices
 from fusewire.views.circuits import circuit_view
 from fusewire.views.moves import numbered_move
 from fusewire.views.sessions import loop_view, session_view
-from fusewire.views.slices import attempts_view, slice_view
 from fusewire.views.storage import memory_view
 from fusewire.views.warnings import warnings
 
@@ -58,7 +58,7 @@ def _settings(watched: Watched, given: Given) -> dict[str, Any]:
 
 
 def _sessions(watched: Watched, given: Given) -> dict[str, Any]:
-    return {"sessions": _panel(watched, given)["sessions"]}
+    return session_list.sessions_view(watched.breaker(), **given)
 
 
 def _session(watched: Watched, given: Given) -> dict[str, Any]:
@@ -70,11 +70,11 @@ def _loop(watched: Watched, given: Given) -> dict[str, Any]:
 
 
 def _attempts(watched: Watched, given: Given) -> dict[str, Any]:
-    return attempts_view(watched.breaker())
+    return slices.attempts_view(watched.breaker(), **given)
 
 
 def _slice(watched: Watched, given: Given) -> dict[str, Any]:
-    return slice_view(watched.breaker(), given["id"])
+    return slices.slice_view(watched.breaker(), given["id"])
 
 
 def _memory(watched: Watched, given: Given) -> dict[str, Any]:
@@ -131,7 +131,9 @@ class Endpoint:
 _FILTER = schemas.question("state", "kind", state=schemas.STATE, kind=schemas.KIND)
 _ID = schemas.question(id=schemas.ID)
 _ID_AND_DAYS = schemas.question(id=schemas.ID, days=schemas.DAYS)
-_BEHIND = schemas.question(after=schemas.AFTER, limit=schemas.LIMIT)
+_BEHIND = schemas.question(after=schemas.AFTER, limit=schemas.limit(200, 1000))
+_SESSIONS = schemas.question(limit=schemas.limit(session_list.SHOWN, 200), offset=schemas.OFFSET)
+_SLICES = schemas.question(limit=schemas.limit(slices.SHOWN, 100), offset=schemas.OFFSET)
 
 ENDPOINTS = [
     Endpoint("panel", "Everything that the Panel shows", "Panel", _panel),
@@ -139,10 +141,10 @@ ENDPOINTS = [
     Endpoint("circuit", "Everything about one circuit", "CircuitView", _circuit, _ID_AND_DAYS),
     Endpoint("history", "What reached a circuit, and its moves", "History", _history, _ID_AND_DAYS),
     Endpoint("settings", "A circuit's settings, and where each comes from", "Settings", _settings, _ID),
-    Endpoint("sessions", "The sessions heard of last", "Sessions", _sessions),
+    Endpoint("sessions", "Sessions, the one heard of last first", "Sessions", _sessions, _SESSIONS),
     Endpoint("session", "Everything about one session", "Session", _session, schemas.question(id=schemas.SESSION)),
     Endpoint("loop", "The supervised loop", "Loop", _loop),
-    Endpoint("attempts", "Slices and the attempts at their tests", "Attempts", _attempts),
+    Endpoint("attempts", "Slices and the attempts at their tests", "Attempts", _attempts, _SLICES),
     Endpoint("slice", "One slice", "Slice", _slice, schemas.question(id=schemas.SLICE)),
     Endpoint("memory", "The agents' memory folder", "Memory", _memory),
     Endpoint("moves", "The audit trail behind a number, for whoever asks again", "Moves", _moves, _BEHIND),

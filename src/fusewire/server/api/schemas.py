@@ -72,7 +72,17 @@ AFTER = told(
     {"type": "integer", "minimum": 0, "maximum": 2**53 - 1, "default": 0},
     "the number of the last move that was seen",
 )
-LIMIT = told({"type": "integer", "minimum": 1, "maximum": 1000, "default": 200}, "how many at most")
+OFFSET = told(
+    {"type": "integer", "minimum": 0, "maximum": 2**53 - 1, "default": 0},
+    "how many of the first to leave out",
+)
+
+
+def limit(default: int, most: int) -> Schema:
+    """How much of a list comes at once."""
+    return told({"type": "integer", "minimum": 1, "maximum": most, "default": default}, "how many at most")
+
+
 REASON = told(
     {"type": "string", "minLength": 1, "maxLength": TEXT_LIMIT, "pattern": "[^\\s\\x00-\\x1f]"},
     "not only blanks; it is kept in the audit trail",

@@ -79,10 +79,10 @@ def timeline(
     head = 16 if lines else 0
     bottom = head + _LANE * len(lanes)
     parts = [axis.drawn(bottom)]
-    parts += [_lane(lane, axis, head + _LANE * row) for row, lane in enumerate(lanes)]
-    for line in lines:
+    for line in lines:  # first: the names of the lanes stand above them
         across = axis.place(line.at)
         parts += [upright_line(across, head - 4, bottom, f"line {line.kind}"), words(line.name, across, 10, "name")]
+    parts += [_lane(lane, axis, head + _LANE * row) for row, lane in enumerate(lanes)]
     return picture(title, facts, bottom + FOOT, *parts)
 
 

@@ -67,8 +67,12 @@ let loading = false;
 let again = false;
 let unread = false;
 
+// Time alone changes a page, too: windows move on, sessions fall silent. So it is loaded anew after a while, if anybody looks.
+const REST = 30_000;
+let begun = performance.now();
+
 function showLost(isLost) {
-  lost.hidden = !isLost;
+  lost.hidden = !isLost || (unread && main.querySelector("[data-unread]") !== null); // a page that says so itself
 }
 
 async function refresh() {
@@ -77,7 +81,7 @@ async function refresh() {
     return;
   }
   loading = true;
-  const began = performance.now();
+  const began = (begun = performance.now());
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html", "Fusewire-Refresh": "1" }, credentials: "same-origin" });
     if (answer.redirected) return location.reload(); // logged out
@@ -116,7 +120,9 @@ function loaded() {
 
 function say(moves) {
   const last = moves[moves.length - 1];
-  const what = `${last.circuit}: ${last.to.replace("_", "-")}`;
+  const where = main.querySelectorAll(".box").length > 1 ? `${last.project}, ` : "";
+  const now = last.from_phase === last.to_phase ? last.cause : last.to.replace("_", "-"); // a note of what a person did
+  const what = `${where}${last.circuit}: ${now}`;
   tell(moves.length === 1 ? what : `${moves.length} moves, the last: ${what}`);
 }
 
@@ -176,6 +182,7 @@ function shown(seconds) {
 
 function tick() {
   if (performance.now() - heard > SILENCE) showLost(true);
+  if (performance.now() - begun > REST && !document.hidden) refresh();
   let ended = false;
   for (const element of main.querySelectorAll("[data-left]")) {
     const given = element.getAttribute("data-left");
@@ -192,6 +199,13 @@ function tick() {
   }
   if (ended) setTimeout(refresh, 1000);
 }
+
+// -- a choice that wants guidance says so before the form is sent, and nothing that was typed is lost
+
+main.addEventListener("change", ({ target }) => {
+  const guidance = target.name === "choice" && target.form.elements.guidance;
+  if (guidance) guidance.required = target.value === "modify";
+});
 
 if (main.dataset.live) {
   listen();

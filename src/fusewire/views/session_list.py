@@ -1,0 +1,50 @@
+"""The sessions of a project side by side: what each of them is at, and how many there are of each kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from fusewire.session.memory import recalled, session_name
+from fusewire.session.overview import running_in, session_ids, standing
+
+if TYPE_CHECKING:
+    from fusewire.breaker import Breaker
+    from fusewire.stores import Store
+
+#: Sessions of a page, unless somebody asks for more or fewer.
+SHOWN = 20
+
+STATES = ("running", "silent", "halted", "ended")
+
+
+def sessions_view(breaker: Breaker, limit: int = SHOWN, offset: int = 0) -> dict[str, Any]:
+    """Nothing is written; times are ISO 8601 in UTC.
+
+    sessions  the one heard of last first, without the first `offset`: `id`, `state` (`running`, `silent`, `halted`,
+              `ended`), `heard`, `ended`, `halted` (why), `usd`, `agents` (helpers that run)
+    halted    all of them that are halted and wait for a person
+    counts    how many there are in each state, `all`, and `agents` that run
+    """
+    now = breaker.engine.clock()
+    found = [_line(breaker.store, name, now) for name in session_ids(breaker.store)]
+    states = Counter(one["state"] for one in found)
+    return {
+        "sessions": found[offset : offset + limit],
+        "halted": [one for one in found if one["state"] == "halted"],
+        "counts": {
+            "all": len(found),
+            **{state: states[state] for state in STATES},
+            "agents": sum(one["agents"] for one in found if not one["ended"]),
+        },
+    }
+
+
+def _line(store: Store, name: str, now: float) -> dict[str, Any]:
+    record = recalled(store, session_name(name))
+    return {
+        "id": name,
+        **standing(record, now),
+        "usd": round((record.get("spend") or {}).get("usd", 0.0), 4),
+        "agents": len(running_in(record, now)),
+    }
