@@ -12,12 +12,12 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from harness.bench import FILES, Bench
 from harness.calls import shell
+from harness.processes import comes_true
 from harness.script import do, script
 
 HARMLESS = do(shell("echo done > done.txt"))
@@ -60,7 +60,7 @@ def test_a_locked_store_lets_harmless_calls_pass_and_keeps_what_is_protected(ben
     bench.put("docs/constraints/no-tagging.md", RULE)
     begun(bench)
     with locked(bench.path(".fusewire/state.db")):
-        run = bench.run(HARMLESS, FORBIDDEN, do(shell("git tag v1")), seconds=120)
+        run = bench.run(HARMLESS, FORBIDDEN, do(shell("git tag v1")))
     assert run.code == 0, run
     assert bench.text("done.txt") == "done\n", run
     assert bench.text("specs/a.md") == FILES["specs/a.md"], run
@@ -87,12 +87,9 @@ def test_a_store_that_is_lost_in_the_middle_leaves_the_guard_standing(bench: Ben
     """Somebody cleans up while the agent works."""
 
     def clean() -> None:
-        for _ in range(400):
-            if bench.path("half.txt").exists():
-                shutil.rmtree(bench.path(".fusewire"), ignore_errors=True)
-                bench.put("cleaned.txt", "")
-                return
-            time.sleep(0.05)
+        if comes_true(bench.path("half.txt").exists):
+            shutil.rmtree(bench.path(".fusewire"), ignore_errors=True)
+            bench.put("cleaned.txt", "")
 
     thread = threading.Thread(target=clean)
     run = bench.run(
@@ -115,21 +112,35 @@ def test_a_hook_that_hangs_denies_before_the_client_would_let_pass(bench: Bench)
     begun(bench)
     blobs = list(bench.path(".fusewire").glob("rules.*.bin"))
     assert blobs
-    played = script(do(shell("touch judged.txt"), delay=0.5))
+    blocked = threading.Event()
+    played = script(do(shell("touch judged.txt"), after=blocked))
+    held: list[int] = []
+
+    def is_read() -> bool:
+        """Somebody reads from the pipe, and waits from now on for us to write."""
+        for blob in blobs:
+            with contextlib.suppress(OSError):  # nobody reads from it
+                held.append(os.open(blob, os.O_WRONLY | os.O_NONBLOCK))
+        return bool(held)
 
     def block() -> None:
-        while not played.requests:
-            time.sleep(0.01)
+        comes_true(lambda: played.requests)
         for blob in blobs:
             blob.unlink()
             os.mkfifo(blob)
-        time.sleep(5)
+        blocked.set()
+        comes_true(is_read)
         for blob in blobs:
             blob.unlink()
 
     thread = threading.Thread(target=block, daemon=True)
-    run = bench.play(played, meanwhile=thread.start, seconds=90)
-    thread.join(20)
+    try:
+        run = bench.play(played, meanwhile=thread.start)
+    finally:
+        thread.join(150)
+        for one in held:
+            os.close(one)
+    assert held, run
     assert run.code is not None, run
     assert not bench.path("judged.txt").exists(), run
     assert "no answer within 10 seconds" in run.told_at(1), run
@@ -138,7 +149,7 @@ def test_a_hook_that_hangs_denies_before_the_client_would_let_pass(bench: Bench)
 def test_an_oversized_call_is_judged(bench: Bench) -> None:
     """Megabytes of command line, with the deletion at its end."""
     long = ": " + "x" * OVERSIZED[bench.name] + "\nrm -f specs/a.md"
-    run = bench.run(do(shell(long)), FORBIDDEN, seconds=120)
+    run = bench.run(do(shell(long)), FORBIDDEN)
     assert run.code is not None, run
     assert bench.text("specs/a.md") == FILES["specs/a.md"], run
     assert "BLOCKED" in run.told_at(1), run.told_at(1)[-2000:]

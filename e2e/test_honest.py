@@ -46,7 +46,7 @@ def test_two_hundred_calls_of_honest_work(bench: Bench) -> None:
         bench.put(f"tests/test_part{number}.py", case(number))
     replies: list[Reply] = [do(*calls, tokens_in=300) for number in range(2, MODULES + 2) for calls in work(number)]
     assert sum(len(reply.calls) for reply in replies) == 200
-    run = bench.run(*replies, seconds=240)
+    run = bench.run(*replies, seconds=600)
     assert run.code == 0, run
     assert run.count() == len(replies) + 1, run
     ours = ("fusewire", "BLOCKED", "HALTED", "WARNING tool", "CIRCUIT")

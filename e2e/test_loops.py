@@ -19,7 +19,7 @@ ROUNDS = 4
 
 
 def test_a_stuck_model_is_stopped_and_the_run_ends(bench: Bench) -> None:
-    run = bench.play(script(STUCK, forever=True), seconds=60)
+    run = bench.play(script(STUCK, forever=True))
     assert run.code is not None, f"it did not end by itself\n{run}"
     assert FAILURES < run.count() <= FAILURES + REFUSALS + EXTRA[bench.name], run
     assert any(name.startswith("tool/tool_failure/Bash(python3)/") for name in bench.tripped()), bench.tripped()
@@ -28,7 +28,7 @@ def test_a_stuck_model_is_stopped_and_the_run_ends(bench: Bench) -> None:
 
 
 def test_two_calls_in_turn_are_a_loop(bench: Bench) -> None:
-    run = bench.play(script(*AROUND, forever=True), seconds=60)
+    run = bench.play(script(*AROUND, forever=True))
     assert run.code is not None, f"it did not end by itself\n{run}"
     calls = 2 * ROUNDS
     assert calls <= run.count() <= calls + REFUSALS + IN_TURN[bench.name], run
@@ -42,7 +42,7 @@ def test_a_helper_that_is_stuck_stops_the_main_agent_too(bench: Bench) -> None:
     helpers = {"HELPER-1": part(STUCK, forever=True)}
     replies = (do(spawn("HELPER-1: make the test pass.")), do(wait()))
     after = tuple(do(shell(f"echo {number} >> went-on.txt")) for number in range(40))
-    run = bench.play(Script(part(*replies, *after), helpers), seconds=90)
+    run = bench.play(Script(part(*replies, *after), helpers))
     assert run.code is not None, f"it did not end by itself\n{run}"
     assert FAILURES < run.count("HELPER-1") <= FAILURES + REFUSALS + UNHEEDED[bench.name], run
     assert run.count() <= len(replies) + UNHEEDED[bench.name], run

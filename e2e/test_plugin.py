@@ -10,6 +10,7 @@ import pytest
 
 from harness.bench import FILES, Bench
 from harness.calls import shell
+from harness.clients import PATIENCE
 from harness.script import do
 
 REPOSITORY = Path(__file__).parents[1]
@@ -39,7 +40,7 @@ def ask(bench: Bench, *words: str) -> subprocess.CompletedProcess[str]:
         env=bench.client.environment(9),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
 

@@ -23,8 +23,7 @@ def test_the_loop_ends_when_its_condition_holds(bench: Bench) -> None:
         do(read("src/app.py")),
         do(edit("src/app.py", "    return 40", "    return 42")),
         Reply(text="It should pass now."),
-        around=around("--max-iterations", "5", "--until", "python3 tests/test_app.py"),
-        seconds=90,
+        around=around("--max-iterations", "5", "--until", "python3 -B tests/test_app.py"),
     )
     assert run.code == 0, run
     assert run.count() == 7, run
@@ -35,7 +34,7 @@ def test_the_loop_ends_when_its_condition_holds(bench: Bench) -> None:
 
 def test_a_loop_without_progress_is_stopped(bench: Bench) -> None:
     played = script(do(shell("cat notes.txt")), Reply(text="I have looked at it."), forever=True)
-    run = bench.play(played, around=around("--max-iterations", "9"), seconds=90)
+    run = bench.play(played, around=around("--max-iterations", "9"))
     assert run.code == 3, run
     assert run.count() == 6, f"three iterations of two requests\n{run}"
     assert "loop/no_progress" in bench.tripped()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.clients import Client, Run
+from harness.clients import PATIENCE, Client, Run
 from harness.script import Reply, Script, script
 
 #: What every project begins with. The first four are protected by Fusewire's own defaults.
@@ -63,7 +63,7 @@ class Bench:
             env={"HOME": str(self.client.home), "PATH": self.client.path, "LANG": "C.UTF-8"},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
             check=False,
         )
         assert not check or done.returncode == 0, f"fusewire {' '.join(words)}: {done.stdout}{done.stderr}"

@@ -25,6 +25,9 @@ CLIENTS: dict[str, dict[str, str]] = json.loads((Path(__file__).parents[1] / "cl
 
 PROMPT = "Do what the script says."
 
+#: Seconds that a session gets on a busy machine: one that hangs is ended then, and every other ends long before.
+PATIENCE = 180
+
 #: Whatever is not on loopback is asked of a proxy that nobody runs. That keeps a client off the network also where it
 #: has no network namespace of its own, and where it has one, it need not wait for names that nobody can look up.
 NOWHERE = {
@@ -177,7 +180,7 @@ class Client:
         script: Script,
         prompt: str = PROMPT,
         *,
-        seconds: float = 60,
+        seconds: float = PATIENCE,
         again: bool = False,
         around: list[str] | None = None,
         variables: dict[str, str] | None = None,
@@ -304,7 +307,7 @@ stream_max_retries = 0
     def tool(self, call: Call, conversation: str = "") -> Tool:
         match call.kind, call.given:
             case "shell", (command,):
-                return Tool("exec_command", {"cmd": command})
+                return Tool("exec_command", {"cmd": command, "yield_time_ms": 30000})  # else it waits for 10 s
             case "read", (path,):
                 return Tool("exec_command", {"cmd": f"cat {path}"})  # it has no tool that reads
             case "write", (path, text):

@@ -79,6 +79,16 @@ def _end_all(process: subprocess.Popen[bytes], home: Path) -> list[str]:
     return left
 
 
+def comes_true(question: Callable[[], object], seconds: float = 60) -> bool:
+    """Whether the answer becomes true in time: long, because it costs nothing on a machine that is not busy."""
+    until = time.monotonic() + seconds
+    while not question():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
 def living(home: Path) -> list[tuple[int, str]]:
     """Processes that were started with this home: their numbers and command lines."""
     mark = f"HOME={home}".encode()

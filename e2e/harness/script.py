@@ -14,17 +14,24 @@ HELPER = re.compile(r"HELPER-\d+")
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer of the model: what it says, what it calls, what it costs, how long it takes."""
+    """One answer of the model: what it says, what it calls, what it costs, how long it takes, what it waits for."""
 
     calls: tuple[Call, ...] = ()
     text: str = ""
     tokens_in: int = 1200
     tokens_out: int = 40
     delay: float = 0.0
+    after: threading.Event | None = None
 
 
-def do(*calls: Call, tokens_in: int = 1200, tokens_out: int = 40, delay: float = 0.0) -> Reply:
-    return Reply(calls, "", tokens_in, tokens_out, delay)
+def do(
+    *calls: Call,
+    tokens_in: int = 1200,
+    tokens_out: int = 40,
+    delay: float = 0.0,
+    after: threading.Event | None = None,
+) -> Reply:
+    return Reply(calls, "", tokens_in, tokens_out, delay, after)
 
 
 @dataclass(frozen=True)

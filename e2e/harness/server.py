@@ -78,6 +78,8 @@ def model(vendor: Vendor, script: Script, translate: Callable[[Call, str], Tool]
                 return
             reply = script.answer(asked.opening, asked.told, asked.conversation, asked.tools)
             time.sleep(reply.delay)
+            if reply.after is not None:
+                reply.after.wait(60)
             tools = [translate(call, asked.conversation) for call in reply.calls]
             pieces = vendor.stream(self.path, body, reply, tools)
             if pieces is None:
