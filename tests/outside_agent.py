@@ -8,6 +8,7 @@ its exit code comes back through a pipe.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from fusewire.errors import AgentRefused
@@ -17,6 +18,9 @@ REPORTS = 'code=0; "$@" || code=$?; echo $code >&{pipe}'
 
 
 def main(command: list[str]) -> int:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # Whoever starts something in the background of a script lets it ignore Ctrl-C, and tests press that key.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         require_person("this")
     except AgentRefused:

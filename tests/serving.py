@@ -121,7 +121,7 @@ class Served:
         if self.process.poll() is None:
             self.process.send_signal(2)
         try:
-            _, errors = self.process.communicate(timeout=30)
+            _, errors = self.process.communicate(timeout=45)
         except subprocess.TimeoutExpired:
             self.process.kill()
             _, errors = self.process.communicate()

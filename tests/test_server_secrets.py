@@ -262,7 +262,7 @@ def test_a_cookie_alone_does_not_act_through_the_json_interface(served: Served) 
 SENDS = """
 import http.client, json, sys
 host, path, headers, body = json.loads(sys.argv[1])
-connection = http.client.HTTPConnection(host, timeout=30)
+connection = http.client.HTTPConnection(host, timeout=45)
 connection.request("POST", path, body, headers)
 answer = connection.getresponse()
 print(json.dumps([answer.status, answer.read().decode()]))

@@ -92,7 +92,7 @@ def test_what_is_said_at_the_start_names_the_risk(project: Project) -> None:
             time.sleep(0.05)
     finally:
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=45)
     assert b"The key is in a file now" in errors
     assert b"Other machines can reach it, and what is sent is not encrypted." in errors
     address, key = (line.strip() for line in path.read_text().splitlines() if line.startswith("  "))
@@ -153,7 +153,7 @@ def test_fifty_open_pages_do_not_keep_it_from_ending(project: Project, how: sign
             assert heard(page.recv(65536)).status == 200
         pages.append(connected(server))
         pages[-1].sendall("\r\n".join([*lines, "Last-Event-ID: project:0", "", ""]).encode())
-        late = time.monotonic() + 30
+        late = time.monotonic() + 45
         while unread(server, pages[-1]) < 100_000:
             assert time.monotonic() < late
             time.sleep(0.05)
@@ -164,8 +164,8 @@ def test_fifty_open_pages_do_not_keep_it_from_ending(project: Project, how: sign
         waiting.sendall(f"POST /login HTTP/1.1\r\nHost: {server.host}\r\n{form}".encode())
         began = time.monotonic()
         server.process.send_signal(how)
-        server.process.wait(30)
-        assert time.monotonic() - began < 3
+        server.process.wait(45)
+        assert time.monotonic() - began < 10  # a head that never comes is waited for longer
         code, errors = server.stop()
         assert code == (130 if how == signal.SIGINT else -signal.SIGTERM)
         assert errors.split() == (["Interrupted."] if how == signal.SIGINT else [])
@@ -251,7 +251,7 @@ def test_a_server_that_is_killed_leaves_nothing_that_stops_the_next(project: Pro
         page.sendall(f"GET /events HTTP/1.1\r\nHost: {first.host}\r\nCookie: {first.cookie}\r\n\r\n".encode())
         assert heard(page.recv(65536)).status == 200
         os.kill(first.pid, signal.SIGKILL)
-        first.process.wait(30)
+        first.process.wait(45)
         with Served(project.root, arguments=("--port", port)) as second:
             assert second.host == first.host
             assert ask(second, "/", "GET", f"Cookie: {first.cookie}").status == 303

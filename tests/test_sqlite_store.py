@@ -252,7 +252,7 @@ def test_a_locked_database_is_tried_three_times_and_then_said_in_one_line(tmp_pa
             breaker.record("a", "meanwhile")
         waited = time.monotonic() - started
         assert "\n" not in str(caught.value)
-        assert 3 * 0.1 + 0.05 + 0.2 <= waited < 3
+        assert 3 * 0.1 + 0.05 + 0.2 <= waited < 15
         assert total(breaker, "a") == 1  # reading does not wait for a writer
     breaker.record("a", "after")
     assert [row.text for row in breaker.history("a")] == ["before", "after"]

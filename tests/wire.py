@@ -37,8 +37,7 @@ def quiet_server(folders: pytest.TempPathFactory, live_in: Callable[[Project], N
     with server:
         yield server
         code, errors = server.stop()
-    assert code == 130
-    assert errors.split() == ["Interrupted."]
+    assert (code, errors.split()) == (130, ["Interrupted."]), f"{code}: {errors}"
 
 
 @dataclass
