@@ -18,9 +18,11 @@ REPORTS = 'code=0; "$@" || code=$?; echo $code >&{pipe}'
 
 
 def main(command: list[str]) -> int:
+    # A script lets what it starts in the background ignore Ctrl-C, and nohup the end of the terminal: tests send both.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # Whoever starts something in the background of a script lets it ignore Ctrl-C, and tests press that key.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
         require_person("this")
     except AgentRefused:

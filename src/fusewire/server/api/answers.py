@@ -111,9 +111,7 @@ ANSWERS: dict[str, Schema] = {
     "Attempts": fields(
         slices=rows(ref("Slice")),
         left_out=told(COUNT, "how many more there are behind these"),
-        counts=told(
-            fields(all=COUNT, stopped=COUNT, under_way=COUNT, waiting=COUNT, finished=COUNT), "slices by state"
-        ),
+        counts=parts.SLICE_COUNTS,
         under_way=rows(fields(slice=TEXT, sessions=maybe(TEXTS))),
         problem=maybe(TEXT),
     ),
