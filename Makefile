@@ -10,11 +10,11 @@ BIN  := $(VENV)/bin
 run: $(VENV)/ready
 	@$(BIN)/fusewire demo
 
-# Last, so that the output ends with the number of tests.
+# Last, so that the output ends with the number of tests. TESTS="--last-failed" goes to pytest, here and below.
 test: lint types
-	$(BIN)/python tests/outside_agent.py $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
+	$(BIN)/python tests/outside_agent.py $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal $(TESTS)
 
-# The real agents, offline, against scripted models; npm installs them. TESTS="--last-failed" goes to pytest.
+# The real agents, offline, against scripted models; npm installs them.
 test-agents: $(VENV)/ready-dev
 	$(BIN)/python tests/outside_agent.py $(BIN)/python e2e/run.py $(TESTS)
 
