@@ -277,15 +277,43 @@ def test_how_long_an_answer_took_is_counted(session: Reporting, served: Served) 
     assert 'fusewire_http_hook_seconds_count{agent="claude"} 3.0' in shown
 
 
-def test_what_takes_too_long_is_no_denial_of_a_report(session: Reporting, served: Served, project: Project) -> None:
-    """A pipe that nobody writes into lies where the compiled rules are read: a report passes and people are told, a
-    call is denied, also where more hang than there are threads; and the server still ends at once."""
-    session.bash("ls")
+def hang(project: Project) -> list[Path]:
+    """A pipe that nobody writes into lies where the compiled rules are read."""
     blobs = list((project.root / ".fusewire").glob("rules.*.bin"))
     assert blobs
     for blob in blobs:
         blob.unlink()
         os.mkfifo(blob)
+    return blobs
+
+
+def test_what_takes_too_long_is_counted_all_the_same(session: Reporting, served: Served, project: Project) -> None:
+    """Also what had to wait for a thread, and was answered before it had one; what there is no room for says so."""
+    session.bash("ls")
+    blobs = hang(project)
+    events = [session.payload("PostToolBatch", **batch(number, f"Exit code 3\n{'x' * 10_000}")) for number in range(20)]
+    with ThreadPoolExecutor(20) as pool:
+        for answer in pool.map(lambda one: post(served, one), events):
+            assert "no answer within 4 seconds" in said(answer).json["systemMessage"]
+    large = session.payload("PostToolBatch", **batch(20, "x" * ((64 << 20) - 100_000)))
+    told = said(post(served, large)).json["systemMessage"]
+    assert told.endswith("too many reports wait, and this one is not counted")
+    pipes = [os.open(blob, os.O_WRONLY) for blob in blobs]
+    for blob, pipe in zip(blobs, pipes, strict=True):
+        blob.unlink()
+        os.close(pipe)
+    until = time.monotonic() + 45
+    with Breaker.open(project=project.root) as breaker:
+        while len([one for one in breaker.store.doings(session.id) if one.kind == "failed"]) < 20:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+
+
+def test_what_takes_too_long_is_no_denial_of_a_report(session: Reporting, served: Served, project: Project) -> None:
+    """A report passes and people are told, a call is denied, also where more hang than there are threads; and the
+    server still ends at once."""
+    session.bash("ls")
+    hang(project)
     began = time.monotonic()
     events = [session.payload("PostToolBatch", **batch(number)) for number in range(10)]
     events += [session.payload("Stop"), project.bash("ls")]

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from fusewire.agents import AGENTS, agent_named
-from fusewire.errors import in_a_line
+from fusewire.errors import FusewireError, in_a_line
 from fusewire.gate import answer, hook_in
 from fusewire.server.access import PROOF, QUESTION, proof_for_hooks
 from fusewire.server.daemons import Daemons
@@ -25,9 +25,10 @@ from fusewire.server.requests import require_role
 from fusewire.server.whereabouts import Whereabouts
 from fusewire.session import opening
 from fusewire.session.nesting import BY_HTTP, DEPTH
-from fusewire.stdio import payload_of
+from fusewire.stdio import INPUT_LIMIT, payload_of
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
     from contextlib import AbstractAsyncContextManager
 
     from starlette.requests import Request
@@ -46,6 +47,9 @@ _REPORTS, _CALLS = 8, 4
 #: Bytes above which an event is a large one, and how many of those are in memory at the same time.
 _LARGE = 1 << 20
 _LARGE_ONES = 4
+
+#: Bytes of reports that wait to be counted, if there is more than one.
+_WAITING = INPUT_LIMIT
 
 #: Characters of a question that is answered.
 _LONGEST = 100
@@ -82,6 +86,7 @@ class Hooks:
         self._reports, self._calls = Daemons(_REPORTS), Daemons(_CALLS)
         self._whereabouts = Whereabouts(projects)
         self._room = asyncio.Semaphore(_LARGE_ONES)
+        self._waiting = 0
         opening.kept = {}  # one connection a project: its events wait in line, and not for SQLite's lock
 
     def room_for(self, length: str) -> AbstractAsyncContextManager[None]:
@@ -90,13 +95,32 @@ class Hooks:
         return nullcontext() if is_small else self._room
 
     async def answer(self, agent: Agent, raw: bytes) -> Answer:
-        """In time: an event that takes longer is still recorded, but its answer comes too late for the agent."""
+        """In time: a report that takes longer is still counted, but its answer comes too late for the agent."""
         at = hook_in(raw)
-        daemons = self._reports if _only_reports(agent, at) else self._calls
+        judged: Awaitable[Answer]
+        if not _only_reports(agent, at):
+            judged = self._calls.run(lambda: self._answered(agent, raw, at))
+        elif self._waiting and self._waiting + len(raw) > _WAITING:
+            return _failed(agent, raw, FusewireError("too many reports wait, and this one is not counted"))
+        else:
+            judged = asyncio.shield(self._counted(agent, raw, at))
         try:
-            return await asyncio.wait_for(daemons.run(lambda: self._answered(agent, raw, at)), DEADLINE)
+            return await asyncio.wait_for(judged, DEADLINE)
         except TimeoutError:
             return _failed(agent, raw, TimeoutError(f"no answer within {DEADLINE:.0f} seconds"))
+
+    def _counted(self, agent: Agent, raw: bytes, at: str) -> asyncio.Task[Answer]:
+        """A report on its way, whether or not anybody waits until it has arrived."""
+
+        def arrived(report: asyncio.Task[Answer]) -> None:
+            self._waiting -= len(raw)
+            if not report.cancelled():
+                report.exception()  # heard, also where nobody waits
+
+        self._waiting += len(raw)
+        report = asyncio.create_task(self._reports.run(lambda: self._answered(agent, raw, at)))
+        report.add_done_callback(arrived)
+        return report
 
     def _answered(self, agent: Agent, raw: bytes, at: str) -> Answer:
         try:
