@@ -177,7 +177,7 @@ import os, shutil, sys, threading, time
 from fusewire.notifying import starting
 sys.executable = shutil.which("true")
 sys.setswitchinterval(1e-6)
-threads = [threading.Thread(target=lambda: [starting.start("/") for _ in range(25)]) for _ in range(8)]
+threads = [threading.Thread(target=lambda: [starting.start(root) for root in sys.argv[1:]]) for _ in range(8)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
 ends = time.monotonic() + 45
@@ -191,10 +191,34 @@ except ChildProcessError:
 """
 
 
-def test_what_threads_have_started_leaves_no_zombie() -> None:
+def test_what_threads_have_started_leaves_no_zombie(tmp_path: Path) -> None:
     """A server lives on, and several of its threads start deliveries at the same time."""
-    done = subprocess.run([sys.executable, "-c", STARTS], capture_output=True, text=True, timeout=60, check=True)
+    roots = [tmp_path / str(number) for number in range(25)]
+    for root in roots:
+        (root / ".fusewire").mkdir(parents=True)
+    line = [sys.executable, "-c", STARTS, *map(str, roots)]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "none left over\n"
+
+
+def test_however_much_happens_one_process_delivers_and_one_waits(project: Project, target: Webhook) -> None:
+    """While a target hangs; and what came meanwhile is told by the one that waits."""
+    tells(project, target)
+    for number in range(40):
+        project.constraint(f"rule-{number}", TRIPS_AT_ONCE)
+    target.answers.clear()
+    with Breaker.open(project=project.root) as breaker:
+        breaker.record("rule-0", "x")
+        target.wait_for(1)
+        before = len(starting._started)
+        for number in range(1, 40):
+            breaker.record(f"rule-{number}", "x")
+            assert len(delivering(project.root)) <= 2
+        assert len(starting._started) == before + 1
+    target.answers.set()
+    target.wait_for(40)
+    until(lambda: not delivering(project.root), "the end of the delivery")
+    assert target.titles == [f"Fusewire: OPEN rule-{number} (project project)" for number in range(40)]
 
 
 def test_where_a_sandbox_lets_nothing_out_the_next_process_delivers(project: Project, target: Webhook) -> None:

@@ -4,7 +4,7 @@ import os
 import sys
 
 if __name__ == "__main__":
-    os.closerange(3, 256)  # an agent that waits for the end of a pipe must not wait for us
+    os.closerange(4, 256)  # an agent that waits for the end of a pipe must not wait for us; 3 is our turn
     os.chdir("/")
     place = __file__.rpartition("/fusewire/")[0]
     # This copy of the package and no other; whatever else lies beside it stands in for nothing of Python's own.
@@ -15,7 +15,8 @@ if __name__ == "__main__":
     sys.path.append(place)
     try:
         from fusewire.notifying.delivery import deliver_pending
+        from fusewire.notifying.starting import HANDED_ON
 
-        deliver_pending(sys.argv[1])
+        deliver_pending(sys.argv[1], turn=HANDED_ON)
     finally:
         os._exit(0)  # whoever was too slow is not waited for

@@ -21,6 +21,7 @@ from fusewire.notifying.ledger import MOST_LOST, Told, health_of, remember, told
 from fusewire.notifying.messages import message_of
 from fusewire.notifying.news import KINDS, news
 from fusewire.notifying.sending import Undelivered, send
+from fusewire.notifying.starting import NEXT_TURN
 from fusewire.policies.rulebook import read_rulebook
 from fusewire.rules import STATE_FOLDER
 from fusewire.stores.folder import FileLock
@@ -41,13 +42,16 @@ _NEWEST = 3600.0
 _OLDEST = 86400.0
 
 
-def deliver_pending(root: str, clock: Callable[[], float] = time.time) -> int:
-    """Deliver what waits; how many messages went out. None by us, if somebody else is about to do it."""
+def deliver_pending(root: str, clock: Callable[[], float] = time.time, turn: int | None = None) -> int:
+    """Deliver what waits; how many messages went out. None by us, if somebody else is about to do it.
+
+    `turn` is an open file with the lock of the next turn, if it was handed to us; it is closed before we read.
+    """
     folder = os.path.join(root, STATE_FOLDER)
-    with ExitStack() as turn:
+    with ExitStack() as held:
         try:
-            with FileLock(os.path.join(folder, "notify-next.lock"), wait=0.0):
-                turn.enter_context(FileLock(os.path.join(folder, "notify.lock"), wait=None))
+            with FileLock(os.path.join(folder, NEXT_TURN), wait=0.0) if turn is None else open(turn, "rb"):
+                held.enter_context(FileLock(os.path.join(folder, "notify.lock"), wait=None))
         except (BlockingIOError, FileNotFoundError):
             return 0
         return _deliver(root, clock)
