@@ -187,6 +187,49 @@ async def under_load(served: Served, project: Project) -> None:
     print(json.dumps(figures))
 
 
+#: Notes every panel that is collected.
+COUNTED = """
+from fusewire.server.projects import Watched
+collected = Watched.panel
+def panel(self):
+    with open({!r}, "a") as file:
+        file.write(".")
+    return collected(self)
+Watched.panel = panel
+from fusewire.__main__ import main
+main()
+"""
+
+
+def test_pages_that_load_anew_together_are_drawn_once_and_are_up_to_date(project: Project, tmp_path: Path) -> None:
+    """Twenty tabs of a person, each of which has just heard of a trip; and what a person asks for is drawn for him."""
+    count = tmp_path / "collected"
+    with Served(project.root, program=("-c", COUNTED.format(str(count)))) as server:
+        server.log_in()
+        asyncio.run(loaded_anew(server, project))
+        drawn = count.stat().st_size
+        assert 5 <= drawn <= 60, f"{drawn} of 100"
+        with Breaker.open(project=project.root) as breaker:
+            circuit = trip(breaker, "unheard")
+        assert circuit in server.get("/").text
+
+
+async def loaded_anew(served: Served, project: Project) -> None:
+    page = Page(served)
+    listening = asyncio.create_task(page.listen())
+    with Breaker.open(project=project.root) as breaker:
+        await wait_until(lambda: page.changed, 30, "the page is connected")
+        for number in range(5):
+            circuit = trip(breaker, f"heard-{number}")
+            await wait_until(
+                lambda circuit=circuit: page.moves[-1:] and page.moves[-1]["circuit"] == circuit, 30, circuit
+            )
+            headers = {"Fusewire-Refresh": "1"}
+            asked = [asyncio.to_thread(served.get, "/", headers=headers) for _ in range(20)]
+            assert all(circuit in answer.text for answer in await asyncio.gather(*asked))
+    await ended(listening)
+
+
 def listeners(served: Served) -> float:
     found = re.search(r"^fusewire_page_listeners (\S+)$", served.get("/metrics", bearer=served.token).text, re.M)
     assert found is not None

@@ -16,6 +16,7 @@ from fusewire.server import events, hooks, login, metrics, pages, static
 from fusewire.server.acting import why_not
 from fusewire.server.api import openapi, routes
 from fusewire.server.live import Live
+from fusewire.server.refreshing import Refreshing
 from fusewire.server.security import SMALL, Doorkeeper
 from fusewire.stdio import INPUT_LIMIT
 
@@ -65,6 +66,7 @@ def make_app(projects: Projects, access: Access, hosts: Iterable[str], cookie: s
         exception_handlers={HTTPException: said},  # type: ignore[dict-item]
     )
     app.state.projects, app.state.access, app.state.live, app.state.cookie = projects, access, live, cookie
+    app.state.refreshing = Refreshing(live)
     app.state.hooks, app.state.metrics = hooks.Hooks(projects), metrics.Metrics(projects, live)
     app.state.read_only = next((why for project in projects if (why := why_not(project.root))), "")
     return app

@@ -77,22 +77,23 @@ class Feed:
             version, problem = self.project.version(), ""
             if version == self.version:
                 return False
-            self._catch_up()
+            known = self._caught_up()
         except Exception as error:  # whatever it is: the next look may succeed
             version, problem = None, str(error) if isinstance(error, FusewireError) else in_a_line(error)
+            known = self.known
             if problem == self.problem:
                 return False
         self.version, self.problem = version, problem
         self.generation += 1
+        self.known = known  # last: whoever hears of a move finds the generation that has it
         return True
 
-    def _catch_up(self) -> None:
+    def _caught_up(self) -> Known:
         moves = self._encoded(self._trail.news(self.project.store))
         known, trail, last = self.known, self._trail.trails, self._trail.number
         if trail == known.trail:
-            self.known = Known(trail, known.since, last, [*known.recent, *moves][-_RECENT:])
-        else:
-            self.known = Known(trail, moves[0][0] - 1 if moves else last, last, moves[-_RECENT:])
+            return Known(trail, known.since, last, [*known.recent, *moves][-_RECENT:])
+        return Known(trail, moves[0][0] - 1 if moves else last, last, moves[-_RECENT:])
 
     def _encoded(self, moves: list[Move]) -> list[Encoded]:
         return [(number, encoded(self.project.name, number, row)) for number, row in moves]

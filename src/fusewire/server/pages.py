@@ -14,7 +14,7 @@ from fusewire.errors import FusewireError, NotFound
 from fusewire.server import forms
 from fusewire.server.drawing import figures, timelines
 from fusewire.server.requests import project_of, projects_of, session_of
-from fusewire.server.templating import page
+from fusewire.server.templating import REFRESH, page
 from fusewire.views import session_list, slices
 from fusewire.views.circuits import circuit_view
 from fusewire.views.sessions import loop_view, session_view
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from fusewire.server.projects import Watched
+    from fusewire.server.refreshing import Refreshing
 
 #: Days of a circuit's history, unless the address says how many.
 _DAYS = 60
@@ -63,6 +64,9 @@ def for_people(render: Callable[[Request], Response]) -> Callable[[Request], Any
         if session_of(request) is None:
             return to_login(request)
         try:
+            if REFRESH in request.headers:
+                refreshing: Refreshing = request.app.state.refreshing
+                return await refreshing.answer(request, render)
             return await run_in_threadpool(render, request)
         except NotFound as error:
             raise HTTPException(404, str(error)) from error

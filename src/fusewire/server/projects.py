@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Watched:
-    """One project. What is read for one page is shared by all that ask within the same second."""
+    """One project. What is read for one page is shared by all that ask within the same second, if nothing is new."""
 
     def __init__(self, name: str, root: str, title: str) -> None:
         #: as it stands in addresses, and as people read it

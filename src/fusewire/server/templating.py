@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 
+#: A header of pages that load themselves anew: nobody has asked for them just now.
+REFRESH = "fusewire-refresh"
+
+
 @cache
 def environment() -> Environment:
     made = Environment(
@@ -42,7 +46,7 @@ def page(
     """A page for the browser that asks, with what every page shows."""
     session = session_of(request)
     told = []
-    if session is not None and "fusewire-refresh" not in request.headers:  # a page that nobody has asked for just now
+    if session is not None and REFRESH not in request.headers:
         told, session.told = session.told, []
     live = request.app.state.live
     html = (
