@@ -29,6 +29,7 @@ from fusewire.server.access import kept_token
 from fusewire.server.connections import say_in_a_line
 from fusewire.server.security import Doorkeeper
 from fusewire.server.serving import Serving
+from fusewire.session.overview import session_of
 from fusewire.shell.commands import simple_commands
 from fusewire.views.warnings import warnings
 from receivers import webhook
@@ -343,6 +344,26 @@ def test_many_sessions_that_somebody_makes_up_do_not_make_a_halt_forgotten(proje
     assert session.bash("ls")[0].halted
     with Breaker.open(project=project.root) as breaker:
         assert len(breaker.store.remembered("session/")) < 410
+        with breaker.store.transact() as transaction:
+            for number in range(1000):
+                transaction.remember(f"session/stuck-{number}", {"halted": {"text": "x"}}, time.time() - 5000 + number)
+    assert forge(served, project, "SessionStart", "two-more", source="startup") == 200
+    assert session.bash("ls")[0].halted
+    with Breaker.open(project=project.root) as breaker:
+        known = {name for name, _ in breaker.store.remembered("session/")}
+    assert len(known) <= 810, "of those that are halted the last ones"
+    assert "session/stuck-999" in known
+    assert "session/stuck-0" not in known
+
+
+def test_a_name_with_many_slashes_costs_a_look_no_time() -> None:
+    """A name is compared with those of sessions part by part; the parts that are compared are bounded."""
+    session = "/" * 190
+    before = time.process_time()
+    for _ in range(100):
+        assert session_of(f"tool/tool_failure/{session}", {"other"}) is None
+    assert time.process_time() - before < 1
+    assert session_of("tool/tool_failure/Bash(a/b/c)/team/1", {"team/1"}) == "team/1"
 
 
 def test_a_made_up_start_does_not_say_which_settings_count(project: Project, served: Served) -> None:

@@ -270,6 +270,7 @@ def test_a_notice_on_a_trip_is_one_alert_and_others_stand_alone(project: Project
         transaction.notice("a protected file\x07 was changed", breaker.engine.clock())
     found = items(breaker)
     assert [(item.what, item.severity) for item in found] == [("OPEN", "alert"), ("NOTICE", ""), ("NOTICE", "alert")]
+    assert [item.names for item in found if item.severity] == [("rule", "notice"), ("notice",)]
     told = message_of(found[2], breaker, found[2].at)
     assert told.title == "Fusewire: ALERT, NOTICE (project project)"
     assert told.body == "a protected file  was changed\nA person who has seen it can run: fusewire doctor --acknowledge"

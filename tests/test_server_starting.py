@@ -62,6 +62,13 @@ def test_an_address_that_is_not_ours_is_said(project: Project, host: str) -> Non
     assert host in refused(project, "--host", host, "--expose", "--port", "0", code=1)
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "localhost"])
+def test_the_address_that_is_printed_is_one_that_is_answered(project: Project, host: str) -> None:
+    """Whichever of this machine's own it listens on."""
+    with Served(project.root, arguments=("--host", host)) as server:
+        assert server.get("/login").status == 200
+
+
 def test_an_exposed_server_is_known_by_the_names_that_were_given(project: Project) -> None:
     """Those of a proxy in front too, on its own port; and by no other."""
     names = ("--name", "fuse.example.org", "--name", "proxy.example.org:443")

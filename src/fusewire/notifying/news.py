@@ -67,7 +67,7 @@ def _join(moved: list[Item], noticed: list[Item]) -> None:
         circuit = item.names[-1]
         if circuit in last:
             opened = moved[last[circuit]]
-            moved[last[circuit]] = replace(opened, severity="alert")
+            moved[last[circuit]] = replace(opened, severity="alert", names=(*opened.names, "notice"))
             noticed[at] = replace(item, severity="")
 
 

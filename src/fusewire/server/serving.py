@@ -55,7 +55,7 @@ class Serving:
     def _hosts(self, names: Sequence[str]) -> list[str]:
         """What a browser may call it: addresses of this machine, and names that a person has given."""
         known = ["127.0.0.1", "localhost", "[::1]", *names]
-        if not is_loopback(self.host) and self.host not in ("0.0.0.0", "::"):
+        if self.host not in ("0.0.0.0", "::"):
             known.append(f"[{self.host}]" if ":" in self.host else self.host)
         return [host for name in known for host in _with_port(name, self.port)]
 

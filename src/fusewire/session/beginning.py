@@ -5,7 +5,6 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from fusewire.events import Event
     from fusewire.rules import Rules
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 #: Seconds since its last word within which a session that has not ended may still be at work.
 _AT_WORK = 86400
 
-#: Sessions, and agents in them, that something is remembered of.
+#: Sessions, and agents in them, that something is remembered of; and halted ones beside those.
 _REMEMBERED = 400
 
 
@@ -49,23 +48,24 @@ def _misconfigured(rules: Rules) -> str:
 
 
 def _forget_oldest(store: Store) -> None:
-    """However many sessions a month has, what is remembered of them stays small; but whoever is halted stays so."""
-    names = store.remembered("session/")
-    if len(names) > _REMEMBERED:
-        with store.transact() as transaction:
-            halted = [(name, record, at) for name, at in names[_REMEMBERED:] if (record := _halted(transaction, name))]
-            transaction.forget("session/", names[_REMEMBERED - 1][1])
-            for name, record, at in halted:
-                transaction.remember(name, record, at)
+    """However many sessions a month has, what is remembered of them stays small; the last that were halted stay so."""
+    older = [name for name, _ in store.remembered("session/")[_REMEMBERED:]]
+    halted = [name for name in older if _is_halted(store, name)]
+    gone = set(older).difference(halted[:_REMEMBERED])
+    if not gone:
+        return
+    with store.transact() as transaction:
+        for name in gone:
+            if name in halted or not _is_halted(transaction, name):
+                transaction.drop(name)
 
 
-def _halted(transaction: Transaction, name: str) -> dict[str, Any] | None:
-    """What is remembered of a session that is halted; None of all others."""
+def _is_halted(source: Store | Transaction, name: str) -> bool:
+    """Whether it is a session that is halted."""
     try:
-        record = transaction.recall(name)
+        return "halted" in (source.recall(name) or {})
     except ValueError:
-        return None
-    return record if record and "halted" in record else None
+        return False
 
 
 def at_work(store: Store, now: float) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from fusewire import circuit as circuits
@@ -27,6 +28,9 @@ _DAY = 86400
 
 #: Breakers whose circuits have a key of their own in front of the session.
 _KEYED = ("hook_recursion", "tool_failure", "sequential_tools")
+
+#: Parts of a circuit's id that are compared with the names of sessions: far more than there are where nobody means it.
+_PIECES = 100
 
 
 def overview(breaker: Breaker, session: str | None) -> dict[str, Any]:
@@ -106,7 +110,7 @@ def is_session(store: Store, session: str) -> bool:
 
 def session_of(circuit: str, sessions: Collection[str]) -> str | None:
     """The one of these sessions whose circuit it is, its own or that of one of its agents."""
-    return next((name for name in _pieces(circuit) if name in sessions), None)
+    return next((name for name in islice(_pieces(circuit), _PIECES) if name in sessions), None)
 
 
 def _pieces(circuit: str) -> Iterator[str]:
