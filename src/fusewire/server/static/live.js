@@ -41,8 +41,17 @@ function bringUpChildren(old, fresh) {
   for (const wanted of [...fresh.childNodes]) {
     const same = known.get(keyOf(wanted));
     if (same) {
+      if (same !== at && same.contains(document.activeElement)) {
+        // Moved, it would lose the focus: so what is before it goes behind it.
+        const behind = same.nextSibling;
+        while (at && at !== same) {
+          const next = at.nextSibling;
+          old.insertBefore(at, behind);
+          at = next;
+        }
+      }
       if (same === at) at = at.nextSibling;
-      else if (!same.contains(document.activeElement)) old.insertBefore(same, at);
+      else old.insertBefore(same, at);
       bringUp(same, wanted);
       continue;
     }
