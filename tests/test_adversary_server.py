@@ -29,7 +29,7 @@ from fusewire.server.access import kept_token
 from fusewire.server.connections import say_in_a_line
 from fusewire.server.security import Doorkeeper
 from fusewire.server.serving import Serving
-from fusewire.session.overview import session_of
+from fusewire.session.names import session_of
 from fusewire.shell.commands import simple_commands
 from fusewire.views.warnings import warnings
 from receivers import webhook

@@ -311,7 +311,7 @@ def test_older_sessions_are_behind_plain_links(project: Project) -> None:
         while place:
             page = shown(served, place)
             assert "1 session is halted" in page.words
-            assert "Session stuck is halted by tool.tool_failure" in page.words
+            assert "Session stuck is halted: tool.tool_failure" in page.words
             seen += [given["id"].removeprefix("session-") for given in page.all("tr") if "id" in given]
             counts.append(re.findall(r"\d+ to \d+ of 45", page.words))
             ways = {given["rel"]: given["href"] for given in page.all("a") if "rel" in given}

@@ -16,7 +16,7 @@ from conftest import Project
 from fusewire.breaker import Breaker
 from fusewire.durations import parse_time
 from fusewire.errors import NotFound
-from fusewire.session.overview import session_ids, session_of
+from fusewire.session.names import session_ids, session_of
 from fusewire.session.spawning import SILENT
 from fusewire.stores.rows import DOINGS, Doing
 from fusewire.views.circuits import circuit_view
@@ -152,6 +152,83 @@ def test_a_circuit_knows_its_session_wherever_that_stands_in_its_id() -> None:
         ("s", None),
     ):
         assert session_of(circuit, sessions) == whose, circuit
+
+
+def test_what_was_stopped_at_night_is_seen_in_the_morning_and_not_for_ever(project: Project) -> None:
+    """A run without a terminal ends after it was halted; a day later nobody has to do anything about it."""
+    project.starts_hooks = False
+    session = Session(project)
+    while not any(said.halted for said in session.fails("make", "Exit code 2\nthe same")):
+        pass
+    session.send("SessionEnd", reason="other")
+    clock = Clock()
+    for hours, state in ((1, "halted"), (23, "halted"), (25, "ended")):
+        clock.now = time.time() + 3600 * hours
+        with looking(project, clock) as breaker:
+            shown = panel(breaker)
+            (line,) = shown["sessions"]
+            assert (line["state"], line["needs"], len(shown["halted"])) == (state, "message", int(state == "halted"))
+            assert ("1 session is halted" in shown["headline"]["text"]) == (state == "halted")
+            assert session_view(breaker, session.id)["state"] == state
+    session.send("SessionStart", source="resume")
+    with looking(project) as breaker:
+        assert panel(breaker)["sessions"][0]["state"] == "halted"
+
+
+@pytest.mark.parametrize("length", [36, 195])
+def test_a_limit_on_spend_that_is_reached_is_open_for_everybody_who_looks(project: Project, length: int) -> None:
+    """Until more is granted; in dollars, with what was granted. A long name of a session is cut in its circuit's."""
+    project.starts_hooks = False
+    transcript = project.root.parent / "transcript.jsonl"
+    session = Session(project, id=("session-" * 25)[:length], transcript=str(transcript))
+    transcript.write_text(message(1, 260_000))
+    assert session.before("Bash", {"command": "ls"})[0].halted
+
+    def facts() -> tuple[Any, ...]:
+        with looking(project) as breaker:
+            shown = seen(panel(breaker))
+            (card,) = shown["circuits"]
+            view = session_view(breaker, session.id)
+            assert circuit_view(breaker, card["id"])["state"] == card["state"]
+            assert breaker.status(card["id"]).state == card["state"]
+            assert card["session"] == session.id
+        (line,) = shown["sessions"]
+        assert (line["state"], line["needs"]) == (view["state"], view["needs"])
+        assert len(shown["halted"]) == shown["session_counts"]["halted"] == int(line["state"] == "halted")
+        active = [one["id"] for one in view["active"]]
+        assert active == ([card["id"]] if card["state"] == "OPEN" else [])
+        text = shown["headline"]["text"]
+        return text, card["state"], card["level"], card["threshold"], card["measure"], card["acts"], line["needs"]
+
+    stopped = "1 circuit is open and 1 session is halted"
+    assert facts() == (stopped, "OPEN", 5.2, 5.0, "$5.20 of $5.00", ["grant"], "grant")
+    with looking(project) as breaker:
+        (card,) = panel(breaker)["circuits"]
+    assert card["reason"] == "$5.20 spent in this session (limit $5.00)"
+    assert card["next"][-1] == f'a person can run: fusewire grant 5 --session {session.id} --reason "..."'
+    project.run("grant", "5", "--session", session.id, "--reason", "worth it")
+    assert facts() == ("Nothing is tripped", "CLOSED", 5.2, 10.0, "$5.20 of $10.00", [], None)
+    assert session.before("Bash", {"command": "ls"})[0].silent
+
+
+def test_the_limit_of_a_day_is_open_on_that_day(project: Project) -> None:
+    """For every session; and on the next day there is room again, though nobody has asked yet."""
+    project.starts_hooks = False
+    limits = "api_cost_block_usd = 50.0\napi_cost_block_usd_per_day = 4.0"
+    (project.root / "fusewire.toml").write_text(f"[tool.resource_limits]\n{limits}\n")
+    transcript = project.root.parent / "transcript.jsonl"
+    session = Session(project, transcript=str(transcript))
+    transcript.write_text(message(1, 260_000))
+    assert session.before("Bash", {"command": "ls"})[0].halted
+    clock = Clock()
+    for days, state, level in ((0, "OPEN", 5.2), (1, "CLOSED", 0.0)):
+        clock.now = time.time() + days * DAY
+        with looking(project, clock) as breaker:
+            (card,) = [one for one in panel(breaker)["circuits"] if one["id"] == "tool/spend_day"]
+            assert (card["state"], card["level"], card["threshold"]) == (state, level, 4.0)
+            assert card["acts"] == ["grant"] * (state == "OPEN")
+    with looking(project) as breaker:
+        assert [one["id"] for one in session_view(breaker, session.id)["active"]] == ["tool/spend_day"]
 
 
 def test_a_halted_session_is_told_however_many_spoke_since(project: Project) -> None:

@@ -146,13 +146,15 @@ class Breaker:
     def status(self, circuit: str) -> Status:
         """One circuit as it is now."""
         from fusewire.reports.status import status_of
+        from fusewire.session.dollars import in_dollars
 
         policy, state = self.engine.view(circuit)
-        return status_of(circuit, policy, state, self.engine.clock())
+        return in_dollars(self, status_of(circuit, policy, state, self.engine.clock()))
 
     def statuses(self) -> list[Status]:
         """Every active constraint and every other circuit that has a state."""
         from fusewire.reports.status import status_of
+        from fusewire.session.dollars import in_dollars
 
         statuses = []
         stored = {row.id: row for row in self.store.circuits()}
@@ -166,7 +168,7 @@ class Breaker:
                     continue
                 policy = self.rules.constraint_policy(name)  # its file is gone, but what it did is not
             state = self.engine.state_in(row, name, policy)
-            statuses.append(status_of(name, policy, state, self.engine.clock()))
+            statuses.append(in_dollars(self, status_of(name, policy, state, self.engine.clock())))
         return statuses
 
     def probe_of(self, circuit: str) -> str | None:

@@ -76,7 +76,8 @@ def status_command(breaker: Breaker, circuit: str | None, everything: bool, sess
 
 def _status_of_session(breaker: Breaker, session: str, as_json: bool) -> int:
     from fusewire.reports.session import dashboard
-    from fusewire.session.overview import is_session, last_session, overview
+    from fusewire.session.names import is_session, last_session
+    from fusewire.session.overview import overview
 
     named = session or os.environ.get("CLAUDE_CODE_SESSION_ID") or last_session(breaker.store)
     if session and not is_session(breaker.store, session):

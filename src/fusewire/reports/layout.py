@@ -52,7 +52,8 @@ def _line(status: Status) -> str:
 
 
 def _waiting(status: Status) -> str:
-    since = f"open since {show_time(status.opened_at)}"
+    opened = show_time(status.opened_at)
+    since = f"open since {opened}" if opened else "the limit is reached"
     if status.retry_after is None:
         return f"{since}, a person must act"
     return f"{since}, a probe in {show_duration(status.retry_after)}"

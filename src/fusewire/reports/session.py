@@ -31,7 +31,8 @@ def _bullets(texts: list[str] | Iterator[str]) -> list[str]:
 
 def _breakers(data: dict[str, Any]) -> Iterator[str]:
     if data["halted"]:
-        yield f"  • The agent is halted, until a person says something to it: {data['halted']}"
+        until = "grants it more" if data["needs"] == "grant" else "says something to it"
+        yield f"  • The agent is halted, until a person {until}: {data['halted']}"
         yield ""
     for one in data["active"]:
         yield f"  • {_name(one)}: {one['state']}{_cooldown(one)}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fusewire.errors import FusewireError, NotFound
 from fusewire.events import TEXT_LIMIT, Signal, plain
 from fusewire.session.memory import SPEND, recall, session_name
-from fusewire.session.overview import last_session
+from fusewire.session.names import last_session
 from fusewire.session.spend import day_of, grant_session
 from fusewire.session.spend import grant as add_to
 from fusewire.session.spoken import MOST

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from fusewire import circuit as circuits
@@ -12,25 +11,23 @@ from fusewire.engine import read_state
 from fusewire.errors import FusewireError, NotFound
 from fusewire.events import identifier
 from fusewire.reports.status import status_of
+from fusewire.session.dollars import LIMITS_ON_ALL, in_dollars, long_over
 from fusewire.session.incident_log import last_trips, recent, summary
 from fusewire.session.memory import SPEND, lane_name, recalled, session_name
+from fusewire.session.names import session_ids, session_of
 from fusewire.session.spawning import SILENT
-from fusewire.session.spend import day_of
+from fusewire.session.spend import day_of, spent_words
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
 
     from fusewire.breaker import Breaker
     from fusewire.reports.status import Status
-    from fusewire.stores import Store
 
 _DAY = 86400
 
 #: Breakers whose circuits have a key of their own in front of the session.
 _KEYED = ("hook_recursion", "tool_failure", "sequential_tools")
-
-#: Parts of a circuit's id that are compared with the names of sessions: far more than there are where nobody means it.
-_PIECES = 100
 
 
 def overview(breaker: Breaker, session: str | None) -> dict[str, Any]:
@@ -47,7 +44,7 @@ def overview(breaker: Breaker, session: str | None) -> dict[str, Any]:
     return {
         "session": session,
         "turn": turn if session else None,
-        **standing(record, now),
+        **standing(record, now, breaker.rules.tool["resource_limits.api_cost_block_usd"]),
         "active": active,
         "memory": _memory(breaker),
         "resources": {
@@ -59,16 +56,33 @@ def overview(breaker: Breaker, session: str | None) -> dict[str, Any]:
     }
 
 
-def standing(record: dict[str, Any], now: float) -> dict[str, Any]:
-    """What a session is at, as far as it can be told from outside: `running` or `silent`, `halted`, `ended`."""
-    heard, ended, halted = record.get("at"), record.get("ended"), record.get("halted")
+def standing(record: dict[str, Any], now: float, limit: float) -> dict[str, Any]:
+    """What a session is at, as far as it can be told from outside: `running` or `silent`, `halted`, `ended`.
+
+    One that is halted says why, and what it `needs`: a person's `message`, or a `grant` where it has spent its `limit`.
+    It is so for a day after its end, too: whoever looks in the morning must see what was stopped at night.
+    """
+    heard, ended = record.get("at"), record.get("ended")
     silent = heard is None or now - heard > SILENT
+    halted, needs = _halted(record, limit)
+    over = ended is not None and (halted is None or long_over(record, now))
     return {
-        "state": "ended" if ended else "halted" if halted else "silent" if silent else "running",
+        "state": "ended" if over else "halted" if halted else "silent" if silent else "running",
         "heard": show_time(heard),
         "ended": show_time(ended),
-        "halted": str(halted.get("text", "")).partition("\n")[0] if isinstance(halted, dict) else None,
+        "halted": halted,
+        "needs": needs,
     }
+
+
+def _halted(record: dict[str, Any], limit: float) -> tuple[str | None, str | None]:
+    halted, granted = record.get("halted"), record.get("granted", 0)
+    if halted is not None:
+        return str(halted.get("text", "")).partition("\n")[0], "message"
+    spent = (record.get("spend") or {}).get("usd", 0.0)
+    if spent - granted < limit:
+        return None, None
+    return f"HALTED tool.spend: {spent_words(spent, granted, limit, 'in this session')}.", "grant"
 
 
 def running_in(record: dict[str, Any], now: float) -> list[list[Any]]:
@@ -77,63 +91,16 @@ def running_in(record: dict[str, Any], now: float) -> list[list[Any]]:
     return sorted(found, key=lambda facts: float(facts[0]))
 
 
-def session_ids(store: Store) -> list[str]:
-    """Every session that is remembered, the one heard of last first.
-
-    What each of its agents remembers goes by its name, a slash and the agent's, which is empty for the main one. An id
-    may have slashes, too: then the main agent's name tells it from that of an agent, or that nobody has the beginning.
-    """
-    names = dict.fromkeys(name.removeprefix("session/") for name, _ in store.remembered("session/"))
-    return [
-        name
-        for name in names
-        if name and not name.endswith("/") and (f"{name}/" in names or not any(one in names for one in _above(name)))
-    ]
-
-
-def _above(name: str) -> Iterator[str]:
-    """`a/b` and `a` of `a/b/c`."""
-    while "/" in name:
-        name = name.rpartition("/")[0]
-        yield name
-
-
-def last_session(store: Store) -> str | None:
-    """The session that was heard of last."""
-    return next(iter(session_ids(store)), None)
-
-
-def is_session(store: Store, session: str) -> bool:
-    """Whether it has been heard of."""
-    return session in session_ids(store)
-
-
-def session_of(circuit: str, sessions: Collection[str]) -> str | None:
-    """The one of these sessions whose circuit it is, its own or that of one of its agents."""
-    return next((name for name in islice(_pieces(circuit), _PIECES) if name in sessions), None)
-
-
-def _pieces(circuit: str) -> Iterator[str]:
-    """What of an id can be a session's, the longest first: a key may stand on either side, an agent behind a colon."""
-    parts = circuit.split("/")[2:] if circuit.startswith("tool/") else []
-    for first in range(len(parts)):
-        for end in range(len(parts), first, -1):
-            name = "/".join(parts[first:end])
-            yield name
-            while ":" in name:
-                name = name.rpartition(":")[0]
-                yield name
-
-
 def _not_closed(breaker: Breaker, session: str, record: dict[str, Any]) -> Iterator[Status]:
     """From the rows as they are stored: an id that was too long is another one by now."""
     now = breaker.engine.clock()
-    alarms = {identifier(circuit) for circuit in record.get("alarms", {})}
+    own = {identifier(circuit) for circuit in (*record.get("alarms", {}), f"tool/spend/{session}")}
     known = {session, *session_ids(breaker.store)}
     for row in breaker.store.circuits():
-        if row.phase == "closed" or not row.id.startswith("tool/"):
+        is_limit = row.id.startswith("tool/spend")
+        if (row.phase == "closed" and not is_limit) or not row.id.startswith("tool/"):
             continue
-        if row.id in alarms or session_of(row.id, known) == session:
+        if row.id in own or row.id in LIMITS_ON_ALL or session_of(row.id, known) == session:
             try:
                 policy = breaker.rules.policy(row.id)
                 state = circuits.view(policy, read_state(policy, row.state), now)
@@ -141,8 +108,9 @@ def _not_closed(breaker: Breaker, session: str, record: dict[str, Any]) -> Itera
                 continue
             except ValueError:  # damaged: mended from its log
                 state = breaker.engine.state_of(row.id, policy)
-            if state.phase != "closed":
-                yield status_of(row.id, policy, state, now)
+            status = in_dollars(breaker, status_of(row.id, policy, state, now))
+            if status.phase != "closed":
+                yield status
 
 
 def _active(

@@ -144,9 +144,14 @@ def _warned_once(moment: Moment, decision: Decision) -> Decision:
 
 
 def _in_dollars(decision: Decision, spent: float, granted: float, limit: float, where: str) -> Decision:
-    more = f", and ${granted:.2f} granted" if granted else ""
-    worded: Decision = decision.replace(reason=f"${spent:.2f} spent {where} (limit ${limit:.2f}{more})")
+    worded: Decision = decision.replace(reason=spent_words(spent, granted, limit, where))
     return worded
+
+
+def spent_words(spent: float, granted: float, limit: float, where: str) -> str:
+    """What was spent, against what may be."""
+    more = f", and ${granted:.2f} granted" if granted else ""
+    return f"${spent:.2f} spent {where} (limit ${limit:.2f}{more})"
 
 
 def day_of(now: float) -> str:

@@ -13,9 +13,9 @@ from fusewire.errors import NotFound
 from fusewire.events import identifier
 from fusewire.reports.layout import history_json
 from fusewire.reports.status import status_of
-from fusewire.session.overview import session_ids
+from fusewire.session.dollars import in_dollars, spent_and_granted
+from fusewire.session.names import session_ids
 from fusewire.stores.rows import AuditRow
-from fusewire.views.dollars import spent_and_granted
 from fusewire.views.measures import fullness, measure
 from fusewire.views.panel import circuit_card, policy_of
 from fusewire.views.settings import settings_of
@@ -49,9 +49,9 @@ def circuit_view(breaker: Breaker, circuit: str, days: float = 30) -> dict[str, 
     since = now - days * _DAY
     log = breaker.store.log_of(identifier(circuit), since)
     recent = [move for move in trail if move.at >= since]
-    dollars = spent_and_granted(breaker, circuit)
+    status, dollars = status_of(circuit, policy, state, now), spent_and_granted(breaker, circuit)
     return {
-        **circuit_card(breaker, status_of(circuit, policy, state, now), session_ids(breaker.store)),
+        **circuit_card(breaker, in_dollars(breaker, status), session_ids(breaker.store)),
         "about": _about(breaker, circuit),
         "days": days,
         "settings": _settings(breaker, circuit),

@@ -10,7 +10,7 @@ from fusewire.durations import show_time
 from fusewire.errors import NotFound, StoreError, in_a_line
 from fusewire.events import identifier, plain
 from fusewire.globs import matches
-from fusewire.session.overview import is_session, session_ids
+from fusewire.session.names import is_session, session_ids
 from fusewire.views.moves import moved_in, numbered_move
 
 if TYPE_CHECKING:

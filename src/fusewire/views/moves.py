@@ -8,7 +8,7 @@ from fusewire.durations import show_time
 from fusewire.events import identifier
 from fusewire.reports.layout import step_json
 from fusewire.session.memory import recalled, session_name
-from fusewire.session.overview import session_ids, session_of
+from fusewire.session.names import session_ids, session_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

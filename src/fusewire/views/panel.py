@@ -13,13 +13,14 @@ from fusewire.durations import counted, show_time
 from fusewire.engine import next_steps
 from fusewire.errors import NotFound
 from fusewire.runner.overview import overview as loop_overview
+from fusewire.session.dollars import LIMITS_ON_ALL, spending_session, spent_and_granted
 from fusewire.session.memory import SPEND, recalled
-from fusewire.session.overview import session_ids, session_of
+from fusewire.session.names import session_ids, session_of
 from fusewire.session.spend import day_of
-from fusewire.views.dollars import spent_and_granted
 from fusewire.views.measures import decisive, fullness, measure
 from fusewire.views.session_list import sessions_view
 from fusewire.views.warnings import warnings
+from fusewire.words import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -83,6 +84,7 @@ def _in_order(statuses: list[Status]) -> list[Status]:
 def circuit_card(breaker: Breaker, status: Status, sessions: Collection[str]) -> dict[str, Any]:
     """One circuit as `panel` has it."""
     policy = policy_of(breaker, status.id)
+    session = _session_of(breaker, status.id, sessions)
     constraint = breaker.rules.constraints.get(status.id)
     meter, dollars = decisive(policy, status.threshold), spent_and_granted(breaker, status.id)
     return {
@@ -92,10 +94,24 @@ def circuit_card(breaker: Breaker, status: Status, sessions: Collection[str]) ->
         "measure": measure(meter, status.level, dollars) if meter else "",
         "full": round(fullness(meter, status.level, dollars), 4) if meter else 0.0,
         "near": status.near,
-        "next": list(next_steps(policy, status.id, status.phase)) if status.phase != "closed" else [],
+        "next": _next(policy, status, session) if status.phase != "closed" else [],
         "acts": acts_on(policy, status),
-        "session": session_of(status.id, sessions),
+        "session": session,
     }
+
+
+def _next(policy: Policy, status: Status, session: str | None) -> list[str]:
+    steps = next_steps(policy, status.id, status.phase)
+    if "grant" not in acts_on(policy, status):
+        return list(steps)
+    whom = f"--session {quoted(session)}" if session else LIMITS_ON_ALL[status.id][1]
+    return [*steps, f'a person can run: fusewire grant 5 {whom} --reason "..."']
+
+
+def _session_of(breaker: Breaker, circuit: str, sessions: Collection[str]) -> str | None:
+    if circuit.startswith("tool/spend/"):
+        return spending_session(breaker.store, circuit)
+    return session_of(circuit, sessions)
 
 
 def policy_of(breaker: Breaker, circuit: str) -> Policy:

@@ -6,7 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from fusewire.session.memory import recalled, session_name
-from fusewire.session.overview import running_in, session_ids, standing
+from fusewire.session.names import session_ids
+from fusewire.session.overview import running_in, standing
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker
@@ -22,12 +23,14 @@ def sessions_view(breaker: Breaker, limit: int = SHOWN, offset: int = 0) -> dict
     """Nothing is written; times are ISO 8601 in UTC.
 
     sessions  the one heard of last first, without the first `offset`: `id`, `state` (`running`, `silent`, `halted`,
-              `ended`), `heard`, `ended`, `halted` (why), `usd`, `agents` (helpers that run)
+              `ended`), `heard`, `ended`, `halted` (why), `needs` (a `message` or a `grant`, to go on), `usd`, `agents`
+              (helpers that run)
     halted    all of them that are halted and wait for a person
     counts    how many there are in each state, `all`, and `agents` that run
     """
     now = breaker.engine.clock()
-    found = [_line(breaker.store, name, now) for name in session_ids(breaker.store)]
+    usd = breaker.rules.tool["resource_limits.api_cost_block_usd"]
+    found = [_line(breaker.store, name, now, usd) for name in session_ids(breaker.store)]
     states = Counter(one["state"] for one in found)
     return {
         "sessions": found[offset : offset + limit],
@@ -40,11 +43,11 @@ def sessions_view(breaker: Breaker, limit: int = SHOWN, offset: int = 0) -> dict
     }
 
 
-def _line(store: Store, name: str, now: float) -> dict[str, Any]:
+def _line(store: Store, name: str, now: float, limit: float) -> dict[str, Any]:
     record = recalled(store, session_name(name))
     return {
         "id": name,
-        **standing(record, now),
+        **standing(record, now, limit),
         "usd": round((record.get("spend") or {}).get("usd", 0.0), 4),
         "agents": len(running_in(record, now)),
     }

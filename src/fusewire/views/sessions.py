@@ -11,7 +11,8 @@ from fusewire.runner.overview import overview as loop_overview
 from fusewire.runner.record import Record
 from fusewire.runner.registry import under_way
 from fusewire.session.memory import recalled, session_name
-from fusewire.session.overview import is_session, overview, running_in
+from fusewire.session.names import is_session
+from fusewire.session.overview import overview, running_in
 from fusewire.views.moves import move_json, moved_in
 
 if TYPE_CHECKING:

@@ -48,7 +48,10 @@ def _state(source: Source, circuit: dict[str, Any]) -> list[Text]:
     level = f" {level_of(circuit)}{circuit['window']}; {circuit['total']} in all, {counted(circuit['trips'], 'trip')}"
     lines.append(_labelled("Level", Text.assemble(bar_of(circuit, 12), level)))
     if circuit["phase"] == "open":
-        lines.append(_labelled("Open", f"since {to_second(circuit['opened_at'])}, {standing(circuit)}"))
+        opened = to_second(circuit["opened_at"])
+        lines.append(
+            _labelled("Open", f"{f'since {opened}' if opened else 'the limit is reached'}, {standing(circuit)}")
+        )
     elif circuit["phase"] != "closed":
         lines.append(_labelled("Now", standing(circuit)))
     if circuit["override_until"]:

@@ -183,6 +183,7 @@ STANDING = {
     "heard": maybe(TIME),
     "ended": maybe(TIME),
     "halted": told(maybe(TEXT), "why it was halted"),
+    "needs": told(maybe(one_of("message", "grant")), "what a halted one needs of a person to go on"),
 }
 SESSION_LINE = fields(
     id=TEXT,
