@@ -75,27 +75,28 @@ def test_a_blocked_session_goes_on_after_a_grant(project: Project, spent: Path) 
     assert all(row.actor not in ("", SESSION) for row in audit)
 
 
-def level(project: Project) -> float:
+def left(project: Project) -> float:
     """What `fusewire status` shows of the session's limit, in dollars."""
     (circuit,) = [one for one in project.json("status")["circuits"] if one["id"] == f"tool/spend/{SESSION}"]
-    return float(circuit["level"])
+    assert circuit["state"] == ("OPEN" if circuit["level"] >= circuit["threshold"] else "CLOSED")
+    return float(circuit["threshold"]) - float(circuit["level"])
 
 
 def test_the_circuit_shows_at_once_what_is_left(project: Project, spent: Path) -> None:
-    before = level(project)
-    assert before >= 5
-    assert project.run("grant", "2.50", *WHY).returncode == 0
-    assert level(project) == pytest.approx(before - 2.5)
-    assert project.run("grant", "100", *WHY).returncode == 0
-    assert level(project) == 0
+    before = left(project)
+    assert before <= 0
+    for amount in (2.5, 100):
+        assert project.run("grant", str(amount), *WHY).returncode == 0
+        before += amount
+        assert left(project) == pytest.approx(before)
 
 
 def test_the_circuit_shows_what_a_message_has_granted(project: Project, spent: Path) -> None:
-    before = level(project)
-    prompt = {"hook_event_name": "UserPromptSubmit", "prompt": f"grant another ${before:.0f}", "session_id": SESSION}
+    before = left(project)
+    prompt = {"hook_event_name": "UserPromptSubmit", "prompt": "grant another $7", "session_id": SESSION}
     assert project.hook({**prompt, "cwd": str(project.root), "transcript_path": str(spent)}).returncode == 0
     assert call(project, -1, spent) == ""
-    assert level(project) < 1
+    assert left(project) == pytest.approx(before + 7)
 
 
 def test_it_is_for_the_session_heard_of_last(project: Project) -> None:
