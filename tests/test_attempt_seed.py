@@ -386,6 +386,16 @@ def test_an_agent_cannot_reset_its_own_counters(slice_project: Project, act: tup
         assert b"fusewire.disarm" in answer.stdout + answer.stderr
 
 
+def test_what_has_no_reset_of_its_own_says_what_to_run(slice_project: Project) -> None:
+    """With the slice's own name in it."""
+    for number in range(3):
+        fail(slice_project, "test_a", expect=3 if number == 2 else 0)
+    refused = slice_project.run("reset", "attempt/S-1/test_a", "--reason", "x")
+    assert refused.returncode == 1
+    assert "fusewire attempt report S-1; a person" in refused.stderr
+    assert "fusewire attempt retry S-1" in refused.stderr
+
+
 def test_a_slice_whose_tests_have_passed_may_be_finished_but_keeps_its_total(slice_project: Project) -> None:
     """An agent may say so; only a person's --force ends the counting."""
     fail(slice_project, "test_a")

@@ -17,6 +17,7 @@ import pytest
 
 from conftest import Project
 from fusewire.breaker import Breaker
+from fusewire.events import Signal
 from fusewire.server.access import kept_token
 from fusewire.server.api.endpoints import ENDPOINTS
 from fusewire.stores.rows import Doing
@@ -277,6 +278,24 @@ def test_a_reset_is_in_the_audit_trail_and_cannot_be_done_twice(served: Served, 
     assert newest["actor"]
     again = act(served, "reset", {"circuit": RULE, "reason": "again"})
     assert (again.status, error_in(again)) == (409, "Invalid transition from CLOSED")
+
+
+def test_the_loop_is_reset_as_a_whole_as_the_command_does(served: Served, project: Project) -> None:
+    """One trip may open several circuits; a page that shows one of them does the same for all."""
+
+    def states() -> list[str]:
+        return [one["state"] for one in read(served, "circuits", kind="loop")["circuits"] if one["trips"]]
+
+    with Breaker.open(project=project.root) as breaker:
+        breaker.engine.apply([Signal("bad", "loop/no_progress", "no_progress", text="nothing changed")] * 3)
+        breaker.engine.apply([Signal("bad", "loop/permission_denied", "permission_denied", text="denied")] * 3)
+    assert states() == ["OPEN", "OPEN"]
+    served.log_in()
+    fields = {"form_secret": served.form_secret(), "circuit": "loop/no_progress", "reason": "looked at it"}
+    assert served.post("/p/project/act/reset", fields).status == 303
+    assert states() == ["HALF_OPEN", "HALF_OPEN"]
+    nothing = act(served, "reset", {"circuit": "loop", "reason": "again"})
+    assert (nothing.status, error_in(nothing)) == (409, "Invalid transition from CLOSED: no circuit of loop is open")
 
 
 def test_a_grant_goes_where_it_is_meant_for(served: Served, project: Project) -> None:

@@ -15,6 +15,7 @@ from fusewire.server.drawing.timelines import (
     ROWS,
     Row,
     before_window,
+    circuit_chart,
     circuit_rows,
     newest,
     session_chart,
@@ -214,6 +215,19 @@ def test_the_window_begins_between_two_rows() -> None:
     assert before_window(rows, "2026-11-15T12:00:00Z") == 1
     assert before_window(rows, "2026-11-01T12:00:00Z") is None
     assert before_window(rows, None) is None
+
+
+@pytest.mark.parametrize(("days", "first", "line"), [(7, "12:00", False), (60, "22 Oct", True)])
+def test_a_circuit_is_drawn_over_the_days_that_are_shown(days: int, first: str, line: bool) -> None:
+    """From the first row of the list on, whatever it is; the window's beginning is there if it lies within them."""
+    entry = {"kind": "ask", "signal": "action", "action": "ls", "session": None, "effect": "refused"}
+    history = {"entries": [{**entry, "timestamp": "2026-11-15T12:00:00Z"}], "transitions": []}
+    nothing = {"trips": [], "cooldown": {"until": None}, "state": "CLOSED", "days": days}
+    drawn = circuit_chart({**nothing, "history": {**history, "window_start": "2026-10-17T12:00:00Z"}}, NOON)
+    assert drawn is not None
+    root = parsed(drawn)
+    assert ("window begins" in written(root)) == line
+    assert first in written(root), written(root)
 
 
 @pytest.mark.parametrize(

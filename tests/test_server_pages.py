@@ -289,6 +289,27 @@ def test_a_command_among_the_steps_can_be_copied_as_it_is(lived: Served) -> None
     )
 
 
+def test_a_form_about_a_phase_does_nothing_to_another_one(project: Project) -> None:
+    """The page was old: meanwhile somebody has decided, and another phase is open."""
+    for _ in range(3):
+        project.run("phase", "begin", "RED")
+        project.run("phase", "end", "RED", "--metric", "tests_generated=0")
+    with Served(project.root) as served:
+        served.log_in()
+        secret = served.form_secret("/p/project/")
+        fields = {"form_secret": secret, "choice": "reset", "reason": "I looked at it"}
+        assert served.post("/p/project/act/resolve", {**fields, "circuit": "phase/GREEN"}).status == 303
+        assert "GREEN is not open any more, and RED is" in shown(served, "/p/project/").words
+        with Breaker.open(project=project.root) as breaker:
+            assert breaker.status("phase/RED").state == "OPEN"
+        assert served.post("/p/project/act/resolve", {**fields, "circuit": "phase/RED"}).status == 303
+        assert "RED is closed" in shown(served, "/p/project/").words
+    with Breaker.open(project=project.root) as breaker:
+        assert [row.reason for row in breaker.audit("phase/RED") if row.cause == "resolved"] == [
+            "reset: I looked at it"
+        ]
+
+
 # -- lists in pages ---------------------------------------------------------------------------------------
 
 

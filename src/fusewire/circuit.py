@@ -168,6 +168,15 @@ def view(policy: Policy, state: State | None, now: float) -> State:
     return advance(policy, state if state is not None else fresh(now), now, Outcome())
 
 
+def steps(policy: Policy, circuit: str) -> tuple[str, ...]:
+    """What to do, with the parts of the circuit's id that the policy's own names: `attempt retry {slice}`."""
+    found = tuple(policy.next)
+    for part, value in zip(policy.id.split("/"), circuit.split("/"), strict=False):
+        if part[:1] == "{":
+            found = tuple(step.replace(part, value) for step in found)
+    return found
+
+
 def near(policy: Policy, state: State, now: float) -> bool:
     """Whether the next bad signal may trip: one step below the limit, or 80 % of it."""
     if state.phase not in ("closed", "watch"):
@@ -401,7 +410,7 @@ def _reset(policy: Policy, state: State, signal: Signal, now: float, outcome: Ou
     if state.phase != "open":
         raise InvalidTransition(f"Invalid transition from {PUBLIC_STATE[state.phase]}")
     if policy.reset == "refuse":
-        raise InvalidTransition(f"{policy.name} has no reset of its own: {' '.join(policy.next)}")
+        raise InvalidTransition(f"{policy.name} has no reset of its own: {'; '.join(steps(policy, signal.circuit))}")
     if policy.reset == "probe":
         state = _move(state, "retried", now, signal.text, outcome)
         state.until = state.probe_at = now

@@ -283,16 +283,9 @@ def _left(policy: Policy, state: State, now: float) -> str:
     return f"close to the limit: {number(left)} more opens the circuit"
 
 
-def _filled(step: str, template: str, circuit: str) -> str:
-    """A step with the parts of the circuit's id that the template names: `attempt retry {slice}`."""
-    for part, value in zip(template.split("/"), circuit.split("/"), strict=False):
-        step = step.replace(part, value) if part[:1] == "{" else step
-    return step
-
-
 def next_steps(policy: Policy, circuit: str, phase: str) -> tuple[str, ...]:
     """What to do now, and who may lift it."""
-    steps = tuple(_filled(step, policy.id, circuit) for step in policy.next)
+    steps = circuits.steps(policy, circuit)
     if phase == "open" and policy.reset in ("close", "probe"):
         does = "" if policy.reset == "close" else " (ends the cooldown, one probe decides)"
         name = quoted(policy.group or circuit)

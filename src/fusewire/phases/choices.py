@@ -29,8 +29,8 @@ class Resolved:
     known: int = 0
 
 
-def resolve(action: Action, choice: str, actor: str, guidance: str) -> Resolved:
-    """Reset, skip or modify an open circuit; or abort, whatever the state."""
+def resolve(action: Action, choice: str, actor: str, guidance: str, meant: str = "") -> Resolved:
+    """Reset, skip or modify an open circuit, which must be the one that is `meant`; or abort, whatever the state."""
     record, halted = action.record, action.record.open_phase()
     if record.aborted:
         raise InvalidTransition(f"{record.aborted}; {START}")
@@ -39,6 +39,8 @@ def resolve(action: Action, choice: str, actor: str, guidance: str) -> Resolved:
     if not halted:
         state = record.face(record.phase).state
         raise InvalidTransition(f"Invalid transition from {state}: no phase is open; nothing to resolve")
+    if meant not in ("", halted):
+        raise InvalidTransition(f"Invalid transition: {meant} is not open any more, and {halted} is")
     count = 0
     if choice == "skip":
         count = _skip(action, halted)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.circuit import fresh, view
 from fusewire.detectors.phases import PHASES, circuit_of
-from fusewire.events import PUBLIC_STATE, Signal
+from fusewire.events import PUBLIC_STATE, TEXT_LIMIT, Signal, plain
 from fusewire.meters import level
 from fusewire.phases.record import Face
 from fusewire.stores.rows import AuditRow
@@ -42,6 +42,11 @@ class Circuits:
     def restart(self, phase: str, reason: str, actor: str) -> None:
         """Closed and with counters at 0, whatever it was."""
         self.send(phase, "restart", "restart", text=reason, session=actor)
+
+    def note(self, phase: str, cause: str, reason: str, actor: str) -> None:
+        """What a person did, beside the moves."""
+        circuit = circuit_of(phase) if phase else "phase"
+        self.transaction.audit(AuditRow(circuit, self.now, "closed", "closed", cause, plain(reason, TEXT_LIMIT), actor))
 
     def stored(self) -> bool:
         """Whether the store knows any of them."""

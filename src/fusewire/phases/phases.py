@@ -120,14 +120,23 @@ class Phases:
 
     # -- acts of a person -----------------------------------------------------------------------------
 
-    def resolve(self, choice: str, actor: str, guidance: str = "") -> choices.Resolved:
-        """One of the seed's four choices about the circuit that is open."""
+    def resolve(
+        self, choice: str, actor: str, guidance: str = "", *, meant: str = "", reason: str = ""
+    ) -> choices.Resolved:
+        """One of the seed's four choices about the circuit that is open; a reason goes into the audit trail."""
         guidance = guidance.strip()
         if choice == "modify" and not guidance:
             raise FusewireError("modify needs guidance for the next attempt")
         if len(guidance.encode("utf-8", "replace")) > GUIDANCE:
             raise FusewireError(f"the guidance is too long; allowed: up to {GUIDANCE} bytes")
-        return self._act(lambda action: choices.resolve(action, choice, actor, guidance))
+
+        def work(action: Action) -> choices.Resolved:
+            resolved = choices.resolve(action, choice, actor, guidance, meant)
+            if reason:
+                action.circuits.note(resolved.phase, "resolved", f"{choice}: {reason}", actor)
+            return resolved
+
+        return self._act(work)
 
     def start(self, actor: str, name: str = "") -> str:
         """Everything anew; where the old state file is kept, if there was one."""

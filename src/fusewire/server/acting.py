@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 from fusewire.breaker import Breaker
 from fusewire.durations import counted
-from fusewire.errors import FusewireError
+from fusewire.errors import FusewireError, InvalidTransition
 from fusewire.events import TEXT_LIMIT
 from fusewire.person import require_person
 
 if TYPE_CHECKING:
     from fusewire.phases.choices import Resolved
     from fusewire.server.projects import Watched
-    from fusewire.stores import Transaction
 
 CHOICES = ("reset", "skip", "abort", "modify")
 WHOM = ("session", "day", "project")
@@ -29,14 +28,23 @@ def given_reason(reason: str) -> str:
     return text
 
 
-def reset(project: Watched, circuit: str, reason: str) -> str:
-    """End an open circuit as its policy allows; in words, what came of it."""
+def reset(project: Watched, circuit: str, reason: str, *, whole: bool = False) -> str:
+    """End an open circuit as its policy allows (`loop`: all of the loop's that are open); in words, what came of it.
+
+    `whole`: with it whatever is reset together with it. One trip may have opened several.
+    """
     reason = given_reason(reason)
     with Breaker.open(project=project.root) as breaker:
-        decision = breaker.reset(circuit, reason)
-    if decision.state == "CLOSED":
-        return f"{circuit} is closed"
-    return f"The cooldown of {circuit} is over: the next check is the one probe, and it decides"
+        group = breaker.rules.policy(circuit).group if whole else circuit
+        members = breaker.rules.group(group)
+        is_open = [name for name in members if breaker.status(name).phase == "open"]
+        if members and not is_open:
+            raise InvalidTransition(f"Invalid transition from CLOSED: no circuit of {group} is open")
+        decisions = [breaker.reset(name, reason) for name in is_open or [circuit]]
+    names = " and ".join(decision.circuit for decision in decisions)
+    if all(decision.state == "CLOSED" for decision in decisions):
+        return f"{names} {'is' if len(decisions) == 1 else 'are'} closed"
+    return f"The cooldown of {names} is over: the next check is the one probe, and it decides"
 
 
 def grant(project: Watched, amount: str, whom: str, session: str, reason: str) -> str:
@@ -57,10 +65,9 @@ def grant(project: Watched, amount: str, whom: str, session: str, reason: str) -
     return f"{given}: ${granted['allowed_usd']:.2f} allowed now, ${granted['spent_usd']:.2f} spent so far"
 
 
-def resolve(project: Watched, choice: str, guidance: str, reason: str) -> str:
-    """One of the four choices about an open phase."""
+def resolve(project: Watched, choice: str, guidance: str, reason: str, circuit: str = "") -> str:
+    """One of the four choices about an open phase, which must be that of the circuit, if one is named."""
     from fusewire.phases.phases import Phases
-    from fusewire.stores.rows import AuditRow
 
     reason = given_reason(reason)
     if choice not in CHOICES:
@@ -69,14 +76,8 @@ def resolve(project: Watched, choice: str, guidance: str, reason: str) -> str:
         raise FusewireError("to modify, say what should be done differently: the guidance is given to the agent")
     actor = require_person("a choice about a phase", project.root)
     with Breaker.open(project=project.root) as breaker:
-        resolved = Phases(breaker).resolve(choice, actor, guidance.strip())
-        circuit = f"phase/{resolved.phase}" if resolved.phase else "phase"
-
-        def note(transaction: Transaction, now: float) -> None:
-            words = f"{choice}: {reason}"
-            transaction.audit(AuditRow(circuit, now, "closed", "closed", "resolved", words, actor))
-
-        breaker.engine.transact(note)
+        meant = circuit.removeprefix("phase/")
+        resolved = Phases(breaker).resolve(choice, actor, guidance.strip(), meant=meant, reason=reason)
     return _resolved_words(resolved)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _reset(project: Watched, fields: dict[str, str]) -> str:
-    return acting.reset(project, fields.get("circuit", ""), fields.get("reason", ""))
+    return acting.reset(project, fields.get("circuit", ""), fields.get("reason", ""), whole=True)
 
 
 def _grant(project: Watched, fields: dict[str, str]) -> str:
@@ -29,7 +29,8 @@ def _grant(project: Watched, fields: dict[str, str]) -> str:
 
 
 def _resolve(project: Watched, fields: dict[str, str]) -> str:
-    return acting.resolve(project, fields.get("choice", ""), fields.get("guidance", ""), fields.get("reason", ""))
+    choice, guidance, circuit = (fields.get(name, "") for name in ("choice", "guidance", "circuit"))
+    return acting.resolve(project, choice, guidance, fields.get("reason", ""), circuit)
 
 
 _ACTS = {"reset": _reset, "grant": _grant, "resolve": _resolve}

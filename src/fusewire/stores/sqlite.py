@@ -255,9 +255,10 @@ class SqliteStore:
 
     def version(self) -> tuple[int, ...]:
         """SQLite counts what other connections commit; what this one writes is counted beside it."""
-        rows = self._read("PRAGMA data_version")
-        written = self._connection.total_changes if self._connection is not None else 0
-        return (self._inode, rows[0][0], written) if rows else ()
+        with self._lock:  # another thread may drop the connection
+            rows = self._read("PRAGMA data_version")
+            written = self._connection.total_changes if self._connection is not None else 0
+            return (self._inode, rows[0][0], written) if rows else ()
 
     def answers(self, after: int = 0) -> list[tuple[int, Doing]]:
         return [(number, Doing(*row)) for number, *row in self._read(_ANSWERS, (after,))]

@@ -100,8 +100,8 @@ def watch_lines(source: Source, lines: Lines) -> None:
 def _told(source: Source, lines: Lines, problem: str | None) -> str | None:
     """Tell what is new, and everything if it could not be read before; gives what is in the way, None if nothing is."""
     try:
-        moves = source.news()
         panel = None if problem is None else source.collected()
+        moves = source.news()  # last: what was read once is not read again
     except (FusewireError, OSError) as error:
         if str(error) != problem:
             lines.problem(str(error))

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 #: Rows of a list; what is older is counted.
 ROWS = 200
 
+_DAY = 86400
+
 _DONE = {
     "ok": ("call", "worked"),
     "failed": ("failed", "failed"),
@@ -93,11 +95,13 @@ def circuit_chart(view: dict[str, Any], now: float) -> Markup | None:
     ):
         if found or name == "counted":
             lanes.append(Lane(name, kind, [_at(one) for one in found]))
-    start, lines = now, [Line(now, "now", "now")]
-    if history["window_start"] is not None:
-        start = parse_time(history["window_start"])
-        lines.append(Line(start, "window begins", "window"))
-    first = min([start, *(mark.at for lane in lanes for mark in lane.marks)])
+    moments, lines = [now], [Line(now, "now", "now")]
+    moments += [parse_time(one["timestamp"]) for one in (*history["entries"], *history["transitions"])]
+    began = None if history["window_start"] is None else parse_time(history["window_start"])
+    if began is not None and began >= now - view["days"] * _DAY:
+        moments.append(began)
+        lines.append(Line(began, "window begins", "window"))
+    first = min([*moments, *(mark.at for lane in lanes for mark in lane.marks)])
     last = max([now, *(mark.until or mark.at for lane in lanes for mark in lane.marks)])
     room = max(1.0, 0.03 * (last - first))
     facts = (
