@@ -24,6 +24,10 @@ the project's settings; default: the git top level above the current folder, els
 the way up, the first folder that has constraints).
 `NO_COLOR` is honoured. Nothing ever prompts when there is no terminal.
 
+What an agent wrote (names of programs, command lines, reasons, titles) is shown as text: control characters and marks
+that turn text around are written as their numbers, such as `[U+001B]`, and a line end in it makes no line. `--json`,
+`export`, and the output of a command that is passed on (`run`, `attempt run`, `wrap`) are as they are.
+
 | exit | meaning |
 |---|---|
 | 0 | done, or allowed |

@@ -94,7 +94,7 @@ def example() -> dict[str, Any]:
 
 def test_the_seeds_numbers_give_the_seeds_block() -> None:
     """Word for word; what is added is which tool it is, and the time behind the turn."""
-    shown = dashboard(example())
+    shown = "\n".join(dashboard(example()))
     assert "  • tool_failure Bash(pytest): OPEN (cooldown: 23s remaining)" in shown
     assert "    - Next attempt allowed: Turn 48 (10:31:05 UTC)" in shown
     assert shown.replace(" Bash(pytest)", "").replace(" (10:31:05 UTC)", "") == SEED
@@ -114,14 +114,14 @@ def test_the_seeds_numbers_give_the_seeds_block() -> None:
 def test_the_cost_is_shown_against_what_comes_next(changes: dict[str, Any], words: str) -> None:
     data = example()
     data["resources"]["cost"] |= changes
-    assert f"  • API cost: {words}\n" in dashboard(data)
+    assert f"  • API cost: {words}\n" in "\n".join(dashboard(data))
 
 
 def test_limits_of_the_day_and_the_project_are_shown_where_there_are_any() -> None:
     data = example()
     data["resources"]["cost"]["day"] |= {"usd": 3.0, "limit_usd": 10.0, "granted_usd": 2}
     data["resources"]["cost"]["project"] |= {"usd": 30.0, "limit_usd": 100.0}
-    shown = dashboard(data)
+    shown = "\n".join(dashboard(data))
     assert "  • API cost today: $3.00 / $12.00 limit ($2.00 of it granted)\n" in shown
     assert "  • API cost of the project: $30.00 / $100.00 limit\n" in shown
 
@@ -144,7 +144,7 @@ def test_every_phase_of_a_breaker_has_its_words() -> None:
     ready["next_attempt"] = {"turn": 5, "at": None}
     stuck = {**one, "cooldown_seconds": None, "next_attempt": None}
     data["active"] = [watched, ready, {**ready, "cooldown_seconds": 599.5}, stuck]
-    shown = dashboard(data)
+    shown = "\n".join(dashboard(data))
     assert "  • repetition Bash(pytest) of agent a1: HALF_OPEN\n" in shown
     assert "    - Warning: the same call brought the same result 4x\n" in shown
     assert "  • tool_failure Bash(pytest): HALF_OPEN (ready to probe)\n" in shown

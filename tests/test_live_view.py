@@ -251,8 +251,7 @@ def test_a_wait_before_the_first_iteration_has_a_footer_too(terminal: Make) -> N
     one = terminal()
     one.do("view.waits('score:\\nbelow zero', 30.2, 60.0)")
     assert one.rows() == [
-        "waiting 31s: score:",
-        "below zero",
+        "waiting 31s: score: below zero",
         "run 0s",
         f"waiting 31s {'━' * 12}{'─' * 12} score: below zero",
     ]

@@ -363,7 +363,7 @@ def shown(**fields: Any) -> dict[str, Any]:
 
 def test_the_summary() -> None:
     """State, risk, the time left, score, trend, calls and the last iteration."""
-    assert summary(shown()) == (
+    assert "\n".join(summary(shown())) == (
         "LOOP HALF-OPEN: 12 iterations, stagnation risk HIGH, a probe in 1m 30s\n"
         "  score -2 over the last 3, falling █▁\n"
         "  88 of 100 calls left in this hour\n"
@@ -383,7 +383,7 @@ def test_the_summary() -> None:
 )
 def test_a_summary_says(fields: dict[str, Any], text: str) -> None:
     """Only what there is to say."""
-    assert text in summary(shown(**fields))
+    assert text in "\n".join(summary(shown(**fields)))
 
 
 def test_the_details() -> None:
@@ -392,7 +392,7 @@ def test_the_details() -> None:
     for _ in range(3):
         record.add(entry(files=0, names=[], kind="none", score=-3))
     alarming = metrics(record.history, record.totals, 88, 100)
-    lines = details(shown(metrics=alarming, lessons=[{"text": "loop/score: it fell. What helped: rest"}])).splitlines()
+    lines = details(shown(metrics=alarming, lessons=[{"text": "loop/score: it fell. What helped: rest"}]))
     assert lines[4:] == [
         "",
         "METRICS",

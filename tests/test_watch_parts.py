@@ -10,7 +10,7 @@ from conftest import Project
 from fusewire.breaker import Breaker
 from fusewire.cli.watching.keys import Keys
 from fusewire.cli.watching.pages import read_lines
-from fusewire.cli.watching.shown import level_of, shown
+from fusewire.cli.watching.shown import harmless, level_of, shown
 from fusewire.cli.watching.source import Source
 from fusewire.cli.watching.view import Page, View
 from watching import DEADLINE
@@ -45,6 +45,11 @@ def test_keys_may_come_in_pieces() -> None:
 def test_texts_are_shown_harmless(text: str, seen: str) -> None:
     """One line, no escapes, no turned or hidden characters, not too long."""
     assert shown(text) == seen
+
+
+def test_a_line_with_line_ends_is_one_line_and_hides_nothing_of_itself() -> None:
+    """Lines of reports quote agents: what stands before a carriage return is seen, too."""
+    assert harmless("  OPEN Bash(x\r\nfine\rdone)") == "  OPEN Bash(x fine done)"
 
 
 def test_a_panel_that_takes_long_is_collected_less_often(project: Project) -> None:

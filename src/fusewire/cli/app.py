@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from fusewire import __version__
-from fusewire.cli.streams import silence
+from fusewire.cli.streams import silence, tell
 from fusewire.errors import AgentRefused, Blocked, FusewireError
+from fusewire.visible import in_line
 
 #: command -> the module of this package that has it
 COMMANDS = {
@@ -85,24 +86,25 @@ def main(arguments: list[str] | None = None) -> int:
             sys.stdout.flush()
         return code
     except click.exceptions.Abort:
-        click.echo("Interrupted.", err=True)
+        tell("Interrupted.", err=True)
         return 130
     except click.ClickException as error:
+        error.message = in_line(error.message)  # type: ignore[misc]  # click itself has no such place
         error.show()
         return error.exit_code
     except AgentRefused as error:
-        click.echo(f"BLOCKED: {error}", err=True)
+        tell(f"BLOCKED: {error}", err=True)
         return 3
     except Blocked as error:
-        click.echo(f"BLOCKED {error}", err=True)
+        tell(f"BLOCKED {error}", err=True)
         return 3
     except FusewireError as error:
-        click.echo(f"Error: {error}", err=True)
+        tell(f"Error: {error}", err=True)
         return 1
     except BrokenPipeError:
         silence(1)
         return 1
     except OSError as error:
         silence(1)
-        click.echo(f"Error: {error.filename or 'system'}: {error.strerror or error}", err=True)
+        tell(f"Error: {error.filename or 'system'}: {error.strerror or error}", err=True)
         return 1

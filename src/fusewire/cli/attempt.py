@@ -19,10 +19,10 @@ from fusewire.cli.attempt_words import (
     say_restored,
 )
 from fusewire.cli.common import common_options, print_json, read_input, seconds, with_breaker
-from fusewire.cli.streams import color
+from fusewire.cli.streams import tell, tell_text, warn
 from fusewire.errors import Blocked, FusewireError
 from fusewire.reports.attempts import yaml_text
-from fusewire.reports.messages import message
+from fusewire.reports.messages import message_lines
 
 if TYPE_CHECKING:
     from fusewire.attempts.tracker import Attempts
@@ -65,13 +65,13 @@ def start_command(breaker: Breaker, slice_id: str, test: str, as_json: bool) -> 
         print_json({**started.state, "checkpoint": ref, **more})
         return 0
     if started.prior:
-        click.echo(started.prior)
+        tell_text(started.prior)
     what = "checkpoint" if started.fresh else "under way since checkpoint"
-    click.echo(f"{slice_id} {test}: {what} {started.checkpoint.commit[:12]} ({counts(attempts, started.state)})")
+    tell(f"{slice_id} {test}: {what} {started.checkpoint.commit[:12]} ({counts(attempts, started.state)})")
     say_left_out(started.checkpoint)
     say_alike(started.alike, test)
     if started.unlocked:
-        click.echo(f"{started.unlocked[:1].upper()}{started.unlocked[1:]}", err=True)
+        tell(f"{started.unlocked[:1].upper()}{started.unlocked[1:]}", err=True)
     return 0
 
 
@@ -129,10 +129,10 @@ def run_command(
     except Blocked as blocked:
         return refused(attempts, blocked.decision, as_json)
     if cycle.late and not as_json:
-        click.echo("This test had no checkpoint; one was taken before the run.", err=True)
+        tell("This test had no checkpoint; one was taken before the run.", err=True)
     say_alike(cycle.alike, test)
     if cycle.problem:
-        click.secho(f"Warning: {cycle.problem}", fg="yellow", err=True, color=color())
+        warn(cycle.problem)
     about = {
         "result": cycle.verdict.result,
         "kind": cycle.verdict.kind or None,
@@ -182,8 +182,8 @@ def record_command(
     text = read_input(error_file, "what the runner printed").decode("utf-8", "replace") if error_file else ""
     judged = judge(test, text, 0 if result == "pass" else 1) if text else None
     if judged is not None and result == "fail" and judged.result == "infra" and not as_json:
-        click.echo(f"This looks like an infrastructure error ({judged.kind}): {judged.reason}", err=True)
-        click.echo("It is counted, because --fail was given; --infra does not count.", err=True)
+        tell(f"This looks like an infrastructure error ({judged.kind}): {judged.reason}", err=True)
+        tell("It is counted, because --fail was given; --infra does not count.", err=True)
     attempt = Attempt(
         result,
         reason=judged.reason if judged and judged.tests and judged.result == result else _last_line(text),
@@ -226,11 +226,11 @@ def status_command(breaker: Breaker, slice_id: str | None, test: str | None, as_
             }
         )
         return 0
-    click.echo("---\n".join(yaml_text(state) for state in states) or f"{slice_id}: no test is under way\n", nl=False)
+    tell_text("---\n".join(yaml_text(state) for state in states) or f"{slice_id}: no test is under way\n", nl=False)
     for one in infrastructure:
-        click.echo(f"No attempt ({one['kind']}): {one['test']}: {one['reason']}", err=True)
+        tell(f"No attempt ({one['kind']}): {one['test']}: {one['reason']}", err=True)
     for stop in stops:
-        click.secho(message(stop, breaker.engine.clock()), fg="red", err=True, color=color())
+        tell(*message_lines(stop, breaker.engine.clock()), fg="red", err=True)
     return 0
 
 
@@ -249,7 +249,7 @@ def arch_stop_command(breaker: Breaker, slice_id: str, reason: str, as_json: boo
     if as_json:
         print_json(decision.to_json())
     else:
-        click.echo(message(decision, breaker.engine.clock()))
+        tell(*message_lines(decision, breaker.engine.clock()))
     return 0
 
 
@@ -263,9 +263,9 @@ def prior_command(breaker: Breaker, slice_id: str, as_json: bool) -> int:
     if as_json:
         print_json({"slice_id": slice_id, "prior_attempts": text or None})
     elif text:
-        click.echo(text)
+        tell_text(text)
     else:
-        click.echo(f"{slice_id} was never retried", err=True)
+        tell(f"{slice_id} was never retried", err=True)
     return 0
 
 
@@ -292,9 +292,9 @@ def retry_command(breaker: Breaker, slice_id: str, guidance: str, force: bool, a
             }
         )
         return 0
-    click.echo(retried.prior)
+    tell_text(retried.prior)
     if retried.restored is None:
-        click.echo("No file was changed: there is no checkpoint to go back to.", err=True)
+        tell("No file was changed: there is no checkpoint to go back to.", err=True)
     else:
         say_restored(retried.restored)
     return 0
@@ -332,7 +332,7 @@ def finish_command(breaker: Breaker, slice_id: str, force: bool, as_json: bool) 
     if as_json:
         print_json({"slice_id": slice_id, "finished": True})
     else:
-        click.echo(f"{slice_id}: finished")
+        tell(f"{slice_id}: finished")
     return 0
 
 
@@ -354,9 +354,9 @@ def _say_slices(attempts: Attempts, as_json: bool) -> int:
         print_json({"slices": found})
     for one in found if not as_json else ():
         state = "stopped" if one["stopped"] else "under way"
-        click.echo(f"{one['slice_id']}: {state}, {attempts.failures(str(one['slice_id']))} failed attempts")
+        tell(f"{one['slice_id']}: {state}, {attempts.failures(str(one['slice_id']))} failed attempts")
     if not found and not as_json:
-        click.echo(f"no slice is under way in {attempts.root}", err=True)
+        tell(f"no slice is under way in {attempts.root}", err=True)
     return 0
 
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusewire.cli.common import common_options, print_json, read_input, with_breaker
+from fusewire.cli.streams import tell_text
 from fusewire.errors import FusewireError
 from fusewire.reports.attempts import yaml_text
+from fusewire.visible import in_line
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker
@@ -54,7 +56,7 @@ def report_command(
     if as_json:
         print_json({"slice_id": slice_id, "reports": made})
     else:
-        click.echo("---\n".join(yaml_text(one) for one in made), nl=False)
+        tell_text("---\n".join(yaml_text(one) for one in made), nl=False)
     return 0
 
 
@@ -88,5 +90,5 @@ def _asked(test: str, name: str) -> str:
         except FusewireError as error:
             raise click.UsageError(str(error)) from error
 
-    answer: str = click.prompt(f"{test}\n{MIND[name]}", err=True, prompt_suffix="\n> ", value_proc=checked)
+    answer: str = click.prompt(f"{in_line(test)}\n{MIND[name]}", err=True, prompt_suffix="\n> ", value_proc=checked)
     return answer

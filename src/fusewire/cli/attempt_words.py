@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from fusewire.cli.common import print_json
-from fusewire.cli.streams import color
+from fusewire.cli.streams import tell, warn
 from fusewire.progress.territory import shortened
-from fusewire.reports.messages import message
+from fusewire.reports.messages import message_lines
 
 if TYPE_CHECKING:
     from fusewire.attempts.nouns import Recorded
@@ -48,9 +46,9 @@ def say_recorded(attempts: Attempts, recorded: Recorded, about: dict[str, Any], 
     kind = f" ({about['kind']}, no attempt)" if about["result"] == "infra" else ""
     reason = f": {about['reason']}" if about["reason"] else ""
     name = f"{state['slice_id']} {state['test_name']}"
-    click.echo(f"{name}: {about['result'].upper()}{kind}{reason}; {counts(attempts, state)}")
+    tell(f"{name}: {about['result'].upper()}{kind}{reason}; {counts(attempts, state)}")
     if about.get("output"):
-        click.echo(f"The output: {os.path.relpath(os.path.join(attempts.root, about['output']))}", err=True)
+        tell(f"The output: {os.path.relpath(os.path.join(attempts.root, about['output']))}", err=True)
     warnings = [f"this strategy repeats one: {recorded.repeats}"] if recorded.repeats else []
     warnings += [
         f"{one['file']} is outside the scope of {state['slice_id']}; justification: {one['justification']}"
@@ -58,9 +56,9 @@ def say_recorded(attempts: Attempts, recorded: Recorded, about: dict[str, Any], 
     ]
     warnings += [text for text in (recorded.near, recorded.problem) if text]
     for warning in warnings:
-        click.secho(f"Warning: {warning}", fg="yellow", err=True, color=color())
+        warn(warning)
     for stop in recorded.stops:
-        click.secho(message(stop, attempts.engine.clock()), fg="red", err=True, color=color())
+        tell(*message_lines(stop, attempts.engine.clock()), fg="red", err=True)
     return 3 if recorded.stops else 0
 
 
@@ -68,7 +66,7 @@ def refused(attempts: Attempts, decision: Decision, as_json: bool) -> int:
     if as_json:
         print_json(decision.to_json())
     else:
-        click.secho(message(decision, attempts.engine.clock()), fg="red", err=True, color=color())
+        tell(*message_lines(decision, attempts.engine.clock()), fg="red", err=True)
     return 3
 
 
@@ -89,10 +87,10 @@ def say_restored(restored: Restored) -> None:
     for verb, paths in (("Brought back", restored.written), ("Taken away", restored.removed)):
         if paths:
             more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-            click.echo(f"{verb}: {', '.join(map(shortened, paths[:_NAMED]))}{more}", err=True)
+            tell(f"{verb}: {', '.join(map(shortened, paths[:_NAMED]))}{more}", err=True)
     for line in (*restored.left, *restored.notes):
-        click.echo(line, err=True)
-    click.echo(f"What was there is saved; the way back: {_way_back(restored)}", err=True)
+        tell(line, err=True)
+    tell(f"What was there is saved; the way back: {_way_back(restored)}", err=True)
 
 
 def _way_back(restored: Restored) -> str:
@@ -102,11 +100,10 @@ def _way_back(restored: Restored) -> str:
 def say_left_out(checkpoint: Checkpoint) -> None:
     if checkpoint.left_out:
         names = ", ".join(map(shortened, checkpoint.left_out[:_NAMED]))
-        click.echo(f"Not kept, and never touched by a rollback: {names}", err=True)
+        tell(f"Not kept, and never touched by a rollback: {names}", err=True)
 
 
 def say_alike(alike: str, test: str) -> None:
     """Two names for one test would have two counters."""
     if alike:
-        text = f"Warning: {alike} and {test} may be the same test; each name has a counter of its own"
-        click.secho(text, fg="yellow", err=True, color=color())
+        warn(f"{alike} and {test} may be the same test; each name has a counter of its own")

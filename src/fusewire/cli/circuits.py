@@ -10,14 +10,14 @@ import click
 from fusewire.circuit import within
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.meant import is_known, meant, strictest
-from fusewire.cli.streams import color
+from fusewire.cli.streams import tell, warn
 from fusewire.durations import number, show_time
 from fusewire.errors import FusewireError, InvalidTransition, NotFound
 from fusewire.events import PUBLIC_STATE
 from fusewire.person import require_person
 from fusewire.reports import layout
 from fusewire.reports.loop import details, summary
-from fusewire.reports.messages import message
+from fusewire.reports.messages import message_lines
 from fusewire.views.settings import settings_of
 from fusewire.views.warnings import warnings
 from fusewire.words import quoted
@@ -66,11 +66,11 @@ def status_command(breaker: Breaker, circuit: str | None, everything: bool, sess
         data = {"circuits": [one.to_json() for one in statuses], "warnings": warnings(breaker), "loop": loop}
         print_json(data)
     elif circuit == "loop":
-        click.echo(details(loop))
+        tell(*details(loop))
     else:
-        click.echo(layout.groups(statuses, everything=everything))
+        tell(*layout.groups(statuses, everything=everything))
         if loop["iterations"]:
-            click.echo(f"\n{summary(loop)}")
+            tell("", *summary(loop))
     return 0
 
 
@@ -86,7 +86,7 @@ def _status_of_session(breaker: Breaker, session: str, as_json: bool) -> int:
     if as_json:
         print_json({**data, "warnings": warnings(breaker)})
     else:
-        click.echo(dashboard(data))
+        tell(*dashboard(data))
     return 0
 
 
@@ -98,7 +98,7 @@ def _status_of_many(breaker: Breaker, circuits: list[str], as_json: bool) -> int
         data = [{**status.to_json(), "config": table} for status in statuses]
         print_json({"circuits": data, "warnings": warnings(breaker)})
     else:
-        click.echo(layout.groups(statuses, everything=True))
+        tell(*layout.groups(statuses, everything=True))
     return 0
 
 
@@ -116,7 +116,7 @@ def _status_of(breaker: Breaker, circuit: str, as_json: bool) -> int:
     constraint = breaker.rules.constraints.get(circuit)
     policy = breaker.rules.policy(circuit)
     log = breaker.store.log_of(circuit)
-    click.echo(layout.detail(status, policy, constraint, [(k, str(v), s) for k, v, s in settings], log))
+    tell(*layout.detail(status, policy, constraint, [(k, str(v), s) for k, v, s in settings], log))
     return 0
 
 
@@ -137,24 +137,24 @@ def check_command(breaker: Breaker, circuit: str, session: str | None, as_json: 
     if as_json:
         print_json({**decision.to_json(), "ids": circuits} if several else decision.to_json())
     elif decision.allowed and several:
-        click.echo(f"ALLOWED {circuit}: {decision.state}, the strictest of {len(circuits)} sessions")
+        tell(f"ALLOWED {circuit}: {decision.state}, the strictest of {len(circuits)} sessions")
         if decision.reason:
-            click.echo(decision.reason)
+            tell(decision.reason)
     elif decision.allowed:
         _say_allowed(breaker, circuits[0], decision)
     else:
-        click.secho(message(decision, breaker.engine.clock()), fg="red", color=color())
+        tell(*message_lines(decision, breaker.engine.clock()), fg="red")
     return 0 if decision.allowed else 3
 
 
 def _say_allowed(breaker: Breaker, circuit: str, decision: Decision) -> None:
     status = breaker.status(circuit)
     window = within(breaker.rules.policy(circuit).meters[0])
-    click.echo(f"ALLOWED {circuit}: {decision.state}, {number(status.level)} of {number(status.threshold)}{window}")
+    tell(f"ALLOWED {circuit}: {decision.state}, {number(status.level)} of {number(status.threshold)}{window}")
     if decision.reason:
-        click.echo(decision.reason)
+        tell(decision.reason)
     if decision.lease:
-        click.echo(
+        tell(
             f"Now tell how it went: fusewire record {quoted(circuit)} --lease {quoted(decision.lease)} --ok,"
             " or --action TEXT instead of --ok if it went wrong."
         )
@@ -196,9 +196,9 @@ def record_command(
         print_json(decision.to_json())
         return 0
     if ok:
-        click.echo(f"{circuit}: {decision.state}")
+        tell(f"{circuit}: {decision.state}")
         if decision.phase in ("open", "probe"):
-            click.echo("Nothing was settled: no probe is under way, or --lease does not name it.", err=True)
+            tell("Nothing was settled: no probe is under way, or --lease does not name it.", err=True)
     else:
         _say_recorded(breaker, circuit, decision)
     return 0
@@ -212,19 +212,19 @@ def _require_signal(breaker: Breaker, circuit: str, signal: str) -> None:
 
 
 def _say_recorded(breaker: Breaker, circuit: str, decision: Decision) -> None:
-    click.echo(f"{circuit}: {'recorded; ' * decision.tripped}{decision.reason}; {decision.state}")
+    tell(f"{circuit}: {'recorded; ' * decision.tripped}{decision.reason}; {decision.state}")
     warn_of(breaker, decision)
 
 
 def warn_of(breaker: Breaker, decision: Decision) -> None:
     """What a person must notice about a recorded violation: a trip, or that one is near."""
     if decision.tripped:
-        text = message(decision, breaker.engine.clock())
-        frame = "!" * min(max(map(len, text.splitlines())), 100)
-        click.secho(f"{frame}\n{text}\n{frame}", fg="red", bold=True, err=True, color=color())
+        lines = message_lines(decision, breaker.engine.clock())
+        frame = "!" * min(max(map(len, lines)), 100)
+        tell(frame, *lines, frame, fg="red", bold=True, err=True)
     elif decision.verdict == "warn":
         for fact in decision.evidence:
-            click.secho(f"Warning: {fact}", fg="yellow", err=True, color=color())
+            warn(fact)
 
 
 @click.command("reset")
@@ -252,12 +252,10 @@ def reset_command(breaker: Breaker, circuit: str, reason: str, as_json: bool) ->
     if as_json:
         print_json({**decision.to_json(), "audit": audit})
         return 0
-    click.echo(f"{circuit}: {before.state} -> {decision.state}")
+    tell(f"{circuit}: {before.state} -> {decision.state}")
     if decision.state != "CLOSED":
-        click.echo("The cooldown is over; the next check is the one probe, and it decides.")
-    click.echo(
-        f"Audit: {audit['timestamp']} {audit['from']} -> {audit['to']} by {actor}: {reason or 'no reason given'}"
-    )
+        tell("The cooldown is over; the next check is the one probe, and it decides.")
+    tell(f"Audit: {audit['timestamp']} {audit['from']} -> {audit['to']} by {actor}: {reason or 'no reason given'}")
     return 0
 
 
@@ -271,9 +269,9 @@ def _reset_group(breaker: Breaker, group: str, members: list[str], reason: str, 
         print_json({"reset": [decision.to_json() for decision in decisions]})
         return 0
     for decision in decisions:
-        click.echo(f"{decision.circuit}: OPEN -> {decision.state}")
+        tell(f"{decision.circuit}: OPEN -> {decision.state}")
     if any(decision.state != "CLOSED" for decision in decisions):
-        click.echo("The cooldown is over; the next iteration is the one probe, and it decides.")
+        tell("The cooldown is over; the next iteration is the one probe, and it decides.")
     return 0
 
 
@@ -298,7 +296,7 @@ def history_command(breaker: Breaker, circuit: str, days: float, as_json: bool) 
     if as_json:
         print_json({"id": circuit, "days": days, **layout.history_json(rows, audit, window_start)})
     else:
-        click.echo(layout.history(circuit, rows, audit, window_start, days))
+        tell(*layout.history(circuit, rows, audit, window_start, days))
     return 0
 
 
@@ -314,7 +312,7 @@ def config_command(breaker: Breaker, circuit: str, as_json: bool) -> int:
         table = {key: {"value": value, "source": source} for key, value, source in settings}
         print_json({"id": circuit, "config": table, "warnings": warnings(breaker)})
     else:
-        click.echo(circuit)
+        tell(circuit)
         for line in layout.columns((key, str(value), source) for key, value, source in settings):
-            click.echo(f"  {line}")
+            tell(f"  {line}")
     return 0

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from fusewire.breaker import Breaker
-from fusewire.cli.streams import color
+from fusewire.cli.streams import hand_over, tell, warn
 from fusewire.durations import parse_duration
 from fusewire.errors import FusewireError, StoreError
 from fusewire.rules import find_project
@@ -64,11 +64,9 @@ def open_breaker(project: str | None) -> Breaker:
     breaker = Breaker.open(project=project_root(project))
     try:
         for name in archive_retired(breaker):
-            click.echo(f"Archived the circuit of {name}: its constraint is retired.", err=True)
+            tell(f"Archived the circuit of {name}: its constraint is retired.", err=True)
     except (StoreError, OSError) as error:
-        click.secho(
-            f"Warning: a retired constraint could not be archived: {error}", fg="yellow", err=True, color=color()
-        )
+        warn(f"a retired constraint could not be archived: {error}")
     return breaker
 
 
@@ -76,7 +74,7 @@ def show_warnings(breaker: Breaker) -> None:
     notices = breaker.store.notices()
     for warning in warnings(breaker):
         hint = " (seen it? fusewire doctor --acknowledge)" if warning in notices else ""
-        click.secho(f"Warning: {warning}{hint}", fg="yellow", err=True, color=color())
+        warn(f"{warning}{hint}")
 
 
 def seconds(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
@@ -110,9 +108,9 @@ def print_json(data: object) -> None:
         text.encode()
     except UnicodeEncodeError:  # names of files need not be characters
         text = json.dumps(data, indent=2)
-    click.echo(text)
+    hand_over(text)
 
 
 def title(text: str) -> None:
     """A heading of the demonstrations."""
-    click.secho(f"\n== {text}", bold=True, color=color())
+    tell("", f"== {text}", bold=True)

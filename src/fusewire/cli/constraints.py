@@ -11,7 +11,7 @@ import click
 from fusewire.breaker import LONGEST_OVERRIDE
 from fusewire.cli.circuits import warn_of
 from fusewire.cli.common import common_options, print_json, with_breaker
-from fusewire.cli.streams import color
+from fusewire.cli.streams import tell, warn
 from fusewire.constraints.archive import ARCHIVE_FILE
 from fusewire.detectors.constraints import violated
 from fusewire.durations import parse_duration, show_duration
@@ -19,7 +19,7 @@ from fusewire.errors import FusewireError
 from fusewire.events import Event, merge
 from fusewire.paths import in_project
 from fusewire.person import require_person
-from fusewire.reports.messages import message
+from fusewire.reports.messages import message_lines
 from fusewire.rules import STATE_FILE
 from fusewire.shell.commands import simple_commands
 
@@ -64,13 +64,13 @@ def enforce_command(
     now = breaker.engine.clock()
     for one in decisions:
         if not one.allowed:
-            click.secho(message(one, now), fg="red", color=color())
+            tell(*message_lines(one, now), fg="red")
         else:
             word = "ALLOWED" if decision.allowed else "ALSO VIOLATED"
-            click.echo(f"{word} {one.circuit}: this is a violation; {one.reason}; {one.state}")
+            tell(f"{word} {one.circuit}: this is a violation; {one.reason}; {one.state}")
             warn_of(breaker, one)
     if not decisions:
-        click.echo("ALLOWED: no constraint forbids it")
+        tell("ALLOWED: no constraint forbids it")
     return 0 if decision.allowed else 3
 
 
@@ -98,9 +98,9 @@ def override_command(
     if as_json:
         print_json({**decision.to_json(), "override_until": breaker.status(circuit).to_json()["override_until"]})
     elif end:
-        click.echo(f"{circuit}: the override is over; {decision.state}")
+        tell(f"{circuit}: the override is over; {decision.state}")
     else:
-        click.echo(f"{circuit}: overridden for {show_duration(seconds)} by {actor}: {reason}; still {decision.state}")
+        tell(f"{circuit}: overridden for {show_duration(seconds)} by {actor}: {reason}; still {decision.state}")
     return 0
 
 
@@ -119,13 +119,13 @@ def archive_command(breaker: Breaker, circuit: str, as_json: bool) -> int:
     if as_json:
         print_json({circuit: entry})
         return 0
-    click.echo(
+    tell(
         f"{circuit}: archived in {ARCHIVE_FILE} ({entry['final_state']}, {entry['total_violations']} violations,"
         f" {entry['total_trips']} trips, {entry['lifetime_days']} days)"
     )
     constraint = breaker.rules.constraints.get(circuit)
     if constraint is not None and not constraint.retired:
-        click.echo(f"{constraint.file} is still active: the next violation starts a new circuit.", err=True)
+        tell(f"{constraint.file} is still active: the next violation starts a new circuit.", err=True)
     return 0
 
 
@@ -145,13 +145,13 @@ def import_command(breaker: Breaker, file: str | None, as_json: bool) -> int:
         raise FusewireError(f"{path}: it is not UTF-8 text") from None
     taken, problems = import_states(breaker, text, str(file or STATE_FILE), actor=actor)
     for problem in problems:
-        click.secho(f"Warning: {problem}", fg="yellow", err=True, color=color())
+        warn(problem)
     if problems and not taken:
         raise FusewireError("nothing was imported")
     if as_json:
         print_json({"imported": taken, "problems": [str(problem) for problem in problems]})
     else:
         for name, state in taken.items():
-            click.echo(f"{name}: {state}")
-        click.echo(f"{len(taken)} circuits imported")
+            tell(f"{name}: {state}")
+        tell(f"{len(taken)} circuits imported")
     return 1 if problems else 0

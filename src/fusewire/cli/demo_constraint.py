@@ -9,12 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
-
 import fusewire
 from fusewire.breaker import Breaker
 from fusewire.cli.common import title
-from fusewire.cli.streams import color
+from fusewire.cli.streams import tell, tell_text
 from fusewire.errors import FusewireError
 from fusewire.events import Signal
 from fusewire.person import AGENT_VARIABLES
@@ -53,7 +51,7 @@ def play(folder: Path) -> None:
     constraints.mkdir(parents=True)
     (constraints / "git-safety.md").write_text(CONSTRAINT)
     title("A project with one rule: docs/constraints/git-safety.md")
-    click.echo(CONSTRAINT)
+    tell_text(CONSTRAINT)
     title("An agent works. Before each tool call its hook asks Fusewire (real processes, nothing is executed)")
     for command in CALLS:
         _hook_call(folder, command)
@@ -86,12 +84,14 @@ def _hook_call(folder: Path, command: str) -> None:
     if answer.returncode not in (0, 2):
         raise FusewireError(f"the hook ended with {answer.returncode}: {answer.stderr.decode().strip()}")
     denied = answer.returncode == 2
-    verdict = click.style("DENIED", fg="red", bold=True) if denied else click.style("passes", fg="green")
-    click.echo(f"agent> {command}", color=color())
-    click.echo(f"       {verdict}", color=color())
+    tell(f"agent> {command}")
+    if denied:
+        tell("       DENIED", fg="red", bold=True)
+    else:
+        tell("       passes", fg="green")
     said = answer.stderr.decode() if denied else _context(answer.stdout)
     for line in said.splitlines():
-        click.echo(f"       {line}")
+        tell(f"       {line}")
 
 
 def _context(stdout: bytes) -> str:
@@ -107,7 +107,7 @@ def _reset(folder: Path, circuit: str, reason: str) -> None:
         signal = Signal("reset", circuit, "reset", text=reason)
         (decision,), written = breaker.engine.apply([signal], getpass.getuser())
         breaker.mirror(written)
-    click.echo(f"{circuit}: OPEN -> {decision.state}")
+    tell(f"{circuit}: OPEN -> {decision.state}")
 
 
 def fusewire_command(folder: Path, *arguments: str) -> None:

@@ -6,13 +6,12 @@ import os
 import sys
 from pathlib import Path
 
-import click
-
 from fusewire.breaker import Breaker
 from fusewire.circuit import Policy
 from fusewire.cli.common import title
 from fusewire.cli.demo_constraint import fusewire_command
 from fusewire.cli.run import supervise
+from fusewire.cli.streams import tell, tell_text
 from fusewire.demo import agent
 from fusewire.demo.project import make_project
 from fusewire.durations import show_duration
@@ -32,21 +31,21 @@ def play(folder: Path) -> None:
     make_project(project)
     os.environ["FUSEWIRE_DEMO_COUNTER"] = str(folder / "starts")
     title("A small project: a plan with four open boxes, a specification, tests. Its agent works alone, in a loop:")
-    click.echo('   fusewire run --prompt PROMPT.md --verify "python -m unittest" -- python agent.py')
-    click.echo(f"   (real processes, real git; but a cooldown of {show_duration(COOLDOWN)} instead of 30 minutes)")
+    tell('   fusewire run --prompt PROMPT.md --verify "python -m unittest" -- python agent.py')
+    tell(f"   (real processes, real git; but a cooldown of {show_duration(COOLDOWN)} instead of 30 minutes)")
     first = _run(project)
     title("It did good work, and then it deleted its own specification: restored, and the loop was halted (exit 3)")
     _expect(first == 3 and (project / "specs" / "calculator.md").exists())
-    click.echo("   A person has read that, and starts the loop again. State, counts and lessons go on.\n")
+    tell("   A person has read that, and starts the loop again. State, counts and lessons go on.", "")
     second = _run(project)
     _expect(second == 0)
     title("What a person sees afterwards: fusewire status loop")
     fusewire_command(project, "status", "loop")
     title("And the log of every iteration, .fusewire/loop/status.md. Its end:")
     log = (project / ".fusewire" / "loop" / "status.md").read_text("utf-8")
-    click.echo("## Iteration" + log.rpartition("## Iteration")[2].rstrip())
-    click.echo("\nMore: fusewire run --help; fusewire demo constraint shows the hook that an agent calls itself;")
-    click.echo("fusewire watch and fusewire serve show every circuit while it moves.")
+    tell_text("## Iteration" + log.rpartition("## Iteration")[2].rstrip())
+    tell("", "More: fusewire run --help; fusewire demo constraint shows the hook that an agent calls itself;")
+    tell("fusewire watch and fusewire serve show every circuit while it moves.")
 
 
 def _run(project: Path) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fusewire.cli.common import common_options, print_json, with_breaker
+from fusewire.cli.streams import tell
 from fusewire.doctoring.checkup import Checkup, Finding, all_checkups
 from fusewire.durations import counted
 from fusewire.installing.command import hook_line
@@ -41,7 +42,7 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
         actor = require_person("`fusewire doctor --acknowledge`", breaker.root)
         with breaker.store.transact() as transaction:
             count = transaction.acknowledge()
-        click.echo(f"{count} notices acknowledged by {actor}", err=True)
+        tell(f"{count} notices acknowledged by {actor}", err=True)
     root = breaker.root or "."
     damage = breaker.verify() + _unwritable(root)
     line = hook_line("claude")
@@ -64,18 +65,18 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
         )
         return 1 if findings else 0
     active = sum(not constraint.retired for constraint in breaker.rules.constraints.values())
-    click.echo(f"project      {root}")
-    click.echo(f"constraints  {active} active")
-    click.echo(f"state        {'; '.join(damage) or 'readable'}")
-    click.echo(f"hook         {' '.join(map(quoted, line[:-1]))}")
+    tell(f"project      {root}")
+    tell(f"constraints  {active} active")
+    tell(f"state        {'; '.join(damage) or 'readable'}")
+    tell(f"hook         {' '.join(map(quoted, line[:-1]))}")
     for row in columns((f"{checkup.client.name:<11}", *_agent(checkup)) for checkup in checkups):
-        click.echo(row)
-    click.echo(_sum(findings, [checkup.client.name for checkup in checkups if checkup.is_unguarded]))
+        tell(row)
+    tell(_sum(findings, [checkup.client.name for checkup in checkups if checkup.is_unguarded]))
     for finding in findings:
-        click.echo(f"  {finding.about}: {finding.what}\n    do: {finding.do}")
+        tell(f"  {finding.about}: {finding.what}", f"    do: {finding.do}")
     for checkup in checkups:
         for note in checkup.notes:
-            click.echo(f"  note on {checkup.client.name}: {note}")
+            tell(f"  note on {checkup.client.name}: {note}")
     return 1 if findings else 0
 
 

@@ -11,6 +11,7 @@ import click
 from fusewire.breaker import Breaker
 from fusewire.cli.circuits import LONGEST_HISTORY
 from fusewire.cli.common import common_options, print_json, project_root, show_warnings
+from fusewire.cli.streams import hand_over, tell
 from fusewire.durations import counted
 from fusewire.errors import FusewireError
 from fusewire.person import require_person
@@ -78,7 +79,7 @@ def export_command(
         rows = exported(breaker, Wanted(what or KINDS, circuit, session, since))
         lines = FORMATS[form or "jsonl"](rows)
         if output is None:
-            _write_blocks(lines, lambda block: click.echo(block, nl=False))
+            _write_blocks(lines, lambda block: hand_over(block, nl=False))
         else:
             _say(as_json, output, form or "jsonl", _write_file(lines, output, force))
         show_warnings(breaker)
@@ -134,4 +135,4 @@ def _say(as_json: bool, path: str, form: str, lines: int) -> None:
     if as_json:
         print_json({"file": path, "format": form, "rows": rows})
     else:
-        click.echo(f"{counted(rows, 'row')} -> {path}")
+        tell(f"{counted(rows, 'row')} -> {path}")

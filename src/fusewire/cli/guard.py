@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from fusewire.cli.common import common_options, print_json, project_root
-from fusewire.cli.streams import color
+from fusewire.cli.streams import hand_over, tell, warn
 from fusewire.errors import FusewireError
 from fusewire.guard.check import check_command, read_command, verdict_of
 from fusewire.guard.effects import READ
@@ -72,11 +72,11 @@ def check_command_line(
 
 def _say(verdict: Verdict) -> None:
     if not verdict.allowed:
-        click.secho(verdict.message(), fg="red", color=color())
+        tell(*verdict.lines(), fg="red")
         return
-    click.echo("ALLOWED: no protected file would change")
+    tell("ALLOWED: no protected file would change")
     if verdict.affected:
-        click.echo(f"It would change {len(verdict.affected)}: {', '.join(verdict.affected[:10])}")
+        tell(f"It would change {len(verdict.affected)}: {', '.join(verdict.affected[:10])}")
 
 
 def _check_batch(project: str | None) -> int:
@@ -90,17 +90,17 @@ def _check_batch(project: str | None) -> int:
             verdict = _check_line(line, project, known)
         except RecursionError:
             wrong += 1
-            click.echo(f"Error: line {number}: it is nested too deeply", err=True)
+            tell(f"Error: line {number}: it is nested too deeply", err=True)
             verdict = Verdict("BLOCKED", "guard.input", f"line {number}: it is nested too deeply")
         except json.JSONDecodeError:
             wrong += 1
-            click.echo(f'Error: line {number}: not JSON; an object {{"cmd", "cwd"}} is expected', err=True)
+            tell(f'Error: line {number}: not JSON; an object {{"cmd", "cwd"}} is expected', err=True)
             verdict = Verdict("BLOCKED", "guard.input", f"line {number}: not JSON")
         except (ValueError, FusewireError) as error:
             wrong += 1
-            click.echo(f"Error: line {number}: {error}", err=True)
+            tell(f"Error: line {number}: {error}", err=True)
             verdict = Verdict("BLOCKED", "guard.input", f"line {number}: {error}")
-        click.echo(json.dumps(verdict.to_json()))
+        hand_over(json.dumps(verdict.to_json()))
     return 1 if wrong else 0
 
 
@@ -137,7 +137,7 @@ def _warn(root: str) -> None:
     """What is wrong with the configuration is said once by every command."""
     said = click.get_current_context().meta.setdefault("warned", set())
     for warning in load_rules(root).warnings if root not in said else ():
-        click.secho(f"Warning: {warning}", fg="yellow", err=True, color=color())
+        warn(warning)
     said.add(root)
 
 
@@ -168,19 +168,19 @@ def explain_command(project: str | None, command_line: str, cwd: str | None, as_
     if as_json:
         print_json({"commands": commands, "effects": effects, **verdict.to_json()})
     else:
-        click.echo("Commands")
+        tell("Commands")
         for one in commands:
             words = " ".join(quoted(word) for word in one["words"])
-            click.echo(f"  {words}    (in {one['cwd']})")
-        click.echo("Effects" if effects else "Effects\n  none")
+            tell(f"  {words}    (in {one['cwd']})")
+        tell("Effects", *([] if effects else ["  none"]))
         for effect in effects:
             mark = "  PROTECTED" if effect["protected"] else ""
             below = " and all below" if effect["recursive"] else ""
-            click.echo(f"  {effect['effect']:<7} {effect['path']}{below}  [{effect['rule']}]{mark}")
+            tell(f"  {effect['effect']:<7} {effect['path']}{below}  [{effect['rule']}]{mark}")
         for text in reading.effects.unreadable:
-            click.echo(f"  unreadable: {text[:80]}")
-        click.echo("Verdict")
-        click.echo(f"  {verdict.decision} {verdict.rule}".rstrip())
+            tell(f"  unreadable: {text[:80]}")
+        tell("Verdict")
+        tell(f"  {verdict.decision} {verdict.rule}".rstrip())
     return 0 if verdict.allowed else 3
 
 
@@ -200,11 +200,9 @@ def snapshot_command(project: str | None, as_json: bool) -> int:
         skipped = [{"path": path, "reason": reason} for path, reason in taken.skipped]
         print_json({"files": taken.files, "bytes": taken.bytes, "changed": taken.changed, "skipped": skipped})
         return 0
-    click.echo(
-        f"{taken.files} protected files recorded ({taken.bytes} bytes), {len(taken.changed)} of them new or changed"
-    )
+    tell(f"{taken.files} protected files recorded ({taken.bytes} bytes), {len(taken.changed)} of them new or changed")
     for path, reason in taken.skipped:
-        click.echo(f"not kept: {path}: {reason}", err=True)
+        tell(f"not kept: {path}: {reason}", err=True)
     return 0
 
 
@@ -223,8 +221,8 @@ def verify_command(project: str | None, as_json: bool) -> int:
         print_json({"intact": not bad, "findings": [{"kind": one.kind, "path": one.path} for one in findings]})
     else:
         for finding in findings:
-            click.secho(f"{finding.kind:<8} {finding.path}", fg="red" if finding.kind != "new" else None, color=color())
-        click.echo("every protected file is as it was" if not bad else "bring them back with: fusewire guard restore")
+            tell(f"{finding.kind:<8} {finding.path}", fg="red" if finding.kind != "new" else None)
+        tell("every protected file is as it was" if not bad else "bring them back with: fusewire guard restore")
     return 3 if bad else 0
 
 
@@ -244,11 +242,11 @@ def restore_command(project: str | None, paths: tuple[str, ...], as_json: bool) 
     else:
         for one in restored:
             if one.problem:
-                click.secho(f"{one.path}: {one.problem}", fg="red", err=True, color=color())
+                tell(f"{one.path}: {one.problem}", fg="red", err=True)
             else:
-                click.echo(f"{one.path}: restored" + (f" (what was there is kept in {one.kept})" if one.kept else ""))
+                tell(f"{one.path}: restored" + (f" (what was there is kept in {one.kept})" if one.kept else ""))
         if not restored:
-            click.echo("nothing to restore: every protected file is as it was")
+            tell("nothing to restore: every protected file is as it was")
     return 1 if any(one.problem for one in restored) else 0
 
 

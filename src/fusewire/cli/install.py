@@ -11,6 +11,7 @@ import click
 
 from fusewire.agents import AGENTS
 from fusewire.cli.common import print_json, project_root
+from fusewire.cli.streams import tell, tell_text
 from fusewire.doctoring.gemini_trust import undecided
 from fusewire.doctoring.reporting import misled
 from fusewire.doctoring.trust import distrust
@@ -208,6 +209,6 @@ def _show(
             }
         )
         return
-    click.echo(change.diff(), nl=False)
+    tell_text(change.diff(), nl=False)
     for note in notes:
-        click.echo(note, err=True)
+        tell(note, err=True)

@@ -8,7 +8,7 @@ import click
 
 from fusewire.breaker import Breaker
 from fusewire.cli.common import common_options, print_json, with_breaker
-from fusewire.cli.streams import color
+from fusewire.cli.streams import tell, warn
 from fusewire.durations import counted
 from fusewire.janitor.cleanup import space
 from fusewire.janitor.janitor import Janitor
@@ -29,10 +29,10 @@ def janitor_command(breaker: Breaker, dry_run: bool, as_json: bool) -> int:
         print_json(cleanup.to_json())
     else:
         for line in cleanup.actions:
-            click.echo(line)
-        click.echo(f"{cleanup.report()}{' (dry run: nothing was changed)' if dry_run else ''}")
+            tell(line)
+        tell(f"{cleanup.report()}{' (dry run: nothing was changed)' if dry_run else ''}")
     for problem in cleanup.problems:
-        click.secho(f"Warning: {problem}", fg="yellow", err=True, color=color())
+        warn(problem)
     return 1 if cleanup.failures else 0
 
 
@@ -46,13 +46,13 @@ def memory_command(breaker: Breaker, as_json: bool) -> int:
         print_json(usage.to_json())
         return 0
     if not usage.exists:
-        click.echo(f"Nothing yet: there is no {path_shown(usage.folder)}")
+        tell(f"Nothing yet: there is no {path_shown(usage.folder)}")
         return 0
-    click.echo("Memory Health:")
+    tell("Memory Health:")
     for line in usage.lines():
-        click.echo(f"  • {line}")
+        tell(f"  • {line}")
     if usage.files:
-        click.echo(f"\n{path_shown(usage.folder)}")
+        tell("", path_shown(usage.folder))
     rows = []
     for file in usage.files:
         details = (
@@ -62,7 +62,7 @@ def memory_command(breaker: Breaker, as_json: bool) -> int:
         )
         rows.append((path_shown(file.name), space(file.bytes), f"{file.kind}{details}"))
     for row in columns(rows):
-        click.echo(f"  {row}")
+        tell(f"  {row}")
     return 0
 
 

@@ -156,11 +156,11 @@ class LiveView(PlainView):
             self.tells(f"waiting {_whole(left + 0.999)}: {why}")
         self._repaint()
 
-    def tells(self, text: str) -> None:
+    def tells(self, *lines: str) -> None:
         self._end_line()
-        lines = self._lines(all_of_them=True)
+        above = self._lines(all_of_them=True)
         self._cleaner.forget()
-        self._paint(lines + [PLAIN.shown(line) for line in text.split("\n")])
+        self._paint(above + [PLAIN.shown(" ".join(line.splitlines())) for line in lines])
 
     def _pass_on(self, text: str, out: BinaryIO) -> None:
         """As it is. A program that reads it, such as `tee`, may print it on this terminal: not into the footer."""

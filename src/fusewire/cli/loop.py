@@ -10,10 +10,10 @@ import click
 
 from fusewire.cli.common import common_options, print_json, read_input, with_breaker
 from fusewire.cli.plain import PlainView
-from fusewire.cli.streams import color
+from fusewire.cli.streams import tell, tell_text
 from fusewire.errors import Blocked, FusewireError
 from fusewire.person import require_outside_loop
-from fusewire.reports.messages import message
+from fusewire.reports.messages import message_lines
 
 if TYPE_CHECKING:
     from fusewire.answers.answer import Answer
@@ -77,7 +77,7 @@ def begin_command(breaker: Breaker, wait: bool, as_json: bool) -> int:
             }
         )
     elif begun.advice.lines:
-        click.echo(begun.advice.in_prompt(begun.number, begun.state).strip("\n"))
+        tell_text(begun.advice.in_prompt(begun.number, begun.state).strip("\n"))
     return 0
 
 
@@ -145,12 +145,12 @@ def _say_result(loop: Loop, result: Result, as_json: bool) -> int:
             }
         )
     else:
-        click.echo(word)
+        tell(word)
         for text in (result.halted, result.told):
             if text:
-                click.echo(text, err=True)
+                tell_text(text, err=True)
         for trip in result.trips:
-            click.secho(message(trip, loop.engine.clock()), fg="red", err=True, color=color())
+            tell(*message_lines(trip, loop.engine.clock()), fg="red", err=True)
     return 3 if halted else 0
 
 
@@ -158,7 +158,7 @@ def _say_refused(loop: Loop, decision: Decision, as_json: bool) -> int:
     if as_json:
         print_json(decision.to_json())
     else:
-        click.secho(message(decision, loop.engine.clock()), fg="red", err=True, color=color())
+        tell(*message_lines(decision, loop.engine.clock()), fg="red", err=True)
     return 3
 
 
@@ -185,7 +185,7 @@ def lessons_command(breaker: Breaker, as_json: bool) -> int:
     if as_json:
         print_json({"lessons": [{**lesson, "at": show_time(lesson["at"])} for lesson in learned]})
     for lesson in learned if not as_json else ():
-        click.echo(f"{show_time(lesson['at'])} {lesson['text']}")
+        tell(f"{show_time(lesson['at'])} {lesson['text']}")
     if not learned and not as_json:
-        click.echo("nothing yet: no circuit of this project's loop has opened")
+        tell("nothing yet: no circuit of this project's loop has opened")
     return 0

@@ -8,7 +8,7 @@ import click
 
 from fusewire.breaker import Breaker
 from fusewire.cli.common import common_options, print_json, with_breaker
-from fusewire.cli.streams import color
+from fusewire.cli.streams import tell, tell_text
 from fusewire.durations import counted, show_time
 from fusewire.errors import FusewireError, NotFound
 from fusewire.notifying.addresses import shown_address
@@ -54,11 +54,11 @@ def _show(breaker: Breaker, as_json: bool) -> int:
         print_json(found.to_json())
         return 0
     if not found.targets:
-        click.echo(_NONE.format(file=user_config_path()))
+        tell_text(_NONE.format(file=user_config_path()))
         return 0
     for row in columns(_row(one) for one in found.targets):
-        click.echo(row)
-    click.echo(f"The same within {found.dedup} is told once; {counted(found.attempts, 'attempt')} for each message.")
+        tell(row)
+    tell(f"The same within {found.dedup} is told once; {counted(found.attempts, 'attempt')} for each message.")
     return 0
 
 
@@ -105,9 +105,9 @@ def test_command(breaker: Breaker, name: str | None, as_json: bool) -> int:
         print_json({"targets": [result.to_json() for result in results]})
     for result in results:
         if result.problem:
-            click.secho(f"Error: {result.name}: {result.problem}", fg="red", err=True, color=color())
+            tell(f"Error: {result.name}: {result.problem}", fg="red", err=True)
         elif not as_json:
-            click.echo(f"{result.name}: sent to {result.address} in {result.seconds:.1f} s")
+            tell(f"{result.name}: sent to {result.address} in {result.seconds:.1f} s")
     return 1 if any(result.problem for result in results) else 0
 
 
@@ -124,5 +124,5 @@ def deliver_command(breaker: Breaker, as_json: bool) -> int:
     if as_json:
         print_json({"sent": sent})
     else:
-        click.echo(f"{counted(sent, 'message')} sent")
+        tell(f"{counted(sent, 'message')} sent")
     return 0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusewire.cli.common import common_options, print_json, read_input, with_breaker
-from fusewire.cli.streams import color
+from fusewire.cli.streams import tell, tell_text, warn
 from fusewire.detectors.phases import METRICS, PHASES
 from fusewire.durations import counted
 from fusewire.errors import FusewireError
@@ -79,7 +79,7 @@ def with_phases(command: Callable[..., Any]) -> Callable[..., Any]:
             return command(phases, **options)
         finally:
             for warning in phases.warnings:
-                click.secho(f"Warning: {warning}", fg="yellow", err=True, color=color())
+                warn(warning)
 
     return with_breaker(wrapped)
 
@@ -104,13 +104,13 @@ def begin_command(phases: Phases, phase: str, as_json: bool) -> int:
     while begun.halted is not None:
         # Who is asked reads it on the terminal; standard output is for whoever waits for an allowed begin.
         asks = _person_at_a_terminal(phases)
-        click.echo(open_block(begun.halted), err=asks)
+        tell_text(open_block(begun.halted), err=asks)
         _say_next(begun.next)
         if not (asks and _ask_for_choice(phases)):
             return 3
         begun = phases.begin(phase)
     if begun.refused:
-        click.secho(f"BLOCKED {begun.phase}: {begun.refused}.", fg="red", err=True, color=color())
+        tell(f"BLOCKED {begun.phase}: {begun.refused}.", fg="red", err=True)
         _say_next(begun.next)
         return 3
     _say_begun(begun)
@@ -133,17 +133,17 @@ def _begun_json(begun: Begun) -> dict[str, Any]:
 
 def _say_next(steps: list[str]) -> None:
     for step in steps:
-        click.echo(f"{step[:1].upper()}{step[1:]}", err=True)
+        tell(f"{step[:1].upper()}{step[1:]}", err=True)
 
 
 def _say_begun(begun: Begun) -> None:
     if begun.warning:
         text = f"WARNING: {begun.phase} is {begun.state}: {begun.warning}"
-        click.secho(text, fg="yellow", err=True, color=color())
+        tell(text, fg="yellow", err=True)
     if begun.guidance:
-        click.echo(f"Guidance from a person:\n{begun.guidance}")
+        tell_text(f"Guidance from a person:\n{begun.guidance}")
     for line in known_lines(begun.known):
-        click.echo(line)
+        tell(line)
 
 
 def _person_at_a_terminal(phases: Phases) -> bool:
@@ -161,20 +161,20 @@ def _ask_for_choice(phases: Phases) -> bool:
             return False
         choice = _choice(answer)
         if choice is None:
-            click.echo(f"{answer!r} is none of: r, s, a, m", err=True)
+            tell(f"{answer!r} is none of: r, s, a, m", err=True)
             continue
         guidance = _asked("Guidance: ") if choice == "modify" else ""
         if choice == "modify" and not guidance:
             return False
         actor = require_person("`fusewire phase resolve`", phases.breaker.root)
         for line in phases.resolve(choice, actor, guidance).log:
-            click.echo(line, err=True)
+            tell(line, err=True)
         return True
     return False
 
 
 def _asked(question: str) -> str:
-    click.echo(question, err=True, nl=False)
+    tell_text(question, err=True, nl=False)
     return sys.stdin.readline().strip()
 
 
@@ -260,12 +260,12 @@ def _say_ended(ended: Ended, as_json: bool) -> None:
         data = {**ended.status.to_json(), "progress": ended.progress, "reasons": ended.reasons, "log": ended.log}
         print_json({**data, "next": ended.next})
     else:
-        click.echo(status_block(ended.status))
+        tell_text(status_block(ended.status))
         for line in ended.log:
-            click.echo(line, err=True)
+            tell(line, err=True)
         _say_next(ended.next)
     if ended.incomplete:
-        click.echo(f"{ended.status.phase} is not complete: {ended.incomplete}.", err=True)
+        tell(f"{ended.status.phase} is not complete: {ended.incomplete}.", err=True)
 
 
 # -- a person's acts --------------------------------------------------------------------------------------
@@ -300,11 +300,11 @@ def resolve_command(phases: Phases, choice: str, guidance: str | None, as_json: 
         print_json({"choice": name, "phase": resolved.phase or None, "log": resolved.log, "known": resolved.known})
         return 0
     for line in resolved.log:
-        click.echo(line, err=True)
+        tell(line, err=True)
     if name == "skip":
-        click.echo(f"{resolved.phase} is marked complete, with {counted(resolved.known, 'known failure')}.", err=True)
+        tell(f"{resolved.phase} is marked complete, with {counted(resolved.known, 'known failure')}.", err=True)
     if name == "abort":
-        click.echo("A person can start anew: fusewire phase start", err=True)
+        tell("A person can start anew: fusewire phase start", err=True)
     return 0
 
 
@@ -319,7 +319,7 @@ def start_command(phases: Phases, name: str, as_json: bool) -> int:
     if as_json:
         print_json({"name": name, "kept": kept or None})
     else:
-        click.echo(f"Started anew{f'; the old state is kept as {kept}' if kept else ''}.", err=True)
+        tell(f"Started anew{f'; the old state is kept as {kept}' if kept else ''}.", err=True)
     return 0
 
 
@@ -338,7 +338,7 @@ def import_command(phases: Phases, file: str, phase: str | None, as_json: bool) 
     if as_json:
         print_json({"file": file, "state": state, "phase": phases.view()["phase"]})
     else:
-        click.echo(f"{file}: {state}")
+        tell(f"{file}: {state}")
     return 0
 
 
@@ -351,5 +351,5 @@ def status_command(phases: Phases, as_json: bool) -> int:
     if as_json:
         print_json(view)
     else:
-        click.echo(overview(view))
+        tell(*overview(view))
     return 0

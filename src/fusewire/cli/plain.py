@@ -6,11 +6,9 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-import click
-
-from fusewire.cli.streams import say, silence
+from fusewire.cli.streams import hand_over, say, silence
 from fusewire.durations import counted, show_duration
-from fusewire.reports.messages import message
+from fusewire.reports.messages import message_lines
 
 if TYPE_CHECKING:
     from fusewire.events import Decision
@@ -49,10 +47,10 @@ class QuietView:
 
     def opened(self, trip: Decision) -> None:
         """A circuit has opened, and the run will wait."""
-        self.tells(message(trip, time.time()))
+        self.tells(*message_lines(trip, time.time()))
 
-    def tells(self, text: str) -> None:
-        say(text)
+    def tells(self, *lines: str) -> None:
+        say(*lines)
 
 
 class PlainView(QuietView):
@@ -67,11 +65,11 @@ class PlainView(QuietView):
         probe = " (the one probe)" if begun.held else ""
         self.tells(f"[{begun.number}] {begun.state}{probe}, {begun.calls_left} calls left")
         for line in begun.advice.lines:
-            self.tells("    told to the agent: " + line.replace("\n", "\n    "))
+            self.tells(*f"    told to the agent: {line}".replace("\n", "\n    ").split("\n"))
 
     def output(self, text: str) -> None:
         try:
-            click.echo(text, nl=False)
+            hand_over(text, nl=False)
         except OSError:  # nobody reads any more; the log still does
             silence(1)
         self._line_open = not text.endswith("\n")
@@ -87,10 +85,10 @@ class PlainView(QuietView):
         self._why, self._said = why, now
         self.tells(f"waiting {show_duration(left)}: {why}")
 
-    def tells(self, text: str) -> None:
+    def tells(self, *lines: str) -> None:
         if self._line_open:  # the agent's last line had no end
             self.output("\n")
-        say(text)
+        say(*lines)
 
 
 def judgement(result: Result, ended: Ended) -> list[str]:
@@ -121,5 +119,5 @@ def judgement(result: Result, ended: Ended) -> list[str]:
     if result.answer.damage:
         lines.append(f"    output: {result.answer.damage}; what could be read was kept")
     if result.told:
-        lines.append(result.told)
+        lines += result.told.split("\n")
     return lines

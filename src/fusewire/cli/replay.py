@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusewire.cli.common import common_options, print_json, project_root
-from fusewire.cli.streams import color
+from fusewire.cli.streams import tell, warn
 from fusewire.durations import counted
 from fusewire.replay import ACTIONS, by_rule, replay_all
 from fusewire.reports.layout import figures
@@ -30,21 +30,21 @@ def replay_command(paths: tuple[str, ...], jobs: int, project: str | None, as_js
     replays = []
     rules = load_rules(project_root(project))
     for warning in rules.warnings:
-        click.secho(f"Warning: {warning}", fg="yellow", err=True, color=color())
+        warn(warning)
     for one in replay_all(paths, jobs, rules):
         replays.append(one)
         if not as_json:
-            click.echo(_line(one))
+            tell(_line(one))
     if as_json:
         print_json(_json(replays))
         return _code(replays)
     unreadable = sum(bool(one.problem) for one in replays)
     calls = sum(one.calls for one in replays)
-    click.echo(f"\n{counted(len(replays), 'transcript')}, {unreadable} of them not readable, {counted(calls, 'call')}")
+    tell("", f"{counted(len(replays), 'transcript')}, {unreadable} of them not readable, {counted(calls, 'call')}")
     rows = [(rule, *map(str, row.values())) for rule, row in by_rule(replays).items()]
     if rows:
         # Each number is of transcripts, the last one of answers.
-        click.echo("\n".join(figures([("rule", *ACTIONS.values(), "answers"), *rows])))
+        tell(*figures([("rule", *ACTIONS.values(), "answers"), *rows]))
     return _code(replays)
 
 

@@ -16,7 +16,7 @@ from fusewire.cli.streams import say
 from fusewire.durations import counted, show_duration
 from fusewire.errors import FusewireError
 from fusewire.person import require_outside_loop, require_person
-from fusewire.reports.messages import message
+from fusewire.reports.messages import message_lines
 
 if TYPE_CHECKING:
     from fusewire.runner.loop import Loop
@@ -147,9 +147,9 @@ def say_end(loop: Loop, outcome: Outcome) -> None:
     verdict = {0: "DONE", 3: "HALTED", 4: "CAPPED", 130: "INTERRUPTED"}[outcome.code]
     cost = "" if outcome.cost is None else f", ${outcome.cost:.2f}"
     count = counted(outcome.iterations, "iteration")
-    say(f"{verdict} after {count} in {show_duration(outcome.seconds)}{cost}: {outcome.reason}")
+    say(*f"{verdict} after {count} in {show_duration(outcome.seconds)}{cost}: {outcome.reason}".split("\n"))
     if outcome.decision is not None:
-        say(message(outcome.decision, loop.engine.clock()))
+        say(*message_lines(outcome.decision, loop.engine.clock()))
 
 
 def report(loop: Loop, outcome: Outcome) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import click
 
 from fusewire.breaker import Breaker
 from fusewire.cli.common import common_options, print_json, with_breaker
-from fusewire.cli.streams import color
+from fusewire.cli.streams import tell, warn
 from fusewire.durations import show_time
 from fusewire.errors import FusewireError
 from fusewire.person import require_person
@@ -70,17 +70,17 @@ def check_command(
     for answer in answers:
         _say(answer)
     if not answers:
-        click.echo("nothing is staged" if staged and not since_checkpoint else "nothing has changed", err=True)
+        tell("nothing is staged" if staged and not since_checkpoint else "nothing has changed", err=True)
     for step in steps:
-        click.echo(f"Next: {step}", err=True)
+        tell(f"Next: {step}", err=True)
     return 3 if blocked else 0
 
 
 def _say(answer: Answer) -> None:
     if answer.allowed:
-        click.echo(f"{answer.decision.replace('_', ' ')} {path_shown(answer.path)} ({path_shown(answer.source)})")
+        tell(f"{answer.decision.replace('_', ' ')} {path_shown(answer.path)} ({path_shown(answer.source)})")
     else:
-        click.secho(f"BLOCKED {path_shown(answer.path)}: {answer.reason}", fg="red", color=color())
+        tell(f"BLOCKED {path_shown(answer.path)}: {answer.reason}", fg="red")
 
 
 def _next(slice_id: str, blocked: list[Answer]) -> list[str]:
@@ -139,12 +139,12 @@ def justify_command(
             rule = f"scope.{slice_id}"
             print_json({"slice": slice_id, "rule": rule, "decision": "BLOCKED", "reason": str(error), "next": steps})
         else:
-            click.secho(f"BLOCKED scope.{slice_id}: {error}\nNext: {steps[0]}", fg="red", err=True, color=color())
+            tell(f"BLOCKED scope.{slice_id}: {error}", f"Next: {steps[0]}", fg="red", err=True)
         return 3
     if as_json:
         print_json({"slice": slice_id, "rule": f"scope.{slice_id}", "decision": "JUSTIFIED", **_timed(record)})
     else:
-        click.echo(shown(record))
+        tell(*shown(record))
     return 0
 
 
@@ -164,13 +164,13 @@ def set_command(breaker: Breaker, slice_id: str, patterns: tuple[str, ...], clea
     lock = ScopeLock(breaker)
     given = lock.set(slice_id, patterns)
     for pattern in unmatched(lock.root, given):
-        click.echo(f"Warning: nothing is there now that {path_shown(pattern)} matches", err=True)
+        warn(f"nothing is there now that {path_shown(pattern)} matches")
     if as_json:
         print_json({"slice": slice_id, "files_in_scope": given})
     elif given:
-        click.echo(f"{slice_id}: only these are in scope now: {', '.join(map(path_shown, given))}")
+        tell(f"{slice_id}: only these are in scope now: {', '.join(map(path_shown, given))}")
     else:
-        click.echo(f"{slice_id}: the list is taken back; contracts and GRAPH.json count again")
+        tell(f"{slice_id}: the list is taken back; contracts and GRAPH.json count again")
     return 0
 
 
@@ -196,15 +196,15 @@ def show_command(breaker: Breaker, slice_id: str, as_json: bool) -> int:
             }
         )
         return 0
-    click.echo(f"In scope of {slice_id}")
+    tell(f"In scope of {slice_id}")
     for pattern, source in scope.entries:
-        click.echo(f"  {path_shown(pattern)}  ({path_shown(source)})")
-    click.echo("Justified" if records else "Justified\n  nothing")
+        tell(f"  {path_shown(pattern)}  ({path_shown(source)})")
+    tell("Justified", *([] if records else ["  nothing"]))
     for record in records:
-        click.echo("\n".join(f"  {line}" for line in shown(record).splitlines()))
+        tell(*(f"  {line}" for line in shown(record)))
     where = "every session" if None in sessions else f"session {', '.join(filter(None, sessions))}"
     idle = f"Not under way: the hook holds nobody to it until: fusewire attempt start {slice_id} TEST"
-    click.echo(f"Under way in {where}" if sessions else idle)
+    tell(f"Under way in {where}" if sessions else idle)
     return 0
 
 

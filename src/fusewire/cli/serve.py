@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from fusewire.cli.common import common_options, print_json, project_root
+from fusewire.cli.streams import tell
 from fusewire.errors import FusewireError
 from fusewire.rules import find_project
 from fusewire.server import PORT
@@ -98,19 +99,17 @@ def serve_command(
 
 
 def _say(serving: Serving, *, exposed: bool) -> None:
-    from fusewire.server.visible import visible
-
-    click.echo(f"Fusewire listens. Open this in your browser; it works once:\n\n  {serving.login()}\n")
-    click.echo(f"Later, or in another browser, open {serving.address} and paste this key; tell it to nobody:\n")
-    click.echo(f"  {serving.access.person}\n")
-    click.echo(f"It shows {', '.join(visible(str(one.root)) for one in serving.projects)}")
+    tell("Fusewire listens. Open this in your browser; it works once:", "", f"  {serving.login()}", "")
+    tell(f"Later, or in another browser, open {serving.address} and paste this key; tell it to nobody:", "")
+    tell(f"  {serving.access.person}", "")
+    tell(f"It shows {', '.join(str(one.root) for one in serving.projects)}")
     if _is_file(sys.stdout):
-        click.echo("The key is in a file now: whoever can read that has it, agents too.", err=True)
+        tell("The key is in a file now: whoever can read that has it, agents too.", err=True)
     if exposed:
-        click.echo("Other machines can reach it, and what is sent is not encrypted.", err=True)
+        tell("Other machines can reach it, and what is sent is not encrypted.", err=True)
     if serving.app.state.read_only:
-        click.echo(f"It shows, and changes nothing: {serving.app.state.read_only}", err=True)
-    click.echo("Ctrl-C ends it.", err=True)
+        tell(f"It shows, and changes nothing: {serving.app.state.read_only}", err=True)
+    tell("Ctrl-C ends it.", err=True)
 
 
 def _is_file(stream: TextIO) -> bool:
@@ -124,4 +123,4 @@ def _open(login: str) -> None:
     import webbrowser
 
     if not webbrowser.open(login):
-        click.echo("No browser could be opened here.", err=True)
+        tell("No browser could be opened here.", err=True)

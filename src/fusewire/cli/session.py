@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fusewire.cli.common import common_options, print_json, with_breaker
+from fusewire.cli.streams import tell
 from fusewire.durations import show_time
 from fusewire.person import require_person
 
@@ -73,10 +74,10 @@ def grant_command(
         print_json({**granted, "at": show_time(granted["at"])})
         return 0
     where = {"day": f"Today ({granted['key']})", "project": "The project", "session": f"Session {granted['key']}"}[whom]
-    click.echo(
+    tell(
         f"{where}: ${granted['allowed_usd']:.2f} allowed now (limit ${granted['limit_usd']:.2f}"
         f" and ${granted['granted_usd']:.2f} granted), ${granted['spent_usd']:.2f} spent so far"
     )
     if not granted["limit_usd"]:
-        click.echo(f"There is no limit for that, so nothing changes: {granted['setting']} is 0.", err=True)
+        tell(f"There is no limit for that, so nothing changes: {granted['setting']} is 0.", err=True)
     return 0

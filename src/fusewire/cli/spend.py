@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusewire.cli.common import common_options, print_json, with_breaker
-from fusewire.cli.streams import color
+from fusewire.cli.streams import tell, warn
 from fusewire.durations import show_time
 from fusewire.reports.layout import figures
 from fusewire.scope.naming import path_shown
@@ -48,13 +48,13 @@ def spend_command(breaker: Breaker, transcripts: tuple[str, ...], as_json: bool)
         )
         return 0
     for account in accounts:
-        click.echo(path_shown(account.path))
+        tell(path_shown(account.path))
         _show(account)
     if len(accounts) > 1:
-        click.echo(f"all {len(accounts)}")
+        tell(f"all {len(accounts)}")
         _show(together(accounts))
     if prices:
-        click.echo(f"Prices of {prices[0]} ({source_of_prices()}).", err=True)
+        tell(f"Prices of {prices[0]} ({source_of_prices()}).", err=True)
     return 0
 
 
@@ -72,16 +72,16 @@ def _show(account: Account) -> None:
         rows.append((name, *_counts(told), "unknown"))
     if len(rows) > 1:
         for row in figures(rows):
-            click.echo(f"  {row}")
+            tell(f"  {row}")
     else:
-        click.echo("  no tokens are told in it")
+        tell("  no tokens are told in it")
     more = " and what the unknown models cost" if account.unknown else ""
-    click.echo(f"  total ${account.usd:.2f}{more}")
+    tell(f"  total ${account.usd:.2f}{more}")
     if account.unknown:
         names = ", ".join(sorted(account.unknown))
-        _warn(f"no price is known for {names}: not in the total, and not free")
+        warn(f"no price is known for {names}: not in the total, and not free")
     if account.problem:
-        _warn(f"not everything could be counted: {account.problem}")
+        warn(f"not everything could be counted: {account.problem}")
 
 
 def _counts(row: list[Any]) -> tuple[str, ...]:
@@ -117,17 +117,13 @@ def _known(breaker: Breaker, as_json: bool) -> int:
         print_json({"usd": round(total, 6), "days": days, "sessions": told, "unknown_models": unknown})
         return 0
     if not sessions and not days:
-        click.echo("Nothing yet: the hook counts while an agent works. Of a transcript: fusewire spend FILE")
+        tell("Nothing yet: the hook counts while an agent works. Of a transcript: fusewire spend FILE")
         return 0
     for session in sessions:
-        click.echo(f"{show_time(session['at'])}  ${session['usd']:>8.2f}  {session['session']}")
+        tell(f"{show_time(session['at'])}  ${session['usd']:>8.2f}  {session['session']}")
     for day in sorted(days, reverse=True):
-        click.echo(f"{day}            ${days[day]:>8.2f}")
-    click.echo(f"total ${total:.2f}")
+        tell(f"{day}            ${days[day]:>8.2f}")
+    tell(f"total ${total:.2f}")
     if unknown:
-        _warn(f"no price is known for {', '.join(unknown)}: not in the total, and not free")
+        warn(f"no price is known for {', '.join(unknown)}: not in the total, and not free")
     return 0
-
-
-def _warn(text: str) -> None:
-    click.secho(f"Warning: {text}", fg="yellow", err=True, color=color())

@@ -7,6 +7,7 @@ import os
 import click
 
 from fusewire.cli.common import common_options, print_json, project_root
+from fusewire.cli.streams import hand_over
 from fusewire.errors import StoreError
 
 
@@ -33,10 +34,10 @@ def statusline_command(color: bool, project: str | None, as_json: bool) -> int:
     except Exception as error:
         if as_json:
             raise StoreError(f"the state cannot be read: {error}") from error
-        click.echo(UNREADABLE)
+        hand_over(UNREADABLE)
         return 0
     if as_json:
         print_json(seen)
     else:
-        click.echo(status_line(seen, color=color and not os.environ.get("NO_COLOR")), color=True)
+        hand_over(status_line(seen, color=color and not os.environ.get("NO_COLOR")), color=True)
     return 0

@@ -47,7 +47,11 @@ class Verdict:
 
     def message(self) -> str:
         """For the agent: what, why, and what else could be done."""
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """The same, line by line: a reason or a name may have line ends of its own."""
         lines = [f"{self.decision} {self.rule}: {self.reason}.", *self.evidence]
         if self.next:
             lines.append(f"Next: {'; '.join(self.next)}.")
-        return "\n".join(lines)
+        return lines

@@ -11,7 +11,7 @@ from fusewire.engine import next_steps
 from fusewire.errors import NotFound
 from fusewire.events import PUBLIC_STATE, Decision
 from fusewire.notifying.news import ACTS, subject_of
-from fusewire.reports.messages import message
+from fusewire.reports.messages import message_lines
 from fusewire.rules import rule_id
 from fusewire.session.memory import recalled, session_name
 
@@ -125,7 +125,7 @@ def _move_lines(row: AuditRow, breaker: Breaker, now: float) -> list[str]:
         phase=state.phase,
         tripped=True,
     )
-    return message(decision, now).split("\n")
+    return message_lines(decision, now)
 
 
 def _readable(text: str) -> str:

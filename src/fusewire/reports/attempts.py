@@ -12,12 +12,15 @@ def yaml_text(data: object) -> str:
     """YAML as people write it: texts of several lines as blocks, keys in their order."""
     import yaml
 
+    from fusewire.visible import visible
+
     class Dumper(yaml.SafeDumper):
         def ignore_aliases(self, data: Any) -> bool:
             return True
 
     def text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
-        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+        quoted = None if visible(value) == value else '"'  # what is written for it may look like a list
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else quoted)
 
     Dumper.add_representer(str, text)
     return yaml.dump(data, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=1_000_000, indent=2)

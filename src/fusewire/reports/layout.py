@@ -22,7 +22,7 @@ GROUPS = ("OPEN", "HALF_OPEN", "CLOSED")
 EFFECTS = {"duplicate": "not counted: same as the last", "refused": "refused", "late": "late"}
 
 
-def groups(statuses: list[Status], *, everything: bool) -> str:
+def groups(statuses: list[Status], *, everything: bool) -> list[str]:
     """Circuits by state with their counts; without `everything` the closed ones are only counted."""
     lines = []
     width = max((len(status.id) for status in statuses), default=0)
@@ -33,7 +33,7 @@ def groups(statuses: list[Status], *, everything: bool) -> str:
             lines += [f"  {status.id:<{width}}  {_line(status)}" for status in members]
     if not statuses:
         lines.append("No circuits yet. Constraints are Markdown files in docs/constraints/.")
-    return "\n".join(lines)
+    return lines
 
 
 def _line(status: Status) -> str:
@@ -65,7 +65,7 @@ def detail(
     constraint: Constraint | None,
     settings: list[tuple[str, str, str]],
     log: list[LogRow],
-) -> str:
+) -> list[str]:
     """One circuit: state, violations, configuration, recent activity."""
     lines = [f"{status.id}  {status.state}"]
     if constraint is not None:
@@ -92,7 +92,7 @@ def detail(
     lines += ["", "Configuration", *(f"  {row}" for row in columns(settings))]
     lines += ["", "Recent activity"]
     lines += [f"  {activity(row)}" for row in reversed(log[-5:])] or ["  none"]
-    return "\n".join(lines)
+    return lines
 
 
 def columns(rows: Iterable[tuple[str, str, str]]) -> list[str]:
@@ -121,10 +121,12 @@ def activity(row: LogRow) -> str:
     return f"{show_time(row.at)}  {kind:<9}  {what}" + (f"  ({', '.join(notes)})" if notes else "")
 
 
-def history(circuit: str, rows: list[LogRow], audit: list[AuditRow], window_start: float | None, days: float) -> str:
+def history(
+    circuit: str, rows: list[LogRow], audit: list[AuditRow], window_start: float | None, days: float
+) -> list[str]:
     """Newest first, with the boundary of the rolling window between what counts and what is only kept."""
     if not rows and not audit:
-        return f"{circuit}: nothing in the last {number(days)} days"
+        return [f"{circuit}: nothing in the last {number(days)} days"]
     lines = [f"{circuit}, last {number(days)} days, newest first"]
     told = [(row.at, 1, activity(row)) for row in rows if row.kind not in ("reset", "override")]
     told += [(move.at, 2, f"{show_time(move.at)}  {_move(move)}") for move in audit]
@@ -136,7 +138,7 @@ def history(circuit: str, rows: list[LogRow], audit: list[AuditRow], window_star
         lines.append(f"  {text}")
     if not marked and window_start is not None:
         lines.append(_boundary(window_start, "everything above is inside"))
-    return "\n".join(lines)
+    return lines
 
 
 def _boundary(start: float, words: str) -> str:

@@ -89,7 +89,7 @@ def _pass_rate(tests: Sequence[int]) -> float:
     return tests[0] / ran if ran else 1.0
 
 
-def summary(view: dict[str, Any]) -> str:
+def summary(view: dict[str, Any]) -> list[str]:
     """The loop in three lines, below the circuits."""
     last = view["last"]
     waits = view["retry_after"]
@@ -102,7 +102,7 @@ def summary(view: dict[str, Any]) -> str:
     ]
     if last is not None:
         lines.append(f"  last: iteration {last['number']} at {show_time(last['at'])}, {_worth(last)}")
-    return "\n".join(lines)
+    return lines
 
 
 def _worth(entry: Entry) -> str:
@@ -111,13 +111,13 @@ def _worth(entry: Entry) -> str:
     return f"score {entry['score']:+d} ({', '.join(entry['points']) or 'nothing that counts'})"
 
 
-def details(view: dict[str, Any]) -> str:
+def details(view: dict[str, Any]) -> list[str]:
     """The loop with its metrics and its lessons."""
-    lines = [summary(view), "", "METRICS"]
+    lines = [*summary(view), "", "METRICS"]
     width = max(len(row["metric"]) for row in view["metrics"])
     for row in view["metrics"]:
         alarm = f"ALERT: {row['threshold']}" if row["alert"] else f"alert: {row['threshold']}"
         lines.append(f"  {row['metric']:<{width}}  {row['value']!s:<8}  {alarm}")
     if view["lessons"]:
         lines += ["", "LESSONS", *(f"  {lesson['text']}" for lesson in view["lessons"])]
-    return "\n".join(lines)
+    return lines

@@ -19,6 +19,11 @@ _STOPPED = {
 
 def message(decision: Decision, now: float) -> str:
     """A decision in words: verdict, rule, fact; then evidence, the next step, the time, who may lift it."""
+    return "\n".join(message_lines(decision, now))
+
+
+def message_lines(decision: Decision, now: float) -> list[str]:
+    """The same, line by line: what is quoted in one of them may have line ends of its own."""
     lines = [f"{PUBLIC_VERDICT[decision.verdict]} {decision.rule}: {decision.reason}."]
     if decision.tripped:
         stopped = _STOPPED.get(decision.rule.partition(".")[0], "Matching actions are blocked from now on.")
@@ -33,4 +38,4 @@ def message(decision: Decision, now: float) -> str:
         what = "A probe is allowed" if decision.phase in ("open", "probe") else "There is room again"
         lines.append(f"{what} at {clock} UTC (in {show_duration(decision.retry_after)}).")
     lines += [f"{step[:1].upper()}{step[1:]}" for step in by_person]
-    return "\n".join(lines)
+    return lines

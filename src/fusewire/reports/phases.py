@@ -178,7 +178,7 @@ def known_lines(known: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def overview(view: dict[str, Any]) -> str:
+def overview(view: dict[str, Any]) -> list[str]:
     """The state of all four phases, for a person."""
     about = f" ({one_line(view['name'])})" if view["name"] else ""
     now = f"{view['state']} in {view['phase']}" if view["phase"] else f"{view['state']}, nothing has ended yet"
@@ -206,4 +206,4 @@ def overview(view: dict[str, Any]) -> str:
         lines.append(
             f"{entry['timestamp']}  {entry['phase'] or '-'} {entry['event']}{moved} {one_line(entry['reason'])}"
         )
-    return "\n".join(lines)
+    return lines

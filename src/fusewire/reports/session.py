@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 TITLE = "🔒 CIRCUIT BREAKER STATUS"
 
 
-def dashboard(data: dict[str, Any]) -> str:
+def dashboard(data: dict[str, Any]) -> list[str]:
     """What `session.overview` has collected."""
     lines = [TITLE, ""]
     if data["session"] is None:
@@ -22,7 +22,7 @@ def dashboard(data: dict[str, Any]) -> str:
     lines += ["Memory Health:", *_bullets(data["memory"]["report"]), ""]
     lines += ["Resource Usage:", *_bullets(_resources(data["resources"])), ""]
     lines += ["Incidents Last 24h:", *_bullets(_incidents(data["incidents"]))]
-    return "\n".join(lines)
+    return lines
 
 
 def _bullets(texts: list[str] | Iterator[str]) -> list[str]:

@@ -52,12 +52,14 @@ def _words(text: str) -> list[str]:
     return [word for word in (part.strip(".,;:!?-_*'\"()[]…") for part in text.casefold().split()) if word]
 
 
-def shown(record: dict[str, Any]) -> str:
+def shown(record: dict[str, Any]) -> list[str]:
     """As the protocol writes it."""
-    return (
-        f"File: {path_shown(record['file'])}\nFailing test: {record['test']}\n"
-        f"Reason: {record['reason']}\nRelationship: {record['relationship']}"
-    )
+    return [
+        f"File: {path_shown(record['file'])}",
+        f"Failing test: {record['test']}",
+        f"Reason: {record['reason']}",
+        f"Relationship: {record['relationship']}",
+    ]
 
 
 def added(records: list[dict[str, Any]], record: dict[str, Any]) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, PlainTextResponse
 
 from fusewire.errors import in_a_line
-from fusewire.server.visible import visible
+from fusewire.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -92,8 +92,7 @@ def _history(source: Source, circuit: dict[str, Any]) -> list[Text]:
     log = [row.replace(text=shown(row.text)) for row in breaker.store.log_of(name, since)]
     moves = breaker.store.audit_of(name, since)
     moves = [row.replace(reason=shown(row.reason), actor=shown(row.actor)) for row in moves]
-    text = layout.history(shown(name), log, moves, window_start(policy_of(breaker, circuit["id"]), now), _DAYS)
-    title, *lines = text.split("\n")
+    title, *lines = layout.history(shown(name), log, moves, window_start(policy_of(breaker, circuit["id"]), now), _DAYS)
     more = [f"  {len(lines) - _HISTORY} older lines: fusewire history {quoted(name)}"] if len(lines) > _HISTORY else []
     return [
         *heading("History" + title.removeprefix(shown(name))),

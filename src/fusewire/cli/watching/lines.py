@@ -7,9 +7,7 @@ import select
 import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
-import click
-
-from fusewire.cli.streams import say, silence
+from fusewire.cli.streams import hand_over, say, silence
 from fusewire.cli.watching.shown import circuit_line, headline, move_line, shown
 from fusewire.cli.watching.source import POLL, require_readable
 from fusewire.durations import counted
@@ -77,7 +75,7 @@ def _json(kind: str, fields: dict[str, Any]) -> str:
 
 def _print(text: str) -> None:
     """Characters that standard output cannot show must not end it."""
-    click.echo(text.encode(sys.stdout.encoding or "utf-8", "replace").decode(sys.stdout.encoding or "utf-8"))
+    hand_over(text.encode(sys.stdout.encoding or "utf-8", "replace").decode(sys.stdout.encoding or "utf-8"))
 
 
 def print_once(source: Source, lines: Lines) -> None:

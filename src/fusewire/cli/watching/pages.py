@@ -86,7 +86,7 @@ def _session(source: Source, name: str) -> list[Text]:
     breaker = source.breaker()
     doings = breaker.store.doings(name)
     lines = [Text(f"Session {shown(name)}", style="bold"), Text()]
-    lines += [Text(harmless(line)) for line in dashboard(overview(breaker, name)).split("\n")[2:]]
+    lines += [Text(harmless(line)) for line in dashboard(overview(breaker, name))[2:]]
     lines += heading("What it did, newest first")
     told = [one for one in reversed(doings) if one.kind != "spend"]
     for one in told[:_DOINGS]:
@@ -105,7 +105,7 @@ def _loop(source: Source, _: str) -> list[Text]:
     loop = source.panel["loop"]
     if not loop["iterations"]:
         return [Text("No iteration of a supervised loop has run yet in this project (fusewire run, fusewire loop).")]
-    return [Text(harmless(line)) for line in details(loop).split("\n")]
+    return [Text(harmless(line)) for line in details(loop)]
 
 
 def _warnings(source: Source, _: str) -> list[Text]:

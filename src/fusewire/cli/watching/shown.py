@@ -31,7 +31,7 @@ def shown(text: object) -> str:
 
 def harmless(line: str) -> str:
     """A line without power over the terminal, and without what reads otherwise than it looks."""
-    line = PLAIN.shown(line).expandtabs()
+    line = PLAIN.shown(" ".join(line.splitlines())).expandtabs()
     if line.isascii():
         return line
     return "".join("\ufffd" if unicodedata.category(char) in _UNSEEN else char for char in line)

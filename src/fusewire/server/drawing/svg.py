@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from fusewire.server.visible import visible
+from fusewire.visible import visible
 
 if TYPE_CHECKING:
     Value = str | float

@@ -1,4 +1,4 @@
-"""Nothing on a page may look other than it is."""
+"""Nothing on a page or a terminal may look other than it is."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ def visible(value: Any) -> Any:
     if type(value) is not str or value.isprintable():
         return value
     return "".join(f"[U+{ord(char):04X}]" if _hides(char) else char for char in value)
+
+
+def in_line(text: str) -> str:
+    """The same on one line: somebody else's line end makes no line among ours."""
+    return text if text.isprintable() else str(visible(" ".join(text.splitlines())))
 
 
 def _hides(char: str) -> bool:
