@@ -56,7 +56,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "detectors.masking": set(),
     "detectors.repetition": {"detectors.calls", "events"},
     "detectors.disarming": {"detectors.calls", "globs", "wrappers"},
-    "engine": {"circuit", "meters", "durations", "errors", "events", "rules", "stores.rows", "words"},
+    "engine": {"circuit", "durations", "errors", "events", "rules", "stores.rows", "words"},
     "agents": {"errors", "agents.claude", "agents.codex", "agents.copilot", "agents.gemini"},
     "agents.codex_turn": {"quickjson"},
     "agents.payload": {"agents", "events", "paths", "quickjson", "words"},

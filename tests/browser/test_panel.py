@@ -49,7 +49,7 @@ def test_open_circuits_come_first(lived: Served, open_page: Open) -> None:
     assert {0, 2} <= set(places)
 
 
-def test_a_trip_is_on_the_page_within_a_second(served: Served, project: Project, open_page: Open) -> None:
+def test_a_trip_comes_to_the_page_by_itself(served: Served, project: Project, open_page: Open) -> None:
     """Without anybody touching the page; it is also said to a screen reader, and stands in the tab."""
     page = open_page(served)
     expect(page).to_have_title("(1) Panel · Fusewire")
@@ -57,7 +57,7 @@ def test_a_trip_is_on_the_page_within_a_second(served: Served, project: Project,
     violate(project, 2, QUIET_RULE)
     committed = time.monotonic()
     page.wait_for_selector(f'.fuses.tripped [id="fuse-project-{QUIET_RULE}"]')
-    assert time.monotonic() - committed < 5  # the figure itself is the benchmark's
+    assert time.monotonic() - committed < 5  # mostly 0.2 s; a busy machine gets more
     expect(page).to_have_title("(2) Panel · Fusewire")
     expect(page.get_by_role("status").filter(has_text=f"{QUIET_RULE}: OPEN")).to_be_visible()
 

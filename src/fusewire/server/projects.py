@@ -98,9 +98,6 @@ class Projects:
     def __iter__(self) -> Iterator[Watched]:
         return iter(self._known.values())
 
-    def __len__(self) -> int:
-        return len(self._known)
-
     def __getitem__(self, name: str) -> Watched:
         try:
             return self._known[name]

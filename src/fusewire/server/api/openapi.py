@@ -35,7 +35,7 @@ _OF_READING = (400, 401, 403, 404, 503)
 _OF_ACTING = tuple(_ERRORS)
 
 _READER: Security = [{"bearer": []}, {"cookie": []}]
-_PERSON: Security = [{"bearer": []}, {"cookie": [], "form_secret": []}]
+_PERSON: Security = [{"bearer": []}]
 
 _ABOUT = """\
 What the pages of `fusewire serve` show, as JSON, and what a person may do there.
@@ -83,12 +83,6 @@ def document(cookie: str) -> dict[str, Any]:
                     "description": "the token of a reader (in a file of the user's) or of the person (printed once)",
                 },
                 "cookie": {"type": "apiKey", "in": "cookie", "name": cookie, "description": "a browser's, logged in"},
-                "form_secret": {
-                    "type": "apiKey",
-                    "in": "header",
-                    "name": "X-Form-Secret",
-                    "description": "the secret that the forms of that browser's pages repeat",
-                },
             },
         },
     }

@@ -6,7 +6,6 @@ of our own pages, whose script repeats the secret of its forms; a cookie alone c
 
 from __future__ import annotations
 
-import hmac
 import json
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from fusewire.errors import AgentRefused, ConfigError, FusewireError, InvalidTra
 from fusewire.server.api.endpoints import ENDPOINTS, PREFIX
 from fusewire.server.api.schemas import question
 from fusewire.server.api.validation import asked, sent
-from fusewire.server.requests import project_of, projects_of, require_no_agent, require_role, session_of
+from fusewire.server.requests import project_of, projects_of, require_no_agent, require_role
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,12 +68,10 @@ def _status(error: FusewireError) -> int:
 
 
 def _require_person(request: Request) -> None:
+    """By the token: what a browser does comes from the forms of our pages."""
     require_role(request, "person")
-    if "authorization" in request.headers:
-        return
-    session, secret = session_of(request), request.headers.get("x-form-secret", "")
-    if session is None or not hmac.compare_digest(secret.encode("utf-8", "replace"), session.form_secret.encode()):
-        raise HTTPException(403, "a cookie alone is not enough: send the token, or the form's secret as X-Form-Secret")
+    if "authorization" not in request.headers:
+        raise HTTPException(403, "a cookie is not enough: send the token, in the header Authorization: Bearer TOKEN")
 
 
 def _project(watched: Watched) -> dict[str, Any]:
