@@ -38,6 +38,12 @@ class Server:
         if self._answer.status != 200 or not self._answer.read(1):
             raise RuntimeError(f"{path}: HTTP {self._answer.status}")
 
+    def loaded_anew(self, path: str, circuit: str) -> None:
+        """The whole page, as it loads itself anew, with a circuit on it."""
+        self._browser.request("GET", path, headers={**self.cookie, "Fusewire-Refresh": "1"})
+        if circuit not in self._browser.getresponse().read().decode():
+            raise RuntimeError(f"{circuit} is not on {path}")
+
     def reports(self, payloads: list[bytes], connections: int) -> tuple[list[float], float]:
         """Seconds of each event, and of all together."""
         started = time.perf_counter()
@@ -75,11 +81,11 @@ class Server:
 
 
 class Page:
-    """What listens to the stream of a page; it notes when it heard of which circuit."""
+    """What listens to the stream of a page; it notes of which circuits it heard."""
 
     def __init__(self, stream: http.client.HTTPResponse) -> None:
         self._stream = stream
-        self._heard: dict[str, float] = {}
+        self._heard: set[str] = set()
         self._news = threading.Condition()
         self.thread = threading.Thread(target=self._listen, daemon=True)
         self.thread.start()
@@ -87,21 +93,18 @@ class Page:
     def _listen(self) -> None:
         try:
             for line in self._stream:
-                now = time.perf_counter()
                 if line.startswith(b"data: [{"):
                     with self._news:
-                        for move in json.loads(line.removeprefix(b"data: ")):
-                            self._heard.setdefault(move["circuit"], now)
+                        self._heard.update(move["circuit"] for move in json.loads(line.removeprefix(b"data: ")))
                         self._news.notify_all()
         except (OSError, http.client.HTTPException):
             pass  # nobody listens any more
 
-    def heard_of(self, circuit: str) -> float:
-        """When it heard of a trip; waits until it does."""
+    def wait_for(self, circuit: str) -> None:
+        """Until it has heard of a trip."""
         with self._news:
             if not self._news.wait_for(lambda: circuit in self._heard, 30):
                 raise RuntimeError(f"the page never heard of {circuit}")
-            return self._heard[circuit]
 
 
 @contextmanager

@@ -66,6 +66,13 @@ _KNOW = f"""() => {{
   return ({_LOOK})();
 }}"""
 
+_SHIFTS = """() => new Promise(done => {
+  let sum = 0;
+  new PerformanceObserver(list => list.getEntries().forEach(one => sum += one.value))
+    .observe({ type: 'layout-shift', buffered: true });
+  setTimeout(() => done(sum), 300);
+})"""
+
 _HEADINGS = """() => [...document.querySelectorAll('h1, h2, h3, h4')].map(node => Number(node.tagName[1]))"""
 
 
@@ -102,6 +109,18 @@ def test_every_page_keeps_still_when_it_is_loaded_anew(lived: Served, open_page:
         if after["shape"] == before["shape"]:
             break
     assert after == before
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_jumps_while_a_page_comes_and_lives(lived: Served, open_page: Open, name: str) -> None:
+    """As browsers measure it: what moves without anybody having done something, while it loads and is loaded anew."""
+    page = open_page(lived, PAGES[name])
+    for times in range(1, 4):
+        until(page, f"Number(document.getElementById('main').dataset.refreshed || 0) >= {times}")
+        page.evaluate("refresh()")
+    assert page.evaluate(_SHIFTS) < 0.02
+    page.evaluate("main.prepend(document.createElement('div')); main.firstChild.style.height = '200px'")
+    assert page.evaluate(_SHIFTS) > 0.02, "a jump would be seen"
 
 
 @pytest.mark.parametrize("name", PAGES)
