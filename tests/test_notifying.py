@@ -445,6 +445,24 @@ def test_what_goes_wrong_is_one_line_without_secrets() -> None:
             assert "\n" not in str(caught.value)
 
 
+def test_a_service_that_takes_its_time_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as an attempt may take, not as long as apprise would; unless the URL itself says how long."""
+    from apprise import URLBase
+
+    monkeypatch.setattr(URLBase, "socket_read_timeout", 0.1)
+    for schema in ("http", "json", "ntfy"):
+        with webhook() as slow:
+            slow.answers.clear()
+            threading.Timer(0.5, slow.answers.set).start()
+            send(f"{schema}://127.0.0.1:{slow.port}/hook", MESSAGE)
+            assert len(slow.requests) == 1
+    with webhook() as slow:
+        slow.answers.clear()
+        with pytest.raises(Undelivered):
+            send(f"json://127.0.0.1:{slow.port}/hook?rto=0.1", MESSAGE)
+        assert not slow.answers.is_set()
+
+
 # -- the command ------------------------------------------------------------------------------------------
 
 

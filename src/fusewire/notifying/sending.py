@@ -98,12 +98,20 @@ def _through_apprise(url: str, message: Message) -> None:
     service = apprise.Apprise.instantiate(_webhook(url, message) or url, asset=asset)
     if service is None:
         raise Unusable(f"apprise cannot use this {url.partition(':')[0]}:// URL: no such service, or a part is missing")
+    _wait_as_long_as_we_do(service)
     said.clear()  # what it said while it looked for the service
     sender = apprise.Apprise(asset=asset)
     sender.add(service)
     kind, text = getattr(apprise.NotifyType, _TYPES[message.severity]), apprise.NotifyFormat.TEXT
     if not sender.notify(body=message.body, title=message.title, notify_type=kind, body_format=text):
         raise Undelivered(said[-1] if said else "it was refused, and nobody said why")
+
+
+def _wait_as_long_as_we_do(service: object) -> None:
+    """What apprise gives up too early has arrived, and would come again; a URL that says how long has its way."""
+    for name in ("socket_connect_timeout", "socket_read_timeout"):
+        if name not in vars(service):
+            setattr(service, name, max(getattr(service, name, LIMIT), LIMIT))
 
 
 def _webhook(url: str, message: Message) -> dict[str, Any] | None:
