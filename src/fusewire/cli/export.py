@@ -101,6 +101,14 @@ def _write_blocks(lines: Iterable[bytes], write: Callable[[bytes], object]) -> i
 
 
 def _write_file(lines: Iterator[bytes], path: str, force: bool) -> int:
+    """How many lines that were; what goes wrong names the file that was asked for."""
+    try:
+        return _write_beside(lines, path, force)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from error
+
+
+def _write_beside(lines: Iterator[bytes], path: str, force: bool) -> int:
     """Beside it, then renamed: whoever looks finds nothing, the old file, or all of it."""
     place = os.path.realpath(path)
     _require_free(path, place, force)
