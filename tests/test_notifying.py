@@ -97,11 +97,11 @@ def test_a_target_that_a_user_does_not_have_can_be_switched_off(project: Project
         (f'notify = "{SECRET}"', "notify = '...' is refused; allowed: a table [notify] of settings"),
         (
             f'[notify]\nurl = "http://{SECRET}"',
-            "[notify] url = '...' is refused; allowed: no such setting; allowed: dedup",
+            "[notify] url = '...' is refused: no such setting; allowed: dedup",
         ),
         (
             f'[notify.target.a]\nurl = "{SECRET}"',
-            "[notify] target = '...' is refused; allowed: no such setting (did you",
+            "[notify] target = '...' is refused: no such setting (did you mean targets?); allowed: dedup",
         ),
         ('[notify]\ndedup = "soon"', "[notify] dedup = 'soon' is refused; allowed: a duration of at least 0s"),
         ("[notify]\nattempts = 0", "[notify] attempts = 0 is refused; allowed: a whole number from 1 to 5"),
@@ -117,7 +117,10 @@ def test_a_target_that_a_user_does_not_have_can_be_switched_off(project: Project
             "url_env = '...' is refused; allowed: the name of an env",
         ),
         (f'[notify.targets.a]\nurl_file = "https://{SECRET}"', "url_file = '...' is refused; allowed: the path"),
-        (f'[notify.targets.a]\nurl = "desktop:"\ntoken = "{SECRET}"', "token = '...' is refused; allowed: no such"),
+        (
+            f'[notify.targets.a]\nurl = "desktop:"\ntoken = "{SECRET}"',
+            "token = '...' is refused: no such setting; allowed: url,",
+        ),
         (
             '[notify.targets.a]\nurl = "desktop:"\nseverity = "loud"',
             "severity = 'loud' is refused; allowed: info, warn",

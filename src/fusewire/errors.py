@@ -23,10 +23,11 @@ class FusewireError(Exception):
 
 
 class ConfigError(FusewireError):
-    """A setting that cannot be used: which file, which key, which value, what is allowed."""
+    """A setting that cannot be used: which file, key and value, what is allowed; why, if it is not the value."""
 
-    def __init__(self, file: str, key: str, value: object, allowed: str) -> None:
-        super().__init__(f"{file}: {key} = {shown(value)} is refused; allowed: {allowed}")
+    def __init__(self, file: str, key: str, value: object, allowed: str, why: str = "") -> None:
+        refused = f"is refused: {why}" if why else "is refused"
+        super().__init__(f"{file}: {key} = {shown(value)} {refused}; allowed: {allowed}")
         self.file, self.key, self.value, self.allowed = file, key, value, allowed
 
 

@@ -5,7 +5,6 @@ A URL may be a secret, so no message says more of a value here than is known to 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -13,7 +12,7 @@ from typing import Any
 
 from fusewire.errors import ConfigError
 from fusewire.globs import matches
-from fusewire.policies.settings import SEVERITIES, PolicyFile, Setting, Values, read_policy_file, settings_of
+from fusewire.policies.settings import SEVERITIES, PolicyFile, Setting, Values, read_policy_file, settings_of, unknown
 
 #: Where a target is; each has one of them, and only the layer that names the target first may say it.
 ADDRESSES = ("url", "url_env", "url_file")
@@ -87,7 +86,7 @@ class Targets:
                 settings[key] = value
             else:
                 names = (*policy.settings, "targets")
-                problems.append(ConfigError(source, f"[notify] {key}", "...", _unknown(key, names)))
+                problems.append(unknown(source, f"[notify] {key}", "...", key, names))
         return settings, problems
 
     def _put_all(self, tables: Any, source: str) -> Iterator[ConfigError]:
@@ -114,7 +113,7 @@ class Targets:
             section = f"[notify.targets.{name}] {key}"
             setting = target_settings().get(key)
             if setting is None:
-                yield ConfigError(source, section, "...", _unknown(key, tuple(target_settings())))
+                yield unknown(source, section, "...", key, tuple(target_settings()))
             elif key in ADDRESSES and owner != source:
                 # Or a project could have everything that its user is told sent elsewhere.
                 yield ConfigError(source, section, "...", f"nothing: where {name} leads is said in {owner}")
@@ -163,9 +162,3 @@ def _target(name: str, values: Values) -> Target:
     given = {key: setting.parse(setting.default) for key, setting in target_settings().items() if setting.default != ""}
     given |= values.parsed
     return Target(name, values.source[kind], kind, given[kind], given["circuits"], given["severity"], given["enabled"])
-
-
-def _unknown(key: str, names: tuple[str, ...]) -> str:
-    close = difflib.get_close_matches(key, names, n=1)
-    hint = f" (did you mean {close[0]}?)" if close else ""
-    return f"no such setting{hint}; allowed: {', '.join(names)}"

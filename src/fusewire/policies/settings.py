@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
@@ -214,7 +214,11 @@ def overlay(
         shown = f"{section} {key}".strip()
         setting = policy.settings.get(key)
         if setting is None:
-            yield ConfigError(source, shown, value, _unknown(policy, key))
+            if key in policy.locked:
+                allowed = f"it is locked at {policy.locked[key]} and not configurable"
+                yield ConfigError(source, shown, value, allowed)
+            else:
+                yield unknown(source, shown, value, key, sorted(policy.settings))
             continue
         try:
             values.put(setting, value, source)
@@ -223,13 +227,11 @@ def overlay(
             yield ConfigError(source, shown, value, f"{setting.allowed}; {in_force}")
 
 
-def _unknown(policy: PolicyFile, key: str) -> str:
-    if key in policy.locked:
-        return f"it is locked at {policy.locked[key]} and not configurable"
-    close = difflib.get_close_matches(key, policy.settings, n=1)
+def unknown(file: str, shown: str, value: object, key: str, names: Sequence[str]) -> ConfigError:
+    """A key that nobody knows, among those that are known."""
+    close = difflib.get_close_matches(key, names, n=1)
     hint = f" (did you mean {close[0]}?)" if close else ""
-    allowed = ", ".join(sorted(policy.settings)) or "nothing"
-    return f"no such setting{hint}; allowed: {allowed}"
+    return ConfigError(file, shown, value, ", ".join(names) or "nothing", f"no such setting{hint}")
 
 
 def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
