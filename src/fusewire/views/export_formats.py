@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,10 @@ COLUMNS = (
     *("from", "to", "from_phase", "to_phase", "cause", "reason", "actor"),
 )
 
-#: A spreadsheet takes a cell that begins so for a formula; an apostrophe is among them so that one can be taken off.
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20", "'")
+#: Where a spreadsheet would see the beginning of a formula: at that of a text, and, if it reads the file with another
+#: separator, behind that and behind the end of a line; quotes keep nothing together then, and are lost in front.
+#: An apostrophe is among the signs so that one can be taken off.
+_FORMULA = re.compile("^(?=[\t\r\n])|(?:^|[;|\t\r\n])(?=[ \"]*[=+\\-@\uff1d\uff0b\uff0d\uff20'])")
 
 #: Characters that JSON allows inside a text, and that end a line for some readers.
 _LINE_ENDS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
@@ -44,11 +47,8 @@ def as_table(rows: Iterable[Row]) -> Iterator[bytes]:
 
 
 def _cell(value: object) -> object:
-    """A text that could be a formula gets an apostrophe in front; NUL, which no table has, becomes its picture."""
-    if not isinstance(value, str):
-        return value
-    text = value.replace("\0", "\u2400")
-    return f"'{text}" if text.startswith(_FORMULAS) else text
+    """What could be a formula gets an apostrophe in front; NUL, which no table has, becomes its picture."""
+    return _FORMULA.sub(r"\g<0>'", value.replace("\0", "\u2400")) if isinstance(value, str) else value
 
 
 FORMATS = {"jsonl": as_lines, "csv": as_table}
