@@ -59,7 +59,10 @@ def heard(project: Project, session: str, at: float, **fields: Any) -> None:
 
 def test_a_blocked_session_goes_on_after_a_grant(project: Project, spent: Path) -> None:
     """Refused before, allowed after; the amount is on top of the limit, and it is in the audit trail."""
-    assert "Resource limit reached. Pausing to prevent exhaustion." in call(project, 1, spent)
+    refused = call(project, 1, spent)
+    assert "Resource limit reached. Pausing to prevent exhaustion." in refused
+    again = call(project, 1, spent, tool_use_id="again")
+    assert " times, so the agent is stopped; it goes on when a person grants more.\n" in again
     usd = known(project)
     result = project.run("grant", "$5", *WHY)
     assert (result.returncode, result.stderr) == (0, "")

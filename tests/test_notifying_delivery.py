@@ -410,7 +410,7 @@ def test_who_is_named_later_is_not_told_what_was_before(project: Project, target
 
 
 def test_an_agent_that_is_halted_is_an_alert(project: Project, target: Webhook) -> None:
-    """It waits for a person: told with the rule, the call and the reason, once for each session."""
+    """It waits for a person: told with the rule, the call and the reason."""
     tells(project, target, 'circuits = ["halt"]\nseverity = "alert"')
     session = Session(project)
     for _ in range(12):
@@ -446,6 +446,8 @@ def test_a_limit_of_dollars_that_is_near_is_a_warning(project: Project, target: 
     assert 'run: fusewire grant 5 --reason "..."' in warned["message"]
     assert warned["message"].endswith("It goes on.")
     assert (halted["severity"], halted["event"]) == ("alert", "halted")
+    assert 'run: fusewire grant 5 --reason "..."' in halted["message"]
+    assert halted["message"].endswith("\nIt goes on when a person grants more.")
 
 
 def test_a_loop_of_calls_that_is_told_is_one_warning(project: Project, target: Webhook) -> None:

@@ -14,6 +14,7 @@ from fusewire.notifying.news import ACTS, subject_of
 from fusewire.reports.messages import message_lines
 from fusewire.rules import rule_id
 from fusewire.session.memory import recalled, session_name
+from fusewire.session.words import goes_on
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker
@@ -96,7 +97,7 @@ def _answer_lines(item: Item, breaker: Breaker) -> list[str]:
     head = [f"The agent of session {_readable(item.session)} was {what} at {_clock(item.at)} by {_readable(rule)}."]
     call = [f"It wanted: {_readable(item.text)}"] if item.text else []
     lines = [_readable(line) for line in said.split("\n") if line]
-    return [*head, *call, *lines, "It goes on when you speak to it." if halted else "It goes on."]
+    return [*head, *call, *lines, f"It {goes_on(rule, 'you speak')}." if halted else "It goes on."]
 
 
 def _move_lines(row: AuditRow, breaker: Breaker, now: float) -> list[str]:

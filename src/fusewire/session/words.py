@@ -17,8 +17,13 @@ def refusal_text(decision: Decision, moment: Moment, halted_after: int) -> str:
     verdict = "HALTED" if halted_after or decision.rule.startswith("tool.spend") else "BLOCKED"
     lines = [f"{verdict} {short_rule(decision)}: {_fact(decision)}"]
     if halted_after > 1:
-        lines.append(f"Refused {halted_after} times, so the agent is stopped; it goes on when a person speaks to it.")
+        lines.append(f"Refused {halted_after} times, so the agent is stopped; it {goes_on(decision.rule)}.")
     return "\n".join(lines + _rest(decision, moment))
+
+
+def goes_on(rule: str, person: str = "a person speaks") -> str:
+    """What lifts a halt: words of a person, but not where money is at an end."""
+    return "goes on when a person grants more" if rule.startswith("tool.spend") else f"goes on when {person} to it"
 
 
 def told_text(decisions: list[Decision], moment: Moment) -> str:
