@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import sys
 import threading
@@ -22,6 +23,7 @@ from fusewire.notifying.sending import Undelivered, send
 from fusewire.notifying.targets import Target
 from fusewire.policies.rulebook import Rulebook, read_rulebook
 from fusewire.rules import load_rules, user_config_path
+from fusewire.stores.rows import Doing
 from receivers import mail_server, webhook
 
 #: Of a service that apprise knows, and that nobody asked for.
@@ -238,6 +240,36 @@ def test_moves_have_severities_and_say_who_acted(project: Project) -> None:
     for _ in range(3):
         breaker.record("phase/REFACTOR", "x", signal="no_progress")
     assert [(item.what, item.severity) for item in items(breaker)[3:]][:1] == [("HALF_OPEN", "warning")]
+
+
+LURE = "[Reset was approved](https://evil.example/login) @everyone [so][1] <@&5>"
+HARMLESS = "[Reset was approved]\u200b(https://evil.example/login) @\u200beveryone [so]\u200b[1] <@\u200b&5>"
+
+
+def test_what_an_agent_writes_is_neither_a_link_nor_a_mention(project: Project) -> None:
+    """Chats take Markdown and names in any text; facts for programs are what they were."""
+    for name in ("rule", "other"):
+        project.constraint(name, TRIPS_AT_ONCE)
+    breaker = quiet(project)
+    breaker.record("rule", LURE, session="@here")
+    breaker.reset("rule", LURE)
+    with breaker.store.transact() as transaction:
+        transaction.notice(LURE, breaker.engine.clock())
+        transaction.happened(Doing("@here", "", breaker.engine.clock(), "halted", "Bash", f"rule@all: {LURE}"))
+    for _ in range(3):
+        breaker.record("tool/tool_failure/@all/s", LURE)
+    breaker.reset("tool/tool_failure/@all/s", "mended")
+    breaker.record("other", LURE, session="@here")
+    found = items(breaker)
+    told = [message_of(item, breaker, item.at) for item in found]
+    assert len(told) == 7
+    for one in told:
+        assert not re.search(r"@(?!\u200b)|\][(\[]", one.title + one.body)
+    evidence = [one.body.partition("Last: ")[2].partition("\n")[0] for one in told]
+    assert evidence[-1] == HARMLESS
+    assert {one.fields["reason"] for one in told} >= {LURE}
+    assert {one.fields["session"] for one in told} >= {"@here"}
+    assert {one.fields["circuit"] for one in told} >= {"tool/tool_failure/@all/s"}
 
 
 def test_a_circuit_that_trips_again_and_again_is_an_alert(project: Project) -> None:

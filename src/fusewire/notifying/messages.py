@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 #: Characters. Evidence, not an archive; and phones show less.
 _LONGEST = 2000
 
+#: Behind these a character without width goes, so that chats see neither a mention nor a link.
+_OBEYED = re.compile(r"@|\](?=[(\[:])")
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -39,7 +43,7 @@ def message_of(
     item: Item, breaker: Breaker, now: float, *, again: int = 0, since: float = 0.0, lost: int = 0
 ) -> Message:
     """The message of an item; `again` times since then the same was not told, and so many messages were lost."""
-    project = _readable(os.path.basename(breaker.root or "") or "fusewire")
+    project = os.path.basename(breaker.root or "") or "fusewire"
     lines = _lines(item, breaker, now)
     if again:
         lines.append(f"And {counted(again, 'more time')} since {_clock(since)}, which was not told one by one.")
@@ -49,15 +53,15 @@ def message_of(
     shown = f"session {item.session[:8]}" if item.kind == "answers" else "" if item.kind == "notices" else item.subject
     parts = ("Fusewire:", "ALERT," if item.severity == "alert" else "", item.what, _readable(shown))
     return Message(
-        f"{' '.join(filter(None, parts))} (project {project})",
+        f"{' '.join(filter(None, parts))} (project {_readable(project)})",
         body if len(body) <= _LONGEST else f"{body[: _LONGEST - 3]}...",
         item.severity,
         {
-            "project": project,
+            "project": _line(project),
             "circuit": None if item.move is None else item.move.circuit,
             "event": item.what.lower(),
             "severity": item.severity,
-            "reason": _readable(item.text),
+            "reason": _line(item.text),
             "session": item.session or None,
             "at": show_time(item.at),
         },
@@ -65,10 +69,10 @@ def message_of(
 
 
 def test_message(root: str, now: float) -> Message:
-    project = _readable(os.path.basename(root) or "fusewire")
+    project = os.path.basename(root) or "fusewire"
     body = f"This is a test of `fusewire notify test`, sent at {_clock(now)}. Nothing has happened."
     fields = {
-        "project": project,
+        "project": _line(project),
         "circuit": None,
         "event": "test",
         "severity": "info",
@@ -76,7 +80,7 @@ def test_message(root: str, now: float) -> Message:
         "session": None,
         "at": show_time(now),
     }
-    return Message(f"Fusewire: test (project {project})", body, "info", fields)
+    return Message(f"Fusewire: test (project {_readable(project)})", body, "info", fields)
 
 
 def _lines(item: Item, breaker: Breaker, now: float) -> list[str]:
@@ -108,8 +112,9 @@ def _move_lines(row: AuditRow, breaker: Breaker, now: float) -> list[str]:
         policy, state = breaker.engine.view(row.circuit)
     except NotFound:
         return [f"{_readable(subject_of(row.circuit))}: {_readable(row.reason) or row.cause}.", f"{when}."]
+    rule = _readable(rule_id(policy, subject_of(row.circuit)))
     if row.target != "open" or state.phase != "open":
-        lines = [f"{rule_id(policy, subject_of(row.circuit))}: {_readable(row.reason) or row.cause}.", f"{when}."]
+        lines = [f"{rule}: {_readable(row.reason) or row.cause}.", f"{when}."]
         moved_on = state.phase != row.target and row.target in PUBLIC_STATE
         return [*lines, f"It has moved on since: it is {PUBLIC_STATE[state.phase]} now."] if moved_on else lines
     evidence = [f"last: {_readable(state.evidence)}"] if state.evidence else []
@@ -118,7 +123,7 @@ def _move_lines(row: AuditRow, breaker: Breaker, now: float) -> list[str]:
     decision = Decision(
         "block",
         circuit=row.circuit,
-        rule=_readable(rule_id(policy, subject_of(row.circuit))),
+        rule=rule,
         reason=_readable(row.reason),
         evidence=(f"{when}", *evidence, *session),
         retry_after=None if state.until is None else seconds_until(state.until, now),
@@ -130,7 +135,12 @@ def _move_lines(row: AuditRow, breaker: Breaker, now: float) -> list[str]:
 
 
 def _readable(text: str) -> str:
-    """In one line, without what a terminal or a phone would obey."""
+    """In one line, without what a terminal, a phone or a chat would obey: a link under another name, a mention."""
+    return _OBEYED.sub("\\g<0>\u200b", _line(text))
+
+
+def _line(text: str) -> str:
+    """In one line, and otherwise as it was."""
     return "".join(char if char.isprintable() else " " for char in text).strip()
 
 
