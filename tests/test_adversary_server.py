@@ -271,9 +271,9 @@ def test_what_a_command_of_an_agent_sets_does_not_lead_messages_astray(project: 
         target.wait_for(1)
 
 
-@pytest.mark.parametrize("act", ["deliver", "test"])
-def test_so_it_is_where_a_command_delivers_itself(project: Project, act: str) -> None:
-    """Else what waits would be told to whom the agent likes, or a test that works end the warning that none does."""
+@pytest.mark.parametrize(("act", "sent"), [("deliver", 1), ("test", 0)])
+def test_so_it_is_where_a_command_delivers_itself(project: Project, act: str, sent: int) -> None:
+    """Else what waits would be told to whom the agent likes; a test, which ends a warning if it works, is refused."""
     with webhook() as target, webhook() as other:
         told_by(project, 'url_env = "A_URL"')
         line = RECORD.partition(" record ")[0] + f" notify {act}; true"
@@ -281,7 +281,7 @@ def test_so_it_is_where_a_command_delivers_itself(project: Project, act: str) ->
             breaker.store.after_news = None
             breaker.record("rule", "x")
         as_agent(project, f"A_URL={other.url} {line}", A_URL=target.url)
-        assert (len(target.requests), len(other.requests)) == (1, 0)
+        assert (len(target.requests), len(other.requests)) == (sent, 0)
 
 
 def test_a_variable_that_a_person_sets_for_one_command_counts(project: Project) -> None:

@@ -562,11 +562,14 @@ def test_without_apprise_it_is_said_what_to_install(project: Project, tmp_path: 
     assert "Fusewire: test (project project)" in json.loads(out.read_text())
 
 
-def test_an_agent_may_test_targets_but_not_change_them(project: Project) -> None:
-    """A test disarms nothing; where messages go is in files that are protected."""
-    configured(project, '[notify.targets.desk]\nurl = "desktop:"\n')
-    inside = {"CLAUDECODE": "1", "PATH": "/nowhere"}
-    assert "for a person" not in project.run("notify", "test", env=inside).stderr
+def test_an_agent_neither_tests_targets_nor_changes_them(project: Project) -> None:
+    """Test after test would use up what a service takes; where messages go is in files that are protected."""
+    with webhook() as target:
+        configured(project, f'[notify.targets.hook]\nurl = "{target.url}"\n')
+        refused = project.run("notify", "test", "hook", env={"CLAUDECODE": "1"})
+        assert (refused.returncode, refused.stdout, target.requests) == (3, "", [])
+        assert refused.stderr.startswith("BLOCKED: `fusewire notify test` is for a person at a terminal")
+        assert project.run("notify", env={"CLAUDECODE": "1"}).returncode == 0
     for path in (str(project.root / "fusewire.toml"), user_config_path()):
         payload = project.bash(
             "", tool_name="Edit", tool_input={"file_path": path, "old_string": "a", "new_string": ""}

@@ -16,6 +16,7 @@ from fusewire.notifying.delivery import deliver_pending
 from fusewire.notifying.overview import overview
 from fusewire.notifying.surroundings import take_surroundings
 from fusewire.notifying.testing import tried
+from fusewire.person import require_person
 from fusewire.reports.layout import columns
 from fusewire.rules import user_config_path
 
@@ -88,10 +89,11 @@ def _fares(one: TargetStatus) -> str:
 @common_options
 @with_breaker
 def test_command(breaker: Breaker, name: str | None, as_json: bool) -> int:
-    """Send a test message to one target, or to all that are on. An agent may do so, too: it disarms nothing.
+    """Send a test message to one target, or to all that are on. Refused inside an agent.
 
     One attempt each. What works again is no longer left alone. Exit 1 if one of them failed, with a line for each.
     """
+    require_person("`fusewire notify test`", breaker.root)
     targets = [one.target for one in overview(breaker).targets]
     wanted = [target for target in targets if target.name == name or (name is None and target.enabled)]
     if not wanted and name is not None:
@@ -99,7 +101,6 @@ def test_command(breaker: Breaker, name: str | None, as_json: bool) -> int:
         raise NotFound(f"no target named {name!r}; allowed: {allowed}")
     if not wanted:
         raise FusewireError("no target to send a test to; see: fusewire notify")
-    take_surroundings()
     results = [tried(breaker, target) for target in wanted]
     if as_json:
         print_json({"targets": [result.to_json() for result in results]})
