@@ -73,7 +73,7 @@ def test_targets_of_user_and_project_are_put_over_each_other_by_name(project: Pr
         ("team", "trip"),
     ]
     assert [target.name for target in book.targets.usable()] == ["phone", "desk", "team"]
-    assert book.values["notify"].parsed == {"dedup": 0.0, "attempts": 2}
+    assert book.values["notify"].parsed == {"dedup": 0.0, "attempts": 2, "per_minute": 10}
     assert load_rules(str(project.root)).notify == ("desk", "team")
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from conftest import SOURCE, Project
 from fusewire.breaker import Breaker
 from fusewire.notifying import starting
 from fusewire.notifying.delivery import deliver_pending
-from fusewire.notifying.ledger import MOST_LOST, PAUSE
+from fusewire.notifying.ledger import MOST_LOST, PAUSE, Health
 from fusewire.rules import load_rules
 from fusewire.session.opening import quick_store
 from paying import paying
@@ -70,6 +71,12 @@ def quiet(project: Project, clock: list[float] | None = None) -> Breaker:
 
 def deliver(project: Project, clock: list[float]) -> int:
     return deliver_pending(str(project.root), lambda: clock[0])
+
+
+def fails(breaker: Breaker, circuit: str) -> None:
+    """A circuit of a tool opens: a trip, but no constraint's."""
+    for _ in range(3):
+        breaker.record(circuit, "x")
 
 
 def shown(project: Project) -> dict[str, object]:
@@ -203,7 +210,7 @@ def test_what_threads_have_started_leaves_no_zombie(tmp_path: Path) -> None:
 
 def test_however_much_happens_one_process_delivers_and_one_waits(project: Project, target: Webhook) -> None:
     """While a target hangs; and what came meanwhile is told by the one that waits."""
-    tells(project, target)
+    tells(project, target, settings="attempts = 1\nper_minute = 60")
     for number in range(40):
         project.constraint(f"rule-{number}", TRIPS_AT_ONCE)
     target.answers.clear()
@@ -238,7 +245,7 @@ def test_the_order_is_kept_and_nothing_is_lost_with_32_processes_at_once(project
     names = [f"rule-{number}" for number in range(32)]
     for name in names:
         project.constraint(name, TRIPS_AT_ONCE)
-    tells(project, target)
+    tells(project, target, settings="attempts = 1\nper_minute = 60")
     Breaker.open(project=project.root).status("rule-0")  # the rules are compiled before the race
     workers = [
         subprocess.Popen(
@@ -521,22 +528,20 @@ def test_what_is_decided_stands_although_nobody_can_be_told(
 
 def test_a_target_that_fails_is_shown_and_left_alone(project: Project, target: Webhook) -> None:
     """After five lost messages for an hour, then one try; a test that works ends that. No secret is shown anywhere."""
-    names = [f"rule-{number}" for number in range(MOST_LOST + 4)]
-    for name in names:
-        project.constraint(name, TRIPS_AT_ONCE)
+    names = [f"tool/tool_failure/Bash({number})" for number in range(MOST_LOST + 4)]
     tells(project, target)
     target.status = 503
     clock = [time.time()]
     breaker = quiet(project, clock)
     for name in names[: MOST_LOST + 2]:
-        breaker.record(name, "x")
+        fails(breaker, name)
     assert deliver(project, clock) == 0
     assert len(target.requests) == MOST_LOST
     found = shown(project)
     assert (found["lost"], found["waiting"], found["paused_until"] is not None) == (MOST_LOST + 2, 0, True)
     clock[0] += PAUSE
     for name in names[MOST_LOST + 2 :]:
-        breaker.record(name, "x")
+        fails(breaker, name)
     deliver(project, clock)
     assert len(target.requests) == MOST_LOST + 1
 
@@ -556,6 +561,113 @@ def test_a_target_that_fails_is_shown_and_left_alone(project: Project, target: W
     texts = [text for result in printed for text in (result.stdout, result.stderr)]
     assert not [text for text in (*texts, *breaker.store.notices(), repr(found)) if SECRET in text]
     assert not [data for data in written if SECRET.encode() in data]
+
+
+def test_what_is_urgent_is_tried_once_also_while_a_target_is_left_alone(project: Project, target: Webhook) -> None:
+    """A broken constraint or an alert, and with it all that is there; it ends the pause or prolongs none."""
+    for name in ("one", "two", "three"):
+        project.constraint(name, TRIPS_AT_ONCE)
+    tells(project, target, settings="attempts = 3")
+    clock = [time.time()]
+    breaker = quiet(project, clock)
+    with breaker.store.transact() as transaction:
+        health = Health(lost=5, lost_in_a_row=5, given_up_in_a_row=5, problem="429", paused_until=clock[0] + PAUSE)
+        transaction.remember("notify/hook", asdict(health), clock[0])
+    paused = shown(project)["paused_until"]
+    fails(breaker, "tool/tool_failure/Bash(pytest)")
+    assert (deliver(project, clock), target.requests) == (0, [])
+    target.status = 429
+    breaker.record("one", "x")
+    assert deliver(project, clock) == 0
+    assert [body["circuit"] for body in target.bodies] == ["one"]
+    assert (shown(project)["lost"], shown(project)["paused_until"]) == (7, paused)
+    target.status = 200
+    fails(breaker, "tool/tool_failure/Bash(make)")
+    breaker.record("two", "x")
+    breaker.record("three", "x")
+    assert deliver(project, clock) == 1
+    assert [one["circuit"] for one in target.bodies[-1]["items"]] == [*("two", "three", "tool/tool_failure/Bash(make)")]
+    assert "7 messages before this one could not be delivered" in target.bodies[-1]["message"]
+    found = shown(project)
+    assert (found["lost"], found["lost_in_a_row"], found["paused_until"], found["waiting"]) == (7, 0, None, 0)
+
+
+# -- more than a service takes ----------------------------------------------------------------------------
+
+
+def test_what_comes_at_once_is_told_together_with_the_last_message_of_a_minute(
+    project: Project, target: Webhook
+) -> None:
+    """In order; what matters most is first in it, and everything is counted."""
+    tells(project, target)
+    clock = [time.time()]
+    breaker = quiet(project, clock)
+    for number in range(44):
+        fails(breaker, f"tool/tool_failure/Bash({number})")
+    project.constraint("real", TRIPS_AT_ONCE)
+    breaker = quiet(project, clock)
+    breaker.record("real", "git push --force")
+    with breaker.store.transact() as transaction:
+        transaction.notice("a protected file was changed", clock[0])
+    assert deliver(project, clock) == 10
+    singles, together = target.bodies[:-1], target.bodies[-1]
+    assert [body["circuit"] for body in singles] == [f"tool/tool_failure/Bash({number})" for number in range(9)]
+    assert together["title"] == "Fusewire: ALERT, and 37 more (project project)"
+    lines = together["message"].splitlines()
+    assert lines[:4] == [
+        "And 37 more, told together because so much came at once:",
+        "ALERT, NOTICE: a protected file was changed",
+        "OPEN real: 1 violation within 30d (limit 1)",
+        f"OPEN tool/tool_failure/Bash(9): {target.bodies[0]['reason']}",
+    ]
+    assert lines[-1] == f"... and {37 - (len(lines) - 2)} others; see: fusewire status"
+    assert len(together["message"]) <= 2000
+    assert (together["event"], together["severity"], together["circuit"]) == ("more", "alert", None)
+    assert [one["circuit"] for one in together["items"][1:3]] == ["real", "tool/tool_failure/Bash(9)"]
+    assert len(together["items"]) == 37
+    found = shown(project)
+    assert (found["sent"], found["lost"], found["waiting"]) == (10, 0, 0)
+
+
+def test_what_a_minute_has_no_room_for_waits_until_there_is_and_keeps_no_other_target_waiting(
+    project: Project, target: Webhook
+) -> None:
+    """A minute is as long as the clock says: here it passes in a second. What was told is not told again."""
+    with webhook() as second:
+        other = f'[notify.targets.second]\nurl = "{second.url}"\ncircuits = ["rule"]'
+        tells(project, target, other, "attempts = 1\nper_minute = 2")
+        clock = [time.time()]
+        breaker = quiet(project, clock)
+        for number in range(3):
+            fails(breaker, f"tool/tool_failure/Bash({number})")
+        assert deliver(project, clock) == 2
+        for number in range(3, 6):
+            fails(breaker, f"tool/tool_failure/Bash({number})")
+        project.constraint("rule", TRIPS_AT_ONCE)
+        quiet(project, clock).record("rule", "x")
+        began, before = clock[0], time.monotonic()
+        sent = deliver_pending(str(project.root), lambda: began + 60 * (time.monotonic() - before))
+        assert (sent, len(second.requests)) == (3, 1)
+        assert [body["circuit"] for body in target.bodies] == [
+            *("tool/tool_failure/Bash(0)", None, "tool/tool_failure/Bash(3)", None)
+        ]
+        assert [one["circuit"] for one in target.bodies[-1]["items"]] == [
+            *("rule", "tool/tool_failure/Bash(4)", "tool/tool_failure/Bash(5)")
+        ]
+
+
+def test_what_was_to_be_told_together_and_could_not_is_lost_one_by_one(project: Project, target: Webhook) -> None:
+    """Counted each, but it is one message that was given up: nobody is left alone for it."""
+    tells(project, target, settings="attempts = 1\nper_minute = 2")
+    clock = [time.time()]
+    breaker = quiet(project, clock)
+    target.status = 429
+    for number in range(9):
+        fails(breaker, f"tool/tool_failure/Bash({number})")
+    deliver(project, clock)
+    found = shown(project)
+    assert (len(target.requests), found["lost"], found["lost_in_a_row"]) == (2, 9, 9)
+    assert (found["paused_until"], found["waiting"]) == (None, 0)
 
 
 def test_what_was_remembered_and_is_damaged_starts_anew(project: Project, target: Webhook) -> None:

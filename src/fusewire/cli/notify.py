@@ -59,7 +59,10 @@ def _show(breaker: Breaker, as_json: bool) -> int:
         return 0
     for row in columns(_row(one) for one in found.targets):
         tell(row)
-    tell(f"The same within {found.dedup} is told once; {counted(found.attempts, 'attempt')} for each message.")
+    tell(
+        f"The same within {found.dedup} is told once; {counted(found.attempts, 'attempt')} for each message;"
+        f" at most {counted(found.per_minute, 'message')} within a minute."
+    )
     return 0
 
 

@@ -11,14 +11,15 @@ import os
 import threading
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fusewire.breaker import Breaker
 from fusewire.errors import StoreError, in_a_line
 from fusewire.notifying.addresses import Unusable, address_of
-from fusewire.notifying.ledger import MOST_LOST, Told, health_of, remember, told_of
-from fusewire.notifying.messages import message_of
+from fusewire.notifying.ledger import MINUTE, MOST_LOST, Told, health_of, remember, told_of
+from fusewire.notifying.messages import message_of, message_of_many
 from fusewire.notifying.news import KINDS, news
 from fusewire.notifying.sending import Undelivered, send
 from fusewire.notifying.starting import NEXT_TURN
@@ -27,7 +28,7 @@ from fusewire.rules import STATE_FOLDER
 from fusewire.stores.folder import FileLock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from fusewire.notifying.ledger import Health
     from fusewire.notifying.messages import Message
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 #: Seconds that pass before the second attempt; before each further one three times as many.
 _FIRST_PAUSE = 1.0
+
+#: Seconds after which somebody looks again, while a target has had as many messages as it may get in a minute.
+_ROUND = 1.0
 
 #: Seconds. Nobody who has just been named is told what is older, and nobody at all what is as old as that.
 _NEWEST = 3600.0
@@ -58,37 +62,48 @@ def deliver_pending(root: str, clock: Callable[[], float] = time.time, turn: int
 
 
 def _deliver(root: str, clock: Callable[[], float]) -> int:
+    """Round by round, for as long as something waits until a target may be told more; nobody else is kept waiting."""
+    sent = 0
+    while True:
+        deliveries = _round(root, clock)
+        sent += sum(delivery.sent for delivery in deliveries)
+        wait = max((delivery.wait for delivery in deliveries), default=0.0)
+        if wait <= 0:
+            return sent
+        time.sleep(min(wait, _ROUND))
+
+
+def _round(root: str, clock: Callable[[], float]) -> list[Delivery]:
     book = read_rulebook(Path(root))
-    settings = book.values["notify"].parsed
     with Breaker.open(project=root, clock=clock) as breaker:
-        deliveries = [
-            Delivery(breaker, target, settings["dedup"], settings["attempts"]) for target in book.targets.enabled()
-        ]
+        deliveries = [Delivery(breaker, target, book.values["notify"].parsed) for target in book.targets.enabled()]
         # Side by side: one that does not answer must not keep the others waiting.
         threads = [threading.Thread(target=delivery.run, daemon=True) for delivery in deliveries]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    return sum(delivery.sent for delivery in deliveries)
+    return deliveries
 
 
 class Delivery:
     """Everything that one target has not been told yet."""
 
-    def __init__(self, breaker: Breaker, target: Target, dedup: float, attempts: int) -> None:
+    def __init__(self, breaker: Breaker, target: Target, settings: Mapping[str, Any]) -> None:
         self.breaker, self.store, self.target = breaker, breaker.store, target
-        self.dedup, self.attempts = dedup, attempts
+        self.dedup, self.attempts, self.most = settings["dedup"], settings["attempts"], settings["per_minute"]
         self.root = breaker.root or "."
         self.sent = 0
+        #: seconds until it may be told what could not be told now
+        self.wait = 0.0
+        self._left_alone = False
 
     def run(self) -> None:
         try:
             self.told = told_for(self.breaker, self.target)
             self.health = health_of(self.store, self.target.name)
-            while items := news(self.breaker, self.told.upto):
-                for item in items:
-                    self._tell(item)
+            while not self.wait and (items := news(self.breaker, self.told.upto)):
+                self._tell_all(items)
                 remember(self.store, self.target.name, self._now(), self.told)
         except StoreError:
             pass  # nobody is here to be told; the next process goes on where this one stood
@@ -96,27 +111,73 @@ class Delivery:
     def _now(self) -> float:
         return self.breaker.engine.clock()
 
-    def _tell(self, item: Item) -> None:
-        """One item: left out, told, or lost. What was sent is written down at once, or it would be sent again."""
-        now = self._now()
-        self.told.passed(item.kind, item.number)
-        if now - item.at > _OLDEST or not is_wanted(item, self.target):
-            return
-        if self.told.again(item.key, now, self.dedup):
-            return
-        if self.health.is_paused(now):
-            self._settle(lambda health: health.was_left_out())
-            return
-        problem = self._try(item)
+    def _tell_all(self, items: list[Item]) -> None:
+        """One by one, in order, while there is room; with the last message all that is left, or after a while."""
+        self._left_alone = self._is_left_alone(items, self._now())
+        for at, item in enumerate(items):
+            now = self._now()
+            if not self._is_due(item, now):
+                self.told.passed(item)
+                self._leave_out(item, now)
+                continue
+            room = self._room(now)
+            if room < 1:
+                self.wait = self.told.tries[0] + MINUTE - now
+                return
+            if room == 1:
+                self._tell_rest(items[at:], now)
+                return
+            self.told.passed(item)
+            self._settle([item], self._try(partial(self._message, item)))
+            self._left_alone = self._is_left_alone(items[at + 1 :], self._now())
+
+    def _is_left_alone(self, items: list[Item], now: float) -> bool:
+        """Whether it is, and nothing is so urgent that it is tried nevertheless; with that goes all the rest."""
+        return self.health.is_paused(now) and not any(item.is_urgent for item in items if self._is_new(item, now))
+
+    def _is_due(self, item: Item, now: float) -> bool:
+        return not self._left_alone and self._is_new(item, now)
+
+    def _is_new(self, item: Item, now: float) -> bool:
+        return self._is_meant(item, now) and not self.told.is_known(item.key, now, self.dedup)
+
+    def _is_meant(self, item: Item, now: float) -> bool:
+        return now - item.at <= _OLDEST and is_wanted(item, self.target)
+
+    def _room(self, now: float) -> int:
+        """Who is left alone gets what is urgent in one message: it is not made to fail again and again."""
+        room = self.told.room(now, self.most)
+        return min(room, 1) if self.health.is_paused(now) else room
+
+    def _leave_out(self, item: Item, now: float) -> None:
+        """Nobody wants it; or it was told, and is counted; or it is lost, because the target is left alone."""
+        if self._is_meant(item, now) and not self.told.again(item.key, now, self.dedup):
+            self._remember(lambda health: health.was_left_out())
+
+    def _tell_rest(self, items: list[Item], now: float) -> None:
+        """In one message, since there is room for one."""
+        due = [item for item in items if self._is_due(item, now)]
+        others = [item for item in items if not self._is_due(item, now)]
+        problem = self._try(partial(self._message_of_all, due))
+        for item in items:
+            self.told.passed(item)
+        for item in others:
+            self._leave_out(item, now)
+        self._settle(due, problem)
+
+    def _settle(self, told: list[Item], problem: str) -> None:
+        """What was sent is written down at once, or it would be sent again."""
         now = self._now()
         if problem:
-            self._settle(lambda health: health.was_lost(now, problem))
+            self._remember(lambda health: health.was_lost(now, problem, len(told)))
             return
         self.sent += 1
-        self.told.was_told(item.key, now)
-        self._settle(lambda health: health.went_out(now))
+        for item in told:
+            if not self.told.again(item.key, now, self.dedup):
+                self.told.was_told(item.key, now)
+        self._remember(lambda health: health.went_out(now))
 
-    def _settle(self, change: Callable[[Health], None]) -> None:
+    def _remember(self, change: Callable[[Health], None]) -> None:
         self.health = remember(self.store, self.target.name, self._now(), self.told, change)
 
     def _message(self, item: Item) -> Message:
@@ -124,16 +185,24 @@ class Delivery:
         lost = self.health.lost_in_a_row
         return message_of(item, self.breaker, self._now(), again=again, since=since, lost=lost)
 
-    def _try(self, item: Item) -> str:
+    def _message_of_all(self, items: list[Item]) -> Message:
+        different = len({item.key for item in items}) if self.dedup else len(items)
+        if different == 1:
+            return self._message(items[0])
+        return message_of_many(items, self.breaker, lost=self.health.lost_in_a_row)
+
+    def _try(self, message: Callable[[], Message]) -> str:
         """What was wrong at the last attempt; empty once one has gone out."""
+        now = self._now()
+        self.told.tries.append(now)
         # One that has lost message after message is tried once, not again and again.
-        attempts = self.attempts if self.health.lost_in_a_row < MOST_LOST else 1
+        once = self.health.given_up_in_a_row >= MOST_LOST or self.health.is_paused(now)
         problem = ""
-        for attempt in range(attempts):
+        for attempt in range(1 if once else self.attempts):
             if attempt:
                 time.sleep(_FIRST_PAUSE * 3 ** (attempt - 1))
             try:
-                send(address_of(self.target, self.root), self._message(item))
+                send(address_of(self.target, self.root), message())
                 return ""
             except Unusable as error:
                 return str(error)

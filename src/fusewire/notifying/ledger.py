@@ -15,11 +15,15 @@ from fusewire.words import quoted
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fusewire.notifying.news import Item
     from fusewire.stores import Store, Transaction
 
-#: Messages that may be lost in a row; then the target is left alone for so many seconds, and tried once.
+#: Messages that may be given up in a row; then the target is left alone for so many seconds, and tried once.
 MOST_LOST = 5
 PAUSE = 3600.0
+
+#: Seconds. So many messages as are set are tried within them, and no more.
+MINUTE = 60.0
 
 #: Seconds after which a message should have gone out, or have been given up.
 _LATE = 900.0
@@ -34,17 +38,28 @@ class Told:
 
     upto: dict[str, int]
     said: dict[str, list[float]] = field(default_factory=dict)
+    #: when messages were tried within the last minute
+    tries: list[float] = field(default_factory=list)
 
-    def passed(self, kind: str, number: int) -> None:
-        self.upto[kind] = number
+    def passed(self, item: Item) -> None:
+        self.upto[item.kind] = item.number
+
+    def room(self, now: float, most: int) -> int:
+        """How many messages of `most` within a minute may still be tried."""
+        self.tries = [at for at in self.tries if 0 <= now - at < MINUTE]
+        return most - len(self.tries)
+
+    def is_known(self, key: str, now: float, dedup: float) -> bool:
+        """Whether the same was told within `dedup` seconds."""
+        entry = self.said.get(key)
+        return entry is not None and 0 <= now - entry[0] < dedup
 
     def again(self, key: str, now: float, dedup: float) -> bool:
-        """Whether the same was told within `dedup` seconds; then it is counted instead."""
-        entry = self.said.get(key)
-        if entry is None or not 0 <= now - entry[0] < dedup:
-            return False
-        entry[1] += 1
-        return True
+        """The same, and it is counted instead of told."""
+        known = self.is_known(key, now, dedup)
+        if known:
+            self.said[key][1] += 1
+        return known
 
     def left_out(self, key: str) -> tuple[int, float]:
         """How often the same was not told, and since when."""
@@ -67,6 +82,8 @@ class Health:
     #: messages that were given up: in all, and since one went out
     lost: int = 0
     lost_in_a_row: int = 0
+    #: the same, but what was tried together is one, and what was never tried is none
+    given_up_in_a_row: int = 0
     failed_at: float | None = None
     problem: str = ""
     paused_until: float | None = None
@@ -77,15 +94,17 @@ class Health:
     def went_out(self, now: float) -> None:
         self.sent += 1
         self.last_sent = now
-        self.lost_in_a_row = 0
+        self.lost_in_a_row = self.given_up_in_a_row = 0
         self.paused_until = None
 
-    def was_lost(self, now: float, problem: str) -> None:
-        self.lost += 1
-        self.lost_in_a_row += 1
+    def was_lost(self, now: float, problem: str, count: int = 1) -> None:
+        """A message was given up that told of so many things."""
+        self.lost += count
+        self.lost_in_a_row += count
+        self.given_up_in_a_row += 1
         self.failed_at = now
         self.problem = problem
-        if self.lost_in_a_row >= MOST_LOST:
+        if self.given_up_in_a_row >= MOST_LOST and not self.is_paused(now):
             self.paused_until = now + PAUSE
 
     def was_left_out(self) -> None:
@@ -101,7 +120,8 @@ def told_of(store: Store, name: str) -> Told | None:
     if not isinstance(upto, dict) or not all(isinstance(upto.get(kind), int) for kind in KINDS):
         return None
     pairs = said.items() if isinstance(said, dict) else ()
-    return Told({kind: upto[kind] for kind in KINDS}, {key: value for key, value in pairs if _is_entry(value)})
+    known = {key: value for key, value in pairs if _is_entry(value)}
+    return Told({kind: upto[kind] for kind in KINDS}, known, _numbers(found.get("tries")))
 
 
 def health_of(source: Store | Transaction, name: str) -> Health:
@@ -162,4 +182,8 @@ def _fits(usual: Any, value: Any) -> bool:
 
 
 def _is_entry(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(isinstance(part, (int, float)) for part in value)
+    return isinstance(value, list) and len(value) == 2 and len(_numbers(value)) == 2
+
+
+def _numbers(value: Any) -> list[float]:
+    return [part for part in value if isinstance(part, (int, float))] if isinstance(value, list) else []

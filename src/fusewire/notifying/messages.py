@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from fusewire.durations import counted, seconds_until, show_time
@@ -12,6 +13,7 @@ from fusewire.engine import next_steps
 from fusewire.errors import NotFound
 from fusewire.events import PUBLIC_STATE, Decision
 from fusewire.notifying.news import ACTS, subject_of
+from fusewire.policies.settings import SEVERITIES
 from fusewire.reports.messages import message_lines
 from fusewire.rules import rule_id
 from fusewire.session.memory import recalled, session_name
@@ -24,6 +26,12 @@ if TYPE_CHECKING:
 
 #: Characters. Evidence, not an archive; and phones show less.
 _LONGEST = 2000
+
+#: Of messages that tell of many things: characters of a line, and of what is said beside the lines; and how many
+#: things a webhook gets as facts.
+_LONGEST_LINE = 160
+_AROUND = 250
+_MOST = 100
 
 #: Behind these a character without width goes, so that chats see neither a mention nor a link.
 _OBEYED = re.compile(r"@|\](?=[(\[:])")
@@ -43,29 +51,69 @@ def message_of(
     item: Item, breaker: Breaker, now: float, *, again: int = 0, since: float = 0.0, lost: int = 0
 ) -> Message:
     """The message of an item; `again` times since then the same was not told, and so many messages were lost."""
-    project = os.path.basename(breaker.root or "") or "fusewire"
     lines = _lines(item, breaker, now)
     if again:
         lines.append(f"And {counted(again, 'more time')} since {_clock(since)}, which was not told one by one.")
-    if lost:
-        lines.append(f"{counted(lost, 'message')} before this one could not be delivered; see: fusewire notify")
-    body = "\n".join(lines)
+    body = "\n".join(lines + _lost(lost))
     shown = f"session {item.session[:8]}" if item.kind == "answers" else "" if item.kind == "notices" else item.subject
-    parts = ("Fusewire:", "ALERT," if item.severity == "alert" else "", item.what, _readable(shown))
+    project = os.path.basename(breaker.root or "") or "fusewire"
     return Message(
-        f"{' '.join(filter(None, parts))} (project {_readable(project)})",
+        _title(item.severity, f"{item.what} {_readable(shown)}".strip(), project),
         body if len(body) <= _LONGEST else f"{body[: _LONGEST - 3]}...",
         item.severity,
-        {
-            "project": _line(project),
-            "circuit": None if item.move is None else item.move.circuit,
-            "event": item.what.lower(),
-            "severity": item.severity,
-            "reason": _line(item.text),
-            "session": item.session or None,
-            "at": show_time(item.at),
-        },
+        {"project": _line(project), **_facts(item)},
     )
+
+
+def message_of_many(items: list[Item], breaker: Breaker, *, lost: int = 0) -> Message:
+    """One message of many items, what matters most first; nothing is left out without being counted."""
+    ranked = sorted(items, key=lambda item: (not item.is_urgent, -SEVERITIES.index(item.severity)))
+    lines = list(dict.fromkeys(_line_of(item) for item in ranked))
+    shown = lines[: _most_lines(lines)]
+    rest = [] if len(shown) == len(lines) else [f"... and {len(lines) - len(shown)} others; see: fusewire status"]
+    first = f"And {len(items)} more, told together because so much came at once:"
+    project = os.path.basename(breaker.root or "") or "fusewire"
+    severity = ranked[0].severity
+    facts = {**dict.fromkeys(_facts(ranked[0])), "event": "more", "severity": severity}
+    facts |= {"reason": first[:-1], "at": show_time(items[-1].at), "items": [_facts(item) for item in ranked[:_MOST]]}
+    body = "\n".join([first, *shown, *rest, *_lost(lost)])
+    title = _title(severity, f"and {len(items)} more", project)
+    return Message(title, body, severity, {"project": _line(project), **facts})
+
+
+def _title(severity: str, what: str, project: str) -> str:
+    return f"Fusewire: {'ALERT, ' if severity == 'alert' else ''}{what} (project {_readable(project)})"
+
+
+def _facts(item: Item) -> dict[str, Any]:
+    return {
+        "circuit": None if item.move is None else item.move.circuit,
+        "event": item.what.lower(),
+        "severity": item.severity,
+        "reason": _line(item.text),
+        "session": item.session or None,
+        "at": show_time(item.at),
+    }
+
+
+def _lost(count: int) -> list[str]:
+    return (
+        [f"{counted(count, 'message')} before this one could not be delivered; see: fusewire notify"] if count else []
+    )
+
+
+def _line_of(item: Item) -> str:
+    """An item in a line."""
+    subject = "" if item.kind == "notices" else f" {_readable(item.subject)}"
+    alert = "ALERT, " if item.severity == "alert" else ""
+    line = f"{alert}{item.what}{subject}: {_readable(item.text)}"
+    return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 3]}..."
+
+
+def _most_lines(lines: list[str]) -> int:
+    """How many of them fit into a message, with room for what stands around them."""
+    sizes = accumulate(len(line) + 1 for line in lines)
+    return sum(size <= _LONGEST - _AROUND for size in sizes)
 
 
 def test_message(root: str, now: float) -> Message:

@@ -48,6 +48,12 @@ class Item:
     def key(self) -> str:
         return f"{self.severity} {self.what} {self.subject}"
 
+    @property
+    def is_urgent(self) -> bool:
+        """An alert, or a constraint that was broken: tried also where a target is left alone."""
+        of_constraint = self.move is not None and "/" not in self.move.circuit
+        return self.severity == "alert" or (self.severity == "trip" and of_constraint)
+
 
 def news(breaker: Breaker, told: dict[str, int]) -> list[Item]:
     """What came behind the numbers, in order."""

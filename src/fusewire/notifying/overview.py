@@ -55,12 +55,14 @@ class Overview:
     targets: list[TargetStatus]
     dedup: str
     attempts: int
+    per_minute: int
 
     def to_json(self) -> dict[str, Any]:
         return {
             "targets": [one.to_json() for one in self.targets],
             "dedup": self.dedup,
             "attempts": self.attempts,
+            "per_minute": self.per_minute,
         }
 
 
@@ -69,7 +71,7 @@ def overview(breaker: Breaker) -> Overview:
     book = read_rulebook(Path(breaker.root or "."))
     written = book.values["notify"].written
     targets = [_status(breaker, target) for target in book.targets.usable()]
-    return Overview(targets, written["dedup"], written["attempts"])
+    return Overview(targets, written["dedup"], written["attempts"], written["per_minute"])
 
 
 def _status(breaker: Breaker, target: Target) -> TargetStatus:
