@@ -16,11 +16,13 @@ import pytest
 
 from conftest import SOURCE, Project
 from fusewire.breaker import Breaker
+from fusewire.durations import show_time
 from fusewire.notifying import starting
 from fusewire.notifying.delivery import deliver_pending
 from fusewire.notifying.ledger import MOST_LOST, PAUSE, Health
 from fusewire.rules import load_rules
 from fusewire.session.opening import quick_store
+from fusewire.stores.rows import AUDIT_ROWS, AuditRow
 from paying import paying
 from receivers import Webhook, until, webhook
 from session_hook import Session
@@ -670,9 +672,67 @@ def test_what_was_to_be_told_together_and_could_not_is_lost_one_by_one(project: 
     assert (found["paused_until"], found["waiting"]) == (None, 0)
 
 
+def test_moves_that_the_audit_trail_has_dropped_before_they_were_told_are_counted(
+    project: Project, target: Webhook
+) -> None:
+    """A delivery was held up; what opened meanwhile and is still open is told nevertheless, once, and nothing else."""
+    for name in ("before", "kept", "mended"):
+        project.constraint(name, TRIPS_AT_ONCE)
+    tells(project, target)
+    clock = [time.time() + 5]
+    breaker = quiet(project, clock)
+    breaker.record("before", "x")
+    assert deliver(project, clock) == 1
+    clock[0] += 900
+    breaker.record("kept", "git push --force")
+    breaker.record("mended", "x")
+    breaker.reset("mended", "mended")
+    with breaker.store.transact() as transaction:
+        for _ in range(2 * AUDIT_ROWS):
+            transaction.audit(AuditRow("loop/rate", clock[0], "open", "closed", "settled", "", ""))
+    breaker.override("kept", "a release", 60)
+    first = breaker.store.moves(0, limit=1)[0][0]
+    clock[0] += 900
+    assert deliver(project, clock) == 1
+    assert [body["circuit"] for body in target.bodies] == ["before", "kept"]
+    body = target.bodies[-1]
+    assert body["message"].startswith("CIRCUIT OPEN constraint:kept: 1 violation within 30d (limit 1).")
+    assert f"{first - 2} messages before this one could not be delivered; see: fusewire notify" in body["message"]
+    found = shown(project)
+    assert (found["lost"], found["lost_in_a_row"], found["waiting"]) == (first - 2, 0, 0)
+    assert found["problem"] == f"{first - 2} moves left the audit trail untold"
+    assert deliver(project, clock) == 0
+
+
+def test_dropped_moves_are_shown_until_the_next_message_and_are_none_of_a_new_target(
+    project: Project, target: Webhook
+) -> None:
+    """Also where the first message behind them finds no room, and is looked for again and again."""
+    tells(project, target, settings="attempts = 1\nper_minute = 1")
+    clock = [time.time() + 5]
+    breaker = quiet(project, clock)
+    fails(breaker, "tool/tool_failure/Bash(0)")
+    deliver(project, clock)
+    with breaker.store.transact() as transaction:
+        for _ in range(2 * AUDIT_ROWS):
+            transaction.audit(AuditRow("loop/rate", clock[0], "open", "closed", "settled", "", ""))
+    first = breaker.store.moves(0, limit=1)[0][0]
+    deliver(project, clock)
+    assert f"moves left the audit trail untold (at {show_time(clock[0])}" in project.run("status").stderr
+    fails(breaker, "tool/tool_failure/Bash(1)")
+    began, before = clock[0], time.monotonic()
+    assert deliver_pending(str(project.root), lambda: began + 30 * (time.monotonic() - before)) == 1
+    lost = shown(project)["lost"]
+    assert lost == first - 2
+    (project.root / "fusewire.toml").write_text(f'[notify.targets.late]\nurl = "{target.url}"\n')
+    clock[0] += 3600
+    deliver(project, clock)
+    assert (shown(project)["lost"], shown(project)["problem"]) == (0, None)
+
+
 def test_what_was_remembered_and_is_damaged_starts_anew(project: Project, target: Webhook) -> None:
     """Numbers that do not fit the store, or no numbers at all, keep nobody from being told."""
-    for name in ("one", "two", "three"):
+    for name in ("one", "two", "three", "four"):
         project.constraint(name, TRIPS_AT_ONCE)
     tells(project, target)
     clock = [time.time() + 5]
@@ -681,6 +741,7 @@ def test_what_was_remembered_and_is_damaged_starts_anew(project: Project, target
     for name, data in (
         ("two", '{"upto": 3, "said": []}'),
         ("three", '{"upto": {"moves": 99, "answers": 0, "notices": 0}}'),
+        ("four", '{"upto": {"moves": 3, "answers": 0, "notices": 0}, "tries": [null], "at": "x", "missed_upto": NaN}'),
     ):
         with sqlite3.connect(project.root / ".fusewire" / "state.db") as connection:
             connection.execute("UPDATE memories SET data = ? WHERE name = 'notify/hook/told'", (data,))

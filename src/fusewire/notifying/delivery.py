@@ -20,7 +20,7 @@ from fusewire.errors import StoreError, in_a_line
 from fusewire.notifying.addresses import Unusable, address_of
 from fusewire.notifying.ledger import MINUTE, MOST_LOST, Told, health_of, remember, told_of
 from fusewire.notifying.messages import message_of, message_of_many
-from fusewire.notifying.news import KINDS, news
+from fusewire.notifying.news import KINDS, news, openings
 from fusewire.notifying.sending import Undelivered, send
 from fusewire.notifying.starting import NEXT_TURN
 from fusewire.policies.rulebook import read_rulebook
@@ -102,11 +102,27 @@ class Delivery:
         try:
             self.told = told_for(self.breaker, self.target)
             self.health = health_of(self.store, self.target.name)
-            while not self.wait and (items := news(self.breaker, self.told.upto)):
+            while not self.wait and (items := self._news()):
                 self._tell_all(items)
                 remember(self.store, self.target.name, self._now(), self.told)
         except StoreError:
             pass  # nobody is here to be told; the next process goes on where this one stood
+
+    def _news(self) -> list[Item]:
+        """What came behind what was told; moves that the audit trail has dropped meanwhile are counted as lost.
+
+        What has opened by one of them and is still open is told nevertheless.
+        """
+        items = news(self.breaker, self.told.upto)
+        upto = self.told.upto["moves"]
+        dropped = next((item.number for item in items if item.kind == "moves"), 0) - 1
+        if dropped <= upto:
+            return items
+        missed = dropped - max(upto, self.told.missed_upto)
+        if missed > 0:
+            now, self.told.missed_upto = self._now(), dropped
+            self._remember(lambda health: health.was_missed(now, missed))
+        return [*openings(self.breaker, self.told.at, upto), *items]
 
     def _now(self) -> float:
         return self.breaker.engine.clock()
@@ -234,9 +250,10 @@ def told_for(breaker: Breaker, target: Target) -> Told:
     except OSError:
         pass
     upto = dict.fromkeys(KINDS, 0)
+    upto["moves"] = next((number - 1 for number, _ in breaker.store.moves(limit=1)), 0)
     while items := news(breaker, upto):
         for item in items:
             if item.at >= since:
-                return Told(upto)
+                return Told(upto, at=since)
             upto[item.kind] = item.number
-    return Told(upto)
+    return Told(upto, at=since)

@@ -40,8 +40,13 @@ class Told:
     said: dict[str, list[float]] = field(default_factory=dict)
     #: when messages were tried within the last minute
     tries: list[float] = field(default_factory=list)
+    #: when the last move was made that it was told of; and up to which one those are counted that nobody could tell
+    at: float = 0.0
+    missed_upto: int = 0
 
     def passed(self, item: Item) -> None:
+        if item.kind == "moves" and item.number > self.upto["moves"]:
+            self.at = max(self.at, item.at)
         self.upto[item.kind] = item.number
 
     def room(self, now: float, most: int) -> int:
@@ -107,6 +112,13 @@ class Health:
         if self.given_up_in_a_row >= MOST_LOST and not self.is_paused(now):
             self.paused_until = now + PAUSE
 
+    def was_missed(self, now: float, moves: int) -> None:
+        """The store does not have them any more."""
+        self.lost += moves
+        self.lost_in_a_row += moves
+        self.failed_at = now
+        self.problem = f"{counted(moves, 'move')} left the audit trail untold"
+
     def was_left_out(self) -> None:
         """It came while the target is left alone."""
         self.lost += 1
@@ -121,7 +133,9 @@ def told_of(store: Store, name: str) -> Told | None:
         return None
     pairs = said.items() if isinstance(said, dict) else ()
     known = {key: value for key, value in pairs if _is_entry(value)}
-    return Told({kind: upto[kind] for kind in KINDS}, known, _numbers(found.get("tries")))
+    tries, at = _numbers(found.get("tries")), sum(_numbers([found.get("at")]))
+    missed = found["missed_upto"] if _fits(0, found.get("missed_upto")) else 0
+    return Told({kind: upto[kind] for kind in KINDS}, known, tries, at, missed)
 
 
 def health_of(source: Store | Transaction, name: str) -> Health:

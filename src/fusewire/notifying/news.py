@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from fusewire.errors import NotFound
 from fusewire.events import PUBLIC_STATE
+from fusewire.stores.rows import AuditRow
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker
-    from fusewire.stores.rows import AuditRow, Doing
+    from fusewire.stores.rows import Doing
 
 #: The kinds of news; each has numbers of its own.
 KINDS = ("moves", "answers", "notices")
@@ -64,6 +65,28 @@ def news(breaker: Breaker, told: dict[str, int]) -> list[Item]:
     moved = [_moved(breaker, *row) for row in store.moves(told["moves"])]
     _join(moved, noticed)
     return list(merge(moved, answered, noticed, key=lambda item: item.at))
+
+
+def openings(breaker: Breaker, since: float, number: int) -> list[Item]:
+    """Of circuits that have opened since then and still are, but whose move is no longer in the audit trail."""
+    found = []
+    for circuit in breaker.store.circuits():
+        if circuit.phase == "closed":
+            continue
+        try:
+            _, state = breaker.engine.view(circuit.id)
+        except NotFound:
+            continue
+        opened = state.opened_at
+        if opened is None or opened <= since or any(map(_opens, breaker.store.audit_of(circuit.id, opened))):
+            continue
+        row = AuditRow(circuit.id, opened, "closed", "open", "tripped", state.reason, "")
+        found.append(_moved(breaker, number, row))
+    return sorted(found, key=lambda item: item.at)
+
+
+def _opens(row: AuditRow) -> bool:
+    return row.source != row.target == "open"
 
 
 def _join(moved: list[Item], noticed: list[Item]) -> None:
