@@ -376,3 +376,65 @@ def test_an_agent_starts_no_agent_without_its_hooks(project: Project, line: str)
 )
 def test_must_not_refuse_agents_with_their_hooks(project: Project, line: str) -> None:
     assert project.hook(project.bash(line)).returncode == 0
+
+
+# -- locks of the state ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "flock .fusewire/recovery.lock sleep 999",
+        "cd .fusewire && flock recovery.lock sleep 999",
+        "cd .fusewire; sudo flock -n mirror.lock -c 'sleep 999' &",
+        "(flock 9; sleep 9999) 9<.fusewire/recovery.lock &",
+        "exec 9<.fusewire/recovery.lock; flock 9; sleep 9999",
+        "flock /proc/self/fd/0 sleep 999 < .fusewire/recovery.lock",
+        "d=.fusewire; flock -s $d/*.lock sleep 999",
+        "ln -s .fusewire/recovery.lock /tmp/mine; flock /tmp/mine sleep 999",
+        "find . -name recovery.lock -exec flock {} sleep 999 ';'",
+        "lckdo .fusewire/recovery.lock sleep 999",
+        "cd .fusewire && lockf -k -t 0 recovery.lock sleep 999",
+        "python3 -c \"import fcntl,time;f=open('.fusewire/recovery.lock');fcntl.flock(f,2);time.sleep(9999)\" &",
+        'python3 -c \'import os, fcntl; os.chdir(".fusewire"); fcntl.lockf(os.open("mirror.lock", 0), 1); input()\'',
+        "python3 -c 'import fcntl; fcntl.flock(9, 2); input()' 9<.fusewire/recovery.lock",
+        "python3 - <<E\nimport fcntl\nf = open('.fusewire/recovery.lock')\nfcntl.flock(f, 2)\ninput()\nE",
+        'perl -e \'open(F, "<", ".fusewire/recovery.lock"); flock(F, 2); sleep 999\'',
+        "perl -e 'flock(STDIN, 2); sleep 999' < .fusewire/recovery.lock",
+        "ruby -e 'File.open(\".fusewire/recovery.lock\").flock(File::LOCK_EX); sleep'",
+    ],
+)
+def test_an_agent_holds_no_lock_of_the_state(project: Project, line: str) -> None:
+    """Whoever may read a file may lock it: by a program, a descriptor, or code, in whatever folder."""
+    state = project.root / ".fusewire"
+    state.mkdir()
+    for name in ("recovery.lock", "mirror.lock"):
+        (state / name).touch()
+    answer = project.hook(project.bash(line))
+    assert answer.returncode == 2
+    assert answer.stderr.startswith((b"BLOCKED guard.", b"BLOCKED fusewire.disarm: "))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "flock /tmp/build.lock make",
+        "flock -n build.lock -c 'npm ci'",
+        "(flock 9; make) 9>/tmp/build.lock",
+        "exec 9</tmp/build.lock; flock 9; cat .fusewire/audit.jsonl",
+        "flock CLAUDE.md make",
+        "lckdo /tmp/build.lock make",
+        "grep -rn flock src",
+        "grep flock .fusewire/audit.jsonl",
+        "cat .fusewire/audit.jsonl | flock /tmp/build.lock wc -l",
+        "ls -l .fusewire/recovery.lock; man flock",
+        "python3 -c \"import fcntl; f = open('/tmp/build.lock'); fcntl.flock(f, fcntl.LOCK_EX)\"",
+        "python3 -c \"print(open('.fusewire/audit.jsonl').read())\"",
+        "git commit -m 'flock .fusewire/recovery.lock'",
+    ],
+)
+def test_must_not_refuse_other_locks(project: Project, line: str) -> None:
+    (project.root / ".fusewire").mkdir()
+    for name in (".fusewire/recovery.lock", "CLAUDE.md"):
+        (project.root / name).touch()
+    assert project.hook(project.bash(line)).returncode == 0

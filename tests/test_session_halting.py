@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shlex
 import signal
+import sqlite3
 import subprocess
 import sys
+import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +54,37 @@ def test_and_already_when_the_helpers_report_comes_back(session: Session) -> Non
     assert said.halted
     assert said.code == 0
     assert "HALTED tool.tool_failure:Bash(deploy.sh)" in said.json["stopReason"]
+
+
+def test_whoever_holds_the_lock_of_a_rebuild_lifts_nothing(session: Session, project: Project) -> None:
+    """An agent needs to read a file only, to hold its lock for as long as it likes."""
+    halted(session)
+    lock = os.open(project.root / ".fusewire/recovery.lock", os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    began = time.monotonic()
+    assert session.bash("ls")[0].halted
+    assert time.monotonic() - began < 8, "within the time that a hook has"
+    session.says("use the other script")
+    assert session.bash("ls")[0].silent, "and a person is heard all the same"
+    os.close(lock)
+
+
+def test_a_halt_that_can_be_read_holds_also_while_nothing_can_be_written(session: Session, project: Project) -> None:
+    """Nothing is counted then, which is said; whoever was not halted goes on."""
+    first = halted(session)
+    with closing(sqlite3.connect(project.root / ".fusewire/state.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        said, _ = session.before("Bash", {"command": "ls"})
+        assert said.halted
+        assert said.reason.startswith(first.reason)
+        assert "out of order" in said.reason
+        assert Session(project, id="0d8f1c76-0000-4000-8000-000000000001").before("Bash", {"command": "ls"})[0].allowed
+        other.execute("ROLLBACK")
+    (circuit,) = project.json("status", "--all")["circuits"]
+    project.run("reset", circuit["id"], "--reason", "it was the script")
+    with closing(sqlite3.connect(project.root / ".fusewire/state.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert session.before("Bash", {"command": "ls"})[0].allowed, "its circuit was closed by a person"
 
 
 def test_another_session_goes_on(session: Session, project: Project) -> None:

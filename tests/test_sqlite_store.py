@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import shutil
@@ -284,6 +285,83 @@ def test_a_locked_database_makes_the_hook_refuse(project: Project) -> None:
         assert hook.returncode == 2
         assert b"BLOCKED constraint:no-force" in hook.stderr
         assert b"locked by another process" in hook.stderr
+
+
+def hold(lock: Path) -> int:
+    """Hold a lock as somebody does who may only read it."""
+    descriptor = os.open(lock, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    return descriptor
+
+
+def test_locks_are_for_their_owner_alone(tmp_path: Path) -> None:
+    """Whoever can read a file can hold its lock; those of older versions are narrowed."""
+    made, old = tmp_path / "made.lock", tmp_path / "old.lock"
+    old.touch()
+    old.chmod(0o664)
+    for path in (made, old):
+        with folder.FileLock(str(path)):
+            assert path.stat().st_mode & 0o777 == 0o600
+    mode = tmp_path.stat().st_mode
+    with folder.FileLock(str(tmp_path)):
+        assert tmp_path.stat().st_mode == mode, "a folder is locked as it is"
+
+
+def test_a_lock_that_is_held_while_nothing_is_rebuilt_keeps_nobody_out(tmp_path: Path) -> None:
+    """It says that the files may move, and no new database lies beside: it is a stranger's, or an agent's."""
+    path = tmp_path / "state.db"
+    breaker_on(path).record("a", "before")
+    held = hold(tmp_path / "recovery.lock")
+    started = time.monotonic()
+    breaker = breaker_on(path)
+    breaker.record("a", "meanwhile")
+    assert total(breaker_on(path), "a") == 2
+    assert time.monotonic() - started < 10
+    os.close(held)
+
+
+def test_a_database_that_is_lost_while_the_lock_is_held_is_a_clear_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two that rebuild at once would take each other's files."""
+    monkeypatch.setattr(sqlite, "_REBUILD_PATIENCE", 0.2)
+    path = tmp_path / "state.db"
+    breaker_on(path).record("a", "before")
+    path.write_bytes(b"")
+    held = hold(tmp_path / "recovery.lock")
+    with pytest.raises(StoreError, match="another process holds the lock"):
+        breaker_on(path).record("a", "meanwhile")
+    os.close(held)
+    breaker_on(path).record("a", "after")
+
+
+def test_nobody_opens_a_database_in_the_middle_of_a_rebuild(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it takes: what is written between the old log and the new file would damage the new one."""
+    monkeypatch.setattr(sqlite, "_LOCK_PATIENCE", 0.05)
+    path = tmp_path / "state.db"
+    breaker_on(path).record("a", "before")
+    data = bytearray(path.read_bytes())
+    data[:16] = b"no SQLite format"
+    path.write_bytes(data)
+    (tmp_path / "state.db-wal").unlink(missing_ok=True)
+    other = breaker_on(path)
+    writer = threading.Thread(target=other.record, args=("a", "meanwhile"))
+    link = os.link
+
+    def slow_link(source: str, target: str) -> None:
+        monkeypatch.setattr(os, "link", link)
+        writer.start()
+        writer.join(0.5)
+        assert writer.is_alive(), "it waits"
+        assert not (tmp_path / "state.db-wal").exists(), "and has opened nothing"
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", slow_link)
+    breaker = breaker_on(path)
+    breaker.record("a", "mine")
+    writer.join(30)
+    assert sorted(row.text for row in breaker.history("a"))[-2:] == ["meanwhile", "mine"]
+    assert breaker.verify() == []
 
 
 # -- processes and threads ----------------------------------------------------------------------------------

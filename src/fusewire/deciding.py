@@ -410,5 +410,19 @@ def _in_session(
         raise
     except Exception as error:  # they fail open; the guard and the constraints have spoken already
         text = str(error).replace("\n", " ") if isinstance(error, StoreError) else in_a_line(error)
-        return "allow", f"fusewire: the breakers of this session are out of order: {text}"
+        text = f"fusewire: the breakers of this session are out of order: {text}"
+        halted = _remembered_halt(event, root, rules)
+        return ("halt", f"{halted}\n{text}") if halted else ("allow", text)
     return ("deny" if answer.action == "block" else answer.action), answer.text
+
+
+def _remembered_halt(event: Event, root: str, rules: Rules) -> str:
+    """Nothing can be counted: an agent that was halted stays so, if that can still be read."""
+    from fusewire.session.halting import remembered_halt
+    from fusewire.session.watch import HALTED_AT
+
+    try:
+        asked = event.kind == "before_tool" or event.kind in HALTED_AT
+        return remembered_halt(quick_store(root, rules), event.session or "none") if asked else ""
+    except Exception:
+        return ""

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 #: Violations of one constraint in the file; what counts is in the circuit's state, and the log holds more.
 _SHOWN = 100
 
+#: Seconds for which the lock of the file is waited for: an agent may wait, and twice in one call.
+_PATIENCE = 3.0
+
 _PHASES = {"CLOSED": "closed", "OPEN": "open", "HALF_OPEN": "probe", "HALF-OPEN": "probe"}
 
 
@@ -75,7 +78,7 @@ def write_mirror(root: str, engine: Engine) -> str | None:
     path = os.path.join(root, STATE_FILE)
     ensure_state_folder(os.path.join(root, STATE_FOLDER))
     # Read under the lock: whoever writes last has also read last, so the file never goes back in time.
-    with FileLock(_lock_path(root)) as lock:
+    with FileLock(_lock_path(root), wait=_PATIENCE) as lock:
         content = _render(engine)
         old = _read_bytes(path)
         ours = _ours(lock)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 
 from fusewire.guard.disk import Disk
-from fusewire.guard.effects import DELETE, LINK, MODE, MOVE, READ, WRITE, Effects
+from fusewire.guard.effects import DELETE, LINK, LOCK, MODE, MOVE, READ, WRITE, Effects
 from fusewire.guard.protected import CONFIGURATION, DOCUMENT
 from fusewire.guard.verdict import Verdict
 from fusewire.paths import normal
@@ -33,6 +33,7 @@ _VERBS = {
     WRITE: "change",
     LINK: "replace by a link",
     MODE: "change the mode of",
+    LOCK: "hold the lock of",
 }
 
 #: Words that a text which cannot be read must not have, if it is to pass.
@@ -92,6 +93,10 @@ class Reading:
                 found.append(Hit(effect, path, self.protected.kind_of(path) or CONFIGURATION))
             if len(found) > _LISTED:
                 break
+        for effect in self.effects.locked:
+            path = self.disk.real(normal(effect.path))
+            if "/.fusewire/" in f"{path}/":  # any other may be locked by anybody
+                found.append(Hit(effect, path, CONFIGURATION))
         return found
 
     def hit(self, effect: Effect) -> list[str]:

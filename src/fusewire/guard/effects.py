@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Program = Callable[["Call"], None]
 
-READ, WRITE, DELETE, MOVE, LINK, MODE = "read", "write", "delete", "move", "link", "mode"
+READ, WRITE, DELETE, MOVE, LINK, MODE, LOCK = "read", "write", "delete", "move", "link", "mode", "lock"
 
 #: Programs of ours that only look.
 _LOOKS = frozenset("ls dir pwd realpath readlink which grep egrep fgrep rg find fd fdfind sort uniq".split())
@@ -165,6 +165,16 @@ class Call:
             followed = kind not in (DELETE, MOVE, LINK) if follows is None else follows
             self.effects.add(kind, self.path(text), rule or self.rule, self.words, recursive, followed)
 
+    def locks(self, text: str) -> None:
+        """The lock of a file is held: no change of it, but Fusewire waits for its own."""
+        self.effects.locked.append(Effect(LOCK, self.path(text), self.rule, self.words, False, True, False))
+
+    def locks_redirected(self) -> None:
+        """The lock of a file that the shell has opened; nobody keeps account of which descriptor is which."""
+        for effect in self.effects.found:
+            if effect.kind == READ and effect.rule == "guard.redirect":
+                self.locks(effect.path)
+
     def write(self, text: str, *, rule: str = "") -> None:
         self.effect(WRITE, text, rule=rule)
 
@@ -206,6 +216,8 @@ class Effects:
     def __init__(self, disk: Disk) -> None:
         self.disk = disk
         self.found: list[Effect] = []
+        #: files whose locks are held, which changes none of them
+        self.locked: list[Effect] = []
         #: commands in the order in which they would run, for `guard explain`
         self.commands: list[tuple[list[str], str]] = []
         #: texts that could not be read

@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.session.moment import Moment
     from fusewire.session.watch import Answer
+    from fusewire.stores import Store
 
 #: Halts that one agent did not heed, after which the process is ended. Of helpers at work together each is told once.
 _UNHEEDED = 3
@@ -33,6 +34,19 @@ def still_halted(moment: Moment, call: str = "") -> Answer | None:
         del moment.record["halted"]
         return None
     return _answer(moment, str(known.get("rule", "")), str(known.get("text", "")), call)
+
+
+def remembered_halt(store: Store, session: str) -> str:
+    """The words of a halt for whoever can only look; empty if the session is not halted, or its circuit was closed."""
+    from fusewire.session.memory import recalled, session_name
+
+    known = recalled(store, session_name(session)).get("halted", {})
+    circuit = known.get("circuit")
+    if circuit and isinstance(circuit, str):
+        row = store.circuit(circuit)
+        if row is None or row.phase == "closed":
+            return ""
+    return str(known.get("text", ""))
 
 
 def _answer(moment: Moment, rule: str, text: str, call: str) -> Answer:

@@ -46,7 +46,7 @@ _ONE_CALL = 60
 _LONG_AGO = 50
 
 #: Beside the question before a call: what of a halted session is answered with the halt.
-_HALTED_AT = frozenset(("after_tool", "stop", "permission"))
+HALTED_AT = frozenset(("after_tool", "stop", "permission"))
 _REFUSALS = 32
 
 
@@ -163,7 +163,7 @@ def _answer(moment: Moment, commands: Commands | None, looks: bool, refused_by: 
         from fusewire.session import doings
 
         answer = doings.answer(moment)
-    if "halted" in moment.record and kind in _HALTED_AT:
+    if "halted" in moment.record and kind in HALTED_AT:
         from fusewire.session.halting import still_halted
 
         return still_halted(moment) or answer

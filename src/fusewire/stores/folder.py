@@ -61,7 +61,8 @@ class FileLock:
     """A lock between processes; the system lets go of it when its holder dies.
 
     `shared` holders exclude only exclusive ones. After `wait` seconds BlockingIOError is raised: a holder that was
-    stopped must not hang every hook of the project. Whom nobody waits for may wait without an end (None).
+    stopped must not hang every hook of the project. Whom nobody waits for may wait without an end (None). Whoever can
+    read a file can hold its lock, so that nobody else may read these.
     """
 
     def __init__(self, path: str, *, shared: bool = False, wait: float | None = 5.0) -> None:
@@ -73,9 +74,11 @@ class FileLock:
         import fcntl
 
         try:
-            self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError:  # where we may only read, a lock that is there can still be taken
+            self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:  # where we may only read, a lock that is there can still be taken; a folder is one, too
             self.descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        else:
+            _narrow(self.descriptor)
         mode = fcntl.LOCK_SH if self.shared else fcntl.LOCK_EX
         if self.wait is None:
             fcntl.flock(self.descriptor, mode)
@@ -96,3 +99,10 @@ class FileLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         os.close(self.descriptor)
+
+
+def _narrow(descriptor: int) -> None:
+    """Older versions have made locks that everybody could read."""
+    facts = os.fstat(descriptor)
+    if facts.st_mode & 0o077 and facts.st_uid == os.geteuid():
+        os.fchmod(descriptor, 0o600)

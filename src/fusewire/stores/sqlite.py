@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 ATTEMPTS = 3
 _PAUSES = (0.05, 0.2)
 
+#: Seconds for which the lock of a rebuild is waited for: while nothing is seen to be rebuilt, and while it is.
+_LOCK_PATIENCE, _REBUILD_PATIENCE = 0.5, 4.0
+
 #: Pages of write-ahead log before a checkpoint: 1 MB, where SQLite's own default would be 4.
 _CHECKPOINT_PAGES = 256
 
@@ -117,9 +120,7 @@ class SqliteStore:
             self._drop()  # another process's, or the file was replaced: what we wrote there, nobody would read
         for _ in range(ATTEMPTS):
             try:
-                # A rebuild changes three files; nobody may open one of them in the middle of that.
-                with FileLock(self._recovery_lock, shared=True):
-                    self._connection = self._open_existing()
+                self._connection = self._open_undisturbed()
                 break
             except PermissionError:  # a folder that we may only read: nobody rebuilds through us
                 self._connection = self._open_existing()
@@ -133,7 +134,33 @@ class SqliteStore:
         self._process = process
         return self._connection
 
-    def _open_existing(self) -> sqlite3.Connection:
+    def _open_undisturbed(self) -> sqlite3.Connection:
+        """A rebuild changes three files; nobody may open one of them in the middle of that.
+
+        Whoever can read the lock can hold it, an agent for as long as it likes, and would be rid of its breakers if
+        nobody opened the database meanwhile. So where nothing is being rebuilt, it is opened all the same.
+        """
+        try:
+            return self._open_within(_LOCK_PATIENCE)
+        except BlockingIOError:
+            return self._open_within(_REBUILD_PATIENCE)
+
+    def _open_within(self, patience: float) -> sqlite3.Connection:
+        try:
+            with FileLock(self._recovery_lock, shared=True, wait=patience):
+                return self._open_existing()
+        except BlockingIOError:
+            if self._is_being_rebuilt():
+                raise
+        return self._open_existing(locked=False)
+
+    def _is_being_rebuilt(self) -> bool:
+        """Whether a new database lies beside: it is there before the first of the old files moves, until it is in its
+        place."""
+        beginning = f"{os.path.basename(self.path)}.new-"
+        return any(name.startswith(beginning) for name in os.listdir(self.folder))
+
+    def _open_existing(self, *, locked: bool = True) -> sqlite3.Connection:
         try:
             facts = os.stat(self.path)
         except FileNotFoundError:
@@ -158,6 +185,9 @@ class SqliteStore:
             if code_of(error) in (CORRUPT, NOT_A_DATABASE):
                 raise _Lost(str(error)) from error
             raise
+        if not locked and (self._is_being_rebuilt() or self._inode != _inode(self.path)):
+            connection.close()  # it began in between: what we have may be parts of the old and of the new
+            raise BlockingIOError(11, "it is being rebuilt", self.path)
         if version > LATEST:
             raise StoreError(f"{self.path} was written by a newer Fusewire (format {version}, known {LATEST})")
         if version == 0:
@@ -177,7 +207,7 @@ class SqliteStore:
         self._drop()
         try:
             ensure_state_folder(self.folder)
-            with FileLock(self._recovery_lock):
+            with FileLock(self._recovery_lock, wait=_REBUILD_PATIENCE):
                 try:
                     probe = self._open_existing()
                     broken = recovery.is_broken(probe)

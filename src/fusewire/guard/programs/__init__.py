@@ -40,8 +40,8 @@ _FAMILIES = {
         " at batch watch tmux screen su"
     ),
     "tools": (
-        "strace ltrace time split csplit gpg gpg2 capsh envsubst fallocate flock history logsave ptx rename.ul savelog"
-        " script ssh-keygen utmpdump xxd"
+        "strace ltrace time split csplit gpg gpg2 capsh envsubst fallocate flock history lckdo lockf logsave ptx"
+        " rename.ul savelog setlock script ssh-keygen utmpdump xxd"
     ),
     "builds": (
         "gcc cc g++ c++ clang clang++ ld as cmake gdb objcopy strip ctags etags cscope"

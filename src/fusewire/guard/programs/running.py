@@ -25,6 +25,10 @@ KINDS = {
 }
 
 
+#: What code says that may hold a lock on a file, which it needs only to read for that.
+_LOCKING = ("flock", "lockf", "fcntl", "LOCK_")
+
+
 def variable(call: Call, name: str) -> str | None:
     """The value of a variable that a program sees."""
     value = call.world.variables.get(name)
@@ -74,6 +78,9 @@ def run_code(
     setting = setting_of(call, folder, call.world.stdin if reads else None)
     here: str | None = None
     shows = False
+    locks = any(word in code for word in _LOCKING)
+    if locks:
+        call.locks_redirected()
     for kind, text in code_effects(language, code, arguments, cwd_hint=call.world.cwd, setting=setting):
         if kind == "chdir":
             here = text if here is None or text[:1] == "/" else f"{here}/{text}"
@@ -92,6 +99,8 @@ def run_code(
                 call.walk.files[normal(call.path(path))] = content
             elif kind != "write" or not call.disk.is_folder(call.path(path)):  # a folder that is there is not written
                 call.effect(KINDS[kind], path, recursive=kind in ("delete_tree", "move"))
+                if locks and kind == "read":
+                    call.locks(path)
     call.walk.pristine = False
     if not shows:
         call.print(UNKNOWN)

@@ -66,12 +66,23 @@ def _logsave(call: Call) -> None:
 
 
 def _flock(call: Call) -> None:
-    """The lock is made if it is missing."""
+    """The lock is made if it is missing; a number is one that the shell has opened."""
     longs = "timeout= wait= conflict-exit-code= command="
     names = [value for name, value in told_apart(_own(call), "wEc", longs) if not name]
-    if names and not names[0].isdigit() and not call.disk.exists(call.path(names[0])):
-        call.write(names[0])
+    if names and (names[0].isdigit() or names[0].startswith(("/dev/fd/", "/proc/"))):
+        call.locks_redirected()
+    elif names:
+        call.locks(names[0])
+        if not call.disk.exists(call.path(names[0])):
+            call.write(names[0])
     _run_wrapped(call)
+
+
+def _lockf(call: Call) -> None:
+    """`lockf`, `lckdo`, `setlock`: a file, then the command that runs while its lock is held."""
+    words = [value for name, value in told_apart(call.args, "tWE", permutes=False) if not name]
+    call.locks("".join(words[:1]))
+    call.run(words[1:])
 
 
 def _capsh(call: Call) -> None:
@@ -264,6 +275,7 @@ PROGRAMS: dict[str, Program] = {
     "envsubst": _envsubst,
     "fallocate": _fallocate,
     "flock": _flock,
+    **dict.fromkeys(("lockf", "lckdo", "setlock"), _lockf),
     "history": _history,
     "logsave": _logsave,
     "ptx": _ptx,
