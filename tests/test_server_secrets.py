@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from conftest import Project
+from conftest import SOURCE, Project
 from fusewire.breaker import Breaker
 from fusewire.server.access import Access, kept_token
 from serving import Served
@@ -280,6 +281,27 @@ for _ in range(20):
 """
 
 
+HIDES = """
+import json, socket, sys, time
+host, path, headers, body = json.loads(sys.argv[1])
+lines = [f"POST {path} HTTP/1.1", f"Host: {host}", *(f"{name}: {value}" for name, value in headers.items())]
+name, _, port = host.rpartition(":")
+connection = socket.create_connection((name, int(port)))
+text = "\\r\\n".join([*lines, f"Content-Length: {len(body)}", "", body]).encode()
+connection.sendall(text[:-1])
+here, there = socket.socketpair()
+copy = connection.dup()
+socket.send_fds(here, [b"x"], [connection.fileno()])
+connection.close()
+copy.sendall(text[-1:])
+copy.close()
+time.sleep(float(sys.argv[2]))
+connection = socket.socket(fileno=socket.recv_fds(there, 1, 1)[1][0])
+connection.settimeout(45)
+print(connection.recv(65536).decode())
+"""
+
+
 def by_an_agent(script: str, *arguments: str, **env: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", script, *arguments],
@@ -319,6 +341,99 @@ def test_an_agent_that_hangs_up_at_once_has_done_nothing(served: Served, how: st
     headers = {"Content-Type": "application/x-www-form-urlencoded", "Cookie": served.cookie}
     given = json.dumps([served.host, RESET, headers, filled(served).decode()])
     by_an_agent(HANGS_UP, given, how, CLAUDECODE="1")
+
+
+def test_an_agent_that_hides_its_connection_while_it_is_judged_has_done_nothing(served: Served) -> None:
+    """It is on its way from one socket to another meanwhile, where no process has it open."""
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "Cookie": served.cookie}
+    given = json.dumps([served.host, RESET, headers, filled(served).decode()])
+    answer = by_an_agent(HIDES, given, "3", CLAUDECODE="1")
+    assert answer.startswith("HTTP/1.1 403 ")
+    assert "inside an agent" in answer
+
+
+#: A process that asks who sent what, what it is asked by, and who else is there.
+JUDGES = """
+import socket, subprocess, sys
+from fusewire.errors import AgentRefused
+from fusewire.server.peer import require_person_at
+listening = socket.create_server(("127.0.0.1", 0))
+peer, *others = [
+    subprocess.Popen([sys.executable, "-c", *one], stdin=-1, stdout=-1, env={"CLAUDECODE": agent} if agent else {})
+    for agent, *one in eval(sys.argv[1])
+]
+for one in (*others, peer):
+    one.stdin.write(b"%d\\n" % listening.getsockname()[1])
+    one.stdin.flush()
+    one.stdout.readline()
+connection, (_, port) = listening.accept()
+try:
+    require_person_at(port, listening.getsockname()[1], [])
+    print("a person")
+except AgentRefused as error:
+    print(error)
+for one in (*others, peer):
+    one.kill()
+"""
+BEGINS = "import ctypes, socket, subprocess, sys, threading\nsystem, port = ctypes.CDLL(None), int(input())\n"
+CONNECTS = "connection = socket.create_connection(('127.0.0.1', port))\n"
+SHOWS_NOTHING = "system.prctl(4, 0, 0, 0, 0)\n"
+WAITS = "print('ready', flush=True)\ninput()\n"
+OPEN = BEGINS + CONNECTS + WAITS
+UNSEEN = BEGINS + CONNECTS + SHOWS_NOTHING + WAITS
+BYSTANDER = BEGINS + SHOWS_NOTHING + WAITS
+STARTS_UNSEEN = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {UNSEEN!r}])"
+IN_FLIGHT = f"""{BEGINS}{CONNECTS}
+here, there = socket.socketpair()
+socket.send_fds(here, [b"x"], [connection.fileno()])
+connection.close()
+{WAITS}"""
+OF_A_THREAD = f"""{BEGINS}{CONNECTS}
+apart = threading.Event()
+def wait():
+    system.unshare(0x400)
+    apart.set()
+    threading.Event().wait()
+threading.Thread(target=wait, daemon=True).start()
+apart.wait()
+connection.close()
+{WAITS}"""
+
+
+#: Where no other process is, and without the rights of root.
+ALONE = "unshare --map-root-user --pid --fork --mount-proc --kill-child setpriv --bounding-set -all".split()
+
+
+def judged(*processes: tuple[str, str]) -> str:
+    """What is said of the connection of the first of these."""
+    done = subprocess.run(
+        [*ALONE, sys.executable, "-c", JUDGES, repr(list(processes))],
+        env={**os.environ, "PYTHONPATH": str(SOURCE.parent)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+@pytest.mark.skipif(
+    shutil.which("unshare") is None
+    or subprocess.run([*ALONE, "true"], capture_output=True, check=False).returncode != 0,
+    reason="no namespaces for us here",
+)
+def test_a_connection_that_nobody_is_seen_to_hold_is_a_persons_only_if_it_can_be_one() -> None:
+    """What is behind an `ssh -L` does not show what it holds; agents could be that, too, and hide otherwise."""
+    inside, hides = "runs inside an agent", "no process is seen to hold the connection"
+    assert judged(("", OPEN)) == "a person"
+    assert inside in judged(("1", OPEN))
+    assert judged(("", UNSEEN)) == "a person"
+    assert inside in judged(("1", STARTS_UNSEEN))
+    assert judged(("", OF_A_THREAD)) == "a person"
+    assert inside in judged(("1", OF_A_THREAD))
+    assert inside in judged(("1", IN_FLIGHT))
+    assert inside in judged(("1", IN_FLIGHT), ("", BYSTANDER)), "though another process could be the one"
+    assert hides in judged(("", IN_FLIGHT)), "and no agent is seen"
 
 
 def test_the_same_from_a_person_is_done(project: Project) -> None:
