@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -12,6 +14,7 @@ import pytest
 from conftest import Project
 from fusewire.breaker import Breaker
 from fusewire.server.app import ROUTES
+from fusewire.stores.rows import AuditRow
 from serving import Served
 from wire import ask, connected, heard, quiet_server, rest_of, said_to
 
@@ -341,3 +344,86 @@ def test_whoever_is_slow_or_many_does_not_keep_others_out(project: Project) -> N
             connection.close()
         assert ask(server, "/login").status == 200
         assert server.stop()[1].split() == ["Interrupted."]
+
+
+UNREAD = """
+from fusewire.server import connections
+connections.UNREAD_TIME = {}
+connections.CONNECTIONS = 8
+from fusewire.__main__ import main
+main()
+"""
+
+
+def unreading(server: Served, *lines: str, path: str = "/api/v1/openapi.json", times: int = 30) -> socket.socket:
+    """A connection that asks for much, and reads nothing of it."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.settimeout(30)
+    host, _, port = server.host.rpartition(":")
+    connection.connect((host, int(port)))
+    request = "\r\n".join([f"GET {path} HTTP/1.1", f"Host: {server.host}", *lines, "", ""])
+    connection.sendall(request.encode() * times)
+    return connection
+
+
+def test_connections_that_read_no_answers_make_room_for_one_that_does(project: Project) -> None:
+    """Nobody needs a token for that: they have said all that they want, and wait for ever."""
+    with Served(project.root, program=("-c", UNREAD.format(600))) as server, ExitStack() as opened:
+        for _ in range(12):
+            opened.enter_context(unreading(server))
+            assert ask(server, "/login").status == 200
+        time.sleep(1)  # until all of them are stuck
+        assert ask(server, "/login").status == 200
+
+
+def test_an_answer_that_nobody_reads_is_not_kept(project: Project) -> None:
+    """Nor its end, when all of it is written; whoever goes on reading, however slowly, gets all of it."""
+    with Served(project.root, program=("-c", UNREAD.format(2))) as server, ExitStack() as opened:
+        size = len(ask(server, "/api/v1/openapi.json").body)
+        before = sockets_of(server)
+        for times in (30, *range((300 << 10) // size, (420 << 10) // size)):
+            opened.enter_context(unreading(server, times=times))
+        with unreading(server) as reads:
+            got = 0
+            while got < size * 30:
+                part = reads.recv(size)
+                assert part, "it was cut off"
+                got += len(part)
+                time.sleep(0.01)
+        ended = time.monotonic() + 30
+        while sockets_of(server) > before and time.monotonic() < ended:
+            time.sleep(0.1)
+        assert sockets_of(server) <= before, "they are kept"
+        assert server.stop()[1].split() == ["Interrupted."]
+
+
+def sockets_of(server: Served) -> int:
+    folder = f"/proc/{server.pid}/fd"
+    targets = []
+    for name in os.listdir(folder):
+        with suppress(OSError):
+            targets.append(os.readlink(f"{folder}/{name}"))
+    return sum(target.startswith("socket:") for target in targets)
+
+
+def test_a_page_that_listens_may_sleep(project: Project) -> None:
+    """Those are counted already, and belong to somebody; when it wakes, it hears of everything."""
+    moves = 1400
+    with (
+        Served(project.root, program=("-c", UNREAD.format(0.2))) as server,
+        Breaker.open(project=project.root) as breaker,
+    ):
+        token = f"Authorization: Bearer {server.token}"
+        page = unreading(server, token, path="/events", times=1)
+        with breaker.store.transact() as transaction:
+            for number in range(moves):
+                row = AuditRow("a", time.time(), "closed", "open", "trip", f"{number:0400}", "")
+                transaction.audit(row)
+        time.sleep(4)
+        got = b""
+        while f"{moves - 1:0400}".encode() not in got:
+            part = page.recv(65536)
+            assert part, "the page was cut off"
+            got = got[-1000:] + part
+        page.close()

@@ -1,4 +1,5 @@
-"""Connections: how many there may be, how long a request may take to arrive, and what is said to what is no HTTP."""
+"""Connections: how many there may be, how long a request may take to arrive and an answer to be read, and what is said
+to what is no HTTP."""
 
 from __future__ import annotations
 
@@ -19,29 +20,70 @@ CONNECTIONS = 512
 #: Seconds in which the head of a request must have come.
 HEAD_TIME = 15.0
 
+#: Seconds in which whoever is answered must have read something more of it.
+UNREAD_TIME = 15.0
+
+#: In the scope of a request: it is a page that listens. How many there are is bounded elsewhere, and one may be asleep.
+LISTENS = "fusewire.listens"
+
 _NO_HTTP = b"this is no request that can be read\n"
 
 
 class Connection(H11Protocol):
-    """One that says nothing, or never comes to the end of it, is closed."""
+    """One that says nothing, or never comes to the end of it, or does not read its answer, is closed."""
 
     _late: asyncio.TimerHandle | None = None
     _began = 0.0
+    _unread: asyncio.TimerHandle | None = None
+    _unread_since = 0.0
+    _unread_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        transport.set_write_buffer_limits(0)  # we hear of it as soon as anything has to wait for its reader
         self._began = self.loop.time()
         self._mind_the_time()
         if len(self.connections) > CONNECTIONS:
             self._make_room()
 
     def _make_room(self) -> None:
-        """Of those that have not said all that they want, the oldest goes: whoever asks at once is not kept out."""
-        others = [one for one in self.connections if isinstance(one, Connection) and one.is_waited_for()]
-        min(others, key=lambda one: one._began, default=self).transport.abort()
+        """Of those that have not said all that they want, or do not read what they asked for, the one that has kept us
+        waiting for longest goes: whoever asks at once is not kept out."""
+        others = [one for one in self.connections if isinstance(one, Connection) and one is not self]
+        waits = {one: since for one in others if (since := one.waited_for_since()) is not None}
+        min(waits, key=waits.__getitem__, default=self).transport.abort()
 
-    def is_waited_for(self) -> bool:
-        return self.conn.their_state is not h11.DONE and not self.transport.is_closing()
+    def waited_for_since(self) -> float | None:
+        """When it began to keep us waiting; None if it does not."""
+        if self._unread is not None:
+            return None if self._listens() else self._unread_since
+        return self._began if self.conn.their_state is not h11.DONE and not self.transport.is_closing() else None
+
+    def _listens(self) -> bool:
+        return bool(self.scope and LISTENS in self.scope)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._unread is None:
+            self._mind_the_reader()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._forget_the_reader()
+
+    def _mind_the_reader(self) -> None:
+        """While something waits to be read: now and then less of it must be left."""
+        left = self.transport.get_write_buffer_size()
+        if self._unread is not None and left >= self._unread_bytes and not self._listens():
+            self.transport.abort()
+            return
+        self._unread_bytes, self._unread_since = left, self.loop.time()
+        self._unread = self.loop.call_later(UNREAD_TIME, self._mind_the_reader)
+
+    def _forget_the_reader(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -49,6 +91,7 @@ class Connection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget_the_time()
+        self._forget_the_reader()
         super().connection_lost(exc)
 
     def _mind_the_time(self) -> None:

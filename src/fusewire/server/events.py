@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
+from fusewire.server.connections import LISTENS
 from fusewire.server.live import LISTENERS, read_place
 from fusewire.server.requests import bearer_of, projects_of, require_role, session_of
 
@@ -30,4 +31,5 @@ async def events(request: Request) -> Response:
     stream = live.listen(
         read_place(place, projects_of(request)), role, lambda: by_token or session_of(request) is not None
     )
+    request.scope[LISTENS] = True
     return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
