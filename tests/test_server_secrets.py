@@ -6,6 +6,7 @@ import hmac
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,9 @@ import pytest
 
 from conftest import SOURCE, Project
 from fusewire.breaker import Breaker
+from fusewire.errors import AgentRefused
 from fusewire.server.access import Access, kept_token
+from fusewire.server.peer import require_person_at
 from serving import Served
 from test_server_security import ALL, FORM
 from wire import ask, connected, heard, quiet_server, rest_of
@@ -366,9 +369,9 @@ for one in (*others, peer):
     one.stdin.write(b"%d\\n" % listening.getsockname()[1])
     one.stdin.flush()
     one.stdout.readline()
-connection, (_, port) = listening.accept()
+connection, client = listening.accept()
 try:
-    require_person_at(port, listening.getsockname()[1], [])
+    require_person_at(client, listening.getsockname()[1], [])
     print("a person")
 except AgentRefused as error:
     print(error)
@@ -462,3 +465,13 @@ def test_a_server_inside_an_agent_acts_for_nobody(project: Project) -> None:
         form = {"Content-Type": "application/x-www-form-urlencoded"}
         assert sent_by_an_agent(server, "/login", form, urlencode({"token": server.token}).encode())[0] == 303
     assert project.json("status", RULE)["circuits"][0]["state"] == "OPEN"
+
+
+def test_who_sits_at_another_machine_is_judged_by_the_token_alone() -> None:
+    """Nothing here can tell what sends from there; but at an address of this machine somebody must be."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        require_person_at(("192.0.2.1", 40000), port, [])
+        for client in (("127.0.0.1", 1), ("::1", 1), ("", 0)):
+            with pytest.raises(AgentRefused, match="did not wait for the answer"):
+                require_person_at(client, port, [])

@@ -14,6 +14,7 @@ token decides.
 from __future__ import annotations
 
 import os
+import socket
 from typing import TYPE_CHECKING, NamedTuple
 
 from fusewire.errors import AgentRefused
@@ -42,18 +43,29 @@ class _Row(NamedTuple):
     inode: int
 
 
-def require_person_at(client: int, server: int, roots: Iterable[str]) -> None:
-    """Refuse if the process that is connected from port `client` to our port `server` runs inside an agent."""
-    sockets = _sockets(client, server)
-    if sockets is None:
+def require_person_at(client: tuple[str, int], server: int, roots: Iterable[str]) -> None:
+    """Refuse if the process that is connected from `client` to our port `server` runs inside an agent."""
+    address, port = client
+    sockets = _sockets(port, server)
+    if sockets is None or not (sockets or _is_of_this_machine(address)):
         return
     holders = _holders(sockets)
     _refuse_agents(holders, roots)
     if not holders and os.geteuid() in sockets.values():
         _refuse_hidden(sockets, roots)
     # Asked once more: of a process that has ended meanwhile nothing could be read.
-    if not sockets or sockets != _sockets(client, server):
+    if not sockets or sockets != _sockets(port, server):
         raise AgentRefused("whoever sent this did not wait for the answer, so that nobody can say who it was")
+
+
+def _is_of_this_machine(address: str) -> bool:
+    """Whether somebody here could be at that address; nobody else can take it for a socket."""
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as own:
+            own.bind((address, 0))
+    except OSError:
+        return False
+    return True
 
 
 def _refuse_hidden(sockets: Iterable[int], roots: Iterable[str]) -> None:

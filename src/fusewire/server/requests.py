@@ -78,7 +78,7 @@ async def require_no_agent(request: Request) -> None:
         # One that hung up at once has no port any more, and none is nobody's.
         client, server = request.client or ("", 0), request.scope["server"]
         roots = [project.root for project in projects_of(request)]
-        await run_in_threadpool(require_person_at, client[1], server[1], roots)
+        await run_in_threadpool(require_person_at, (client[0], client[1]), server[1], roots)
     except AgentRefused as error:
         raise HTTPException(403, str(error)) from error
 
