@@ -211,6 +211,27 @@ def test_a_limit_on_spend_that_is_reached_is_open_for_everybody_who_looks(projec
     assert session.before("Bash", {"command": "ls"})[0].silent
 
 
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_session_that_came_to_its_end_with_its_last_dollar_was_not_stopped(project: Project, refused: bool) -> None:
+    """Its last reply cost more than was left; whoever was refused a call before the end was stopped."""
+    project.starts_hooks = False
+    transcript = project.root.parent / "transcript.jsonl"
+    session = Session(project, transcript=str(transcript))
+    transcript.write_text(message(1, 100_000))
+    session.bash("ls", "x")
+    transcript.write_text(message(1, 100_000) + message(2, 160_000))
+    if refused:
+        assert session.before("Bash", {"command": "ls"})[0].halted
+    session.send("SessionEnd", reason="other")
+    with looking(project) as breaker:
+        shown = panel(breaker)
+        (card,) = shown["circuits"]
+    assert card["level"] == 5.2
+    stopped = ("1 circuit is open and 1 session is halted", "OPEN", "halted", "grant")
+    found = (shown["headline"]["text"], card["state"], shown["sessions"][0]["state"], shown["sessions"][0]["needs"])
+    assert found == (stopped if refused else ("Nothing is tripped", "CLOSED", "ended", None))
+
+
 def test_the_limit_of_a_day_is_open_on_that_day(project: Project) -> None:
     """For every session; and on the next day there is room again, though nobody has asked yet."""
     project.starts_hooks = False

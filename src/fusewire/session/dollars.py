@@ -36,7 +36,7 @@ def in_dollars(breaker: Breaker, status: Status) -> Status:
         return status
     spent, granted = dollars
     limit, (where, _) = status.threshold, LIMITS_ON_ALL.get(status.id, ("in this session", ""))
-    reached = spent - granted >= limit and not _is_long_over(breaker, status.id)
+    reached = spent - granted >= limit and _is_in_force(breaker, status.id)
     shown: Status = status.replace(
         level=round(spent, 4),
         threshold=round(limit + granted, 4),
@@ -67,8 +67,16 @@ def long_over(record: dict[str, Any], now: float) -> bool:
     return ended is not None and now - ended >= _DAY
 
 
-def _is_long_over(breaker: Breaker, circuit: str) -> bool:
-    return circuit.startswith(_SESSION) and long_over(_record(breaker, circuit), breaker.engine.clock())
+def stops(record: dict[str, Any]) -> bool:
+    """Whether a session's limit, if it is reached, stops it: not one that came to its end before it was refused."""
+    return record.get("ended") is None or str(record.get("last_halt", "")).startswith("HALTED tool.spend")
+
+
+def _is_in_force(breaker: Breaker, circuit: str) -> bool:
+    if circuit in LIMITS_ON_ALL:
+        return True
+    record = _record(breaker, circuit)
+    return stops(record) and not long_over(record, breaker.engine.clock())
 
 
 def _record(breaker: Breaker, circuit: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from fusewire.engine import read_state
 from fusewire.errors import FusewireError, NotFound
 from fusewire.events import identifier
 from fusewire.reports.status import status_of
-from fusewire.session.dollars import LIMITS_ON_ALL, in_dollars, long_over
+from fusewire.session.dollars import LIMITS_ON_ALL, in_dollars, long_over, stops
 from fusewire.session.incident_log import last_trips, recent, summary
 from fusewire.session.memory import SPEND, lane_name, recalled, session_name
 from fusewire.session.names import session_ids, session_of
@@ -80,7 +80,7 @@ def _halted(record: dict[str, Any], limit: float) -> tuple[str | None, str | Non
     if halted is not None:
         return str(halted.get("text", "")).partition("\n")[0], "message"
     spent = (record.get("spend") or {}).get("usd", 0.0)
-    if spent - granted < limit:
+    if spent - granted < limit or not stops(record):
         return None, None
     return f"HALTED tool.spend: {spent_words(spent, granted, limit, 'in this session')}.", "grant"
 
