@@ -13,7 +13,7 @@ import time
 from fusewire.circuit import State
 from fusewire.durations import show_duration
 from fusewire.engine import Engine, read_state
-from fusewire.errors import Blocked, FusewireError, NotFound, StoreError
+from fusewire.errors import Blocked, FusewireError, InvalidTransition, NotFound, StoreError
 from fusewire.events import Signal, fingerprint, identifier
 from fusewire.rules import DATABASE, STATE_FILE, Rules, find_project, load_rules
 from fusewire.stores import open_store
@@ -126,6 +126,13 @@ class Breaker:
     def reset(self, circuit: str, reason: str = "") -> Decision:
         """End an open circuit as its policy allows; InvalidTransition if it is not open."""
         return self._act(Signal("reset", circuit, "reset", text=reason))
+
+    def reset_group(self, name: str, circuits: list[str], reason: str = "") -> list[Decision]:
+        """The same with all of these that are open, which people know by one name; InvalidTransition if none is."""
+        is_open = [circuit for circuit in circuits if self.status(circuit).phase == "open"]
+        if not is_open:
+            raise InvalidTransition(f"Invalid transition from CLOSED: no circuit of {name} is open")
+        return [self.reset(circuit, reason) for circuit in is_open]
 
     def override(self, circuit: str, reason: str, seconds: float) -> Decision:
         """Let actions pass an open circuit for a while without closing it; 0 seconds ends that."""

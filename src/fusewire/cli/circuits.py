@@ -12,7 +12,7 @@ from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.meant import is_known, meant, strictest
 from fusewire.cli.streams import tell, warn
 from fusewire.durations import number, show_time
-from fusewire.errors import FusewireError, InvalidTransition, NotFound
+from fusewire.errors import FusewireError, NotFound
 from fusewire.events import PUBLIC_STATE
 from fusewire.person import require_person
 from fusewire.reports import layout
@@ -261,10 +261,7 @@ def reset_command(breaker: Breaker, circuit: str, reason: str, as_json: bool) ->
 
 def _reset_group(breaker: Breaker, group: str, members: list[str], reason: str, as_json: bool) -> int:
     """Everything of the group that is open."""
-    is_open = [name for name in members if breaker.status(name).phase == "open"]
-    if not is_open:
-        raise InvalidTransition(f"Invalid transition from CLOSED: no circuit of {group} is open")
-    decisions = [breaker.reset(name, reason) for name in is_open]
+    decisions = breaker.reset_group(group, members, reason)
     if as_json:
         print_json({"reset": [decision.to_json() for decision in decisions]})
         return 0

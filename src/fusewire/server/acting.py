@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fusewire.breaker import Breaker
 from fusewire.durations import counted
-from fusewire.errors import FusewireError, InvalidTransition
+from fusewire.errors import FusewireError
 from fusewire.events import TEXT_LIMIT
 from fusewire.person import require_person
 
@@ -37,10 +37,7 @@ def reset(project: Watched, circuit: str, reason: str, *, whole: bool = False) -
     with Breaker.open(project=project.root) as breaker:
         group = breaker.rules.policy(circuit).group if whole else circuit
         members = breaker.rules.group(group)
-        is_open = [name for name in members if breaker.status(name).phase == "open"]
-        if members and not is_open:
-            raise InvalidTransition(f"Invalid transition from CLOSED: no circuit of {group} is open")
-        decisions = [breaker.reset(name, reason) for name in is_open or [circuit]]
+        decisions = breaker.reset_group(group, members, reason) if members else [breaker.reset(circuit, reason)]
     names = " and ".join(decision.circuit for decision in decisions)
     if all(decision.state == "CLOSED" for decision in decisions):
         return f"{names} {'is' if len(decisions) == 1 else 'are'} closed"
