@@ -31,12 +31,17 @@ LIMITS_ON_ALL = {
 
 def in_dollars(breaker: Breaker, status: Status) -> Status:
     """The status of a limit on spend; that of any other circuit as it is."""
-    dollars = spent_and_granted(breaker, status.id)
-    if dollars is None:
+    now, limit = breaker.engine.clock(), status.threshold
+    if status.id in LIMITS_ON_ALL:
+        (spent, granted), in_force = _of_all(breaker, status.id, now), True
+    elif status.id.startswith(_SESSION):
+        _, record = _spender(breaker.store, status.id)
+        spent, granted = (record.get("spend") or {}).get("usd", 0.0), record.get("granted", 0.0)
+        in_force = stops(record) and not long_over(record, now)
+    else:
         return status
-    spent, granted = dollars
-    limit, (where, _) = status.threshold, LIMITS_ON_ALL.get(status.id, ("in this session", ""))
-    reached = spent - granted >= limit and _is_in_force(breaker, status.id)
+    where, _ = LIMITS_ON_ALL.get(status.id, ("in this session", ""))
+    reached = spent - granted >= limit and in_force
     shown: Status = status.replace(
         level=round(spent, 4),
         threshold=round(limit + granted, 4),
@@ -47,18 +52,15 @@ def in_dollars(breaker: Breaker, status: Status) -> Status:
     return shown
 
 
-def spent_and_granted(breaker: Breaker, circuit: str) -> tuple[float, float] | None:
-    """The dollars that are spent, and those that a person has added to the limit; None for any other circuit."""
-    if circuit.startswith(_SESSION):
-        record = _record(breaker, circuit)
-        return (record.get("spend") or {}).get("usd", 0.0), record.get("granted", 0.0)
-    if circuit not in LIMITS_ON_ALL:
-        return None
-    table = recalled(breaker.store, SPEND)
-    if circuit == "tool/spend_project":
-        return table.get("usd", 0.0), table.get("granted_for", {}).get("project", 0.0)
-    day = day_of(breaker.engine.clock())
-    return table.get("days", {}).get(day, 0.0), table.get("granted_for", {}).get(day, 0.0)
+def spent_and_granted(status: Status, limit: float) -> tuple[float, float] | None:
+    """What is spent, and what a person has added to the limit, of a status in dollars; None of any other."""
+    in_dollars = status.id in LIMITS_ON_ALL or status.id.startswith(_SESSION)
+    return (status.level, status.threshold - limit) if in_dollars else None
+
+
+def stops(record: dict[str, Any]) -> bool:
+    """Whether a session's limit, if it is reached, stops it: not one that came to its end before it was refused."""
+    return record.get("ended") is None or str(record.get("last_halt", "")).startswith("HALTED tool.spend")
 
 
 def long_over(record: dict[str, Any], now: float) -> bool:
@@ -67,25 +69,25 @@ def long_over(record: dict[str, Any], now: float) -> bool:
     return ended is not None and now - ended >= _DAY
 
 
-def stops(record: dict[str, Any]) -> bool:
-    """Whether a session's limit, if it is reached, stops it: not one that came to its end before it was refused."""
-    return record.get("ended") is None or str(record.get("last_halt", "")).startswith("HALTED tool.spend")
+def spending_session(store: Store, circuit: str) -> str | None:
+    """The session whose limit it is; None of any other circuit."""
+    return _spender(store, circuit)[0] if circuit.startswith(_SESSION) else None
 
 
-def _is_in_force(breaker: Breaker, circuit: str) -> bool:
-    if circuit in LIMITS_ON_ALL:
-        return True
-    record = _record(breaker, circuit)
-    return stops(record) and not long_over(record, breaker.engine.clock())
-
-
-def _record(breaker: Breaker, circuit: str) -> dict[str, Any]:
-    return recalled(breaker.store, session_name(spending_session(breaker.store, circuit)))
-
-
-def spending_session(store: Store, circuit: str) -> str:
-    """The session whose limit it is: its name is in the circuit's, but a long one was cut."""
+def _spender(store: Store, circuit: str) -> tuple[str, dict[str, Any]]:
+    """The session and what is remembered of it: its name is in the circuit's, but a long one was cut."""
     name = circuit.removeprefix(_SESSION)
-    if recalled(store, session_name(name)):
-        return name
-    return next((one for one in session_ids(store) if identifier(f"{_SESSION}{one}") == circuit), name)
+    record = recalled(store, session_name(name))
+    if not record:
+        name = next((one for one in session_ids(store) if identifier(f"{_SESSION}{one}") == circuit), name)
+        record = recalled(store, session_name(name))
+    return name, record
+
+
+def _of_all(breaker: Breaker, circuit: str, now: float) -> tuple[float, float]:
+    """Spent and granted."""
+    table = recalled(breaker.store, SPEND)
+    if circuit == "tool/spend_project":
+        return table.get("usd", 0.0), table.get("granted_for", {}).get("project", 0.0)
+    day = day_of(now)
+    return table.get("days", {}).get(day, 0.0), table.get("granted_for", {}).get(day, 0.0)

@@ -49,13 +49,13 @@ def circuit_view(breaker: Breaker, circuit: str, days: float = 30) -> dict[str, 
     since = now - days * _DAY
     log = breaker.store.log_of(identifier(circuit), since)
     recent = [move for move in trail if move.at >= since]
-    status, dollars = status_of(circuit, policy, state, now), spent_and_granted(breaker, circuit)
+    status = in_dollars(breaker, status_of(circuit, policy, state, now))
     return {
-        **circuit_card(breaker, in_dollars(breaker, status), session_ids(breaker.store)),
+        **circuit_card(breaker, status, session_ids(breaker.store)),
         "about": _about(breaker, circuit),
         "days": days,
         "settings": _settings(breaker, circuit),
-        "meters": [_meter(meter, state, now, dollars) for meter in policy.meters],
+        "meters": [_meter(meter, state, now, spent_and_granted(status, meter.trip)) for meter in policy.meters],
         "cooldown": _cooldown(policy, state, now),
         "history": history_json(log, recent, window_start(policy, now)),
         "trips": trips_in(trail, state.phase, since, now),

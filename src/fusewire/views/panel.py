@@ -84,9 +84,10 @@ def _in_order(statuses: list[Status]) -> list[Status]:
 def circuit_card(breaker: Breaker, status: Status, sessions: Collection[str]) -> dict[str, Any]:
     """One circuit as `panel` has it."""
     policy = policy_of(breaker, status.id)
-    session = _session_of(breaker, status.id, sessions)
+    session = spending_session(breaker.store, status.id) or session_of(status.id, sessions)
     constraint = breaker.rules.constraints.get(status.id)
-    meter, dollars = decisive(policy, status.threshold), spent_and_granted(breaker, status.id)
+    meter = decisive(policy, status.threshold)
+    dollars = spent_and_granted(status, meter.trip) if meter else None
     return {
         **status.to_json(),
         "title": constraint.title if constraint is not None else "",
@@ -106,12 +107,6 @@ def _next(policy: Policy, status: Status, session: str | None) -> list[str]:
         return list(steps)
     whom = f"--session {quoted(session)}" if session else LIMITS_ON_ALL[status.id][1]
     return [*steps, f'a person can run: fusewire grant 5 {whom} --reason "..."']
-
-
-def _session_of(breaker: Breaker, circuit: str, sessions: Collection[str]) -> str | None:
-    if circuit.startswith("tool/spend/"):
-        return spending_session(breaker.store, circuit)
-    return session_of(circuit, sessions)
 
 
 def policy_of(breaker: Breaker, circuit: str) -> Policy:
