@@ -94,6 +94,16 @@ def test_the_circuit_shows_at_once_what_is_left(project: Project, spent: Path) -
         assert left(project) == pytest.approx(before)
 
 
+def test_a_limit_that_is_reached_has_no_reset_and_says_what_helps(project: Project, spent: Path) -> None:
+    """It is shown as open, so somebody will try; nothing is changed by that."""
+    for circuit in (f"tool/spend/{SESSION}", "tool/spend"):
+        refused = project.run("reset", circuit, "--reason", "x")
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert refused.stderr.startswith("Error: tool.spend has no reset of its own: ")
+        assert refused.stderr.endswith("; ask the user to grant more\n")
+    assert left(project) <= 0
+
+
 def test_the_circuit_shows_what_a_message_has_granted(project: Project, spent: Path) -> None:
     before = left(project)
     prompt = {"hook_event_name": "UserPromptSubmit", "prompt": "grant another $7", "session_id": SESSION}

@@ -407,7 +407,8 @@ def _release(policy: Policy, state: State, signal: Signal, now: float, outcome: 
 
 
 def _reset(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
-    if state.phase != "open":
+    only_limits = all(meter.limits for meter in policy.meters)  # it refuses while it is reached, and never opens
+    if state.phase != "open" and not (only_limits and policy.reset == "refuse"):
         raise InvalidTransition(f"Invalid transition from {PUBLIC_STATE[state.phase]}")
     if policy.reset == "refuse":
         raise InvalidTransition(f"{policy.name} has no reset of its own: {'; '.join(steps(policy, signal.circuit))}")
