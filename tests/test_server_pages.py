@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import quote
@@ -308,6 +308,29 @@ def test_a_form_about_a_phase_does_nothing_to_another_one(project: Project) -> N
         assert [row.reason for row in breaker.audit("phase/RED") if row.cause == "resolved"] == [
             "reset: I looked at it"
         ]
+
+
+def test_what_has_only_begun_has_its_page(project: Project) -> None:
+    """The first iteration, session, phase and attempt, before anything came of them; on every page and in JSON."""
+    begun: list[Callable[[], object]] = [
+        lambda: project.run("loop", "begin"),
+        lambda: Session(project, id="just-begun").send("SessionStart", source="startup"),
+        lambda: Session(project, id="asked").before("Bash", {"command": "ls"}),
+        lambda: project.run("phase", "begin", "GREEN"),
+        lambda: project.run("attempt", "start", "S-1", "test_login"),
+    ]
+    with Served(project.root) as served:
+        served.log_in()
+        for act in begun:
+            act()
+            for path in ("", "sessions", "loop", "attempts", "memory", "session?id=just-begun", "session?id=asked"):
+                answer = served.get(f"/p/project/{path}")
+                assert answer.status in ((200, 404) if "?" in path else (200,)), (path, answer.text)
+            for name in ("panel", "sessions", "loop", "attempts", "memory"):
+                assert served.get(f"/api/v1/projects/project/{name}").status == 200, name
+        assert "The loop runs" in shown(served, "/p/project/loop").words
+        assert "Tasks done 0" in shown(served, "/p/project/loop").words
+        assert served.get("/p/project/session?id=asked").status == 200
 
 
 # -- lists in pages ---------------------------------------------------------------------------------------

@@ -28,6 +28,9 @@ _POINTS = 300
 _MINUTES = 120
 
 #: Kinds of what agents did that are counted, under the names that people read.
+#: What is added up of a loop's iterations; while the first is under way there is nothing yet.
+_TOTALS = ("iterations", "tasks", "files", "calls", "cost", "seconds", "since_task")
+
 _COUNTED = {"ok": "ok", "failed": "failed", "told": "told", "refused": "refused", "halted": "halted"}
 
 
@@ -90,7 +93,7 @@ def loop_view(breaker: Breaker) -> dict[str, Any]:
         "runs": [
             {"pid": run.pid, "command": run.command, "since": show_time(run.at)} for run in under_way(breaker.store)
         ],
-        "totals": record.totals,
+        "totals": {**dict.fromkeys(_TOTALS, 0), **record.totals},
         "halted": record.halted.get("text") or None,
     }
 

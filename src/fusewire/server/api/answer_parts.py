@@ -172,9 +172,7 @@ LOOP = {
     "metrics": rows(fields(metric=TEXT, value={"type": ["number", "string"]}, threshold=TEXT, alert=YES_NO)),
     "lessons": rows(LESSON),
 }
-# A loop that has not run yet has none of them.
-TOTALS = {**fields(iterations=COUNT, tasks=COUNT, files=COUNT, calls=COUNT, cost=USD, seconds=SECONDS), "required": []}
-TOTALS["properties"]["since_task"] = COUNT
+TOTALS = fields(iterations=COUNT, tasks=COUNT, files=COUNT, calls=COUNT, cost=USD, seconds=SECONDS, since_task=COUNT)
 
 # -- sessions ---------------------------------------------------------------------------------------------
 
