@@ -99,7 +99,7 @@ def test_a_limit_that_is_reached_has_no_reset_and_says_what_helps(project: Proje
     for circuit in (f"tool/spend/{SESSION}", "tool/spend"):
         refused = project.run("reset", circuit, "--reason", "x")
         assert (refused.returncode, refused.stdout) == (1, "")
-        assert refused.stderr.startswith("Error: tool.spend has no reset of its own: ")
+        assert refused.stderr.startswith("Error: Invalid transition from CLOSED; tool.spend has no reset of its own: ")
         assert refused.stderr.endswith("; ask the user to grant more\n")
     assert left(project) <= 0
 

@@ -407,11 +407,13 @@ def _release(policy: Policy, state: State, signal: Signal, now: float, outcome: 
 
 
 def _reset(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
-    only_limits = all(meter.limits for meter in policy.meters)  # it refuses while it is reached, and never opens
-    if state.phase != "open" and not (only_limits and policy.reset == "refuse"):
-        raise InvalidTransition(f"Invalid transition from {PUBLIC_STATE[state.phase]}")
+    other_way = f"{policy.name} has no reset of its own: {'; '.join(steps(policy, signal.circuit))}"
+    if state.phase != "open":
+        # What only limits never opens: people may see it as open while it is reached, and try.
+        limits = policy.reset == "refuse" and all(meter.limits for meter in policy.meters)
+        raise InvalidTransition(f"Invalid transition from {PUBLIC_STATE[state.phase]}{f'; {other_way}' * limits}")
     if policy.reset == "refuse":
-        raise InvalidTransition(f"{policy.name} has no reset of its own: {'; '.join(steps(policy, signal.circuit))}")
+        raise InvalidTransition(other_way)
     if policy.reset == "probe":
         state = _move(state, "retried", now, signal.text, outcome)
         state.until = state.probe_at = now
