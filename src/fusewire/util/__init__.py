@@ -1,0 +1,1 @@
+"""Helpers without knowledge of breakers: files, git, processes, text."""
