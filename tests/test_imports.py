@@ -71,7 +71,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 
 #: What the package below `fusewire.stores` may know: nouns and errors, never thresholds or phases.
-STORES_MAY_IMPORT = {"errors", "events", "quickjson", "durations", "stores"}
+STORES_MAY_IMPORT = {"errors", "events", "quickjson", "durations", "stores", "util"}
 
 
 def is_for_types(node: ast.If) -> bool:
@@ -174,7 +174,7 @@ def test_the_guard_knows_no_phases_and_no_store() -> None:
     allowed = {"events", "globs", "guard", "paths", "quickjson", "rules", "shell", "words", "wrappers"}
     for name, path in MODULES.items():
         if name.split(".")[0] == "guard":
-            inside = {module for module in own(imported(path)) if module != "stores.folder"}
+            inside = {module for module in own(imported(path)) if module != "util.files"}
             assert {module.split(".")[0] for module in inside} <= allowed, f"{name} imports {sorted(inside)}"
 
 
@@ -183,7 +183,7 @@ def test_what_looks_at_a_tree_and_at_an_answer_decides_nothing() -> None:
     for name, path in MODULES.items():
         room = name.split(".")[0]
         if room in ("progress", "answers"):
-            inside = {module for module in own(imported(path)) if module != "stores.folder"}
+            inside = {module for module in own(imported(path)) if module != "util.files"}
             assert {module.split(".")[0] for module in inside} <= {room, "events", "paths", "globs", "quickjson"}, name
         if room == "answers":
             assert not foreign(imported(path)) & IMPURE - {"datetime"}, name
@@ -199,7 +199,7 @@ def test_the_janitor_and_the_readers_of_transcripts_decide_nothing() -> None:
     for name, path in MODULES.items():
         room = name.split(".")[0]
         if room in allowed:
-            inside = {module for module in own(imported(path)) if module not in ("stores.folder", "scope.naming")}
+            inside = {module for module in own(imported(path)) if module not in ("util.files", "scope.naming")}
             assert {module.split(".")[0] for module in inside} <= allowed[room], name
 
 
@@ -319,7 +319,8 @@ HOT_PATH = {
     "fusewire.shell.values",
     "fusewire.stdio",
     "fusewire.stores",
-    "fusewire.stores.folder",
+    "fusewire.util",
+    "fusewire.util.files",
     "fusewire.stores.migrations",
     "fusewire.stores.quicksqlite",
     "fusewire.stores.rows",

@@ -32,7 +32,7 @@ from fusewire.janitor.limits import Limits
 from fusewire.janitor.packing import Aside, pack
 from fusewire.janitor.sessions import set_aside as set_session_aside
 from fusewire.janitor.telemetry import set_aside, start_afresh
-from fusewire.stores.folder import FileLock, ensure_state_folder
+from fusewire.util.files import FileLock, ensure_state_folder
 
 NOW = 1_794_000_000.0
 DAY = 86400.0
@@ -58,7 +58,7 @@ CLEANER = """
 import sys
 from fusewire.janitor.janitor import Janitor
 from fusewire.janitor.limits import Limits
-import fusewire.janitor.archives, fusewire.janitor.ledgers, fusewire.janitor.sessions, fusewire.stores.folder
+import fusewire.janitor.archives, fusewire.janitor.ledgers, fusewire.janitor.sessions, fusewire.util.files
 janitor = Janitor(sys.argv[1], Limits(telemetry_max_lines=1, telemetry_keep_rotations=1000, session_max_active=1))
 print("ready", flush=True)
 cleanup = janitor.clean(float(sys.argv[2]))

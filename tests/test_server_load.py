@@ -20,8 +20,8 @@ import pytest
 from conftest import Project
 from fusewire.breaker import Breaker
 from fusewire.events import Signal
-from fusewire.stores.folder import FileLock
 from fusewire.stores.rows import AUDIT_ROWS, TRIM_EVERY, AuditRow
+from fusewire.util.files import FileLock
 from serving import Served
 from streams import Page, wait_until
 

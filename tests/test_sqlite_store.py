@@ -25,9 +25,10 @@ from fusewire.circuit import Policy
 from fusewire.engine import Engine
 from fusewire.errors import StoreError
 from fusewire.events import TEXT_LIMIT, Signal
-from fusewire.stores import audit_file, folder, migrations, open_store, recovery, sqlite
+from fusewire.stores import audit_file, migrations, open_store, recovery, sqlite
 from fusewire.stores.rows import KEPT_ROWS, LOG_ROWS, OTHER_ROWS
 from fusewire.stores.sqlite import SqliteStore
+from fusewire.util import files
 
 WORKERS = Path(__file__).with_name("workers.py")
 YEAR = 365 * 86400
@@ -300,10 +301,10 @@ def test_locks_are_for_their_owner_alone(tmp_path: Path) -> None:
     old.touch()
     old.chmod(0o664)
     for path in (made, old):
-        with folder.FileLock(str(path)):
+        with files.FileLock(str(path)):
             assert path.stat().st_mode & 0o777 == 0o600
     mode = tmp_path.stat().st_mode
-    with folder.FileLock(str(tmp_path)):
+    with files.FolderLock(str(tmp_path)):
         assert tmp_path.stat().st_mode == mode, "a folder is locked as it is"
 
 
@@ -457,6 +458,7 @@ def test_many_threads_may_make_the_same_new_store(tmp_path: Path) -> None:
     """Each with a store of its own, all on a folder that is not there yet."""
     for round_ in range(10):
         path = tmp_path / str(round_) / ".fusewire" / "state.db"
+        path.parents[1].mkdir()
         failures: list[BaseException] = []
         barrier = threading.Barrier(8)
 
@@ -629,19 +631,25 @@ def test_a_file_in_the_place_of_the_folder_is_a_clear_error(tmp_path: Path) -> N
     assert breaker.store.circuits() == []
 
 
-def test_an_audit_trail_that_cannot_be_written_does_not_keep_the_lock(tmp_path: Path) -> None:
+def test_an_audit_trail_that_cannot_be_written_does_not_keep_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The text file beside the database fails: that is a StoreError, nothing is half-done, and others may write."""
     path = tmp_path / "state.db"
     breaker = breaker_on(path, patience=0.1)
     for _ in range(4):
         breaker.record("a", "x")
-    (tmp_path / "audit.jsonl").mkdir()
+
+    def disk_is_full(*_: object) -> int:
+        raise OSError(28, "No space left on device", "audit.jsonl")
+
+    monkeypatch.setattr(audit_file, "open_file", disk_is_full)
     with pytest.raises(StoreError):
         breaker.record("a", "the fifth trips")
     with breaker_on(path, patience=0.1) as other:
         other.record("b", "another process is not locked out")
     assert breaker.record("b", "nor is this one") is not None
-    (tmp_path / "audit.jsonl").rmdir()
+    monkeypatch.undo()
     assert total(breaker, "a") == 4
     assert breaker.record("a", "the fifth trips").tripped
     breaker.close()
@@ -726,16 +734,16 @@ def test_the_folder_holds_no_leftovers_of_a_normal_year(tmp_path: Path) -> None:
             if breaker.status("a").state == "OPEN":
                 breaker.reset("a", "again")
     names = {entry.name for entry in (tmp_path / ".fusewire").iterdir()}
-    assert names == {".gitignore", "audit.jsonl", "recovery.lock", "state.db"}
+    assert names == {".gitignore", "audit.jsonl", "mark", "recovery.lock", "state.db"}
 
 
 def test_the_state_folder_is_made_in_one_way_only(tmp_path: Path) -> None:
     """Making it again changes nothing, not even an ignore file that somebody has edited."""
-    folder.ensure_state_folder(str(tmp_path / "f"))
-    (tmp_path / "f" / ".gitignore").write_text("*\n!audit.jsonl\n")
-    folder.ensure_state_folder(str(tmp_path / "f"))
-    assert (tmp_path / "f" / ".gitignore").read_text() == "*\n!audit.jsonl\n"
-    assert audit_file.path_of(str(tmp_path / "f")) == str(tmp_path / "f" / "audit.jsonl")
+    files.ensure_state_folder(str(tmp_path / ".fusewire"))
+    (tmp_path / ".fusewire" / ".gitignore").write_text("*\n!audit.jsonl\n")
+    files.ensure_state_folder(str(tmp_path / ".fusewire"))
+    assert (tmp_path / ".fusewire" / ".gitignore").read_text() == "*\n!audit.jsonl\n"
+    assert audit_file.path_of(str(tmp_path / ".fusewire")) == str(tmp_path / ".fusewire" / "audit.jsonl")
 
 
 def test_a_project_that_may_only_be_read_can_be_looked_at(project: Project) -> None:

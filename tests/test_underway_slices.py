@@ -18,9 +18,9 @@ from conftest import Project
 from fusewire.attempts.tracker import Attempts
 from fusewire.events import Event
 from fusewire.session.watch import commands_of
-from fusewire.stores.folder import FileLock
 from fusewire.underway import phasing, slices
 from fusewire.underway.testcommands import asks_for, covers, running_tests
+from fusewire.util.files import FileLock
 
 SESSION = "479528ae-91f4-4945-992c-9db9f0bba192"
 SUB = "def test_sub():\n    assert sub(2, 1) == 1\n"

@@ -151,7 +151,7 @@ def _changes_table(event: Event, changed: tuple[str, ...], root: str) -> bool | 
     path = next((path for path in changed if os.path.basename(path) == "pyproject.toml"), None)
     if path is None:
         return None
-    from fusewire.stores.folder import read_regular
+    from fusewire.util.files import read_regular
 
     try:
         text = read_regular(os.path.join(root, path), 1 << 20).decode("utf-8", "replace")
@@ -411,6 +411,8 @@ def _in_session(
     except Exception as error:  # they fail open; the guard and the constraints have spoken already
         text = str(error).replace("\n", " ") if isinstance(error, StoreError) else in_a_line(error)
         text = f"fusewire: the breakers of this session are out of order: {text}"
+        if not os.path.isdir(root):
+            text = f"fusewire: {root} is gone, so that nothing is counted, and no rule of that project is known"
         halted = _remembered_halt(event, root, rules)
         return ("halt", f"{halted}\n{text}") if halted else ("allow", text)
     return ("deny" if answer.action == "block" else answer.action), answer.text

@@ -16,6 +16,7 @@ import os
 from fusewire.errors import in_a_line
 from fusewire.rules import find_guarded
 from fusewire.stdio import INPUT_LIMIT, payload_of, read_input, write_line
+from fusewire.util.files import news
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def answer(agent: Agent, raw: bytes, environment: Any, start: str | None = None)
             raise ValueError(f"it is larger than {INPUT_LIMIT} bytes")
         payload = payload_of(raw)
         agent = speaking(agent, payload, environment)
-        start = start or agent.started_in(payload, environment) or os.getcwd()
+        start = start or _standing(agent.started_in(payload, environment), payload)
         root = find_guarded(start)
         event = agent.parse(payload, root)
     except ValueError as error:
@@ -120,6 +121,17 @@ def answer(agent: Agent, raw: bytes, environment: Any, start: str | None = None)
         if event.kind == "config_change":  # nobody knows whether these settings still call us
             return agent.deny(f"BLOCKED fusewire.failure: the breaker failed at {event.hook}: {text}", event.hook)
         return agent.inform(f"fusewire: the breaker failed at {event.hook}: {text}", event.hook)
+
+
+def _standing(start: str | None, payload: Any) -> str:
+    """The folder of the project; should it be gone, such as a worktree that was removed, where the call would run."""
+    if start and os.path.isdir(start):
+        return start
+    cwd = payload.get("cwd") if isinstance(payload, dict) else None
+    try:
+        return os.getcwd() if not start else cwd if isinstance(cwd, str) and os.path.isdir(cwd) else start
+    except FileNotFoundError:  # nobody says where that was
+        return cwd if isinstance(cwd, str) and os.path.isabs(cwd) else "/"
 
 
 def _not_understood(agent: Agent, raw: bytes, why: str) -> Answer:
@@ -144,6 +156,10 @@ def judge(
     from fusewire.deciding import decide, keep_for_later
 
     action, text = decide(event, root, start, environment)
+    if news:  # something else stood where a file of ours belongs: said once, by the process that has found it
+        text = "\n".join(filter(None, (text, *(f"fusewire: {one}" for one in news))))
+        action = "tell" if action == "allow" else action
+        news.clear()
     if action == "end" and ends and not agent.interrupt(payload):
         _end_process(agent, environment)
     if action == "tell" and event.hook in agent.UNHEARD:

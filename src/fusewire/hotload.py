@@ -190,7 +190,7 @@ def _compiled(spec: "ModuleSpec") -> "tuple[Entry, bytes] | None":
 
 
 def _replace(path: str, content: bytes) -> None:
-    """Write beside and rename, so that nobody reads a part; `stores.folder` does the same, but is not loaded here."""
+    """Write beside and rename, so that nobody reads a part; `util.files` does the same, but is not loaded here."""
     temporary = f"{path}.new"  # one name for all: whoever was killed meanwhile has left this one, and no more
     try:
         from time import time

@@ -11,6 +11,8 @@ import os
 import sys
 
 from fusewire.errors import NotFound
+from fusewire.util.files import STATE_FOLDER as STATE_FOLDER
+from fusewire.util.files import claim, fits_mark, make_folder, read_file, replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
 
 #: Raised when the shape of the blob changes.
 _FORMAT = 5
-
-STATE_FOLDER = ".fusewire"
 
 #: Where the circuits are.
 DATABASE = os.path.join(STATE_FOLDER, "state.db")
@@ -249,7 +249,7 @@ def load_rules(root: str, *, keeps: bool = False) -> Rules:
 
 def rules_as_they_lie(root: str) -> Rules | None:
     """What was compiled last, be it current or not; None if nothing was that could be read. Nothing is made."""
-    return _kept(root)[0]
+    return _kept(root)[0] if fits_mark(os.path.join(root, STATE_FOLDER)) else None
 
 
 def _blob(root: str) -> str:
@@ -259,8 +259,8 @@ def _blob(root: str) -> str:
 def _kept(root: str) -> tuple[Rules | None, Any]:
     """The rules of the blob, and what they were made from."""
     try:
-        with open(_blob(root), "rb") as file:
-            form, signature, data = marshal.loads(file.read())
+        claim(os.path.join(root, STATE_FOLDER))
+        form, signature, data = marshal.loads(read_file(_blob(root)))
         if form == _FORMAT:
             return Rules(*data), signature
     except (OSError, ValueError, EOFError, TypeError):
@@ -278,10 +278,8 @@ def _compile(root: str, last: Rules | None) -> Rules:
 
 def _save(root: str, path: str, blob: tuple[Any, ...]) -> None:
     """Best effort: without the blob everything works, only slower."""
-    from fusewire.stores.folder import ensure_state_folder, replace_file
-
     try:
-        ensure_state_folder(os.path.join(root, STATE_FOLDER))
+        make_folder(root, STATE_FOLDER)
         replace_file(path, marshal.dumps(blob))
     except OSError:
         pass

@@ -222,17 +222,15 @@ class _Sight:
 
 def _open(path: str) -> sqlite3.Connection | None:
     """The database as it lies, if there is one: SQLite makes files beside it even for a reader, unless it is told."""
-    import stat
+    from fusewire.stores.quicksqlite import LOGS, sqlite3
+    from fusewire.util.files import fault_at, fits_mark, uri_path
 
-    try:
-        facts = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
+    if not os.path.lexists(path) or not fits_mark(os.path.dirname(path)):
         return None
-    if not stat.S_ISREG(facts.st_mode):
-        raise OSError(22, "not a regular file", path)
-    from fusewire.stores.folder import uri_path
-    from fusewire.stores.quicksqlite import sqlite3
-
+    for suffix in ("", *LOGS):
+        fault = fault_at(path + suffix)
+        if fault:
+            raise OSError(22, fault, path + suffix)
     logged = os.path.exists(f"{path}-wal") and os.path.exists(f"{path}-shm")
     how = "readonly_shm=1" if logged else "immutable=1"  # without its log, everything is in the file itself
     return sqlite3.connect(f"file:{uri_path(path)}?mode=ro&{how}", uri=True, timeout=_PATIENCE)

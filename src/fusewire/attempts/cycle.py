@@ -16,7 +16,7 @@ from fusewire.judging.judge import Verdict, judge
 from fusewire.runner.outputlog import OutputLog, prune
 from fusewire.runner.process import Ended, run_agent
 from fusewire.runner.warden import Warden
-from fusewire.stores.folder import ensure_state_folder
+from fusewire.util.files import make_folder, open_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -132,16 +132,13 @@ def _run(
 def _new_output(attempts: Attempts, slice_id: str) -> str:
     """A file of its own for each attempt, also of two at the same time."""
     folder = attempts.output_folder(slice_id)
-    full = os.path.join(attempts.root, folder)
-    ensure_state_folder(os.path.dirname(os.path.dirname(full)))
-    os.makedirs(full, exist_ok=True)
-    prune(full, _KEPT - 1)
+    prune(make_folder(attempts.root, folder), _KEPT - 1)
     number = attempts.record(slice_id).attempts
     while True:
         number += 1
         path = os.path.join(folder, f"{number:04}.log")
         try:
-            os.close(os.open(os.path.join(attempts.root, path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            os.close(open_file(os.path.join(attempts.root, path), os.O_CREAT | os.O_EXCL | os.O_WRONLY))
             return path
         except FileExistsError:
             continue

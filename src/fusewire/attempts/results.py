@@ -9,7 +9,7 @@ import os
 import shlex
 from collections.abc import Sequence
 
-from fusewire.stores.folder import read_regular
+from fusewire.util.files import read_regular
 
 #: Bytes that are read.
 _LARGEST = 50 << 20

@@ -21,7 +21,7 @@ from fusewire.errors import FusewireError
 from fusewire.progress.git import GitFailure
 from fusewire.progress.territory import REPOSITORIES, shortened
 from fusewire.rules import STATE_FOLDER
-from fusewire.stores.folder import FileLock, ensure_state_folder
+from fusewire.util.files import FileLock, make_folder
 
 #: Another process may be taking its first checkpoint of a large project.
 _PATIENCE = 120.0
@@ -70,8 +70,7 @@ class Checkpoints:
 
     def __init__(self, root: str) -> None:
         self.root = os.path.realpath(root)
-        self.state = os.path.join(self.root, STATE_FOLDER)
-        self.private = os.path.join(self.state, "checkpoints.git")
+        self.private = os.path.join(self.root, STATE_FOLDER, "checkpoints.git")
         self._shadows: dict[str, Shadow] = {}
 
     def take(self, name: str, message: str = "", spared: Sequence[Checkpoint] = ()) -> Checkpoint:
@@ -214,8 +213,8 @@ class Checkpoints:
     def _alone(self) -> Iterator[None]:
         """One process at a time; whatever goes wrong is one line."""
         try:
-            ensure_state_folder(self.state)
-            with FileLock(os.path.join(self.state, "checkpoints.lock"), wait=_PATIENCE):
+            state = make_folder(self.root, STATE_FOLDER)
+            with FileLock(os.path.join(state, "checkpoints.lock"), wait=_PATIENCE):
                 self._shadows.clear()  # a repository may have come or gone
                 yield
         except GitFailure as failure:

@@ -19,7 +19,7 @@ from fusewire.checkpoints.planning import Plan, differences, lines, plan
 from fusewire.checkpoints.remarks import remarks
 from fusewire.errors import FusewireError
 from fusewire.progress.territory import shortened
-from fusewire.stores.folder import read_regular, replace_file
+from fusewire.util.files import make_folder, read_file, replace_file
 
 if TYPE_CHECKING:
     from fusewire.checkpoints.checkpoint import Checkpoint, Checkpoints
@@ -86,7 +86,7 @@ def roll_back(
             notes.append(f"a rollback before this one was interrupted; all as it was before that one: {last.saved.ref}")
         saved = checkpoints.pinned(now, pins.SAVED, name, f"before going back to {checkpoint.ref}")
     planned = plan(checkpoints.root, now, goal, checkpoint, saved, only)
-    os.makedirs(room, exist_ok=True)
+    make_folder(checkpoints.root, os.path.relpath(room, checkpoints.root))
     _write(journal, saved, checkpoint, done=False)
     _stage(planned, goal, moves)
     try:
@@ -112,7 +112,7 @@ def _last_one(checkpoints: Checkpoints, journal: str, moves: Moves, notes: list[
     """The rollback before; files that a killed one had moved and not saved are put back."""
     last = None
     try:
-        data = json.loads(read_regular(journal))
+        data = json.loads(read_file(journal))
         saved = checkpoints.found(data["saved"])
         last = LastOne(saved, data["goal"], data["done"]) if saved else None
     except (OSError, ValueError, KeyError, TypeError):

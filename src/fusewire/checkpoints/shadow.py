@@ -12,7 +12,7 @@ from fusewire.progress.git import GitFailure, git, is_ignored, only
 from fusewire.progress.kinds import CACHES
 from fusewire.progress.territory import top_above
 from fusewire.rules import PHASE_FILE, STATE_FILE, STATE_FOLDER
-from fusewire.stores.folder import replace_file
+from fusewire.util.files import make_folder, replace_file
 
 #: Our own files of the project's root, beside the state folder: what a breaker knows is not rolled back.
 _OWN = frozenset((STATE_FILE, PHASE_FILE))
@@ -87,12 +87,12 @@ class Shadow:
         """Make the private directory unless it is there; HEAD comes last, so a half-made one is made again."""
         head = os.path.join(self.private, "HEAD")
         if self.prefix and not os.path.exists(self._part):
-            os.makedirs(self.private, exist_ok=True)
+            self._make("")
             replace_file(self._part, b"")
         if os.path.exists(head):
             return
         for folder in ("objects", "refs", "info"):
-            os.makedirs(os.path.join(self.private, folder), exist_ok=True)
+            self._make(folder)
         replace_file(os.path.join(self.private, "info", "attributes"), _ATTRIBUTES)
         excluded = "".join(f"{name}/\n" for name in sorted(CACHES))  # counts only outside of repositories
         replace_file(os.path.join(self.private, "info", "exclude"), excluded.encode())
@@ -100,6 +100,10 @@ class Shadow:
         config = _CONFIG.format(version=int(sha256), extension=_SHA256 if sha256 else "")
         replace_file(os.path.join(self.private, "config"), config.encode())
         replace_file(head, b"ref: refs/heads/none\n")
+
+    def _make(self, folder: str) -> None:
+        root, _, inside = self.private.rpartition(f"/{STATE_FOLDER}/")
+        make_folder(root, os.path.join(STATE_FOLDER, inside, folder).rstrip("/"))
 
     def own(
         self, *arguments: str, given: bytes = b"", reading: bool = False, index: str = "index", users: bool = False

@@ -52,7 +52,10 @@ def project_root(project: str | None) -> str:
     """The folder that is meant; `--project` may stand before or behind the command."""
     given = project or (click.get_current_context().find_root().obj or {}).get("project")
     if given is None:
-        return find_project(os.getcwd())
+        try:
+            return find_project(os.getcwd())
+        except FileNotFoundError:
+            raise FusewireError("the current folder is gone; name the project with --project") from None
     if not os.path.isdir(given):
         raise FusewireError(f"no such folder: {given}")
     return os.path.abspath(given)

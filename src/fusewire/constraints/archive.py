@@ -10,7 +10,7 @@ from fusewire.constraints.statefile import to_text, violations
 from fusewire.durations import UNITS, show_time
 from fusewire.events import PUBLIC_STATE
 from fusewire.rules import CONSTRAINTS_FOLDER, STATE_FOLDER
-from fusewire.stores.folder import FileLock, ensure_state_folder, free_name, replace_file
+from fusewire.util.files import FileLock, NotOurs, free_name, make_folder, read_file, replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ def add_to_archive(root: str, name: str, entry: dict[str, Any]) -> str | None:
     A file that cannot be read is set aside, and a warning says so.
     """
     path = os.path.join(root, ARCHIVE_FILE)
-    ensure_state_folder(os.path.join(root, STATE_FOLDER))
+    make_folder(root, STATE_FOLDER)
+    make_folder(root, CONSTRAINTS_FOLDER)
     with FileLock(os.path.join(root, STATE_FOLDER, "archive.lock")):
         entries, warning = _read(path)
         earlier = entries.get(name)
@@ -69,19 +70,17 @@ def add_to_archive(root: str, name: str, entry: dict[str, Any]) -> str | None:
         if isinstance(earlier, dict) and earlier.get("violations") != entry["violations"]:
             entry = _continued(earlier, entry)
         entries[name] = entry
-        os.makedirs(os.path.dirname(path), exist_ok=True)
         replace_file(path, to_text(entries), path + ".tmp")
         return warning
 
 
 def _read(path: str) -> tuple[dict[str, Any], str | None]:
     try:
-        with open(path, encoding="utf-8") as file:
-            entries = json.load(file)
+        entries = json.loads(read_file(path))
         if isinstance(entries, dict):
             return entries, None
         problem = "not an object of constraint ids"
-    except FileNotFoundError:
+    except (FileNotFoundError, NotOurs):
         return {}, None
     except (ValueError, RecursionError) as error:
         problem = str(error)

@@ -15,8 +15,8 @@ from fusewire.errors import ConfigError
 from fusewire.events import NAME_LIMIT, PUBLIC_STATE, TEXT_LIMIT, fingerprint, plain
 from fusewire.meters import keeps
 from fusewire.rules import CONSTRAINTS_FOLDER, STATE_FILE, STATE_FOLDER
-from fusewire.stores.folder import FileLock, ensure_state_folder, free_name, replace_file
 from fusewire.stores.rows import KEPT_ROWS, LogRow
+from fusewire.util.files import FileLock, NotOurs, free_name, make_folder, read_file, replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _plain(value: float) -> float:
 def write_mirror(root: str, engine: Engine) -> str | None:
     """Bring the file up to date; a word of warning if somebody else had changed it."""
     path = os.path.join(root, STATE_FILE)
-    ensure_state_folder(os.path.join(root, STATE_FOLDER))
+    make_folder(root, STATE_FOLDER)
     # Read under the lock: whoever writes last has also read last, so the file never goes back in time.
     with FileLock(_lock_path(root), wait=_PATIENCE) as lock:
         content = _render(engine)
@@ -88,9 +88,9 @@ def write_mirror(root: str, engine: Engine) -> str | None:
             _remember(lock, [_digest(content)])
             return None
         warning = None
+        make_folder(root, CONSTRAINTS_FOLDER)
         if old is not None and _digest(old) not in ours:
             warning = _keep_aside(path, old)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
         _remember(lock, [_digest(old or b""), _digest(content)])
         replace_file(path, content, path + ".tmp")
         return warning
@@ -137,9 +137,8 @@ def _keep_aside(path: str, old: bytes) -> str:
 
 def _read_bytes(path: str) -> bytes | None:
     try:
-        with open(path, "rb") as file:
-            return file.read()
-    except FileNotFoundError:
+        return read_file(path)
+    except (FileNotFoundError, NotADirectoryError, NotOurs):
         return None
 
 

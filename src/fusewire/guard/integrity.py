@@ -36,7 +36,7 @@ from fusewire.guard.manifest import (
 )
 from fusewire.guard.vault import Vault, Way, look, move_aside, settled, signature, unlink
 from fusewire.quickjson import dumps, loads
-from fusewire.stores.folder import FileLock, ensure_state_folder, free_name, replace_file
+from fusewire.util.files import FileLock, free_name, make_folder, replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -232,8 +232,7 @@ class Integrity:
     # -- the manifest -------------------------------------------------------------------------------------
 
     def _writing(self) -> FileLock:
-        ensure_state_folder(os.path.join(self.root, ".fusewire"))
-        os.makedirs(os.path.join(self.folder, "blobs"), exist_ok=True)
+        make_folder(self.root, ".fusewire/guard/blobs")
         return FileLock(os.path.join(self.folder, "lock"), wait=_WAIT)
 
     def _vault(self) -> Vault:

@@ -8,6 +8,7 @@ import stat
 from fusewire.guard import vault as limits
 from fusewire.guard.vault import Vault, look, signature
 from fusewire.quickjson import loads
+from fusewire.util.files import read_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,9 +50,7 @@ def checked(manifest: Any) -> Manifest:
 
 def read_text(path: str) -> str:
     """A file of ours; a pipe in its place must not hang the hook."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
-        return file.read().decode("ascii")
+    return read_file(path).decode("ascii")
 
 
 def read_memory(path: str) -> dict[str, list[Any]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from fusewire.util.files import make_folder, open_file, read_file, replace_file
+
 _FOLDER = os.path.join(".fusewire", "guard")
 
 #: More than any of these files has.
@@ -26,9 +28,10 @@ def begin(root: str, session: str | None) -> None:
 def busy(root: str, session: str | None, is_busy: bool) -> None:
     """A call of the session that may change files has begun, or has ended."""
     if is_busy:  # begun already, so the folder is there; nothing is in the file that could be half written
-        os.close(
-            os.open(os.path.join(root, _FOLDER, _name("busy", session)), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-        )
+        path = os.path.join(root, _FOLDER, _name("busy", session))
+        descriptor = open_file(path, os.O_WRONLY | os.O_CREAT, 0o644)
+        os.utime(descriptor)
+        os.close(descriptor)
     else:
         forget(root, _name("busy", session))
 
@@ -58,19 +61,13 @@ def halted(root: str, session: str | None) -> str:
 
 def read(root: str, name: str) -> str:
     try:
-        with open(os.open(os.path.join(root, _FOLDER, name), os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-            return file.read(_LIMIT).decode("utf-8", "surrogatepass")
+        return read_file(os.path.join(root, _FOLDER, name)).decode("utf-8", "surrogatepass")
     except OSError:
         return ""
 
 
 def write(root: str, name: str, text: str) -> None:
-    from fusewire.stores.folder import ensure_state_folder, replace_file
-
-    folder = os.path.join(root, _FOLDER)
-    ensure_state_folder(os.path.dirname(folder))
-    os.makedirs(folder, exist_ok=True)
-    replace_file(os.path.join(folder, name), text.encode("utf-8", "surrogatepass")[:_LIMIT])
+    replace_file(os.path.join(make_folder(root, _FOLDER), name), text.encode("utf-8", "surrogatepass")[:_LIMIT])
 
 
 def forget(root: str, name: str) -> None:

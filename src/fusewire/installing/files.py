@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from fusewire.errors import FusewireError
-from fusewire.stores.folder import FileLock, read_regular, replace_file
+from fusewire.util.files import FileLock, FolderLock, read_regular
 
 #: Settings are small; what is larger is none.
 _LARGEST = 4 << 20
@@ -62,7 +62,7 @@ class SettingsFile:
         for _ in range(_TRIES):
             try:
                 _make(folder)
-                lock = FileLock(folder, wait=30).__enter__()
+                lock = FolderLock(folder, wait=30).__enter__()
             except FileNotFoundError:  # another process has just taken the folder away
                 continue
             try:
@@ -200,12 +200,14 @@ def _replace(path: str, text: str, facts: os.stat_result | None, mode: int = 0o6
         else:
             _give(descriptor, facts, path)
             os.fchmod(descriptor, stat.S_IMODE(facts.st_mode))
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(text.encode())
+        os.replace(temporary, path)
     except BaseException:
         _remove(temporary)
         raise
     finally:
         os.close(descriptor)
-    replace_file(path, text.encode(), temporary)
 
 
 def _give_to_owner_of(folder: str, descriptor: int) -> None:

@@ -80,11 +80,10 @@ class Janitor:
         if cleanup.dry_run:
             self._tidy(folder, cleanup, now, deadline)
             return
-        from fusewire.stores.folder import FileLock, ensure_state_folder
+        from fusewire.util.files import FileLock, make_folder
 
-        state = os.path.join(self.root, STATE_FOLDER)
         try:
-            ensure_state_folder(state)
+            state = make_folder(self.root, STATE_FOLDER)
             with FileLock(os.path.join(state, "janitor.lock"), wait=_PATIENCE if deadline is None else 0.2):
                 if not folder.lock():
                     raise BlockingIOError

@@ -151,20 +151,20 @@ def _file(root: str) -> str:
 
 
 def _read_shown(root: str) -> dict[str, Any]:
-    from fusewire.stores.folder import read_regular
+    from fusewire.util.files import read_file
 
     try:
-        shown = json.loads(read_regular(_file(root), 1 << 20))["shown"]
+        shown = json.loads(read_file(_file(root)))["shown"]
     except (OSError, ValueError, KeyError, TypeError):
         return {}  # then it is shown again
     return shown if isinstance(shown, dict) else {}
 
 
 def _write_shown(root: str, shown: dict[str, Any], cleanup: Cleanup) -> None:
-    from fusewire.stores.folder import ensure_state_folder, replace_file
+    from fusewire.util.files import make_folder, replace_file
 
     try:
-        ensure_state_folder(os.path.join(root, STATE_FOLDER))
+        make_folder(root, STATE_FOLDER)
         replace_file(_file(root), json.dumps({"shown": shown}, indent=2).encode())
     except OSError as error:
         cleanup.failed("what was shown cannot be remembered", error)

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from fusewire.errors import FusewireError
 from fusewire.notifying.targets import Target, is_url
-from fusewire.stores.folder import read_regular
+from fusewire.util.files import read_regular
 
 #: Schemes behind which a host stands.
 _HOSTED = frozenset("http https json jsons form forms xml xmls mailto mailtos".split())

@@ -25,7 +25,7 @@ from fusewire.notifying.sending import Undelivered, send
 from fusewire.notifying.starting import NEXT_TURN
 from fusewire.policies.rulebook import read_rulebook
 from fusewire.rules import STATE_FOLDER
-from fusewire.stores.folder import FileLock
+from fusewire.util.files import FileLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

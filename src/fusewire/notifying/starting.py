@@ -11,7 +11,7 @@ import sys
 
 from fusewire.notifying.surroundings import surroundings
 from fusewire.rules import STATE_FOLDER
-from fusewire.stores.folder import FileLock
+from fusewire.util.files import FileLock
 
 #: Held from before a process is started until it begins to read; and the number under which it has it.
 NEXT_TURN = "notify-next.lock"

@@ -16,7 +16,7 @@ from fusewire.events import fingerprint
 from fusewire.phases.record import Record
 from fusewire.phases.schema import parse, render
 from fusewire.rules import PHASE_FILE, STATE_FOLDER
-from fusewire.stores.folder import FileLock, ensure_state_folder, free_name, read_regular, replace_file
+from fusewire.util.files import FileLock, free_name, make_folder, read_regular, replace_file
 
 if TYPE_CHECKING:
     from fusewire.stores import Store
@@ -43,7 +43,7 @@ class StateFile:
 
     def __init__(self, root: str) -> None:
         self.path = os.path.join(root, FILE)
-        self._state_folder = os.path.join(root, STATE_FOLDER)
+        self._root = root
 
     def read(self) -> bytes | None:
         """Its content; None if there is none. What is no file, or too large, can be nobody's state."""
@@ -60,8 +60,7 @@ class StateFile:
     def write(self, store: Store) -> list[str]:
         """Bring it up to date; what a person must know about it, in words."""
         try:
-            ensure_state_folder(self._state_folder)
-            with FileLock(os.path.join(self._state_folder, "phases.lock")):
+            with FileLock(os.path.join(make_folder(self._root, STATE_FOLDER), "phases.lock")):
                 record = Record.recalled(store)
                 return [] if record is None else self._write(record)
         except OSError as error:
@@ -71,9 +70,9 @@ class StateFile:
         content, old, warnings = render(record), self.read(), []
         if old == content:
             return []
+        make_folder(self._root, FOLDER)
         if old is not None and digest(old) not in record.written:
             warnings.append(self._set_aside(old))
-        os.makedirs(os.path.dirname(self.path), exist_ok=True)
         if old is None:
             self._hide_from_git()
         replace_file(self.path, content, f"{self.path}.tmp")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from fusewire.stores.folder import read_regular
+from fusewire.util.files import read_regular
 
 #: Bytes of one file, and of all together.
 _FILE = 1 << 20

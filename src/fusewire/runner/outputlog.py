@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 
+from fusewire.util.files import open_file
+
 #: The line between beginning and end always has this length: it is written again in its place.
 LINE = 64
 
@@ -25,8 +27,8 @@ class OutputLog:
         self._head = head
         self._limit = head + LINE + 3 * tail
         self._size = 0
-        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        self._file = os.open(path, flags, 0o600)
+        self._file = open_file(path, os.O_RDWR | os.O_CREAT)
+        os.ftruncate(self._file, 0)
 
     def write(self, data: bytes) -> None:
         rest = memoryview(data)

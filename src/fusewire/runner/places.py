@@ -10,7 +10,7 @@ from typing import Any
 
 from fusewire.reports.loop import log_entry
 from fusewire.rules import STATE_FOLDER
-from fusewire.stores.folder import ensure_state_folder, read_regular, replace_file
+from fusewire.util.files import make_folder, open_file, read_file, replace_file
 
 #: Seconds after which a snapshot of no known iteration is waste.
 _OLD = 3600
@@ -23,13 +23,13 @@ class Places:
     """Where the loop of one project keeps its files."""
 
     def __init__(self, root: str) -> None:
+        self._root = root
         self.folder = os.path.join(root, STATE_FOLDER, "loop")
         self.outputs = os.path.join(self.folder, "output")
         self.status_log = os.path.join(self.folder, "status.md")
 
     def make(self) -> None:
-        ensure_state_folder(os.path.dirname(self.folder))
-        os.makedirs(self.outputs, exist_ok=True)
+        make_folder(self._root, f"{STATE_FOLDER}/loop/output")
 
     def output_of(self, number: int) -> str:
         return os.path.join(self.outputs, f"iteration-{number:06d}.log")
@@ -41,7 +41,7 @@ class Places:
     def before(self, token: str) -> Any:
         """What was saved; None if there is nothing that can be read."""
         try:
-            return marshal.loads(read_regular(self._before(token)))
+            return marshal.loads(read_file(self._before(token)))
         except (OSError, ValueError, EOFError, TypeError):
             return None
 
@@ -69,12 +69,12 @@ class Places:
         """Append to the status log, which never grows beyond its limit; what cannot be written ends no loop."""
         try:
             self.make()
-            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            with open(os.open(self.status_log, flags, 0o644), "r+b", buffering=0) as file:
+            status_log = open_file(self.status_log, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            with open(status_log, "r+b", buffering=0) as file:
                 file.write(log_entry(entry).encode("utf-8", "replace") + b"\n")
                 size = file.tell()
             if size > STATUS_LIMIT:
-                kept = read_regular(self.status_log)[-STATUS_LIMIT // 2 :]
+                kept = read_file(self.status_log)[-STATUS_LIMIT // 2 :]
                 replace_file(self.status_log, kept[kept.find(b"## Iteration ") :])
         except OSError:
             pass

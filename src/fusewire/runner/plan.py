@@ -7,7 +7,7 @@ import os
 from fusewire.errors import FusewireError
 from fusewire.events import fingerprint
 from fusewire.progress.plan import boxes
-from fusewire.stores.folder import read_regular
+from fusewire.util.files import read_regular
 
 #: ticked, open
 Boxes = tuple[list[str], list[str]]

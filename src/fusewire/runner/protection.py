@@ -11,7 +11,7 @@ from fusewire.guard.protected import DOCUMENT
 from fusewire.guard.watch import Watch
 from fusewire.rules import STATE_FOLDER
 from fusewire.runner.copies import Copies
-from fusewire.stores.folder import free_name
+from fusewire.util.files import free_name
 
 if TYPE_CHECKING:
     from fusewire.guard.findings import Finding

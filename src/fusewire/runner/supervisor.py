@@ -24,7 +24,7 @@ from fusewire.runner.signals import Signals
 from fusewire.runner.warden import Warden
 from fusewire.session import nesting
 from fusewire.session.incidents import write as write_incidents
-from fusewire.stores.folder import read_regular
+from fusewire.util.files import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable

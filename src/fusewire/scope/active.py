@@ -12,6 +12,7 @@ import os
 from fusewire.rules import SCOPE_FILE, STATE_FOLDER
 from fusewire.scope.boundary import Boundary
 from fusewire.scope.places import stamps
+from fusewire.util.files import FileLock, claim, make_folder, read_file, replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,14 +61,13 @@ class Active:
 def load(root: str, patience: float) -> list[Active]:
     """The slices under way, newest first; StoreError if that cannot be told."""
     try:
-        with open(os.path.join(root, FILE), "rb") as file:
-            form, made_from, slices = marshal.loads(file.read())
+        claim(os.path.join(root, STATE_FOLDER))
+        form, made_from, slices = marshal.loads(read_file(os.path.join(root, FILE)))
         if form == _FORMAT and made_from == stamps(root):
             return [Active(*data) for data in slices]
     except (OSError, ValueError, EOFError, TypeError):
         pass
     from fusewire.breaker import Breaker
-    from fusewire.stores.folder import FileLock
 
     with Breaker.open(project=root, patience=patience) as breaker:
         try:
@@ -79,16 +79,12 @@ def load(root: str, patience: float) -> list[Active]:
 
 def doubt(root: str) -> None:
     """Before the store changes: should this process die in between, nobody takes the old file for the truth."""
-    from fusewire.stores.folder import ensure_state_folder, replace_file
-
-    ensure_state_folder(os.path.join(root, os.path.dirname(FILE)))
+    make_folder(root, STATE_FOLDER)
     replace_file(os.path.join(root, FILE), b"")
 
 
 def renew(breaker: Breaker, root: str) -> list[Active]:
     """Write the file anew from the store, or remove it when nothing is under way. Under the lock."""
-    from fusewire.stores.folder import replace_file
-
     made_from = stamps(root)
     active = compiled(breaker, root)
     path = os.path.join(root, FILE)

@@ -23,7 +23,7 @@ from fusewire.scope.nouns import Answer, NoScope, Scope, Unjustifiable, slice_na
 from fusewire.scope.patterns import normal_pattern
 from fusewire.scope.places import by_products, closed, files_below, is_own, place
 from fusewire.scope.sources import read_scope
-from fusewire.stores.folder import FileLock, ensure_state_folder
+from fusewire.util.files import FileLock, make_folder
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker
@@ -244,7 +244,7 @@ class ScopeLock:
 
     def _change(self, act: Callable[[Transaction, float], None], *, always: bool = False) -> None:
         """Change the store, and what the hook reads of it."""
-        ensure_state_folder(os.path.join(self.root, os.path.dirname(FILE)))
+        make_folder(self.root, os.path.dirname(FILE))
         try:
             with FileLock(os.path.join(self.root, LOCK)):
                 if not always and not os.path.lexists(os.path.join(self.root, FILE)):

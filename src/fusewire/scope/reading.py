@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fusewire.errors import FusewireError
-from fusewire.stores.folder import read_regular
+from fusewire.util.files import read_regular
 
 
 def read_source(root: str, file: str, limit: int, allowed: str) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import zlib
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fusewire.durations import parse_time
 from fusewire.janitor.names import rotation
 from fusewire.quickjson import loads
+from fusewire.util.files import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,15 +70,11 @@ def _files(place: str, since: float) -> Iterator[str]:
 
 def _end_of(path: str, most: int) -> bytes:
     """The last lines of a file, whole ones."""
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(handle, "rb") as file:
-        facts = os.fstat(file.fileno())
-        if not stat.S_ISREG(facts.st_mode):
-            raise OSError(22, "not a regular file", path)
+    with open(open_file(path), "rb") as file:
         if path.endswith(".gz"):
             data = zlib.decompressobj(wbits=31).decompress(file.read(most), _UNPACKED)
         else:
-            file.seek(max(0, facts.st_size - most - 1))
+            file.seek(max(0, os.fstat(file.fileno()).st_size - most - 1))
             data = file.read(most + 1)
     return data if len(data) <= most else data[-most:].partition(b"\n")[2]
 

@@ -6,6 +6,7 @@ import os
 
 from fusewire.durations import show_time
 from fusewire.quickjson import dumps
+from fusewire.util.files import make_folder, open_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,8 +18,10 @@ def write(root: str, path: str, incidents: list[dict[str, Any]], now: float) -> 
     that a log that cannot be written stops nobody."""
     try:
         place = os.path.join(root, os.path.expanduser(path))
-        os.makedirs(os.path.dirname(place), exist_ok=True)
-        handle = os.open(place, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        folder = os.path.relpath(os.path.dirname(place), root)
+        if folder.split("/")[0] not in ("..", "."):
+            make_folder(root, folder)
+        handle = open_file(place, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             for incident in incidents:
                 line = dumps({"timestamp": show_time(now), **incident}) + "\n"

@@ -111,7 +111,7 @@ def _settings(text: str) -> dict[str, Any] | None:
 
 
 def _text(path: str) -> str:
-    from fusewire.stores.folder import read_regular
+    from fusewire.util.files import read_regular
 
     try:
         return read_regular(path, _LARGEST).decode("utf-8", "replace")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from fusewire.quickjson import dumps, loads
-from fusewire.stores.folder import replace_file
+from fusewire.util.files import open_file, read_file, replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def path_of(folder: str) -> str:
 
 def append(folder: str, rows: list[tuple[AuditRow, dict[str, Any] | None]]) -> None:
     lines = "".join(dumps(_line(row, state)) + "\n" for row, state in rows).encode()
-    descriptor = os.open(path_of(folder), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    descriptor = open_file(path_of(folder), os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         size = os.fstat(descriptor).st_size
         if size and os.pread(descriptor, 1, size - 1) != b"\n":
@@ -98,8 +98,7 @@ def rows(folder: str) -> list[AuditRow]:
 
 def _lines(folder: str) -> list[dict[str, Any]]:
     try:
-        with open(path_of(folder), encoding="utf-8", errors="replace") as file:
-            texts = file.readlines()
+        texts = read_file(path_of(folder)).decode("utf-8", "replace").split("\n")
     except OSError:
         return []
     lines = []

@@ -39,10 +39,13 @@ def _quickly() -> Any:
         del sys.modules["functools"]
 
 
-__all__ = ["BUSY", "CANNOT_OPEN", "CORRUPT", "NOT_A_DATABASE", "READ_ONLY", "code_of", "sqlite3"]
+__all__ = ["BUSY", "CANNOT_OPEN", "CORRUPT", "LOGS", "NOT_A_DATABASE", "READ_ONLY", "code_of", "sqlite3"]
 
 #: SQLite's error codes.
 BUSY, READ_ONLY, CORRUPT, CANNOT_OPEN, NOT_A_DATABASE = 5, 8, 11, 14, 26
+
+#: What SQLite writes beside a database.
+LOGS = ("-wal", "-shm", "-journal")
 
 
 def code_of(error: Any) -> int:

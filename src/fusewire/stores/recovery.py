@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.quickjson import dumps, loads
 from fusewire.stores import audit_file
-from fusewire.stores.folder import free_name, uri_path
 from fusewire.stores.migrations import MIGRATIONS
+from fusewire.stores.quicksqlite import LOGS
 from fusewire.stores.rows import AUDIT_ROWS, KEPT_ROWS
+from fusewire.util.files import fault_at, free_name, open_file, set_aside, uri_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,10 +62,15 @@ def is_broken(connection: sqlite3.Connection) -> bool:
 def rebuild_database(path: str, problem: str, backup: Backup | None, check: Callable[[object], object]) -> None:
     """Put a new database in the place of a lost one. The caller holds the recovery lock."""
     folder = os.path.dirname(path)
+    for suffix in ("", *LOGS):
+        fault = fault_at(path + suffix)
+        if fault:
+            set_aside(path + suffix, fault)
     damaged = os.path.exists(path)
     expected = damaged or os.path.exists(audit_file.path_of(folder))
     _remove_leftovers(path)
     fresh = f"{path}.new-{os.getpid()}"
+    os.close(open_file(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644))  # SQLite would follow a link
     connection = sqlite3.connect(fresh, isolation_level=None)
     migrate(connection, 0)
     connection.execute("BEGIN")
@@ -84,8 +90,8 @@ def rebuild_database(path: str, problem: str, backup: Backup | None, check: Call
     connection.execute("PRAGMA journal_mode=WAL")
     connection.close()
     # The old file's write-ahead log must never meet the new one. The replacement itself is one step.
-    for suffix in ("-wal", "-shm"):
-        if os.path.exists(path + suffix):
+    for suffix in LOGS:
+        if os.path.lexists(path + suffix):
             os.rename(path + suffix, aside + suffix)
     if damaged:
         try:

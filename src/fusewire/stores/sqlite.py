@@ -13,19 +13,29 @@ import time
 from fusewire.errors import StoreError
 from fusewire.events import plain
 from fusewire.quickjson import loads
-from fusewire.stores.folder import FileLock, ensure_state_folder, uri_path
 from fusewire.stores.migrations import LATEST
-from fusewire.stores.quicksqlite import BUSY, CANNOT_OPEN, CORRUPT, NOT_A_DATABASE, READ_ONLY, code_of, sqlite3
+from fusewire.stores.quicksqlite import BUSY, CANNOT_OPEN, CORRUPT, LOGS, NOT_A_DATABASE, READ_ONLY, code_of, sqlite3
 from fusewire.stores.rows import ANSWERS, AuditRow, CircuitRow, Doing, LogRow
 from fusewire.stores.sqlite_transaction import (
     AUDIT_OF,
     LOG_OF,
     MEMORY,
+    NOTICE,
     SqliteTransaction,
     audit_query,
     beginning,
     is_object,
     memory_in,
+)
+from fusewire.util.files import (
+    FileLock,
+    claim,
+    ensure_state_folder,
+    fault_at,
+    fault_of,
+    is_state_folder,
+    unwritten,
+    uri_path,
 )
 
 TYPE_CHECKING = False
@@ -68,6 +78,8 @@ class SqliteStore:
         patience: float = 2.0,
     ) -> None:
         self.path = os.path.abspath(path)
+        if not is_state_folder(os.path.dirname(self.path)):
+            self.path = os.path.realpath(path)  # a place that somebody has named, through their own links
         self.folder = os.path.dirname(self.path)
         self._recovery_lock = os.path.join(self.folder, "recovery.lock")
         self._backup = backup
@@ -132,7 +144,19 @@ class SqliteStore:
         else:
             raise StoreError(f"the state database cannot be rebuilt: {self.path}")
         self._process = process
+        if unwritten:
+            self._write_news(self._connection)
         return self._connection
+
+    def _write_news(self, connection: sqlite3.Connection) -> None:
+        """What was set aside in this project, as notices."""
+        about = [one for one in unwritten if one[0].startswith(os.path.dirname(self.folder))]
+        try:
+            if about and self.MODE == "rw":
+                connection.executemany(NOTICE, [(time.time(), plain(text)) for _, text in about])
+                unwritten[:] = [one for one in unwritten if one not in about]
+        except sqlite3.DatabaseError:
+            pass  # locked: the next one writes it
 
     def _open_undisturbed(self) -> sqlite3.Connection:
         """A rebuild changes three files; nobody may open one of them in the middle of that.
@@ -161,10 +185,7 @@ class SqliteStore:
         return any(name.startswith(beginning) for name in os.listdir(self.folder))
 
     def _open_existing(self, *, locked: bool = True) -> sqlite3.Connection:
-        try:
-            facts = os.stat(self.path)
-        except FileNotFoundError:
-            raise _Lost("it was missing") from None
+        facts = self._look()
         if facts.st_size == 0:
             raise _Lost("it was empty")
         # Before it is opened: should another file take its place in between, this one is found to be wrong.
@@ -193,6 +214,22 @@ class SqliteStore:
         if version == 0:
             raise _Lost("it had no tables")
         return connection if version == LATEST else self._migrated(connection, version)
+
+    def _look(self) -> os.stat_result:
+        """The file, before SQLite opens it, which would follow a link or wait for a pipe: it and its logs are ours."""
+        claim(self.folder)
+        try:
+            facts = os.lstat(self.path)
+        except FileNotFoundError:
+            raise _Lost("it was missing") from None
+        fault = fault_of(facts, self.path) or ("has another name, too" if facts.st_nlink > 1 else "")
+        if fault:
+            raise _Lost(f"it {fault}")
+        for suffix in LOGS:
+            fault = fault_at(self.path + suffix)
+            if fault:
+                raise _Lost(f"its {suffix} {fault}")
+        return facts
 
     def _migrated(self, connection: sqlite3.Connection, version: int) -> sqlite3.Connection:
         from fusewire.stores.recovery import migrate
@@ -251,7 +288,7 @@ class SqliteStore:
         """Whether there is, or ought to be, anything to read: looking must not create a database."""
         from fusewire.stores import audit_file
 
-        if os.path.exists(self.path) or os.path.exists(audit_file.path_of(self.folder)):
+        if unwritten or os.path.exists(self.path) or os.path.exists(audit_file.path_of(self.folder)):
             return True
         return self._backup is not None and self._backup.available()
 
@@ -343,7 +380,7 @@ def _circuit_row(row: tuple[str, str, str, str]) -> CircuitRow:
 
 def _inode(path: str) -> int:
     try:
-        return os.stat(path).st_ino
+        return os.lstat(path).st_ino
     except OSError:
         return 0
 

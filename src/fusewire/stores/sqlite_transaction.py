@@ -21,6 +21,7 @@ from fusewire.stores.rows import (
     Doing,
     LogRow,
 )
+from fusewire.util.files import unwritten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 LOG_OF = (
     "SELECT circuit, at, kind, name, text, session, value, effect FROM log WHERE circuit = ? AND at >= ? ORDER BY seq"
 )
+NOTICE = "INSERT INTO notices (at, text, seen) VALUES (?, ?, 0)"
 MEMORY = "SELECT data FROM memories WHERE name = ?"
 AUDIT_OF = (
     "SELECT circuit, at, source, target, cause, reason, actor FROM audit"
@@ -76,6 +78,8 @@ class SqliteTransaction:
                 from fusewire.stores.audit_file import append
 
                 append(self._store.folder, self._audit)
+            if unwritten:
+                self._store._write_news(self._connection)
             self._connection.execute("COMMIT")
             if self._audit:
                 # Moves are rare; with them in the main file, losing the write-ahead log cannot undo a trip.
@@ -155,7 +159,7 @@ class SqliteTransaction:
 
     def notice(self, text: str, now: float) -> None:
         self._news = True
-        self._connection.execute("INSERT INTO notices (at, text, seen) VALUES (?, ?, 0)", (now, plain(text)))
+        self._connection.execute(NOTICE, (now, plain(text)))
         self._connection.execute(f"DELETE FROM notices WHERE seq <= (SELECT max(seq) FROM notices) - {NOTICES}")
 
     def acknowledge(self) -> int:

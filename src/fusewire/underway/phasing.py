@@ -11,6 +11,7 @@ import os
 
 from fusewire.rules import PHASE_FILE
 from fusewire.session.opening import PATIENCE
+from fusewire.util.files import read_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,8 +98,7 @@ def spoken(event: Event, home: str) -> None:
 
 def _may_be_open(home: str) -> bool:
     try:
-        with open(os.path.join(home, PHASE_FILE), "rb") as file:
-            return _OPEN in file.read(_HEAD)
+        return _OPEN in read_regular(os.path.join(home, PHASE_FILE), _HEAD)
     except OSError:
         return False
 

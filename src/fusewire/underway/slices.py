@@ -68,7 +68,7 @@ def after_call(event: Event, commands: Commands | None, home: str) -> Answer:
     from fusewire.attempts.tracker import Attempts
     from fusewire.breaker import Breaker
     from fusewire.errors import FusewireError
-    from fusewire.stores.folder import FileLock
+    from fusewire.util.files import FileLock
 
     with Breaker.open(project=home, patience=PATIENCE) as breaker:
         attempts = Attempts(breaker)
