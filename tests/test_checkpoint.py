@@ -371,7 +371,7 @@ class TestRepositoriesInside:
 
     def test_a_broken_one_is_left_out(self, root: Path) -> None:
         repository(root / "broken", x="1")
-        (root / "broken" / ".git" / "config").write_text("[core\n")
+        (root / "broken" / ".git" / "HEAD").write_text("nonsense\n")
         taken = Checkpoints(str(root)).take("S")
         assert (taken.nested, taken.left_out) == ({}, ("broken",))
 

@@ -321,6 +321,7 @@ def replay_all(paths: Iterable[str], jobs: int = 1, rules: Rules | None = None) 
     from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
 
+    os.environ["PYTHONSAFEPATH"] = "1"  # the current folder may be a project that ships a module of some such name
     pool = ProcessPoolExecutor(
         jobs, mp_context=get_context("spawn"), initializer=_begin_work, initargs=(rules.to_data(),)
     )

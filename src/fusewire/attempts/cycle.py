@@ -116,7 +116,7 @@ def _run(
         return run_agent(
             [*_MERGED, *command],
             cwd=cwd or os.getcwd(),
-            environment={**os.environ, **results.variables()},
+            environment={**os.environ, **results.variables(), "FUSEWIRE_AGENT": "attempt"},  # the project's own code
             given=b"",
             timeout=timeout,
             idle=None,

@@ -18,10 +18,10 @@ from fusewire.checkpoints.planning import differences
 from fusewire.checkpoints.rollback import Restored, roll_back
 from fusewire.checkpoints.shadow import Shadow
 from fusewire.errors import FusewireError
-from fusewire.progress.git import GitFailure
 from fusewire.progress.territory import REPOSITORIES, shortened
 from fusewire.rules import STATE_FOLDER
 from fusewire.util.files import FileLock, make_folder
+from fusewire.util.git import GitFailure
 
 #: Another process may be taking its first checkpoint of a large project.
 _PATIENCE = 120.0

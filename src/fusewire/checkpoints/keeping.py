@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fusewire.checkpoints.shadow import Shadow
-from fusewire.progress.git import GitFailure
+from fusewire.util.git import GitFailure
 
 #: Bytes of a file; larger ones are not kept.
 LARGEST = 100 * 1000 * 1000

@@ -17,8 +17,8 @@ from urllib.parse import quote
 
 from fusewire.checkpoints.keeping import Kept
 from fusewire.checkpoints.shadow import Shadow
-from fusewire.progress.git import GitFailure, git
 from fusewire.progress.trees import FOLDER, empty_tree, parsed
+from fusewire.util.git import GitFailure, git
 
 CHECKPOINTS = "checkpoints"
 SAVED = "saved"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from fusewire.progress.git import GitFailure, git, only
+from fusewire.util.git import GitFailure, git, only
 
 if TYPE_CHECKING:
     from fusewire.checkpoints.checkpoint import Checkpoint
@@ -37,8 +37,7 @@ def remarks(shadow: Shadow, checkpoint: Checkpoint) -> list[str]:
         notes.append(_about_commits(shadow, checkpoint, head, where))
     notes += _about_index(shadow, head)
     for name, what in _UNDER_WAY.items():
-        at = shadow.asked("rev-parse", "--git-path", name)
-        if at and os.path.exists(os.path.join(shadow.top, at)):
+        if shadow.repository is not None and os.path.exists(os.path.join(shadow.repository.folder, name)):
             notes.append(f"{what} is under way and stays so")
             break
     return notes

@@ -1,4 +1,4 @@
-"""Our own git directory beside a repository: the user's objects and refs, but an index and settings of our own.
+"""Our own side of a repository: the user's objects and refs, but an index and settings of our own.
 
 The user's index, HEAD, branches, stash, configuration and hooks are never written. Our settings switch off everything
 by which git changes a file's bytes on their way in or out (line ends, filters, encodings).
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 
-from fusewire.progress.git import GitFailure, git, is_ignored, only
 from fusewire.progress.kinds import CACHES
 from fusewire.progress.territory import top_above
 from fusewire.rules import PHASE_FILE, STATE_FILE, STATE_FOLDER
 from fusewire.util.files import make_folder, replace_file
+from fusewire.util.git import GitFailure, git, is_ignored, only
+from fusewire.util.gitdir import GitDir, find, persons_excludes
 
 #: Our own files of the project's root, beside the state folder: what a breaker knows is not rolled back.
 _OWN = frozenset((STATE_FILE, PHASE_FILE))
@@ -21,25 +22,18 @@ _OWN = frozenset((STATE_FILE, PHASE_FILE))
 _TIME_LIMIT = 600.0
 
 _ATTRIBUTES = b"* -text !eol !crlf -ident !filter !working-tree-encoding\n"
-_CONFIG = """\
-[core]
-\trepositoryformatversion = {version}
-\tbare = false
-\tfileMode = true
-\tsymlinks = true
-\tignoreCase = false
-\tprecomposeUnicode = false
-\tprotectHFS = false
-\tprotectNTFS = false
-\tautocrlf = false
-\tsafecrlf = false
-\tuntrackedCache = false
-\tsplitIndex = false
-\tsparseCheckout = false
-[gc]
-\tautoDetach = false
-{extension}"""
-_SHA256 = "[extensions]\n\tobjectFormat = sha256\n"
+_SETTINGS = {
+    "core.filemode": "true",
+    "core.symlinks": "true",
+    "core.ignorecase": "false",
+    "core.precomposeunicode": "false",
+    "core.protecthfs": "false",
+    "core.protectntfs": "false",
+    "core.autocrlf": "false",
+    "core.untrackedcache": "false",
+    "core.splitindex": "false",
+    "core.sparsecheckout": "false",
+}
 
 _AUTHOR = {
     f"GIT_{role}_{field}": value
@@ -59,8 +53,7 @@ class Shadow:
         self.top: str | None = None
         #: the folder, relative to the top; empty if it is the top
         self.prefix = ""
-        self.format = "sha1"
-        self._objects = ""
+        self.repository: GitDir | None = None
         self._part = os.path.join(private, "part")
         self._find_repository()
 
@@ -69,37 +62,24 @@ class Shadow:
         if top is None:
             return
         prefix = "" if top == self.folder else os.path.relpath(self.folder, top)
-        answer = git(top, "rev-parse", "--is-inside-work-tree", "--show-object-format", "--git-path", "objects")
-        inside, self.format, objects = os.fsdecode(answer).removesuffix("\n").split("\n", 2)
+        repository = find(top)
+        if repository is None:
+            raise GitFailure(f"not a git repository: {top}")
         # once a part of the repository, always one: an ignore rule that comes later must not hide the checkpoints
-        if inside != "true" or (prefix and not os.path.exists(self._part) and is_ignored(top, prefix)):
-            self.format = "sha1"
-            return
-        self.top, self.prefix = top, prefix
-        self._objects = os.path.join(top, objects)
+        if repository.top and not (prefix and not os.path.exists(self._part) and is_ignored(top, prefix)):
+            self.top, self.prefix, self.repository = top, prefix, repository
 
     @property
     def width(self) -> int:
         """Digits of an object's id."""
-        return 40 if self.format == "sha1" else 64
+        return 64 if self.repository is not None and self.repository.format == "sha256" else 40
 
     def make(self) -> None:
-        """Make the private directory unless it is there; HEAD comes last, so a half-made one is made again."""
-        head = os.path.join(self.private, "HEAD")
-        if self.prefix and not os.path.exists(self._part):
-            self._make("")
-            replace_file(self._part, b"")
-        if os.path.exists(head):
-            return
-        for folder in ("objects", "refs", "info"):
+        """Make the private directory unless it is there."""
+        for folder in ("objects", "refs"):
             self._make(folder)
-        replace_file(os.path.join(self.private, "info", "attributes"), _ATTRIBUTES)
-        excluded = "".join(f"{name}/\n" for name in sorted(CACHES))  # counts only outside of repositories
-        replace_file(os.path.join(self.private, "info", "exclude"), excluded.encode())
-        sha256 = self.format == "sha256"
-        config = _CONFIG.format(version=int(sha256), extension=_SHA256 if sha256 else "")
-        replace_file(os.path.join(self.private, "config"), config.encode())
-        replace_file(head, b"ref: refs/heads/none\n")
+        if self.prefix and not os.path.exists(self._part):
+            replace_file(self._part, b"")
 
     def _make(self, folder: str) -> None:
         root, _, inside = self.private.rpartition(f"/{STATE_FOLDER}/")
@@ -109,15 +89,18 @@ class Shadow:
         self, *arguments: str, given: bytes = b"", reading: bool = False, index: str = "index", users: bool = False
     ) -> bytes:
         """Ask git about the private directory; `reading` also sees what was kept before there was a repository."""
-        variables = _AUTHOR | {"GIT_DIR": self.private, "GIT_WORK_TREE": self.folder}
-        variables["GIT_INDEX_FILE"] = os.path.join(self.private, index)
-        if self._objects:
-            variables["GIT_OBJECT_DIRECTORY"] = self._objects
+        own = GitDir(self.private, self.folder, _SETTINGS | (persons_excludes() if users else {}))
+        own.index = os.path.join(self.private, index)
+        # what is excluded here counts only outside of repositories
+        own.info = {"attributes": _ATTRIBUTES, "exclude": "".join(f"{name}/\n" for name in sorted(CACHES)).encode()}
+        variables = dict(_AUTHOR)
+        if self.repository is not None:
+            own.objects = self.repository.objects
+            shared = ("extensions.objectformat", "core.sharedrepository")
+            own.settings |= {name: value for name, value in self.repository.settings.items() if name in shared}
             if reading:  # never when writing: what the private one has would then be missing in the user's
                 variables["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = f'"{_quoted(self.private)}/objects"'
-        if not users:
-            variables |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_COUNT": "0"}
-        return git(self.folder, *arguments, given=given, variables=variables, limit=_TIME_LIMIT)
+        return git(own, *arguments, given=given, variables=variables, limit=_TIME_LIMIT)
 
     def refs(self, *arguments: str, given: bytes = b"") -> bytes:
         """Ask git where our refs are: in the user's repository, so that a person finds them, or else in our own."""

@@ -111,7 +111,7 @@ def _reset(folder: Path, circuit: str, reason: str) -> None:
 
 
 def fusewire_command(folder: Path, *arguments: str) -> None:
-    command = [sys.executable, "-m", "fusewire", *arguments, "--project", str(folder)]
+    command = [sys.executable, "-P", "-m", "fusewire", *arguments, "--project", str(folder)]
     sys.stdout.flush()
     if subprocess.run(command, env=_person_environment(), check=False).returncode:
         raise FusewireError(f"fusewire {arguments[0]} failed")

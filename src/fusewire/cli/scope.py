@@ -100,11 +100,11 @@ def _next(slice_id: str, blocked: list[Answer]) -> list[str]:
 
 def _staged(root: str) -> list[str]:
     """The files that the next commit would change: new, changed, deleted, and both ends of a rename."""
-    from fusewire.progress.git import GitFailure, git
+    from fusewire.util.git import GitFailure, git
 
     try:
-        top = git(_around(root), "rev-parse", "--show-toplevel").decode("utf-8", "surrogateescape").rstrip("\n")
-        names = git(top, "diff", "--cached", "--name-only", "--no-renames", "--no-ext-diff", "-z")
+        top = _around(root)
+        names = git(top, "diff", "--cached", "--name-only", "--no-renames", "--ignore-submodules=dirty", "-z")
     except GitFailure as error:
         raise FusewireError(f"what is staged cannot be told: {error}; allowed: a git repository") from None
     return [os.path.join(top, name) for name in names.decode("utf-8", "surrogateescape").split("\0") if name]

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
+
+from fusewire.util.git import git
+from fusewire.util.gitdir import make_git_dir
+
+_AUTHOR = {
+    f"GIT_{role}_{field}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for field, value in (("NAME", "demo agent"), ("EMAIL", "agent@example.invalid"))
+}
 
 FILES = {
     "PROMPT.md": "Work on the next open box of IMPLEMENTATION_PLAN.md. The specification is in specs/.\n",
@@ -37,12 +45,11 @@ def make_project(folder: Path) -> None:
     for name, text in FILES.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    for arguments in (
-        ["init", "-q"],
-        ["config", "user.name", "demo agent"],
-        ["config", "user.email", "agent@example.invalid"],
-        ["config", "commit.gpgsign", "false"],
-        ["add", "-A"],
-        ["commit", "-qm", "The task"],
-    ):
-        subprocess.run(["git", "-C", str(folder), *arguments], check=True)
+    make_git_dir(str(folder))
+    commit(str(folder), "The task")
+
+
+def commit(folder: str, message: str) -> None:
+    """Commit everything in a project of the demo."""
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", message, variables=_AUTHOR)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
+
+from fusewire.util.programs import find_program
 
 #: Seconds; some of them take one to start.
 _PATIENCE = 8
@@ -15,8 +16,8 @@ _LONGEST = 60
 
 
 def program_on_path(name: str) -> str | None:
-    found = shutil.which(name)
-    return os.path.abspath(found) if found else None
+    """Where it is; what the project itself ships under that name is not run."""
+    return find_program(name)
 
 
 def version_of(program: str, variable: str) -> str | None:

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.installing.command import parts_of
 from fusewire.person import AGENT_VARIABLES
+from fusewire.util.gitdir import make_git_dir
+from fusewire.util.programs import find_program
 
 if TYPE_CHECKING:
     from fusewire.installing.clients import Client
@@ -126,7 +128,7 @@ def _words(client: Client, handler: dict[str, Any]) -> list[str]:
         return [program, *map(str, arguments)]
     if client.name == "codex":
         return [os.environ.get("SHELL") or "/bin/sh", "-lc", program]
-    return ["/bin/sh" if client.name == "claude" else shutil.which("bash") or "/bin/sh", "-c", program]
+    return ["/bin/sh" if client.name == "claude" else find_program("bash") or "/bin/sh", "-c", program]
 
 
 def _environment(client: Client, root: str) -> dict[str, str]:
@@ -162,11 +164,7 @@ def _project() -> Iterator[str]:
         os.makedirs(os.path.join(root, "specs"))
         with open(os.path.join(root, "specs", "a.md"), "w") as file:
             file.write("# Nothing deletes this\n")
-        git = ["git", "init", "-q", root]
-        try:
-            subprocess.run(git, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=True)
-        except (OSError, subprocess.SubprocessError):
-            os.makedirs(os.path.join(root, ".git"), exist_ok=True)  # enough to be the top level
+        make_git_dir(root)
         yield root
     finally:
         shutil.rmtree(root, ignore_errors=True)

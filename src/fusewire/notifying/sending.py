@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import logging
-import shutil
 import subprocess
 import threading
 from contextvars import ContextVar, copy_context
@@ -13,6 +12,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from fusewire.errors import FusewireError, in_a_line
 from fusewire.notifying.addresses import Unusable, scrubbed
+from fusewire.util.programs import find_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -145,7 +145,7 @@ def _webhook(url: str, message: Message) -> dict[str, Any] | None:
 
 def _to_desktop(url: str, message: Message) -> None:
     """Words of a command, never a line for a shell: they may come from an agent."""
-    notifier, script = shutil.which("notify-send"), shutil.which("osascript")
+    notifier, script = find_program("notify-send"), find_program("osascript")
     if notifier:
         urgency = "critical" if message.severity == "alert" else "normal"
         body = html.escape(message.body, quote=False)  # it may have marks in it that would be obeyed

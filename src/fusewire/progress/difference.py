@@ -10,13 +10,13 @@ from fusewire.progress.change import LISTED, Change
 from fusewire.progress.commits import Raw, between, existing, files_of, new_commits, switched_to
 from fusewire.progress.contents import profiles
 from fusewire.progress.entries import Entry
-from fusewire.progress.git import GitFailure
 from fusewire.progress.judgement import Pair, Side, approach, meaningful, only_tests, tests_added, weakened
 from fusewire.progress.kinds import is_by_product
 from fusewire.progress.repository import Repository
 from fusewire.progress.snapshot import Snapshot
 from fusewire.progress.territory import named, shortened
 from fusewire.progress.trees import MODULE
+from fusewire.util.git import GitFailure
 
 _PROBLEMS_SHOWN = 3
 

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from fusewire.progress.entries import Entry, Reader, look
-from fusewire.progress.git import GitFailure, Objects
-from fusewire.progress.status import Status, ids_with_filters
+from fusewire.progress.status import Status
 from fusewire.progress.territory import named
 from fusewire.progress.trees import FOLDER, empty_tree, object_id, overlaid, subtree
+from fusewire.util.git import GitFailure, Objects
+from fusewire.util.gitdir import find
+from fusewire.util.gitfiles import committed_ids
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def with_answers(
         path = start + name
         entry = reader.entry(path, look(reader.root, path), row.mode, width)
         files[path] = entry._replace(head_mode=row.head_mode, head_id=row.head_id)
-    _filter_line_ends(bare, reader, files)
+    _as_committed(bare, reader, files)
     files = {path: one for path, one in files.items() if (one.mode, one.id) != (one.head_mode, one.head_id)}
     made = replace(bare, head=status.head, branch=status.branch, branches=branches, files=files)
     overrides = overrides_of(files, start, inner)
@@ -78,14 +80,18 @@ def with_answers(
     return replace(made, tree=tree, basis=basis if tree else "")
 
 
-def _filter_line_ends(bare: Repository, reader: Reader, files: dict[str, Entry]) -> None:
-    """Git may commit other line ends than the disk has; the committed file is then the same file."""
+def _as_committed(bare: Repository, reader: Reader, files: dict[str, Entry]) -> None:
+    """Git may commit other bytes than the disk has; the committed file is then the same file."""
     start = f"{bare.path}/" if bare.path else ""
     inside = f"{bare.prefix}/" if bare.prefix else ""
-    paths = {inside + path.removeprefix(start): path for path in sorted(reader.with_returns & files.keys())}
+    known = {path for path, one in files.items() if one.mode and one.head_mode}
+    names = {path: inside + path.removeprefix(start) for path in sorted(known | (reader.with_returns & files.keys()))}
+    converted = [names[path] for path in names if path in reader.with_returns]
     reader.with_returns.clear()
-    for name, made in ids_with_filters(bare.top(reader.root), list(paths)).items():
-        files[paths[name]] = files[paths[name]]._replace(id=made)
+    repository = find(bare.top(reader.root)) if names else None
+    if repository is not None:
+        ids = committed_ids(repository, converted, names.values())
+        files.update({path: files[path]._replace(id=ids[name]) for path, name in names.items() if name in ids})
 
 
 def overrides_of(

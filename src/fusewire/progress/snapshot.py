@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 
 from fusewire.progress import data, territory
 from fusewire.progress.entries import Entry, Reader
-from fusewire.progress.git import GitFailure, is_ignored
 from fusewire.progress.repository import Repository, overrides_of, with_answers
 from fusewire.progress.status import Status, branches_of, status_of
 from fusewire.progress.territory import named, shortened, survey, top_above
 from fusewire.progress.trees import overlaid
+from fusewire.util.git import GitFailure, is_ignored
 
 _AT_ONCE = 4
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
-from fusewire.progress.git import GitFailure, git, only
 from fusewire.progress.kinds import is_state
+from fusewire.util.git import GitFailure, git, only
 
 
 @dataclass(frozen=True)
@@ -84,20 +84,3 @@ def _put(rows: dict[str, Row], name: bytes, prefix: str, row: Row) -> None:
 
 def _path(name: bytes, prefix: str) -> str:
     return os.fsdecode(name).removeprefix(prefix)
-
-
-def ids_with_filters(top: str, paths: list[str]) -> dict[str, str]:
-    """The ids that git would give to files whose line ends it may change; what fails is left out.
-
-    Large file storage is switched off: its filter would write into the repository.
-    """
-    ids: dict[str, str] = {}
-    plain = [path for path in paths if "\n" not in path and not path.startswith('"')]
-    if not plain:
-        return ids
-    without = ("-c", "filter.lfs.clean=", "-c", "filter.lfs.process=", "-c", "filter.lfs.required=false")
-    try:
-        shown = git(top, *without, "hash-object", "--stdin-paths", given=os.fsencode("\n".join(plain) + "\n"))
-    except GitFailure:  # one of them is gone: each is then what its bytes are
-        return ids
-    return dict(zip(plain, shown.decode().split(), strict=False))

@@ -166,11 +166,17 @@ def _read(path: str) -> bytes | None:
         os.close(descriptor)
 
 
+def _ps() -> str:
+    from fusewire.util.programs import find_program
+
+    return find_program("ps") or "/bin/ps"
+
+
 def _words_of(pid: int) -> list[str]:
     import subprocess
 
     try:
-        shown = subprocess.run(["ps", "-o", "args=", "-p", str(pid)], capture_output=True, check=False)
+        shown = subprocess.run([_ps(), "-o", "args=", "-p", str(pid)], capture_output=True, check=False)
     except OSError:
         return []
     return shown.stdout.decode(errors="replace").split()
@@ -180,7 +186,7 @@ def _listed(*which: str) -> dict[int, Process]:
     """The processes that `ps` shows; it knows no sessions in a form that all systems share."""
     import subprocess
 
-    command = ["ps", *which, "-o", "pid=", "-o", "ppid=", "-o", "pgid=", "-o", "stat=", "-o", "lstart="]
+    command = [_ps(), *which, "-o", "pid=", "-o", "ppid=", "-o", "pgid=", "-o", "stat=", "-o", "lstart="]
     try:
         shown = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, env={**os.environ, "LC_ALL": "C"}, check=False

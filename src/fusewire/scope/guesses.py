@@ -77,7 +77,7 @@ def _is_ours(words: list[str]) -> bool:
 
 
 def _is_committed(root: str, path: str) -> bool:
-    from fusewire.progress.git import GitFailure, git
+    from fusewire.util.git import GitFailure, git
 
     try:
         return bool(git(root, "ls-tree", "--name-only", "-z", "HEAD", "--", path))

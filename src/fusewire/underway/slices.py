@@ -195,7 +195,7 @@ def _worked_on(root: str, record: SliceRecord, failed: list[str], run: TestRun) 
 
 def _trees(root: str, commits: list[str]) -> list[str]:
     """The contents of checkpoints; where git cannot tell, each is another."""
-    from fusewire.progress.git import GitFailure, git
+    from fusewire.util.git import GitFailure, git
 
     try:
         return git(root, "rev-parse", *(f"{commit}^{{tree}}" for commit in commits)).decode().split()

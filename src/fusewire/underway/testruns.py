@@ -82,7 +82,7 @@ def _files_with(root: str, test: str) -> list[str]:
     """The sources in which the name of a test stands; none where git cannot tell."""
     import re
 
-    from fusewire.progress.git import GitFailure, git
+    from fusewire.util.git import GitFailure, git
 
     name = re.split(r"::| > | \u203a |[.#/]", test.partition("[")[0])[-1].strip()
     try:

@@ -135,23 +135,21 @@ def _absolute(word: str, folder: str) -> str:
 
 
 def _places(call: Call) -> list[tuple[str, str]]:
-    """GIT_DIR and GIT_WORK_TREE, if the line sets them; those of the environment reach git by themselves."""
-    variables = {"git-dir": "GIT_DIR", "work-tree": "GIT_WORK_TREE"}
-    places = [(name, call.world.variables.get(name_there)) for name, name_there in variables.items()]
-    return [(name, value) for name, value in places if isinstance(value, str) and value]
+    """GIT_DIR and GIT_WORK_TREE, of the line or of the environment."""
+    places = [("git-dir", variable(call, "GIT_DIR")), ("work-tree", variable(call, "GIT_WORK_TREE"))]
+    return [(name, value) for name, value in places if value]
 
 
 def _settings_of_variables(call: Call) -> list[tuple[str, str]]:
-    """GIT_CONFIG_COUNT and GIT_CONFIG_PARAMETERS, if the line sets them."""
-    variables = call.world.variables
+    """GIT_CONFIG_COUNT and GIT_CONFIG_PARAMETERS, of the line or of the environment."""
     settings = []
-    count = variables.get("GIT_CONFIG_COUNT")
-    if isinstance(count, str) and count.isdigit():
+    count = variable(call, "GIT_CONFIG_COUNT")
+    if count and count.isdigit():
         for number in range(min(int(count[:4]), 100)):
             key = variable(call, f"GIT_CONFIG_KEY_{number}") or ""
             settings.append((setting_key(key), variable(call, f"GIT_CONFIG_VALUE_{number}") or ""))
-    parameters = variables.get("GIT_CONFIG_PARAMETERS")
-    if isinstance(parameters, str):
+    parameters = variable(call, "GIT_CONFIG_PARAMETERS")
+    if parameters:
         for word in split_words(parameters):
             key, _, value = word.partition("=")
             settings.append((setting_key(key), value))
@@ -173,7 +171,7 @@ def _is_alias(call: Call, repo: Repo, name: str, args: list[str], depth: int) ->
         return False
     text = repo.setting(f"alias.{name.lower()}")
     if text is None:
-        text = (repo.ask("config", "--get", f"alias.{name}") or "").rstrip("\n")
+        text = repo.configured(f"alias.{name.lower()}")
     if not text:
         return False
     if text[:1] == "!":

@@ -48,7 +48,7 @@ def _cleans(call: Call, repo: Repo, options: Words) -> bool:
         return True
     given = repo.setting("clean.requireforce")
     if given is None:
-        given = (repo.ask("config", "--type=bool", "--get", "clean.requireForce") or "").strip()
+        given = repo.configured("clean.requireforce").lower()
     return given.lower() in ("false", "no", "off", "0")
 
 

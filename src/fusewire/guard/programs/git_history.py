@@ -95,8 +95,8 @@ def _fetched(repo: Repo, operands: list[str]) -> tuple[str, str]:
     branch = operands[1].partition(":")[0].lstrip("+") if len(operands) > 1 else ""
     if remote == ".":
         return repo.revision(branch or "@{upstream}") or "", ""
-    place = remote if "/" in remote else (repo.ask("config", "--get", f"remote.{remote}.url") or "").strip()
-    merges = (repo.ask("config", "--get", f"branch.{_branch(repo)}.merge") or "").strip()
+    place = remote if "/" in remote else repo.configured(f"remote.{remote}.url")
+    merges = repo.configured(f"branch.{_branch(repo)}.merge")
     found, objects = _elsewhere(repo, place.removeprefix("file://"), branch or merges or "HEAD")
     if found:
         return found, objects
@@ -109,19 +109,18 @@ def _branch(repo: Repo) -> str:
 
 
 def _remote(repo: Repo) -> str:
-    return (repo.ask("config", "--get", f"branch.{_branch(repo)}.remote") or "origin").strip()
+    return repo.configured(f"branch.{_branch(repo)}.remote") or "origin"
 
 
 def _elsewhere(repo: Repo, place: str, branch: str) -> tuple[str, str]:
     """A commit of another repository on this disk."""
+    from fusewire.util.gitdir import resolve
+
     path = repo.path(place) if place else ""
     if not path or UNKNOWN in path or not os.path.isdir(path):
         return "", ""
-    folder = (repo.ask("--git-dir", path, "rev-parse", "--absolute-git-dir") or "").strip()
-    if not folder:
-        path = f"{path}/.git"
-        folder = (repo.ask("--git-dir", path, "rev-parse", "--absolute-git-dir") or "").strip()
-    found = repo.ask("--git-dir", path, "rev-parse", "--verify", "-q", branch + "^{commit}") if folder else None
+    folder = resolve(path) or resolve(f"{path}/.git")
+    found = repo.ask("rev-parse", "--verify", "-q", branch + "^{commit}", at=folder) if folder else None
     return (found.strip(), f"{folder}/objects") if found else ("", "")
 
 

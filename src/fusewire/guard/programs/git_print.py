@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fusewire.guard.programs.git_state import setting_key
 from fusewire.guard.programs.git_words import words
 from fusewire.shell.expansion import VALUE_LIMIT
 from fusewire.shell.values import UNKNOWN
@@ -29,16 +30,16 @@ _NEVER = (
     "--batch",
     "-o-",
     "--contents",
+    "--ign",  # a submodule's own settings would count
+    "--sub",
+    "--recurse",
 )
 
 #: command -> all options that it may have to be one that prints
 _OPTIONS = {
     "branch": words("--show-current --list -l -a -r -v -vv --all --remotes -av -avv -rv"),
     "cat-file": words("-p -t -s -e"),
-    "config": words(
-        "--get --get-all --get-regexp --list -l --global --local --system --null -z --name-only --show-origin --bool"
-        " --int --path --type=bool --type=path --includes"
-    ),
+    "config": words("--get"),
     "describe": words("--tags --all --long --always --abbrev=0 --contains --exact-match --first-parent"),
     "symbolic-ref": words("-q --quiet --short"),
     "tag": words("-l --list -n"),
@@ -47,11 +48,13 @@ _OPTIONS = {
 #: One of these must be among them.
 _ASKING = {
     "branch": words("--show-current --list -l -a -r -v -vv --all --remotes -av -avv -rv"),
-    "config": words("--get --get-all --get-regexp --list -l"),
     "tag": words("-l --list"),
     "status": words("--porcelain -s --short -z --porcelain=v1 --porcelain=v2 -sb -su"),
     "format-patch": words("--stdout"),
 }
+
+#: Commands that could look into submodules.
+_DIFFERENCES = words("diff diff-index diff-files status show log whatchanged format-patch")
 
 #: Questions whose answers no command of a line changes.
 _LASTING = words("--show-toplevel --show-prefix --show-cdup --git-dir --absolute-git-dir --git-common-dir")
@@ -64,13 +67,21 @@ def printed(repo: Repo, name: str, args: list[str]) -> str:
     lasting = name == "rev-parse" and all(word in _LASTING for word in args)
     if not lasting and repo.has_moved:
         return UNKNOWN
-    safely: list[str] = []
-    if name in ("diff", "show", "log", "whatchanged"):
-        safely = ["--no-ext-diff", "--no-textconv"]
-    elif name == "format-patch":
-        safely = ["--stdout"]
+    if name == "config":
+        return _setting(repo, args)
+    safely = ["--stdout"] if name == "format-patch" else []
+    if name in _DIFFERENCES:
+        safely.append("--ignore-submodules=all")
     text = repo.ask("--no-pager", name, *safely, *args, limit=VALUE_LIMIT)
     return UNKNOWN if text is None else text
+
+
+def _setting(repo: Repo, args: list[str]) -> str:
+    """What `git config --get NAME` prints."""
+    if args[:1] != ["--get"] or len(args) != 2:
+        return UNKNOWN
+    value = repo.setting(setting_key(args[1])) or repo.configured(setting_key(args[1]))
+    return f"{value}\n" if value else ""
 
 
 def _only_prints(name: str, args: list[str]) -> bool:
@@ -105,6 +116,4 @@ def _fits(name: str, options: list[str], operands: int) -> bool:
         return not operands or "--list" in options or "-l" in options
     if name == "symbolic-ref":
         return operands == 1
-    if name == "config":
-        return operands <= 2
     return True

@@ -1,7 +1,7 @@
 """Asking git: what a repository has and what its files are, without changing anything.
 
-Only commands that look are run, without locks, hooks, file system monitors and network. What earlier commands of the
-same line would have done to HEAD and to the index is kept beside it.
+Only commands that look are run, by way of `fusewire.util.git`. What earlier commands of the same line would have done
+to HEAD and to the index is kept beside it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 
 from fusewire.guard.effects import READ, WRITE
 from fusewire.guard.programs.git_line import Moves, line_of
-from fusewire.guard.programs.git_raw import blob_id, output_of, parent_of, raw_changes
+from fusewire.guard.programs.git_raw import parent_of, raw_changes
 from fusewire.paths import normal
 from fusewire.shell.values import UNKNOWN, cleaned
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fusewire.guard.effects import Call
+    from fusewire.util.gitdir import GitDir
 
     #: from what a command would leave to what there is now: "A" would vanish, everything else would be written
     Changes = list[tuple[str, str]]
@@ -39,20 +40,6 @@ _HARMLESS = (
     *("init.defaultbranch", "status.", "branch.", "remote."),
 )
 
-#: Variables of the environment that would make git run or write something.
-_DANGEROUS = ("GIT_TRACE", "GIT_EXTERNAL_DIFF", "GIT_PAGER", "GIT_EDITOR", "GIT_SSH", "GIT_PROXY", "GIT_ASKPASS")
-
-_SAFELY = {
-    "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_ALLOW_PROTOCOL": "none",
-    "LC_ALL": "C.UTF-8",
-    "LANGUAGE": "",
-}
-
-_QUIETLY = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "diff.autoRefreshIndex=false", "core.quotePath=false")
-
 
 class Repo:
     """The repository that one git command works on."""
@@ -66,17 +53,13 @@ class Repo:
         #: the same, after those that the line has written
         self.given = [*self.line.settings.items(), *settings]
         harmless = [setting for setting in self.given if setting[0].startswith(_HARMLESS) and UNKNOWN not in setting[1]]
+        self._harmless = dict(harmless)
         #: what chooses the repository, in git's own words
         self.options = options
-        self._options = [part for name, value in harmless for part in ("-c", f"{name}={value}")] + options
-        tree = self.line.settings.get("core.worktree")  # git minds it only in the repository's own file
-        if tree and not any(word.startswith("--work-tree") for word in options):
-            self._options.append(f"--work-tree={tree}")
         #: the command's name
         self.command = ""
         self.known = UNKNOWN not in folder and not any(UNKNOWN in word for word in options)
         self._top: str | None = None
-        self._git_dir = ""
 
     @property
     def rule(self) -> str:
@@ -84,46 +67,63 @@ class Repo:
 
     # -- asking -------------------------------------------------------------------------------------------
 
-    def ask(self, *words: str, limit: int = _OUTPUT_LIMIT, objects: str = "", stdin: str = "") -> str | None:
-        """What git prints; None if it fails, or if it takes too long or prints too much."""
+    def ask(
+        self, *words: str, limit: int = _OUTPUT_LIMIT, objects: str = "", stdin: str = "", at: str = ""
+    ) -> str | None:
+        """What git prints, in another repository `at` a git directory; None if it fails, takes or prints too much."""
         if not self.known or any(UNKNOWN in word or "\0" in word for word in words):
             return None
-        quietly = [part for setting in _QUIETLY for part in ("-c", setting)]
-        command = ["git", "--no-optional-locks", "-C", self.folder, *self._options, *quietly, *words]
-        index = line_variable(self.call, "GIT_INDEX_FILE")
-        extra = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": objects, "GIT_INDEX_FILE": index}
-        key = (*command, objects, index, stdin)
+        index = variable(self.call, "GIT_INDEX_FILE") or ""
+        key = (*words, self.folder, at, *self.options, repr(self._harmless), objects, index, stdin)
         if key not in self.line.answers:
-            self.line.answers[key] = self._run(command, limit, extra, stdin)
+            self.line.answers[key] = self._run(words, limit, objects, index, stdin, at)
         return self.line.answers[key]
 
-    def _run(self, command: list[str], limit: int, extra: dict[str, str], stdin: str) -> str | None:
-        import subprocess
+    def _run(self, words: tuple[str, ...], limit: int, objects: str, index: str, stdin: str, at: str) -> str | None:
         from time import monotonic
 
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(_DANGEROUS)}
-        environment.update(_SAFELY)
-        environment.update({name: value for name, value in extra.items() if value and UNKNOWN not in value})
+        from fusewire.util.git import GitFailure, git
+
+        found = self._repository(at)
+        if found is None:
+            return None
+        if index and UNKNOWN not in index:
+            found.index = self.path(index)
+        options = [word for word in self.options if word.endswith("-pathspecs")]
+        variables = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": objects} if objects else {}
+        given = stdin.encode("utf-8", "surrogateescape")
+        seconds = min(_SECONDS, self.line.seconds)
         started = monotonic()
         try:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=environment,
+            output = git(
+                found,
+                *options,
+                *words,
+                given=given,
+                variables=variables,
+                limit=max(seconds, 0.01),
+                most=limit,
+                cwd=self.folder,
             )
-        except (OSError, ValueError):
+        except GitFailure:
             return None
-        try:
-            output = output_of(process, stdin, limit, min(_SECONDS, self.line.seconds))
         finally:
-            process.kill()
-            process.communicate()
             self.line.seconds -= monotonic() - started
-        if output is None or process.returncode:
-            return None
         return cleaned(output.decode("utf-8", "surrogateescape"))
+
+    def _repository(self, at: str = "") -> GitDir | None:
+        """The repository that the command works on, as the line's own options and settings choose it."""
+        from fusewire.util.gitdir import choose
+
+        chosen = dict(word[2:].split("=", 1) for word in self.options if "=" in word)
+        git_dir = at or chosen.get("git-dir") or (self.folder if "--bare" in self.options else "")
+        tree = "" if at else chosen.get("work-tree") or self.line.settings.get("core.worktree", "")
+        return choose(self.folder, git_dir, tree, self._harmless)
+
+    def configured(self, name: str) -> str:
+        """A setting of the repository or of the person; empty if there is none."""
+        found = self._repository() if self.known else None
+        return found.settings.get(name, "") if found is not None else ""
 
     def names(self, *words: str) -> list[str] | None:
         """The names that a command prints with -z."""
@@ -136,8 +136,8 @@ class Repo:
     def top(self) -> str:
         """The folder of the working tree; "" if there is none, or none that can be asked."""
         if self._top is None:
-            text = self.ask("rev-parse", "--absolute-git-dir", "--show-toplevel") or ""
-            self._git_dir, _, top = text.rstrip("\n").partition("\n")
+            found = self._repository() if self.known else None
+            top = found.top if found is not None else ""
             self._top = "" if self.has_changed("/.git", exactly=top) else top
         return self._top
 
@@ -152,7 +152,8 @@ class Repo:
 
     @property
     def git_dir(self) -> str:
-        return self._git_dir if self.top else (self.ask("rev-parse", "--absolute-git-dir") or "").rstrip("\n")
+        found = self._repository() if self.known else None
+        return found.folder if found is not None else ""
 
     def around(self) -> str:
         """A folder with a repository in it, from here upwards, by the look of it."""
@@ -274,19 +275,19 @@ class Repo:
         return [(status, name) for status, name, old, _, _ in changes if not (name in hashes and hashes[name] == old)]
 
     def _hashes(self, names: list[str]) -> dict[str, str]:
+        from fusewire.util.gitfiles import blob_id, committed_ids
+
         hashes: dict[str, str] = {}
         files = []
         for name in dict.fromkeys(names):
             path = f"{self.top}/{name}"
             if os.path.islink(path):
                 hashes[name] = blob_id(os.fsencode(os.readlink(path)))
-            elif os.path.isfile(path) and "\n" not in name and '"' not in name:
+            elif os.path.isfile(path):
                 files.append(name)
-        if files:
-            text = self.ask(
-                "-C", self.top, "hash-object", "--stdin-paths", stdin="".join(f"{name}\n" for name in files)
-            )
-            hashes.update(zip(files, (text or "").split(), strict=False))
+        repository = self._repository() if files else None
+        if repository is not None:
+            hashes |= committed_ids(repository, files, limit=max(min(_SECONDS, self.line.seconds), 0.01))
         return hashes
 
     def untracked(self, paths: Iterable[str] = (), *, ignored: bool = False) -> list[str] | None:
