@@ -371,7 +371,7 @@ class TestRepositoriesInside:
 
     def test_a_broken_one_is_left_out(self, root: Path) -> None:
         repository(root / "broken", x="1")
-        (root / "broken" / ".git" / "HEAD").write_text("nonsense\n")
+        (root / "broken" / ".git" / "index").write_text("nonsense\n")
         taken = Checkpoints(str(root)).take("S")
         assert (taken.nested, taken.left_out) == ({}, ("broken",))
 
@@ -508,8 +508,8 @@ class TestErrors:
             Checkpoints(str(tmp_path / "file" / "x")).take("S")
 
     def test_a_repository_that_git_cannot_read(self, root: Path) -> None:
-        (root / ".git" / "config").write_text("[core\n")
-        with pytest.raises(FusewireError, match="bad config"):
+        (root / ".git" / "index").write_text("nonsense\n")
+        with pytest.raises(FusewireError, match="index file"):
             Checkpoints(str(root)).take("S")
 
 

@@ -33,7 +33,7 @@ _JUDGED = 8 << 20
 _KEPT = 40
 
 #: Merges both streams in the order in which they were written, and is gone before the command runs.
-_MERGED = ("sh", "-c", 'exec "$@" 2>&1', "sh")
+_MERGED = ("/bin/sh", "-c", 'exec "$@" 2>&1', "sh")
 
 
 @dataclass(frozen=True)
