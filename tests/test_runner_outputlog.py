@@ -111,9 +111,12 @@ def test_the_log_can_be_followed(tmp_path: Path) -> None:
         log.close()
 
 
-def test_a_full_disk_ends_the_log_and_not_the_agent() -> None:
+def test_a_full_disk_ends_the_log_and_not_the_agent(tmp_path: Path) -> None:
     """The problem is kept, nothing is raised."""
-    log = OutputLog("/dev/full")
+    log = OutputLog(str(tmp_path / "1.log"))
+    full = os.open("/dev/full", os.O_RDWR)
+    os.dup2(full, log._file)
+    os.close(full)
     log.write(b"lost")
     log.write(b"lost")
     log.close()

@@ -36,7 +36,7 @@ from fusewire.guard.manifest import (
 )
 from fusewire.guard.vault import Vault, Way, look, move_aside, settled, signature, unlink
 from fusewire.quickjson import dumps, loads
-from fusewire.util.files import FileLock, free_name, make_folder, replace_file
+from fusewire.util.files import FileLock, NotOurs, free_name, make_folder, replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ class Integrity:
             return manifest
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except (ValueError, IsADirectoryError) as error:
+        except (ValueError, NotOurs) as error:
             return self._set_aside(str(error), locked)
         except OSError as error:
             if locked:

@@ -30,13 +30,14 @@ MARKED_AT = 86400
 
 _OPEN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
+_DEVICE = "is a device"
 _KINDS = {
     stat.S_IFLNK: "is a symbolic link",
     stat.S_IFIFO: "is a pipe",
     stat.S_IFSOCK: "is a socket",
     stat.S_IFDIR: "is a folder",
-    stat.S_IFCHR: "is a device",
-    stat.S_IFBLK: "is a device",
+    stat.S_IFCHR: _DEVICE,
+    stat.S_IFBLK: _DEVICE,
 }
 
 #: What this process has set aside, in sentences: those that the agent was not told of yet, and those, each with its
@@ -150,9 +151,11 @@ def fault_of_owner(facts: os.stat_result, path: str) -> str:
 
 
 def set_aside(path: str, fault: str) -> None:
-    """Rename what stands in the place of something of ours; NotOurs if it has to stay."""
+    """Rename what stands in the place of something of ours; NotOurs if it has to stay, as a device has."""
     aside = free_name(f"{path}.set-aside")
     try:
+        if fault == _DEVICE:
+            raise PermissionError(1, "no repository has made it")
         os.rename(path, aside)
     except FileNotFoundError:
         return  # another process was faster
