@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import fusewire
 from conftest import Project
 from fusewire.errors import FusewireError
-from fusewire.janitor import holders
 from fusewire.janitor.cleanup import Cleanup, space
 from fusewire.janitor.due import first_time
 from fusewire.janitor.janitor import Janitor, at_session_start
@@ -539,7 +539,7 @@ def test_a_missing_folder_is_nothing_to_do_and_nothing_is_made(tmp_path: Path) -
 # -- bad conditions ---------------------------------------------------------------------------------------
 
 CLEAN = """
-import datetime, os, resource, sys, tempfile
+import datetime, os, resource, signal, sys, tempfile
 from fusewire.janitor.janitor import Janitor
 from fusewire.janitor.limits import Limits
 root, now, size, user = sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
@@ -607,10 +607,8 @@ def test_a_file_in_the_place_of_the_state_folder_is_set_aside(root: Path) -> Non
     assert (root / ".fusewire.set-aside-1").read_text() == "a file is in its place"
 
 
-def test_where_there_are_no_processes_to_ask_a_file_waits_for_an_hour(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(holders, "PROC", str(tmp_path / "no-proc"))
+def test_where_the_kernel_gives_no_lease_a_file_waits_for_an_hour(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("fcntl.F_SETLEASE")
     put(root, "a_telemetry.jsonl", telemetry(1001))
     cleanup = janitor(root).clean(NOW + 3599)
     assert "packed when that has closed it" in cleanup.actions[0]
@@ -729,7 +727,7 @@ def test_where_nothing_is_due_nothing_is_written_and_nothing_slow_is_imported(ro
         f"print(repr(at_session_start({str(root)!r}, {{}}, 'x', (), {NOW})))\n"
         "print(sorted({'json', 're', 'zlib', 'dataclasses', 'sqlite3', 'subprocess'} & set(sys.modules)))"
     )
-    source = str(Path(holders.__file__).parents[2])
+    source = str(Path(fusewire.__file__).parents[1])
     script = f"import sys; sys.path.insert(0, {source!r})\n{script}"
     result = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True)
     assert result.stdout.splitlines() == ["''", "[]"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from fusewire.janitor.holders import holders, inode
 from fusewire.janitor.names import (
     ARCHIVED,
     PRUNING,
@@ -17,6 +16,7 @@ from fusewire.janitor.names import (
     session_of,
 )
 from fusewire.janitor.packing import Aside, OutOfTime, compare, pack, unchanged
+from fusewire.janitor.writers import has_writer
 from fusewire.scope.naming import path_shown
 
 if TYPE_CHECKING:
@@ -31,24 +31,24 @@ class Finished:
 
     def __init__(self) -> None:
         self.packed: list[Aside] = []
-        #: set aside, and who may still write to it
-        self.held: list[tuple[Aside, str]] = []
+        #: set aside, and still open in a process that may write to it
+        self.held: list[Aside] = []
         #: set aside as before, because it could not be packed
         self.failed: list[Aside] = []
 
 
 def finish(asides: list[Aside], cleanup: Cleanup, now: float, deadline: float | None = None) -> Finished:
-    """Pack what nobody writes to, then let go of it. The processes are looked at twice: before, and after."""
+    """Pack what no process writes to, then remove it. Writers are looked for twice: before, and after."""
     result = Finished()
-    found = {aside: facts for aside in asides if (facts := aside.folder.look(aside.name)) is not None}
-    held = holders(found.values(), now)
     packed: list[Packed] = []
-    for aside, facts in found.items():
-        if inode(facts) in held:
-            result.held.append((aside, held[inode(facts)]))
-            continue
+    for aside in asides:
         try:
-            packed.append((aside, *_pack(aside, now, deadline)))
+            if has_writer(aside.folder, aside.name, now):
+                result.held.append(aside)
+            else:
+                packed.append((aside, *_pack(aside, now, deadline)))
+        except FileNotFoundError:
+            continue
         except OutOfTime:
             result.failed.append(aside)
             cleanup.left(f"{path_shown(aside.name)} takes too long now: left for a later run, or: fusewire janitor")
@@ -62,18 +62,17 @@ def finish(asides: list[Aside], cleanup: Cleanup, now: float, deadline: float | 
 def let_go(packed: list[Packed], result: Finished, cleanup: Cleanup, now: float) -> None:
     """Remove what was packed, unless somebody has added to it meanwhile, or still can."""
     _sync([aside for aside, _, _ in packed])
-    held = holders((facts for _, facts, _ in packed), now)
     for aside, facts, size in packed:
         try:
-            # In this order: while nobody holds it, nobody can add to it, so that this look is the last word.
-            if inode(facts) not in held and unchanged(aside.folder, aside.name, facts):
+            # In this order: without a writer nothing is added to it, so that the second look is the last word.
+            if not has_writer(aside.folder, aside.name, now) and unchanged(aside.folder, aside.name, facts):
                 aside.folder.unlink(aside.name)
                 cleanup.bytes_freed += facts.st_size - size
                 result.packed.append(aside)
             else:
                 with aside.place() as place:
                     place.unlink(aside.archive)  # what was set aside has all of it, and more
-                result.held.append((aside, held.get(inode(facts), "a process that wrote to it just now")))
+                result.held.append(aside)
         except OSError as error:
             cleanup.failed(path_shown(aside.name), error)
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.durations import show_time
 from fusewire.janitor.due import LARGEST_STATE, surplus
-from fusewire.janitor.holders import holders, inode
 from fusewire.janitor.names import TEMPORARY
 from fusewire.janitor.packing import remove_temporary, unchanged
+from fusewire.janitor.writers import has_writer
 from fusewire.quickjson import loads
 from fusewire.scope.naming import path_shown
 
@@ -58,10 +58,9 @@ def _truncate(folder: Folder, name: str, limits: Limits, cleanup: Cleanup, now: 
     if cleanup.dry_run:
         cleanup.did(f"would shorten {path_shown(name)}: {what}", len(content) - len(new))
         return
-    held = holders([facts], now).get(inode(facts))
-    if held or not replace(folder, name, facts, new):
+    if has_writer(folder, name, now) or not replace(folder, name, facts, new):
         cleanup.ledgers_truncated -= 1
-        cleanup.did(f"left {path_shown(name)} for the next run: {f'open in {held}' if held else 'it has just changed'}")
+        cleanup.did(f"left {path_shown(name)} for the next run: another process writes to it")
         return
     cleanup.did(f"shortened {path_shown(name)}: {what}", len(content) - len(new))
 

@@ -16,10 +16,10 @@ from fusewire.janitor.cleanup import Cleanup
 from fusewire.janitor.due import why_left_alone
 from fusewire.janitor.finishing import finish
 from fusewire.janitor.folder import Folder, open_elsewhere
-from fusewire.janitor.holders import holders, inode
 from fusewire.janitor.names import ARCHIVED, TEMPORARY, rotation, rotation_name
 from fusewire.janitor.packing import Aside, remove_temporary
 from fusewire.janitor.telemetry import saved, set_aside
+from fusewire.janitor.writers import has_writer
 from fusewire.rules import STATE_FOLDER
 from fusewire.scope.naming import path_shown
 
@@ -110,18 +110,17 @@ def _pack_old(folder: Folder, entries: dict[str, os.stat_result], limits: Limits
                 asides[Aside(folder, name, rotation_name(known.live, known.micros, ARCHIVED))] = known.live
         elif _is_old(name, facts, limits, now):
             old.append(name)
-    held = holders((entries[name] for name in old), now)
     for name in old:
-        if inode(entries[name]) in held:
-            continue
-        if cleanup.dry_run:
-            cleanup.files_rotated += 1
-            age = show_duration(limits.telemetry_max_age)
-            line = f"would pack {path_shown(os.path.join(folder.shown, name))} (older than {age})"
-            cleanup.did(line, saved(folder, name))
-            continue
         try:
-            asides[set_aside(folder, name, now)] = name
+            if has_writer(folder, name, now):
+                continue
+            if cleanup.dry_run:
+                cleanup.files_rotated += 1
+                age = show_duration(limits.telemetry_max_age)
+                line = f"would pack {path_shown(os.path.join(folder.shown, name))} (older than {age})"
+                cleanup.did(line, saved(folder, name))
+            else:
+                asides[set_aside(folder, name, now)] = name
         except OSError as error:
             cleanup.failed(path_shown(os.path.join(folder.shown, name)), error)
     finished = finish(list(asides), cleanup, now)
@@ -131,11 +130,10 @@ def _pack_old(folder: Folder, entries: dict[str, os.stat_result], limits: Limits
         cleanup.did(f"packed {names[0]} -> {names[1]}")
     for aside in finished.failed:
         folder.put_back(aside.name, asides[aside])
-    for aside, holder in finished.held:
+    for aside in finished.held:
         if not folder.put_back(aside.name, asides[aside]):
-            cleanup.left(
-                f"{path_shown(os.path.join(folder.shown, aside.name))} is open in {holder}: left for a later run"
-            )
+            shown = path_shown(os.path.join(folder.shown, aside.name))
+            cleanup.left(f"{shown} is open in another process: left for a later run")
 
 
 def _is_old(name: str, facts: os.stat_result, limits: Limits, now: float) -> bool:

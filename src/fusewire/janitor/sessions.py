@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from fusewire.janitor.due import is_active, sessions_to_prune, why_left_alone
 from fusewire.janitor.finishing import finish
-from fusewire.janitor.holders import holders, inode
 from fusewire.janitor.names import PRUNING, SESSION_ARCHIVES, session_archive, session_of, session_state
 from fusewire.janitor.packing import Aside, unchanged
 from fusewire.janitor.telemetry import saved
+from fusewire.janitor.writers import has_writer
 from fusewire.scope.naming import path_shown
 
 if TYPE_CHECKING:
@@ -43,22 +43,21 @@ def prune(
         if session_of(name) and (why_not := why_left_alone(facts)):
             cleanup.left(f"{path_shown(name)} {why_not}: left alone")
     leaving = sessions_to_prune(entries, limits, active, now)
-    held = holders((entries[name] for name in leaving), now)
     for name, reason in leaving.items():
-        if inode(entries[name]) in held:
-            cleanup.left(f"{path_shown(name)} is open in {held[inode(entries[name])]}: left alone")
-        elif cleanup.dry_run:
-            cleanup.sessions_pruned += 1
-            place = _shown(archive_of(folder, name, entries[name]))
-            line = f"would prune session {path_shown(session_of(name))} ({reason}) -> {place}"
-            cleanup.did(line, saved(folder, name))
-        else:
-            try:
+        try:
+            if has_writer(folder, name, now):
+                cleanup.left(f"{path_shown(name)} is open in another process: left alone")
+            elif cleanup.dry_run:
+                cleanup.sessions_pruned += 1
+                place = _shown(archive_of(folder, name, entries[name]))
+                line = f"would prune session {path_shown(session_of(name))} ({reason}) -> {place}"
+                cleanup.did(line, saved(folder, name))
+            else:
                 reasons[set_aside(folder, name, entries[name])] = reason
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                cleanup.failed(f"{path_shown(name)} could not be pruned", error)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            cleanup.failed(f"{path_shown(name)} could not be pruned", error)
     if not cleanup.dry_run:
         _finish(folder, reasons, cleanup, now, deadline)
     return [
@@ -125,10 +124,10 @@ def _finish(folder: Folder, reasons: dict[Aside, str], cleanup: Cleanup, now: fl
         cleanup.did(f"pruned session {session} ({reasons[aside]}) -> {_shown(aside)}")
     for aside in finished.failed:
         folder.put_back(aside.name, session_state(session_of(aside.name, PRUNING)))
-    for aside, holder in finished.held:
+    for aside in finished.held:
         state = session_state(session_of(aside.name, PRUNING))
         folder.put_back(aside.name, state)
-        cleanup.left(f"{path_shown(state)} is open in {holder}: left alone")
+        cleanup.left(f"{path_shown(state)} is open in another process: left alone")
 
 
 def _shown(aside: Aside) -> str:

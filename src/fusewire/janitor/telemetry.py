@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from fusewire.janitor.due import is_aside, rotation_reason, why_left_alone
 from fusewire.janitor.finishing import finish
-from fusewire.janitor.holders import holders, inode
 from fusewire.janitor.names import ARCHIVED, ROTATING, is_telemetry, next_moment, rotation, rotation_name
 from fusewire.janitor.packing import Aside, compressed
+from fusewire.janitor.writers import has_writer
 from fusewire.scope.naming import path_shown
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def rotate(folder: Folder, limits: Limits, cleanup: Cleanup, now: float, deadlin
             if why_not:
                 cleanup.left(f"{path_shown(name)} {why_not}: left alone")
             elif reason and cleanup.dry_run:
-                _foresee(folder, name, facts, reason, cleanup, now)
+                _foresee(folder, name, reason, cleanup, now)
             elif reason:
                 _begin(folder, name, facts, reason, asides, cleanup, now)
     if cleanup.dry_run:
@@ -40,8 +40,8 @@ def rotate(folder: Folder, limits: Limits, cleanup: Cleanup, now: float, deadlin
     finished = finish(list(asides), cleanup, now, deadline)
     for aside in finished.packed:
         cleanup.did(f"{asides[aside]} -> {path_shown(aside.archive)}")
-    for aside, holder in finished.held:
-        words = f"still open in {holder}, packed when that has closed it"
+    for aside in finished.held:
+        words = "still open in another process, packed when that has closed it"
         cleanup.did(f"{asides[aside]} -> {path_shown(aside.name)}: {words}")
 
 
@@ -112,12 +112,11 @@ def _resume(folder: Folder, name: str, facts: os.stat_result, asides: dict[Aside
     asides[Aside(folder, name, archive)] = f"finished the rotation of {path_shown(known.live)}"
 
 
-def _foresee(folder: Folder, name: str, facts: os.stat_result, reason: str, cleanup: Cleanup, now: float) -> None:
+def _foresee(folder: Folder, name: str, reason: str, cleanup: Cleanup, now: float) -> None:
     archive = rotation_name(name, next_moment(now, name, folder.entries()), ARCHIVED)
-    holder = holders([facts], now).get(inode(facts))
     cleanup.files_rotated += 1
-    if holder:
-        cleanup.did(f"would rotate {path_shown(name)} ({reason}), and pack it when {holder} has closed it")
+    if has_writer(folder, name, now):
+        cleanup.did(f"would rotate {path_shown(name)} ({reason}), and pack it when another process has closed it")
     else:
         cleanup.did(f"would rotate {path_shown(name)} ({reason}) -> {path_shown(archive)}", saved(folder, name))
 
