@@ -33,6 +33,10 @@ PROGRAMS = ("fusewire.__main__", "fusewire.hook")
 NEEDED_LATER = """difflib runpy sqlite3 tomllib uuid xml.etree.ElementTree xml.parsers.expat yaml
 rich.box rich.console rich.live rich.markup rich.panel rich.spinner rich.table rich.text"""
 
+#: Words before a command that make file modes count for root as for everybody else. It stays the same user, who may
+#: read this checkout and this Python wherever they lie.
+UNPRIVILEGED = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+
 NUMBER = struct.Struct("!i")
 
 _one_at_a_time = threading.Lock()

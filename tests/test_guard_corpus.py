@@ -288,7 +288,9 @@ def snapshot(root: Path) -> dict[str, tuple[object, ...]]:
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Box:
     box = Box(tmp_path_factory.mktemp("guard") / "template")
+    umask = os.umask(0o022)  # commands that take rights away change something
     box.make()
+    os.umask(umask)
     return box
 
 

@@ -24,6 +24,7 @@ from fusewire.errors import FusewireError
 from fusewire.installing import command, files, merging
 from fusewire.installing.clients import CLIENTS
 from fusewire.installing.jsonc import JsoncError, beyond_json, read
+from program import UNPRIVILEGED
 
 LINE = ["/opt/it's mine/python", "-I", "-S", "/opt/a b/fusewire/hook.py"]
 
@@ -453,8 +454,7 @@ def test_a_file_that_may_not_be_written_is_left_alone(project: Project) -> None:
     """Root may write anywhere unless it gives that up."""
     path = user_file("claude", "{}\n")
     path.chmod(0o444)
-    without = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
-    words = [*without, sys.executable, "-m", "fusewire", "install", "claude"]
+    words = [*UNPRIVILEGED, sys.executable, "-m", "fusewire", "install", "claude"]
     result = subprocess.run(words, cwd=project.root, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout, result.stderr.count("\n")) == (1, "", 1), result.stderr
     assert str(path) in result.stderr

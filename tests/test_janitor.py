@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from fusewire.janitor.janitor import Janitor, at_session_start
 from fusewire.janitor.ledgers import merged
 from fusewire.janitor.limits import Limits
 from fusewire.janitor.names import rotation, rotation_name, session_of
+from program import UNPRIVILEGED
 
 NOW = 1_794_000_000.0
 DAY = 86400.0
@@ -539,28 +539,22 @@ def test_a_missing_folder_is_nothing_to_do_and_nothing_is_made(tmp_path: Path) -
 # -- bad conditions ---------------------------------------------------------------------------------------
 
 CLEAN = """
-import datetime, os, resource, signal, sys, tempfile
+import resource, sys
 from fusewire.janitor.janitor import Janitor
 from fusewire.janitor.limits import Limits
-root, now, size, user = sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
-with tempfile.TemporaryDirectory() as empty:  # everything is imported that another user may not read
-    os.makedirs(empty + "/.claude/memory")
-    Janitor(empty, Limits()).clean(now)
-janitor = Janitor(root, Limits())
+root, now, size = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
 if size:
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-if user and os.getuid() == 0:
-    os.setgroups([]), os.setgid(user), os.setuid(user)
-cleanup = janitor.clean(now)
+cleanup = Janitor(root, Limits()).clean(now)
 print(cleanup.files_rotated, cleanup.sessions_pruned, cleanup.failures)
 print("\\n".join(cleanup.problems))
 """
 
 
-def cleaned_by_another(root: Path, *, size: int = 0, user: int = 0) -> list[str]:
-    """A run with a limit for the size of files (as good as a full disk), or as another user."""
-    arguments = [str(root), str(NOW), str(size), str(user)]
-    result = subprocess.run([sys.executable, "-c", CLEAN, *arguments], capture_output=True, text=True, check=False)
+def cleaned_by_another(root: Path, *, size: int = 0) -> list[str]:
+    """A run without the rights of root, with a limit for the size of files (as good as a full disk)."""
+    words = [*UNPRIVILEGED, sys.executable, "-c", CLEAN, str(root), str(NOW), str(size)]
+    result = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stderr) == (0, "")
     return result.stdout.splitlines()
 
@@ -580,23 +574,17 @@ def test_a_full_disk_loses_nothing_and_the_next_run_finishes(root: Path) -> None
     assert [gzip.decompress(path.read_bytes()) for path in memory(root).rglob("s_state.json.gz")] == [state]
 
 
-def test_a_folder_that_cannot_be_written_is_said_and_left_as_it_is() -> None:
-    with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to other users
-        root = Path(name)
-        root.chmod(0o755)
-        memory(root).mkdir(parents=True)
-        put(root, "a_telemetry.jsonl", telemetry(1001)).chmod(0o644)
-        session(root, "s", age=8 * DAY).chmod(0o644)
-        session(root, "t", age=2 * 3600, tool_history=[1] * 60).chmod(0o644)
-        (root / ".fusewire").mkdir(mode=0o777)
-        (root / ".fusewire").chmod(0o777)
-        memory(root).chmod(0o555)
-        before = listing(memory(root))
-        lines = cleaned_by_another(root, user=65534)
-        memory(root).chmod(0o755)
-        assert lines[0] == "0 0 3"
-        assert sorted(line.rpartition(": ")[2] for line in lines[1:]) == ["Permission denied"] * 3
-        assert listing(memory(root)) == before
+def test_a_folder_that_cannot_be_written_is_said_and_left_as_it_is(root: Path) -> None:
+    put(root, "a_telemetry.jsonl", telemetry(1001))
+    session(root, "s", age=8 * DAY)
+    session(root, "t", age=2 * 3600, tool_history=[1] * 60)
+    memory(root).chmod(0o555)
+    before = listing(memory(root))
+    lines = cleaned_by_another(root)
+    memory(root).chmod(0o755)
+    assert lines[0] == "0 0 3"
+    assert sorted(line.rpartition(": ")[2] for line in lines[1:]) == ["Permission denied"] * 3
+    assert listing(memory(root)) == before
 
 
 def test_a_file_in_the_place_of_the_state_folder_is_set_aside(root: Path) -> None:

@@ -22,6 +22,7 @@ from fusewire.agents.claude import parse
 from fusewire.breaker import default_rules
 from fusewire.session.watch import Answer, Watch
 from fusewire.stores.sqlite import SqliteStore
+from program import UNPRIVILEGED
 from session_hook import Said, Session
 from test_session_seed import move_clock
 
@@ -150,7 +151,7 @@ def read_only(*folders: Path) -> Iterator[list[str]]:
     for folder in folders:
         folder.chmod(0o555)
     try:
-        yield ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
+        yield UNPRIVILEGED
     finally:
         for folder in folders:
             folder.chmod(0o755)

@@ -8,7 +8,6 @@ import marshal
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -24,6 +23,7 @@ from fusewire.spending import ledger
 from fusewire.spending.ledger import AGENTS, READ, cost_of, read_on
 from fusewire.spending.money import KINDS, plain_name, price_of
 from fusewire.spending.prices import load_prices, parse_prices
+from program import UNPRIVILEGED
 
 PRICES = load_prices()
 OPUS = "claude-opus-5-5"
@@ -752,21 +752,16 @@ def test_a_path_that_cannot_be_one(path: str) -> None:
     assert memory.get("usd", 0.0) == 0.0
 
 
-def test_a_file_that_may_not_be_read() -> None:
-    """As another user than the one who wrote it."""
+def test_a_file_that_may_not_be_read(session: Path) -> None:
     script = (
-        "import os, sys; sys.path.insert(0, sys.argv[1])\n"
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from fusewire.spending.ledger import read_on\n"
-        "os.getuid() or os.setuid(65534)\n"
         "print(read_on({}, sys.argv[2], ())['problem'])"
     )
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "s.jsonl"
-        path.write_bytes(claude("m1", output_tokens=1))
-        path.chmod(0o000)
-        path.parent.chmod(0o755)
-        given = [sys.executable, "-c", script, str(SOURCE.parent), str(path)]
-        ran = subprocess.run(given, capture_output=True, text=True, check=True)
+    session.write_bytes(claude("m1", output_tokens=1))
+    session.chmod(0o000)
+    given = [*UNPRIVILEGED, sys.executable, "-c", script, str(SOURCE.parent), str(session)]
+    ran = subprocess.run(given, capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "the transcript cannot be read: Permission denied"
 
 
