@@ -278,9 +278,12 @@ def foreign_change(root: str) -> str | None:
     content = _read_bytes(os.path.join(root, STATE_FILE))
     if content is None or not os.path.isdir(os.path.join(root, STATE_FOLDER)):
         return None
-    with FileLock(_lock_path(root)) as lock:
-        if _digest(content) in _ours(lock):
-            return None
+    try:
+        with FileLock(_lock_path(root)) as lock:
+            if _digest(content) in _ours(lock):
+                return None
+    except PermissionError as error:
+        return f"{error.filename}: {error.strerror}"
     try:
         json.loads(content)
     except ValueError as error:

@@ -29,6 +29,7 @@ from fusewire.stores.sqlite_transaction import (
 )
 from fusewire.util.files import (
     FileLock,
+    advise_owner,
     claim,
     ensure_state_folder,
     fault_at,
@@ -117,7 +118,8 @@ class SqliteStore:
                 if code_of(error) in (CORRUPT, NOT_A_DATABASE):
                     self._recover(str(error))
                 elif code_of(error) != BUSY:
-                    raise StoreError(f"the state database cannot be used: {self.path}: {error}") from error
+                    problem = f"{self.path}: {error}{advise_owner(self.folder)}"
+                    raise StoreError(f"the state database cannot be used: {problem}") from error
             if attempt < len(_PAUSES):
                 time.sleep(_PAUSES[attempt])
         waited = time.monotonic() - started

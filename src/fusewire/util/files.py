@@ -168,6 +168,20 @@ def set_aside(path: str, fault: str) -> None:
     unwritten.append((path, text))
 
 
+def advise_owner(folder: str) -> str:
+    """What to do about files of another user in the state folder, as `sudo fusewire` leaves them; empty without any."""
+    user = os.geteuid()
+    try:
+        owners = {os.stat(folder).st_uid, *(os.lstat(f"{folder}/{name}").st_uid for name in os.listdir(folder))}
+    except OSError:
+        return ""
+    if user == 0 or not owners - {user}:
+        return ""
+    from fusewire.words import quoted
+
+    return f"; its files belong to different users; a person can run: sudo chown -R {user} {quoted(folder)}"
+
+
 def free_name(prefix: str) -> str:
     """The first of prefix-1, prefix-2, ... that no file has: what is set aside replaces nothing."""
     number = 1
@@ -330,7 +344,11 @@ class FileLock:
         except NotOurs:
             raise
         except OSError:  # where we may only read, a lock that is there can still be taken
-            return open_file(self.path)
+            try:
+                return open_file(self.path)
+            except PermissionError as error:
+                advice = advise_owner(os.path.dirname(self.path))
+                raise PermissionError(error.errno, f"{error.strerror}{advice}", self.path) from None
         facts = os.fstat(descriptor)
         if facts.st_mode & 0o077 and facts.st_uid == os.geteuid():  # older versions made locks that all could read
             os.fchmod(descriptor, 0o600)
