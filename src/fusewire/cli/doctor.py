@@ -12,6 +12,7 @@ from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell
 from fusewire.doctoring.checkup import Checkup, Finding, all_checkups
 from fusewire.durations import counted
+from fusewire.installing.cache import fill_cache, lacks_cache
 from fusewire.installing.command import hook_line
 from fusewire.person import require_person
 from fusewire.reports.layout import columns
@@ -46,6 +47,7 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
     root = breaker.root or "."
     damage = breaker.verify() + _unwritable(root)
     line = hook_line("claude")
+    slow = fill_cache(line[:-1]) if canary else lacks_cache(line[:-1])
     checkups = all_checkups(root, line[:-1], canary=canary)
     findings = [Finding("state", one, _mending(one)) for one in damage]
     notices = breaker.store.notices()
@@ -74,6 +76,8 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
     tell(_sum(findings, [checkup.client.name for checkup in checkups if checkup.is_unguarded]))
     for finding in findings:
         tell(f"  {finding.about}: {finding.what}", f"    do: {finding.do}")
+    if slow:
+        tell(f"  note on the hook: {slow}")
     for checkup in checkups:
         for note in checkup.notes:
             tell(f"  note on {checkup.client.name}: {note}")

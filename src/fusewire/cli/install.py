@@ -15,6 +15,7 @@ from fusewire.cli.streams import tell, tell_text
 from fusewire.doctoring.gemini_trust import undecided
 from fusewire.doctoring.reporting import misled
 from fusewire.doctoring.trust import distrust
+from fusewire.installing.cache import lacks_cache
 from fusewire.installing.clients import client_named
 from fusewire.installing.command import hook_line
 from fusewire.installing.http import Http
@@ -100,6 +101,7 @@ def install_command(
         mine = [one for one in registrations(client, root) if one.file == place.path]
         notes += [f"{what}. Now: {do}" for one in mine for what, do in distrust(client, one, root)]
         notes += undecided(client, root)
+        notes += filter(None, [lacks_cache(line)])
         notes.append("see that it works: fusewire doctor --canary")
     reports = None if http is None else {"url": http.url(client.name), "events": list(client.reports)}
     more = {"hook": line, "events": list(client.events), "http": reports}

@@ -30,6 +30,18 @@ if TYPE_CHECKING:
 
 FORBIDDEN = "rm -rf specs"
 
+#: Calls that import different modules, as they differ from Claude Code's question about a plain command.
+_KINDS: tuple[dict[str, Any], ...] = (
+    {"hook_event_name": "SessionStart", "source": "startup"},
+    {"hook_event_name": "UserPromptSubmit", "prompt": "Begin"},
+    {},
+    {"hook_event_name": "PostToolUse", "tool_response": {"stdout": "specs", "stderr": "", "interrupted": False}},
+    {"tool_input": {"command": "cd specs && grep -n 'a b' *.md | head -5 > found.txt"}},
+    {"tool_input": {"command": FORBIDDEN}},
+    {"tool_name": "Edit", "tool_input": {"file_path": "a.py", "old_string": "a", "new_string": "b"}},
+    {"hook_event_name": "Stop"},
+)
+
 #: Longer than the hook's own deadline.
 _PATIENCE = 20
 
@@ -81,6 +93,14 @@ def fly(client: Client, handler: dict[str, Any], rounds: int = 0) -> Canary:
         if code or "BLOCKED" in harmless:
             return Canary(True, False, _first_line(harmless, code))
         return Canary(True, True, _first_line(said, 2), *_measured(client, handler, root, rounds))
+
+
+def exercise(client: Client, handler: dict[str, Any]) -> None:
+    """Make a call of each common kind, after which the hook's start-up cache has the code for all of them."""
+    with _project() as root:
+        call = _payload(client, root, "ls", 0)
+        for difference in _KINDS:
+            _run(_words(client, handler), root, _environment(client, root), json.dumps(call | difference).encode())
 
 
 def _measured(
