@@ -60,6 +60,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
                 importlib.import_module(name)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("root") and os.geteuid():
+        pytest.skip("only root can make files of another user")
+
+
 def pytest_collection_finish() -> None:
     """What tests write and import is not to be kept (see above)."""
     sys.dont_write_bytecode = True

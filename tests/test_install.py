@@ -462,24 +462,17 @@ def test_a_file_that_may_not_be_written_is_left_alone(project: Project) -> None:
     assert [one.name for one in path.parent.iterdir() if one != path and not one.name.endswith("-backup")] == []
 
 
-def stranger() -> tuple[int, int]:
-    """Somebody else, as far as we may give files away: root to anybody, others to a group of their own."""
-    if os.geteuid() == 0:
-        return 61234, 61235
-    return os.geteuid(), next((group for group in os.getgroups() if group != os.getegid()), os.getegid())
-
-
+@pytest.mark.root
 def test_what_root_changes_stays_its_owners(project: Project) -> None:
     """The file, the copy, and what is made anew in somebody's home: else their agent could not write there."""
-    whose = stranger()
+    whose = 61234, 61235
     path = user_file("claude", "{}\n")
     for one in (path, path.parent, home()):
         os.chown(one, *whose)
     for arguments in (("claude",), ("copilot",)):
         assert project.run("install", *arguments).returncode == 0
     made = [path, Path(f"{path}.fusewire-backup")]
-    if os.geteuid() == 0:
-        made += [user_file("copilot"), user_file("copilot").parent, home() / ".copilot"]
+    made += [user_file("copilot"), user_file("copilot").parent, home() / ".copilot"]
     assert [(str(one), one.stat().st_uid, one.stat().st_gid) for one in made] == [(str(one), *whose) for one in made]
     assert project.run("uninstall", "claude").returncode == 0
     assert (path.stat().st_uid, path.stat().st_gid, path.read_text()) == (*whose, "{}\n")

@@ -47,7 +47,7 @@ def _is_tracked(folder: str) -> bool:
     top = top_above(os.path.dirname(folder))
     if top is None or not os.listdir(folder):
         return False
-    from fusewire.progress.git import GitFailure, git, only
+    from fusewire.util.git import GitFailure, git, only
 
     try:
         return bool(git(top, "ls-files", "-z", "--", *only(os.path.relpath(folder, top))))

@@ -175,7 +175,7 @@ def advise_owner(folder: str) -> str:
         owners = {os.stat(folder).st_uid, *(os.lstat(f"{folder}/{name}").st_uid for name in os.listdir(folder))}
     except OSError:
         return ""
-    if user == 0 or not owners - {user}:
+    if not owners - {user}:
         return ""
     from fusewire.words import quoted
 
