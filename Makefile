@@ -4,7 +4,7 @@
 VENV := .venv
 BIN  := $(VENV)/bin
 
-.PHONY: run test test-agents test-browser lint types bench docs clean
+.PHONY: run test test-root test-agents test-browser lint types bench docs clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/ready
@@ -13,6 +13,10 @@ run: $(VENV)/ready
 # Last, so that the output ends with the number of tests. TESTS="--last-failed" goes to pytest, here and below.
 test: lint types
 	$(BIN)/python tests/outside_agent.py $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal $(TESTS)
+
+# What only root can set up: files of another user. Everything else is an ordinary user's.
+test-root: $(VENV)/ready-dev
+	$(BIN)/python tests/outside_agent.py $(BIN)/python -m pytest -m root $(TESTS)
 
 # The real agents, offline, against scripted models; npm installs them.
 test-agents: $(VENV)/ready-dev
