@@ -93,6 +93,36 @@ def test_a_log_of_another_user_is_packed_when_it_has_not_changed_for_an_hour(tmp
     assert said[1].startswith("finished the rotation of a_telemetry.jsonl")
 
 
+# -- a user without a home ---------------------------------------------------------------------------------------
+
+
+def test_a_user_without_a_home_works_and_takes_no_settings_from_the_project(project: Project) -> None:
+    """A service's user: no HOME and no entry in the system's list of users, so that `~` stays what it is."""
+    nameless = ["unshare", "--user", "--map-user=54321", "--map-group=54321"]
+    if subprocess.run([*nameless, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine lets users make no namespace")
+    planted = project.root / "~" / ".config" / "fusewire" / "config.toml"
+    planted.parent.mkdir(parents=True)
+    planted.write_text("no settings at all\n")
+    unknown = {"HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"}
+    environment = {name: value for name, value in os.environ.items() if name not in unknown}
+
+    def said(*words: str) -> tuple[int, str]:
+        line = [*nameless, sys.executable, "-m", "fusewire", *words]
+        done = subprocess.run(
+            line, cwd=project.root, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+        return done.returncode, done.stderr
+
+    assert said("status") == (0, "")
+    code, error = said("serve", "--port", "0")
+    assert (code, error.count("\n")) == (1, 1), error
+    assert "set HOME or XDG_STATE_HOME to a full path" in error
+    assert [path.name for path in (project.root / "~").iterdir()] == [".config"]
+    environment["XDG_CONFIG_HOME"] = "~/.config"
+    assert said("status") == (0, "")
+
+
 # -- an installation that its users may not write ----------------------------------------------------------------
 
 

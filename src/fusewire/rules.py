@@ -219,8 +219,9 @@ def find_guarded(start: str) -> str:
 
 
 def user_config_path() -> str:
+    """Never a path in the project, where a user has no home or the variable is relative."""
     base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    return os.path.join(base, "fusewire", "config.toml")
+    return os.path.join(base if os.path.isabs(base) else "/nonexistent", "fusewire", "config.toml")
 
 
 def has_constraints(root: str) -> bool:

@@ -116,6 +116,8 @@ def _digest(name: str) -> str:
 def token_file(role: str) -> str:
     """Where a token that programs use is kept."""
     base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    if not os.path.isabs(base):
+        raise FusewireError(f"there is no home to keep a token in ({base}): set HOME or XDG_STATE_HOME to a full path")
     return os.path.join(base, "fusewire", f"{role}.token")
 
 

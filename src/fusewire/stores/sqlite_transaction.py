@@ -21,7 +21,7 @@ from fusewire.stores.rows import (
     Doing,
     LogRow,
 )
-from fusewire.util.files import unwritten
+from fusewire.util.files import advise_owner, unwritten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ class SqliteTransaction:
                         raise StoreRebuilt(
                             f"the state database was damaged and is rebuilt: {self._store.path}"
                         ) from error
-                    raise StoreError(f"the state database failed: {self._store.path}: {error}") from error
+                    advice = advise_owner(self._store.folder)
+                    raise StoreError(f"the state database failed: {self._store.path}: {error}{advice}") from error
                 return
             if self._audit:
                 from fusewire.stores.audit_file import append

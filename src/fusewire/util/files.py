@@ -177,9 +177,9 @@ def advise_owner(folder: str) -> str:
         return ""
     if not owners - {user}:
         return ""
-    from fusewire.words import quoted
+    from shlex import quote
 
-    return f"; its files belong to different users; a person can run: sudo chown -R {user} {quoted(folder)}"
+    return f"; its files belong to different users; a person can run: sudo chown -R {user} {quote(folder)}"
 
 
 def free_name(prefix: str) -> str:
