@@ -25,7 +25,7 @@ from fusewire.phases.phases import Phases
 from fusewire.phases.record import Record
 from fusewire.phases.schema import parse, record_of, render
 from test_phase_command import FILE, SESSION, beside, open_green, saved
-from test_sqlite_store import as_somebody_else
+from test_sqlite_store import without_rights
 
 #: The example in the seed, made by hand.
 SEEDS_SCHEMA: dict[str, Any] = {
@@ -254,7 +254,7 @@ def test_a_reset_does_not_fail_for_a_file_that_may_not_be_read(project: Project)
         for path in (root, *root.rglob("*")):
             path.chmod(0o777)
         (root / FILE).chmod(0)
-        said = as_somebody_else(lambda: reset(root))
+        said = without_rights(lambda: reset(root))
     problem = f"{FILE} cannot be read: Permission denied"
     assert said == f'CLOSED ["the phases\' state file could not be brought up to date: {problem}"]'
 

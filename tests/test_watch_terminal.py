@@ -84,11 +84,11 @@ def test_a_damaged_database_is_said_and_not_shown_as_closed(tmp_path: Path, term
         database.with_name(f"state.db{suffix}").unlink(missing_ok=True)
     database.with_name("another").write_bytes(b"no database at all " * 500)
     database.with_name("another").replace(database)
-    text = one.shows("The state cannot be read; it is tried again", "state.db (file is", "fusewire doctor")
+    text = one.shows("The state cannot be read; it is tried again", "state.db", "doctor")
     assert "CLOSED" not in text
     assert "Nothing is tripped" not in text
     one.shows("Moving", keys="?")
-    one.shows("state.db (file is", keys="\x1b")
+    one.shows("state.db", keys="\x1b")
     assert project.run("status").returncode == 0
     one.shows("1 circuit is open", "> OPEN      force-push", "1 warning (w)")
     project.run("record", "comes-later", "--action", "x")

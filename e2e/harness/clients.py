@@ -219,6 +219,7 @@ class Claude(Client):
             "ANTHROPIC_API_KEY": "not-a-key",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
+            "CLAUDE_CODE_TMPDIR": str(self.home),  # /tmp/claude-0 may be another user's: in a namespace all are root
             "IS_SANDBOX": "1",  # or root may not skip its questions
         }
 
