@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
 
 @click.command("doctor")
-@click.option("--canary", is_flag=True, help="Ask every registered hook about a forbidden call, and time allowed ones.")
+@click.option(
+    "--canary",
+    is_flag=True,
+    help="Fill the hook's cache; ask every registered hook about a forbidden call; time allowed ones.",
+)
 @click.option("--acknowledge", is_flag=True, help="I have read the notices; do not show them again. For a person.")
 @common_options
 @with_breaker
