@@ -24,7 +24,7 @@ def begin(store: Store, root: str, rules: Rules, event: Event, environment: Mapp
     from fusewire.session.nesting import BY_HTTP, DEPTH, pass_on
 
     pass_on(environment)
-    _forget_oldest(store)
+    _forget_oldest(store, now)
     # The others do not ask before they take over settings; in the middle of a session what held at its start counts.
     # And Claude Code starts a process for it: what comes by HTTP was made up.
     if event.agent == "claude" and event.text != "compact" and environment.get(DEPTH) != BY_HTTP:
@@ -47,7 +47,7 @@ def _misconfigured(rules: Rules) -> str:
     return f"fusewire: {rules.warnings[0]}{more}; see: fusewire doctor"
 
 
-def _forget_oldest(store: Store) -> None:
+def _forget_oldest(store: Store, now: float) -> None:
     """However many sessions a month has, what is remembered of them stays small; the last that were halted stay so."""
     older = [name for name, _ in store.remembered("session/")[_REMEMBERED:]]
     halted = [name for name in older if _is_halted(store, name)]
@@ -58,6 +58,8 @@ def _forget_oldest(store: Store) -> None:
         for name in gone:
             if name in halted or not _is_halted(transaction, name):
                 transaction.drop(name)
+                if name in halted:
+                    transaction.note_halt(name.partition("/")[2], None, now)
 
 
 def _is_halted(source: Store | Transaction, name: str) -> bool:

@@ -38,14 +38,17 @@ def still_halted(moment: Moment, call: str = "") -> Answer | None:
 
 def remembered_halt(store: Store, session: str) -> str:
     """The words of a halt for whoever can only look; empty if the session is not halted, or its circuit was closed."""
+    from fusewire.errors import StoreError
     from fusewire.session.memory import recalled, session_name
 
-    known = recalled(store, session_name(session)).get("halted", {})
-    circuit = known.get("circuit")
-    if circuit and isinstance(circuit, str):
-        row = store.circuit(circuit)
-        if row is None or row.phase == "closed":
-            return ""
+    try:
+        known = recalled(store, session_name(session)).get("halted") or store.halt_on_file(session) or {}
+        circuit = known.get("circuit")
+        row = store.circuit(circuit) if circuit and isinstance(circuit, str) else None
+    except StoreError:  # then only the second copy can be read
+        return str((store.halt_on_file(session) or {}).get("text", ""))
+    if circuit and (row is None or row.phase == "closed"):
+        return ""
     return str(known.get("text", ""))
 
 

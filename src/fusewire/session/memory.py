@@ -58,6 +58,8 @@ def amend(store: Store, name: str, now: float, **parts: Any) -> None:
         if damaged:
             memory.pop("since", None)  # so that the next event looks up what is open
         transaction.remember(name, {**memory, **parts}, now)
+        if "halted" in parts:
+            transaction.note_halt(name.partition("/")[2], parts["halted"], now)
 
 
 def recalled(store: Store, name: str) -> dict[str, Any]:

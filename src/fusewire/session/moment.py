@@ -44,6 +44,7 @@ class Moment:
         for memory in (self.record.get("alarms", {}), self.record.get("watched", {})):
             for circuit in [name for name in memory if not self.is_on(name)]:
                 del memory[circuit]  # a person has switched the breaker off
+        self._halted = self.record.get("halted")
         self.lane = self.lane_of(self.agent)
         if not self.record and event.agent in (None, "claude") and recall(transaction, HOOKS, now)[0]:
             self.record["batched"] = 1  # it is assumed, as in the sessions before this one; no other agent has batches
@@ -69,6 +70,8 @@ class Moment:
         self.record["at"] = self.now
         self.record.setdefault("since", self.now)
         self.transaction.remember(session_name(self.session), self.record, self.now)
+        if self.record.get("halted") != self._halted:
+            self.transaction.note_halt(self.session, self.record.get("halted"), self.now)
         self.transaction.remember(lane_name(self.session, self.agent), self.lane, self.now)
 
     def begin_anew(self) -> None:

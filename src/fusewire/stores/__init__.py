@@ -34,6 +34,9 @@ if TYPE_CHECKING:
         def audit(self, row: AuditRow, state: dict[str, Any] | None = None) -> None:
             """Append to the audit trail, with the state to rebuild from where there is one."""
 
+        def note_halt(self, session: str, halted: dict[str, Any] | None, now: float) -> None:
+            """Note that a session is halted, or (None) no longer, in a second place if the store is a file."""
+
         def happened(self, doing: Doing) -> None:
             """Append to what agents did; the oldest of all sessions are forgotten first."""
 
@@ -104,6 +107,9 @@ if TYPE_CHECKING:
         def notices(self) -> list[str]: ...
 
         def recall(self, name: str) -> dict[str, Any] | None: ...
+
+        def halt_on_file(self, session: str) -> dict[str, Any] | None:
+            """The second copy of a session's halt."""
 
         def remembered(self, prefix: str) -> list[tuple[str, float]]:
             """Names that begin so, and when each was last written; the newest first."""

@@ -1,8 +1,9 @@
-"""The audit trail as text, `audit.jsonl` beside the database: for people, and to rebuild from.
+"""The audit trail as text, `audit.jsonl` beside the database: for people, to rebuild from, and a second copy of every
+halt.
 
-Each line is one move of a circuit with its whole state, appended under the database's write lock just before the
-commit. If the database is lost, the last line of every circuit says what it was. (A process that is killed between a
-line and its commit leaves a move on file that never was; it matters only if the database is lost too.)
+Each line is one move of a circuit with its whole state, or a session that was halted or freed; it is appended under the
+database's write lock just before the commit. The database remembers which file it knows and up to where, so that
+either notices what the other has lost (see `recovery.agree`).
 """
 
 from __future__ import annotations
@@ -19,9 +20,27 @@ if TYPE_CHECKING:
 
     from fusewire.stores.rows import AuditRow
 
-#: Beyond this size the file is written anew with what a rebuild needs and the newest lines.
+#: Beyond this size the file is written again with what a rebuild needs and the newest lines.
 LIMIT = 256 * 1024
 _STEP = LIMIT // 2
+
+#: Bytes of it that are read: many times what it ever grows to.
+_READ = 16 << 20
+
+#: The lines of a session are under this name, those of a circuit under its id.
+SESSION = "session/"
+
+#: What a line says of something that needs no second copy any more.
+_ENDED = ("closed", "removed", "lifted")
+
+
+class Word:
+    """The last usable line on a circuit or a session: when, where in the file, what it became, and its state."""
+
+    __slots__ = ("at", "offset", "state", "to")
+
+    def __init__(self, at: float, offset: int, to: str, state: dict[str, Any]) -> None:
+        self.at, self.offset, self.to, self.state = at, offset, to, state
 
 
 def path_of(folder: str) -> str:
@@ -35,10 +54,12 @@ def append(folder: str, rows: list[tuple[AuditRow, dict[str, Any] | None]]) -> N
         size = os.fstat(descriptor).st_size
         if size and os.pread(descriptor, 1, size - 1) != b"\n":
             lines = b"\n" + lines  # a writer died in the middle of its line
-        os.write(descriptor, lines)
+        if os.write(descriptor, lines) != len(lines):
+            os.ftruncate(descriptor, size)
+            raise OSError(28, "No space left on device", path_of(folder))
     finally:
         os.close(descriptor)
-    # Once a step, not at every move: what cannot be shortened must not be written anew again and again.
+    # Once a step, not at every move: what cannot be shortened must not be written again at each of them.
     grown = size + len(lines)
     if grown > LIMIT and size // _STEP != grown // _STEP:
         _shorten(folder)
@@ -61,63 +82,86 @@ def _line(row: AuditRow, state: dict[str, Any] | None) -> dict[str, Any]:
     return line
 
 
-def last_states(folder: str, check: Callable[[object], object] | None = None) -> dict[str, dict[str, Any]]:
-    """The state of each circuit at its last move; `check` raises ValueError for what is none."""
-    states: dict[str, dict[str, Any]] = {}
-    for line in _lines(folder):
-        circuit, state = line.get("circuit"), line.get("state")
-        if not isinstance(circuit, str):
+def last_words(folder: str, check: Callable[[object], object] | None = None) -> dict[str, Word]:
+    """The last word on every circuit and session; `check` raises ValueError for what is no circuit's state."""
+    words: dict[str, Word] = {}
+    for offset, line in _lines(folder):
+        name, to, state = line.get("circuit"), line.get("to"), line.get("state")
+        if not isinstance(name, str) or not isinstance(to, str):
             continue
-        if line.get("to") == "removed":
-            states.pop(circuit, None)
-        elif isinstance(state, dict):
+        if to not in ("removed", "lifted"):
+            if not isinstance(state, dict):
+                continue  # a step on the way, or an act that changed nothing
             try:
-                if check is not None:
+                if check is not None and not name.startswith(SESSION):
                     check(state)
             except ValueError:
                 continue  # the word before still counts
-            states[circuit] = state
-    return states
+        words[name] = Word(_time(line), offset, to, state if isinstance(state, dict) else {})
+    return words
+
+
+def last_states(folder: str, check: Callable[[object], object] | None = None) -> dict[str, dict[str, Any]]:
+    """The state of each circuit at its last move."""
+    words = last_words(folder, check).items()
+    return {name: word.state for name, word in words if word.to != "removed" and not name.startswith(SESSION)}
+
+
+def halt_of(folder: str, session: str) -> dict[str, Any] | None:
+    """The halt of a session, unless it was lifted."""
+    word = last_words(folder).get(SESSION + session)
+    return word.state if word is not None and word.to == "halted" else None
 
 
 def rows(folder: str) -> list[AuditRow]:
-    """The trail as rows, oldest first; lines that are none are left out."""
+    """The moves of circuits, oldest first; lines that are none are left out."""
     from fusewire.durations import parse_time
     from fusewire.stores.rows import AuditRow
 
     found = []
-    for line in _lines(folder):
+    for _, line in _lines(folder):
         fields = [line.get(key) for key in ("circuit", "from", "to", "cause", "reason", "actor")]
         try:
             circuit, source, target, cause, reason, actor = (str(field or "") for field in fields)
-            found.append(AuditRow(circuit, parse_time(line["time"]), source, target, cause, reason, actor))
-        except (KeyError, ValueError, TypeError):
+            if not circuit.startswith(SESSION):
+                found.append(AuditRow(circuit, parse_time(line["time"]), source, target, cause, reason, actor))
+        except (KeyError, ValueError, TypeError, OverflowError):
             continue
     return found
 
 
-def _lines(folder: str) -> list[dict[str, Any]]:
+def _time(line: dict[str, Any]) -> float:
+    from fusewire.durations import parse_time
+
     try:
-        texts = read_file(path_of(folder)).decode("utf-8", "replace").split("\n")
+        return parse_time(line["time"])
+    except (KeyError, ValueError, TypeError, OverflowError):
+        return 0.0
+
+
+def _lines(folder: str) -> list[tuple[int, dict[str, Any]]]:
+    """Each line that can be read, and where it begins."""
+    try:
+        content = read_file(path_of(folder), _READ)
     except OSError:
         return []
-    lines = []
-    for text in texts:
+    lines, offset = [], 0
+    for raw in content.splitlines(keepends=True):
         try:
-            line = loads(text)
+            line = loads(raw.decode("utf-8", "replace"))
         except (ValueError, RecursionError):
-            continue  # cut off or damaged; the others still count
+            line = None  # cut off or damaged; the others still count
         if isinstance(line, dict):
-            lines.append(line)
+            lines.append((offset, line))
+        offset += len(raw)
     return lines
 
 
 def _shorten(folder: str) -> None:
-    """Keep the newest half, and of the rest the last word on circuits that are not closed."""
-    lines = _lines(folder)
+    """Keep the newest half, and of the rest the last word on open circuits and halted sessions."""
+    lines = [line for _, line in _lines(folder)]
     recent = lines[len(lines) // 2 :]
     spoken = {line.get("circuit") for line in recent}
     last = {line.get("circuit"): line for line in lines[: len(lines) // 2]}
-    ended = ("closed", "removed")
-    open_still = [line for circuit, line in last.items() if circuit not in spoken and line.get("to") not in ended]
-    replace_file(path_of(folder), "".join(dumps(line) + "\n" for line in open_still + recent).encode())
+    still = [line for circuit, line in last.items() if circuit not in spoken and line.get("to") not in _ENDED]
+    replace_file(path_of(folder), "".join(dumps(line) + "\n" for line in still + recent).encode())

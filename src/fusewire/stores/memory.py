@@ -141,6 +141,9 @@ class MemoryStore:
             found = [(name, at) for name, (_, at) in self._memories.items() if name.startswith(prefix)]
             return sorted(found, key=lambda pair: (-pair[1], pair[0]))
 
+    def halt_on_file(self, session: str) -> dict[str, Any] | None:
+        return None
+
     def verify(self) -> list[str]:
         return []
 
@@ -211,6 +214,9 @@ class MemoryTransaction:
     def audit(self, row: AuditRow, state: dict[str, Any] | None = None) -> None:
         self._store._audit.append(row)
         self.news = True
+
+    def note_halt(self, session: str, halted: dict[str, Any] | None, now: float) -> None:
+        pass
 
     def happened(self, doing: Doing) -> None:
         self._store._rows += 1

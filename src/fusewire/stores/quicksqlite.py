@@ -39,10 +39,11 @@ def _quickly() -> Any:
         del sys.modules["functools"]
 
 
-__all__ = ["BUSY", "CANNOT_OPEN", "CORRUPT", "LOGS", "NOT_A_DATABASE", "READ_ONLY", "code_of", "sqlite3"]
+__all__ = ["BUSY", "CANNOT_OPEN", "FULL", "LOGS", "READ_ONLY", "code_of", "is_damage", "sqlite3"]
 
 #: SQLite's error codes.
-BUSY, READ_ONLY, CORRUPT, CANNOT_OPEN, NOT_A_DATABASE = 5, 8, 11, 14, 26
+ERROR, BUSY, READ_ONLY, CORRUPT, FULL, CANNOT_OPEN, NOT_A_DATABASE = 1, 5, 8, 11, 13, 14, 26
+_SHORT_READ = 522
 
 #: What SQLite writes beside a database.
 LOGS = ("-wal", "-shm", "-journal")
@@ -50,6 +51,13 @@ LOGS = ("-wal", "-shm", "-journal")
 
 def code_of(error: Any) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def is_damage(error: Any) -> bool:
+    """Whether the file may be at fault; our statements are fixed, so one that is refused means lost tables."""
+    if code_of(error) in (ERROR, CORRUPT, NOT_A_DATABASE) or getattr(error, "sqlite_errorcode", 0) == _SHORT_READ:
+        return True
+    return "decode to UTF-8" in str(error)  # Python's own, without a code
 
 
 if not TYPE_CHECKING:

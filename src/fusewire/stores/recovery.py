@@ -13,11 +13,12 @@ import sqlite3
 import time
 from typing import TYPE_CHECKING, Any
 
-from fusewire.quickjson import dumps, loads
+from fusewire.quickjson import dumps, dumps_in_order, loads
 from fusewire.stores import audit_file
 from fusewire.stores.migrations import MIGRATIONS
-from fusewire.stores.quicksqlite import LOGS
-from fusewire.stores.rows import AUDIT_ROWS, KEPT_ROWS
+from fusewire.stores.quicksqlite import LOGS, is_damage
+from fusewire.stores.rows import AUDIT_ROWS, KEPT_ROWS, AuditRow
+from fusewire.stores.sqlite_transaction import SET_TRAIL, TRAIL, is_object, trail_mark
 from fusewire.util.files import fault_at, free_name, open_file, set_aside, uri_path
 
 if TYPE_CHECKING:
@@ -53,9 +54,14 @@ def migrate(connection: sqlite3.Connection, version: int) -> None:
 
 
 def is_broken(connection: sqlite3.Connection) -> bool:
+    """Whether a page, a table or a text of the database cannot be read."""
     try:
+        for table, columns in _COPIED.items():
+            connection.execute(f"SELECT {columns} FROM {table}").fetchall()
         return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok")
-    except sqlite3.DatabaseError:
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
         return True
 
 
@@ -80,6 +86,8 @@ def rebuild_database(path: str, problem: str, backup: Backup | None, check: Call
         sources.append("what could be read of it")
     sources += _add_missing(connection, folder, backup, check)
     _add_audit_trail(connection, folder)
+    connection.execute("DELETE FROM memories WHERE name = 'audit-file'")
+    agree(connection, folder, check)
     aside = free_name(f"{path}.corrupt-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
     if expected or sources:
         found = f"rebuilt from {' and '.join(sources)}" if sources else "nothing was left, all circuits start empty"
@@ -184,12 +192,109 @@ def _add_missing(
         known[circuit] = (kind, state)
         sources.add(word)
     for circuit, moved in trail.items():
-        kind = known[circuit][0] if circuit in known else circuit.partition("/")[0] if "/" in circuit else "constraint"
+        kind = known[circuit][0] if circuit in known else _kind_of(circuit)
         row = known[circuit][1] if circuit in known else None
         if row is None or (_phase(moved) != _phase(row) and _last_move(moved) > _last_move(row)):
             _put(connection, circuit, kind, moved, [])
             sources.add("the audit trail")
     return sorted(sources)
+
+
+# -- database and audit file ----------------------------------------------------------------------------
+
+_RANK = {"closed": 0, "watch": 1, "probe": 2, "open": 3}
+
+#: Times in the file are in milliseconds.
+_ROUNDED = 0.002
+
+
+def agree(connection: sqlite3.Connection, folder: str, check: Callable[[object], object]) -> None:
+    """Let the database and the audit file say the same; of what either has lost, the stricter word wins.
+
+    Lines behind what the database knew are newer than it: its log was deleted or damaged, it is an older copy, or a
+    process died before its commit. If the file is another one, or shorter, times tell which of the two is newer. The
+    caller holds the write lock and commits.
+    """
+    known = connection.execute(TRAIL).fetchone()
+    before, now = (known[0] if known else ""), trail_mark(folder)
+    inode, _, size = before.partition(" ")
+    grown = bool(before) and now.partition(" ")[0] == inode and int(size) <= int(now.partition(" ")[2])
+    words = audit_file.last_words(folder, check)
+
+    def is_newer(word: audit_file.Word, at: float) -> bool:
+        return word.offset >= int(size) if grown else word.at > at + _ROUNDED
+
+    applied: list[str] = []
+    missing: list[tuple[AuditRow, dict[str, Any] | None]] = []
+    _agree_on_circuits(connection, words, is_newer, check, applied, missing)
+    _agree_on_halts(connection, words, is_newer, applied, missing)
+    if applied:
+        names = ", ".join(applied[:5]) + (f" and {len(applied) - 5} more" if len(applied) > 5 else "")
+        _notice(connection, f"the state database had lost what its audit trail has, which holds again: {names}")
+    if before and not grown:
+        _notice(connection, "the audit trail was shortened, replaced or removed; what is open or halted is in it again")
+    if missing:
+        try:
+            audit_file.append(folder, missing)
+        except OSError as error:
+            _notice(connection, f"the audit trail cannot be written: {error}")
+    connection.execute(SET_TRAIL, (trail_mark(folder),))
+
+
+def _agree_on_circuits(
+    connection: sqlite3.Connection,
+    words: dict[str, audit_file.Word],
+    is_newer: Callable[[audit_file.Word, float], bool],
+    check: Callable[[object], object],
+    applied: list[str],
+    missing: list[tuple[AuditRow, dict[str, Any] | None]],
+) -> None:
+    rows = connection.execute("SELECT id, kind, phase, state, updated FROM circuits").fetchall()
+    known = {name: (kind, phase, _state(text, check), updated) for name, kind, phase, text, updated in rows}
+    moved = dict(connection.execute("SELECT circuit, max(at) FROM audit GROUP BY circuit"))
+    for name, word in words.items():
+        if name.startswith(audit_file.SESSION) or word.to not in _RANK:
+            continue
+        kind, phase, state, _ = known.get(name, (_kind_of(name), "closed", None, 0))
+        stricter = _RANK[word.to] > _RANK.get(phase, 3) or (word.to == phase != "closed" and word.state != state)
+        if stricter and is_newer(word, moved.get(name, 0)):
+            _put(connection, name, kind, word.state, [])
+            known[name] = (kind, word.to, word.state, 0)
+            applied.append(f"{name} is {word.to}")
+    for name, (_, phase, state, updated) in known.items():
+        last = words[name].to if name in words else "closed"
+        if state is not None and phase != last and (phase != "closed" or last in _RANK):
+            row = AuditRow(name, max(moved.get(name, 0), updated), last, phase, "restated", "", "")
+            missing.append((row, state))
+
+
+def _agree_on_halts(
+    connection: sqlite3.Connection,
+    words: dict[str, audit_file.Word],
+    is_newer: Callable[[audit_file.Word, float], bool],
+    applied: list[str],
+    missing: list[tuple[AuditRow, dict[str, Any] | None]],
+) -> None:
+    known = {}
+    rows = connection.execute("SELECT name, data, updated FROM memories WHERE name >= 'session/' AND name < 'session0'")
+    for name, text, updated in rows.fetchall():
+        if name.count("/") == 1:
+            known[name] = (_state(text, is_object), updated)
+    for name in {*known, *(name for name in words if name.startswith(audit_file.SESSION))}:
+        record, updated = known.get(name, ({}, 0.0))
+        halted, word = (record or {}).get("halted"), words.get(name)
+        on_file = word.state if word is not None and word.to == "halted" else None
+        if on_file and word and not halted and (record is None or is_newer(word, updated)):
+            text = dumps_in_order({**(record or {}), "halted": on_file})  # without `since` it looks up what is open
+            connection.execute("INSERT OR REPLACE INTO memories VALUES (?, ?, ?)", (name, text, word.at))
+            applied.append(f"session {name.partition('/')[2]} is halted")
+        elif bool(halted) != bool(on_file) and record is not None:
+            words_of = ("running", "halted") if halted else ("halted", "lifted")
+            missing.append((AuditRow(name, updated, *words_of, "restated", "", ""), halted))
+
+
+def _kind_of(circuit: str) -> str:
+    return circuit.partition("/")[0] if "/" in circuit else "constraint"
 
 
 def _has_log(connection: sqlite3.Connection, circuit: str) -> bool:

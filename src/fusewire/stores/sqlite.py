@@ -14,18 +14,20 @@ from fusewire.errors import StoreError
 from fusewire.events import plain
 from fusewire.quickjson import loads
 from fusewire.stores.migrations import LATEST
-from fusewire.stores.quicksqlite import BUSY, CANNOT_OPEN, CORRUPT, LOGS, NOT_A_DATABASE, READ_ONLY, code_of, sqlite3
+from fusewire.stores.quicksqlite import BUSY, CANNOT_OPEN, LOGS, READ_ONLY, code_of, is_damage, sqlite3
 from fusewire.stores.rows import ANSWERS, AuditRow, CircuitRow, Doing, LogRow
 from fusewire.stores.sqlite_transaction import (
     AUDIT_OF,
     LOG_OF,
     MEMORY,
     NOTICE,
+    TRAIL,
     SqliteTransaction,
     audit_query,
     beginning,
     is_object,
     memory_in,
+    trail_mark,
 )
 from fusewire.util.files import (
     FileLock,
@@ -108,6 +110,8 @@ class SqliteStore:
                 connection.execute("BEGIN IMMEDIATE")
                 # Only now is it certain: a rebuild waits for this lock before it puts a new file in place.
                 if self._inode == _inode(self.path):
+                    if not self._knows_trail(connection):
+                        self._agree(connection)
                     return connection
                 connection.execute("ROLLBACK")
                 self._drop()
@@ -115,7 +119,7 @@ class SqliteStore:
                 continue
             except sqlite3.DatabaseError as error:
                 problem = "is locked by another process" if code_of(error) == BUSY else f"cannot be used ({error})"
-                if code_of(error) in (CORRUPT, NOT_A_DATABASE):
+                if is_damage(error):
                     self._recover(str(error))
                 elif code_of(error) != BUSY:
                     problem = f"{self.path}: {error}{advise_owner(self.folder)}"
@@ -124,6 +128,37 @@ class SqliteStore:
                 time.sleep(_PAUSES[attempt])
         waited = time.monotonic() - started
         raise StoreError(f"the state database {problem}: {self.path} ({ATTEMPTS} attempts in {waited:.1f} s)")
+
+    def _knows_trail(self, connection: sqlite3.Connection) -> bool:
+        """Whether nothing was appended to the audit file, or taken from it, that the database has not heard of."""
+        row = connection.execute(TRAIL).fetchone()
+        return (row[0] if row else "") == trail_mark(self.folder)
+
+    def _agree(self, connection: sqlite3.Connection) -> None:
+        """Let database and audit file agree, in a transaction of its own; the caller's begins again after it."""
+        from fusewire.stores.recovery import agree
+
+        try:
+            agree(connection, self.folder, self._check)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        connection.execute("BEGIN IMMEDIATE")
+
+    def _connect_agreed(self) -> sqlite3.Connection:
+        """A connection for reading; what only the audit file knows is in the database before anybody looks."""
+        is_new = self._connection is None
+        connection = self._connect()
+        if is_new and self.MODE == "rw" and not self._knows_trail(connection):
+            try:
+                with self.transact():
+                    pass
+            except StoreError:
+                pass  # locked, or not ours to write: it is read as it is
+            connection = self._connect()
+        return connection
 
     def _connect(self) -> sqlite3.Connection:
         """The connection to the file that is at the path now; a lost or damaged one is rebuilt first."""
@@ -205,7 +240,7 @@ class SqliteStore:
             connection.execute("PRAGMA synchronous=NORMAL")
             connection.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")
         except sqlite3.DatabaseError as error:
-            if code_of(error) in (CORRUPT, NOT_A_DATABASE):
+            if is_damage(error):
                 raise _Lost(str(error)) from error
             raise
         if not locked and (self._is_being_rebuilt() or self._inode != _inode(self.path)):
@@ -266,14 +301,17 @@ class SqliteStore:
             if self._connection is None and not self._exists():
                 return []
             try:
-                return self._connect().execute(query, parameters).fetchall()
+                return self._connect_agreed().execute(query, parameters).fetchall()
             except sqlite3.DatabaseError as error:
                 if code_of(error) in (READ_ONLY, CANNOT_OPEN):
                     return self._read_as_it_lies(query, parameters)
-                if code_of(error) not in (CORRUPT, NOT_A_DATABASE):
+                if not is_damage(error):
                     raise StoreError(f"the state database cannot be read: {self.path}: {error}") from error
                 self._recover(str(error))
+            try:
                 return self._connect().execute(query, parameters).fetchall()
+            except sqlite3.DatabaseError as error:
+                raise StoreError(f"the state database cannot be read: {self.path}: {error}") from error
 
     def _read_as_it_lies(self, query: str, parameters: tuple[Any, ...]) -> list[Any]:
         """From a folder that we may not write, where SQLite cannot use its log; every trip is in the file itself."""
@@ -341,6 +379,11 @@ class SqliteStore:
 
     def recall(self, name: str) -> dict[str, Any] | None:
         return memory_in(self._read(MEMORY, (plain(name),)))
+
+    def halt_on_file(self, session: str) -> dict[str, Any] | None:
+        from fusewire.stores.audit_file import halt_of
+
+        return halt_of(self.folder, plain(session))
 
     def remembered(self, prefix: str) -> list[tuple[str, float]]:
         return [(name, at) for name, at in self._read(_MEMORIES, beginning(prefix))]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 from fusewire.errors import StoreError, StoreRebuilt
 from fusewire.events import plain
 from fusewire.quickjson import dumps, dumps_in_order, loads
-from fusewire.stores.quicksqlite import CORRUPT, NOT_A_DATABASE, code_of, sqlite3
+from fusewire.stores.quicksqlite import is_damage, sqlite3
 from fusewire.stores.rows import (
     ANSWERS,
     AUDIT_ROWS,
@@ -40,6 +42,9 @@ AUDIT_OF = (
     "SELECT circuit, at, source, target, cause, reason, actor FROM audit"
     " WHERE (? IS NULL OR circuit = ?) AND at >= ? ORDER BY seq"
 )
+#: Which audit file the database knows, and up to where (see `trail_mark`).
+TRAIL = "SELECT data FROM memories WHERE name = 'audit-file'"
+SET_TRAIL = "INSERT OR REPLACE INTO memories VALUES ('audit-file', ?, 0)"
 
 
 class SqliteTransaction:
@@ -67,7 +72,7 @@ class SqliteTransaction:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 if isinstance(error, sqlite3.DatabaseError):
-                    if code_of(error) in (CORRUPT, NOT_A_DATABASE):
+                    if is_damage(error):
                         self._store._recover(str(error))
                         raise StoreRebuilt(
                             f"the state database was damaged and is rebuilt: {self._store.path}"
@@ -79,6 +84,7 @@ class SqliteTransaction:
                 from fusewire.stores.audit_file import append
 
                 append(self._store.folder, self._audit)
+                self._connection.execute(SET_TRAIL, (trail_mark(self._store.folder),))
             if unwritten:
                 self._store._write_news(self._connection)
             self._connection.execute("COMMIT")
@@ -146,6 +152,11 @@ class SqliteTransaction:
         )
         self._trim("audit", AUDIT_ROWS, written.lastrowid)
 
+    def note_halt(self, session: str, halted: dict[str, Any] | None, now: float) -> None:
+        source, target = ("running", "halted") if halted else ("halted", "lifted")
+        row = AuditRow(f"session/{session}", now, source, target, target, (halted or {}).get("rule", ""), "")
+        self._audit.append((row, halted))
+
     def happened(self, doing: Doing) -> None:
         written = self._connection.execute(
             "INSERT INTO doings (session, agent, at, kind, tool, text, value) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -206,6 +217,15 @@ class SqliteTransaction:
         ).fetchall()
         for (circuit,) in idle:
             self.remove(circuit)
+
+
+def trail_mark(folder: str) -> str:
+    """What the audit file is now; it grows at its end, and another one has another number."""
+    try:
+        facts = os.stat(f"{folder}/audit.jsonl")
+    except OSError:
+        return ""
+    return f"{facts.st_ino} {facts.st_size}"
 
 
 def memory_in(rows: list[Any]) -> dict[str, Any] | None:

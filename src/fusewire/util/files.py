@@ -85,9 +85,9 @@ def open_file(path: str, flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
     return os.open(path, flags | _OPEN | os.O_EXCL, mode)
 
 
-def read_file(path: str) -> bytes:
+def read_file(path: str, limit: int = -1) -> bytes:
     """The content of a file of ours; NotOurs if something else is there."""
-    return _read(open_file(path), -1)
+    return _read(open_file(path), limit)
 
 
 def read_regular(path: str, limit: int = -1) -> bytes:
