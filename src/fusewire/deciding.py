@@ -68,6 +68,7 @@ def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, 
     if event.kind == "prompt" or (event.kind == "after_tool" and not looks):
         action, text = _afterwards(event, root)
     if action == "halt":
+        _halt_session(event, root, rules, text)
         return action, text
     home = _home(root, start)
     told = _under_way(event, plain, home, environment)
@@ -241,7 +242,9 @@ def _enforce(names: list[str], event: Event, root: str, rules: Rules) -> tuple[s
     from fusewire.reports.messages import message
 
     try:
-        breaker = Breaker(quick_store(root, rules), rules, time.time, root)
+        store = quick_store(root, rules)
+        store.verifies = True  # a forbidden call is rare, and may take longer
+        breaker = Breaker(store, rules, time.time, root)
         decisions = breaker.enforce(names, event)
     except StoreError as error:
         return "deny", (

@@ -9,6 +9,7 @@ from __future__ import annotations
 import marshal
 import os
 import sys
+from _imp import source_hash
 
 from fusewire.errors import NotFound
 from fusewire.util.files import STATE_FOLDER as STATE_FOLDER
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
     Signature = tuple[Stamp, ...]
 
 #: Raised when the shape of the blob changes.
-_FORMAT = 5
+_FORMAT = 6
+
+#: Bytes of the hash in front of it: `marshal` may take minutes, or all memory, for a few damaged bytes.
+_HASH = 8
 
 #: Where the circuits are.
 DATABASE = os.path.join(STATE_FOLDER, "state.db")
@@ -244,7 +248,7 @@ def load_rules(root: str, *, keeps: bool = False) -> Rules:
         return rules  # none of them could be read: another Python, or this one tomorrow, may do better
     keeps = keeps and os.path.lexists(os.path.join(root, ".git"))
     if keeps or os.path.isdir(os.path.join(root, STATE_FOLDER)) or has_constraints(root):
-        _save(root, _blob(root), (_FORMAT, made_from, rules.to_data()))
+        _save(root, _blob(root), (made_from, rules.to_data()))
     return rules
 
 
@@ -261,8 +265,9 @@ def _kept(root: str) -> tuple[Rules | None, Any]:
     """The rules of the blob, and what they were made from."""
     try:
         claim(os.path.join(root, STATE_FOLDER))
-        form, signature, data = marshal.loads(read_file(_blob(root)))
-        if form == _FORMAT:
+        content = read_file(_blob(root))
+        if source_hash(_FORMAT, content[_HASH:]) == content[:_HASH]:
+            signature, data = marshal.loads(content[_HASH:])
             return Rules(*data), signature
     except (OSError, ValueError, EOFError, TypeError):
         pass
@@ -281,7 +286,8 @@ def _save(root: str, path: str, blob: tuple[Any, ...]) -> None:
     """Best effort: without the blob everything works, only slower."""
     try:
         make_folder(root, STATE_FOLDER)
-        replace_file(path, marshal.dumps(blob))
+        content = marshal.dumps(blob)
+        replace_file(path, source_hash(_FORMAT, content) + content)
     except OSError:
         pass
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from fusewire.breaker import Breaker
 from fusewire.cli.common import common_options, print_json, project_root
 from fusewire.cli.streams import hand_over, tell, warn
 from fusewire.errors import FusewireError
@@ -23,6 +24,7 @@ from fusewire.guard.watch import Watch
 from fusewire.paths import normal
 from fusewire.person import require_person
 from fusewire.rules import find_project, load_rules
+from fusewire.session.halting import lift_guard_halts
 from fusewire.shell.values import UNKNOWN, deactivated
 from fusewire.words import quoted
 
@@ -196,6 +198,8 @@ def snapshot_command(project: str | None, as_json: bool) -> int:
     watch = _watch(project)
     taken = _locked(lambda: watch.integrity.snapshot(time.time()))
     watch.lift()
+    with Breaker.open(project=watch.root) as breaker:
+        lift_guard_halts(breaker.store, time.time())
     if as_json:
         skipped = [{"path": path, "reason": reason} for path, reason in taken.skipped]
         print_json({"files": taken.files, "bytes": taken.bytes, "changed": taken.changed, "skipped": skipped})

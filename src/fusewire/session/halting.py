@@ -47,9 +47,18 @@ def remembered_halt(store: Store, session: str) -> str:
         row = store.circuit(circuit) if circuit and isinstance(circuit, str) else None
     except StoreError:  # then only the second copy can be read
         return str((store.halt_on_file(session) or {}).get("text", ""))
-    if circuit and (row is None or row.phase == "closed"):
+    if row is not None and row.phase == "closed":
         return ""
     return str(known.get("text", ""))
+
+
+def lift_guard_halts(store: Store, now: float) -> None:
+    """A person has taken the protected files as they are: whoever was halted for them may go on."""
+    from fusewire.session.memory import amend, recalled
+
+    for name, _ in store.remembered("session/"):
+        if str(recalled(store, name).get("halted", {}).get("rule", "")).startswith("guard."):
+            amend(store, name, now, halted=None)
 
 
 def _answer(moment: Moment, rule: str, text: str, call: str) -> Answer:
@@ -65,4 +74,4 @@ def _is_closed(moment: Moment, circuit: str) -> bool:
     if not moment.is_on(circuit):
         return True
     state = moment.engine.load(moment.transaction, moment.rules.policy(circuit), circuit, moment.now)
-    return state is None or state.phase == "closed"
+    return state is not None and state.phase == "closed"

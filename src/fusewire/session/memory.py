@@ -52,12 +52,13 @@ def recall(transaction: Transaction, name: str, now: float) -> tuple[dict[str, A
 
 
 def amend(store: Store, name: str, now: float, **parts: Any) -> None:
-    """Set parts of a memory, in a transaction of its own."""
+    """Set parts of a memory, or (None) drop them, in a transaction of its own."""
     with store.transact() as transaction:
         memory, damaged = recall(transaction, name, now)
         if damaged:
             memory.pop("since", None)  # so that the next event looks up what is open
-        transaction.remember(name, {**memory, **parts}, now)
+        amended = {key: value for key, value in {**memory, **parts}.items() if value is not None}
+        transaction.remember(name, amended, now)
         if "halted" in parts:
             transaction.note_halt(name.partition("/")[2], parts["halted"], now)
 

@@ -123,10 +123,10 @@ def _note_answer(moment: Moment, answer: Answer, refused_by: str) -> None:
 def _find_alarms(moment: Moment, store: Store) -> None:
     """What is remembered of the session is new, damaged, or lost with the database: which circuits refuse something
     is looked up where they are. Each says in its id whose it is and what it concerns."""
+    halted = store.halt_on_file(moment.session)
+    if halted:
+        moment.record.setdefault("halted", halted)
     if moment.damaged:
-        halted = store.halt_on_file(moment.session)
-        if halted:
-            moment.record.setdefault("halted", halted)
         moment.remarks.append("fusewire: what was remembered of this session was damaged; what is open stays open")
     for row in store.circuits():
         _, breaker, *rest = row.id.split("/", 3) if row.kind == "tool" and row.phase in ("open", "probe") else ("", "")

@@ -152,7 +152,7 @@ def open_store(
             from fusewire.stores.readonly import ReadOnlySqlite
 
             return ReadOnlySqlite(path, backup=backup)
-        return SqliteStore(path, backup=backup, check=check, patience=patience)
+        return SqliteStore(path, backup=backup, check=check, patience=patience, verifies=True)
     if scheme == "memory" and colon:
         from fusewire.stores.memory import MemoryStore
 

@@ -158,11 +158,11 @@ def _copy_what_is_readable(
 
 def _state(text: Any, check: Callable[[object], object]) -> dict[str, Any] | None:
     try:
-        state = loads(text)
+        state = loads(text) if isinstance(text, str) else None
         check(state)
     except (ValueError, TypeError):
         return None
-    return state  # type: ignore[no-any-return]
+    return state
 
 
 def _add_missing(
@@ -217,12 +217,15 @@ def agree(connection: sqlite3.Connection, folder: str, check: Callable[[object],
     """
     known = connection.execute(TRAIL).fetchone()
     before, now = (known[0] if known else ""), trail_mark(folder)
-    inode, _, size = before.partition(" ")
-    grown = bool(before) and now.partition(" ")[0] == inode and int(size) <= int(now.partition(" ")[2])
+    inode, size = map(int, before.split() or (0, 0))
+    if before:
+        grown = now.startswith(f"{inode} ") and size <= int(now.split()[1])
+    else:  # it has never known one; unless it is older than this knowledge, everything there is new
+        grown = connection.execute("SELECT 1 FROM audit LIMIT 1").fetchone() is None
     words = audit_file.last_words(folder, check)
 
     def is_newer(word: audit_file.Word, at: float) -> bool:
-        return word.offset >= int(size) if grown else word.at > at + _ROUNDED
+        return word.offset >= size if grown else word.at > at + _ROUNDED
 
     applied: list[str] = []
     missing: list[tuple[AuditRow, dict[str, Any] | None]] = []

@@ -58,6 +58,9 @@ _LOCK_PATIENCE, _REBUILD_PATIENCE = 0.5, 4.0
 #: Pages of write-ahead log before a checkpoint: 1 MB, where SQLite's own default would be 4.
 _CHECKPOINT_PAGES = 256
 
+#: A file that is no multiple of this was cut off.
+_PAGE = 4096
+
 #: Connections inherited through a fork: never used, and never closed, because that would drop the parent's locks.
 _inherited: list[Any] = []
 
@@ -79,6 +82,7 @@ class SqliteStore:
         backup: Backup | None = None,
         check: Callable[[object], object] | None = None,
         patience: float = 2.0,
+        verifies: bool = False,
     ) -> None:
         self.path = os.path.abspath(path)
         if not is_state_folder(os.path.dirname(self.path)):
@@ -88,6 +92,8 @@ class SqliteStore:
         self._backup = backup
         self._check = check or is_object
         self._patience = patience
+        #: whether all of it is looked through when it is opened: SQLite alone overlooks damage, but a hook has no time
+        self.verifies = verifies
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
         self._process = 0
@@ -250,7 +256,15 @@ class SqliteStore:
             raise StoreError(f"{self.path} was written by a newer Fusewire (format {version}, known {LATEST})")
         if version == 0:
             raise _Lost("it had no tables")
-        return connection if version == LATEST else self._migrated(connection, version)
+        if version < LATEST:
+            connection = self._migrated(connection, version)
+        if self.verifies or facts.st_size % _PAGE:
+            from fusewire.stores.recovery import is_broken
+
+            if is_broken(connection):
+                connection.close()
+                raise _Lost("it was damaged")
+        return connection
 
     def _look(self) -> os.stat_result:
         """The file, before SQLite opens it, which would follow a link or wait for a pipe: it and its logs are ours."""
@@ -417,8 +431,8 @@ _MEMORIES = "SELECT name, updated FROM memories WHERE name >= ? AND name < ? ORD
 
 def _circuit_row(row: tuple[str, str, str, str]) -> CircuitRow:
     try:
-        state = loads(row[3])
-    except (ValueError, TypeError):
+        state = loads(row[3]) if isinstance(row[3], str) else None
+    except ValueError:
         state = None
     return CircuitRow(row[0], row[1], row[2], state if isinstance(state, dict) else None)
 
