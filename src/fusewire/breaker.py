@@ -240,6 +240,8 @@ class Breaker:
 
         try:
             warning = write_mirror(root, self.engine)
+        except BlockingIOError:  # its lock is held; every command says so while it is, and the next change catches up
+            warning = None
         except OSError as error:
             warning = f"the constraints' state file could not be written: {error}"
         return [] if warning is None else [warning]

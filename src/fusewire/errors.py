@@ -9,7 +9,10 @@ if TYPE_CHECKING:
 
 def shown(value: object) -> str:
     """A value as a message names it."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # nested too deeply, or a number of too many digits
+        text = f"a {type(value).__name__} that is too large to show"
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

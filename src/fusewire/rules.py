@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     Signature = tuple[Stamp, ...]
 
 #: Raised when the shape of the blob changes.
-_FORMAT = 6
+_FORMAT = 5
 
-#: Bytes of the hash in front of it: `marshal` may take minutes, or all memory, for a few damaged bytes.
+#: Bytes of the hash in front of sealed data.
 _HASH = 8
 
 #: Where the circuits are.
@@ -248,7 +248,7 @@ def load_rules(root: str, *, keeps: bool = False) -> Rules:
         return rules  # none of them could be read: another Python, or this one tomorrow, may do better
     keeps = keeps and os.path.lexists(os.path.join(root, ".git"))
     if keeps or os.path.isdir(os.path.join(root, STATE_FOLDER)) or has_constraints(root):
-        _save(root, _blob(root), (made_from, rules.to_data()))
+        _save(root, _blob(root), (_FORMAT, made_from, rules.to_data()))
     return rules
 
 
@@ -265,13 +265,25 @@ def _kept(root: str) -> tuple[Rules | None, Any]:
     """The rules of the blob, and what they were made from."""
     try:
         claim(os.path.join(root, STATE_FOLDER))
-        content = read_file(_blob(root))
-        if source_hash(_FORMAT, content[_HASH:]) == content[:_HASH]:
-            signature, data = marshal.loads(content[_HASH:])
+        form, signature, data = unsealed(read_file(_blob(root)))
+        if form == _FORMAT:
             return Rules(*data), signature
     except (OSError, ValueError, EOFError, TypeError):
         pass
     return None, None
+
+
+def sealed(data: Any, version: int = marshal.version) -> bytes:
+    """`marshal` data behind its hash."""
+    content = marshal.dumps(data, version)
+    return source_hash(0, content) + content
+
+
+def unsealed(content: bytes) -> Any:
+    """The data behind it; ValueError if it is damaged: for a few wrong bytes `marshal` takes minutes, or all memory."""
+    if source_hash(0, content[_HASH:]) != content[:_HASH]:
+        raise ValueError("damaged")
+    return marshal.loads(content[_HASH:])
 
 
 def _compile(root: str, last: Rules | None) -> Rules:
@@ -286,8 +298,7 @@ def _save(root: str, path: str, blob: tuple[Any, ...]) -> None:
     """Best effort: without the blob everything works, only slower."""
     try:
         make_folder(root, STATE_FOLDER)
-        content = marshal.dumps(blob)
-        replace_file(path, source_hash(_FORMAT, content) + content)
+        replace_file(path, sealed(blob))
     except OSError:
         pass
 

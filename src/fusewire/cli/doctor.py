@@ -11,6 +11,7 @@ import click
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell
 from fusewire.doctoring.checkup import Checkup, Finding, all_checkups
+from fusewire.doctoring.writing import unwritten
 from fusewire.durations import counted
 from fusewire.installing.cache import fill_cache, lacks_cache
 from fusewire.installing.command import hook_line
@@ -50,10 +51,12 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
         tell(f"{count} notices acknowledged by {actor}", err=True)
     root = breaker.root or "."
     damage = breaker.verify() + _unwritable(root)
+    blocked = [] if damage else unwritten(breaker)
     line = hook_line("claude")
     slow = fill_cache(line[:-1]) if canary else lacks_cache(line[:-1])
     checkups = all_checkups(root, line[:-1], canary=canary)
-    findings = [Finding("state", one, _mending(one)) for one in damage]
+    findings = [Finding("state", one, _mending(one)) for one in damage] + [Finding("state", *one) for one in blocked]
+    damage += [what for what, _ in blocked]
     notices = breaker.store.notices()
     findings += [Finding("project", one, _answering(one, notices)) for one in warnings(breaker)]
     findings += [finding for checkup in checkups for finding in checkup.findings]
@@ -73,7 +76,7 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
     active = sum(not constraint.retired for constraint in breaker.rules.constraints.values())
     tell(f"project      {root}")
     tell(f"constraints  {active} active")
-    tell(f"state        {'; '.join(damage) or 'readable'}")
+    tell(f"state        {'; '.join(damage) or 'readable and writable'}")
     tell(f"hook         {' '.join(map(quoted, line[:-1]))}")
     for row in columns((f"{checkup.client.name:<11}", *_agent(checkup)) for checkup in checkups):
         tell(row)

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 #: Violations of one constraint in the file; what counts is in the circuit's state, and the log holds more.
 _SHOWN = 100
 
-#: Seconds for which the lock of the file is waited for: an agent may wait, and twice in one call.
-_PATIENCE = 3.0
+#: Seconds for which the lock of the file is waited for: it is only a mirror, and an agent may wait, twice in one call.
+_PATIENCE = 1.0
 
 _PHASES = {"CLOSED": "closed", "OPEN": "open", "HALF_OPEN": "probe", "HALF-OPEN": "probe"}
 
@@ -279,14 +279,18 @@ def foreign_change(root: str) -> str | None:
     if content is None or not os.path.isdir(os.path.join(root, STATE_FOLDER)):
         return None
     try:
-        with FileLock(_lock_path(root)) as lock:
+        with FileLock(_lock_path(root), wait=0) as lock:
             if _digest(content) in _ours(lock):
                 return None
+    except BlockingIOError:
+        return (
+            f"{STATE_FILE} may be behind, because another process holds {_lock_path(root)}; the next change catches up"
+        )
     except PermissionError as error:
         return f"{error.filename}: {error.strerror}"
     try:
         json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return f"{STATE_FILE} is corrupt ({error}): it is set aside and written anew with the next change"
     return (
         f"{STATE_FILE} was changed by somebody else: a person can take it over with `fusewire import`,"

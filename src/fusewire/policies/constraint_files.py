@@ -129,7 +129,7 @@ def _split(text: str) -> tuple[str | None, str]:
 
 def _parse(front: str, shown: str, problems: list[ConfigError]) -> dict[Any, Any] | None:
     try:
-        matter = _yaml().safe_load(front)
+        matter = _load(front)
     except ImportError:
         lacks = "Python with PyYAML (pip install PyYAML); until then only its last good patterns are enforced"
         problems.append(ConfigError(shown, "front matter", "PyYAML is missing", lacks))
@@ -152,6 +152,19 @@ def _parse(front: str, shown: str, problems: list[ConfigError]) -> dict[Any, Any
         )
         return None
     return matter
+
+
+def _load(front: str) -> Any:
+    """The front matter as data. Aliases are refused: ten lines of them can stand for more than fits into memory."""
+    yaml = _yaml()
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc, name-defined]
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):
+                raise yaml.composer.ComposerError(None, None, "an alias (*)", self.peek_event().start_mark)
+            return super().compose_node(parent, index)
+
+    return yaml.load(front, Loader)
 
 
 def _yaml() -> Any:

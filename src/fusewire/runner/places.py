@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import marshal
 import os
 import time
 from collections.abc import Container
 from typing import Any
 
 from fusewire.reports.loop import log_entry
-from fusewire.rules import STATE_FOLDER
+from fusewire.rules import STATE_FOLDER, sealed, unsealed
 from fusewire.util.files import make_folder, open_file, read_file, replace_file
 
 #: Seconds after which a snapshot of no known iteration is waste.
@@ -36,12 +35,12 @@ class Places:
 
     def save_before(self, token: str, data: Any) -> None:
         self.make()
-        replace_file(self._before(token), marshal.dumps(data))
+        replace_file(self._before(token), sealed(data))
 
     def before(self, token: str) -> Any:
         """What was saved; None if there is nothing that can be read."""
         try:
-            return marshal.loads(read_file(self._before(token)))
+            return unsealed(read_file(self._before(token)))
         except (OSError, ValueError, EOFError, TypeError):
             return None
 

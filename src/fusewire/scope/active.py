@@ -6,10 +6,9 @@ every place that could define a scope. When one of them differs, or the file is 
 
 from __future__ import annotations
 
-import marshal
 import os
 
-from fusewire.rules import SCOPE_FILE, STATE_FOLDER
+from fusewire.rules import SCOPE_FILE, STATE_FOLDER, sealed, unsealed
 from fusewire.scope.boundary import Boundary
 from fusewire.scope.places import stamps
 from fusewire.util.files import FileLock, claim, make_folder, read_file, replace_file
@@ -62,7 +61,7 @@ def load(root: str, patience: float) -> list[Active]:
     """The slices under way, newest first; StoreError if that cannot be told."""
     try:
         claim(os.path.join(root, STATE_FOLDER))
-        form, made_from, slices = marshal.loads(read_file(os.path.join(root, FILE)))
+        form, made_from, slices = unsealed(read_file(os.path.join(root, FILE)))
         if form == _FORMAT and made_from == stamps(root):
             return [Active(*data) for data in slices]
     except (OSError, ValueError, EOFError, TypeError):
@@ -91,7 +90,7 @@ def renew(breaker: Breaker, root: str) -> list[Active]:
     try:
         if active:
             # version 2 of marshal is read by every Python: the hook may run on another one
-            replace_file(path, marshal.dumps((_FORMAT, made_from, [one.to_data() for one in active]), 2))
+            replace_file(path, sealed((_FORMAT, made_from, [one.to_data() for one in active]), 2))
         elif os.path.lexists(path):
             os.unlink(path)
     except OSError:

@@ -110,7 +110,7 @@ def last_states(folder: str, check: Callable[[object], object] | None = None) ->
 def halt_of(folder: str, session: str) -> dict[str, Any] | None:
     """The halt of a session, unless it was lifted."""
     try:
-        if f'"{SESSION}{session}"'.encode() not in read_regular(path_of(folder), _READ):
+        if f'"{SESSION}{session}"'.encode() not in read_file(path_of(folder), _READ):
             return None  # as good as always: nothing need be parsed
     except OSError:
         return None
