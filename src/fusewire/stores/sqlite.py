@@ -2,7 +2,8 @@
 
 Every write is one `BEGIN IMMEDIATE`, taken before the first read: of eight writers that read first, four in five
 counts are lost; this way none is. WAL with `synchronous=NORMAL` survives `kill -9` at any moment. A process
-that ends without closing its connection (the hook does) leaves the checkpoint to a later one.
+that ends without closing its connection (the hook does) leaves the write-ahead log to the next one, which then knows no
+more what of it is in the database already: so it is emptied as soon as it is long, and not merely copied.
 """
 
 from __future__ import annotations
@@ -55,8 +56,11 @@ _PAUSES = (0.05, 0.2)
 #: Seconds for which the lock of a rebuild is waited for: while nothing is seen to be rebuilt, and while it is.
 _LOCK_PATIENCE, _REBUILD_PATIENCE = 0.5, 4.0
 
-#: Pages of write-ahead log before a checkpoint: 1 MB, where SQLite's own default would be 4.
-_CHECKPOINT_PAGES = 256
+#: Bytes of write-ahead log beyond which it is emptied: below 1 MB even if a large event comes last.
+_LOG_LIMIT = 192 * 4120
+
+#: Milliseconds for which that waits for those who read; if they read on, the next commit tries again.
+_READERS_PATIENCE = 10
 
 #: A file that is no multiple of this was cut off.
 _PAGE = 4096
@@ -166,6 +170,22 @@ class SqliteStore:
             connection = self._connect()
         return connection
 
+    def _checkpoint(self, connection: sqlite3.Connection, *, moved: bool) -> None:
+        """Copy the write-ahead log into the database after a commit, if a circuit moved or the log is long.
+
+        Moves are rare; with them in the main file, losing the log cannot undo a trip. A long log must be truncated,
+        not restarted: a restarted one looks full again to the next process, if no connection outlives this one.
+        """
+        try:
+            if os.stat(f"{self.path}-wal").st_size > _LOG_LIMIT:
+                connection.execute(f"PRAGMA busy_timeout={_READERS_PATIENCE}")
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                connection.execute(f"PRAGMA busy_timeout={int(1000 * self._patience)}")
+            elif moved:
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        except (OSError, sqlite3.DatabaseError):
+            pass  # what was committed is in the log, and stays there
+
     def _connect(self) -> sqlite3.Connection:
         """The connection to the file that is at the path now; a lost or damaged one is rebuilt first."""
         process = os.getpid()
@@ -244,7 +264,7 @@ class SqliteStore:
             )
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             connection.execute("PRAGMA synchronous=NORMAL")
-            connection.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")
+            connection.execute("PRAGMA wal_autocheckpoint=0")  # see `_checkpoint`
         except sqlite3.DatabaseError as error:
             if is_damage(error):
                 raise _Lost(str(error)) from error

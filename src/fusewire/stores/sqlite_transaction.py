@@ -88,9 +88,7 @@ class SqliteTransaction:
             if unwritten:
                 self._store._write_news(self._connection)
             self._connection.execute("COMMIT")
-            if self._audit:
-                # Moves are rare; with them in the main file, losing the write-ahead log cannot undo a trip.
-                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            self._store._checkpoint(self._connection, moved=bool(self._audit))
         except (sqlite3.DatabaseError, OSError) as failure:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
