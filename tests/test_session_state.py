@@ -74,14 +74,16 @@ def passes_and_people_are_told(said: Said, why: str) -> None:
 
 
 def test_a_locked_database_lets_the_call_pass_and_says_so(tripped: Session) -> None:
-    """Within the time that a hook has; and when the lock is gone, everything is as it was."""
+    """Within the time that a hook has; what is refused stays so, and when the lock is gone, everything is as it was."""
     with closing(sqlite3.connect(state(tripped.project), isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         began = time.monotonic()
-        passes_and_people_are_told(tripped.before("Bash", {"command": "./deploy.sh"})[0], "locked by another process")
+        passes_and_people_are_told(tripped.before("Bash", {"command": "ls"})[0], "locked by another process")
         assert time.monotonic() - began < 8
+        assert not tripped.before("Bash", {"command": "./deploy.sh"})[0].allowed
         other.execute("ROLLBACK")
-    assert not tripped.before("Bash", {"command": "./deploy.sh"})[0].allowed
+    (circuit,) = tripped.project.json("status", "--all")["circuits"]
+    assert circuit["state"] != "CLOSED"
 
 
 def break_header(project: Project) -> None:
@@ -132,9 +134,11 @@ def no_room() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
-def test_a_full_disk_lets_the_call_pass_and_says_so(tripped: Session) -> None:
+def test_a_full_disk_lifts_no_circuit_and_says_so(tripped: Session) -> None:
     """Nothing is lost, and when there is room again, the circuit is open as it was."""
-    passes_and_people_are_told(hook(tripped, [], no_room), "state")
+    said = hook(tripped, [], no_room)
+    assert not said.allowed
+    assert "out of order" in said.reason
     assert not tripped.before("Bash", {"command": "./deploy.sh"})[0].allowed
     assert tripped.project.run("doctor").returncode == 0
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.errors import in_a_line
+from fusewire.errors import in_a_line, is_broken
 from fusewire.events import stricter
 from fusewire.rules import PHASE_FILE, SCOPE_FILE, find_project, has_constraints, load_rules
 from fusewire.session.opening import PATIENCE, quick_store
@@ -337,9 +337,9 @@ def _under_way(event: Event, commands: list[list[str]] | None, home: str, enviro
 
     try:
         return look(event, commands, home, environment)
-    except (ImportError, SyntaxError):
-        raise
     except Exception as error:
+        if is_broken(error):
+            raise
         return "allow", f"fusewire: what is under way here cannot be told: {in_a_line(error)}"
 
 
@@ -349,9 +349,9 @@ def _brought_progress(event: Event, home: str) -> bool:
 
     try:
         return brought_progress(quick_store(home, load_rules(home)), event.session)
-    except (ImportError, SyntaxError):
-        raise
-    except Exception:
+    except Exception as error:
+        if is_broken(error):
+            raise
         return False
 
 
@@ -396,38 +396,28 @@ def _in_session(
     from fusewire.errors import StoreError
     from fusewire.session.watch import Watch
 
+    watch = Watch(quick_store(root, rules), rules, root=root)
     try:
-        store = quick_store(root, rules)
-        answer = Watch(store, rules, root=root).handle(event, commands, looks=looks, refused_by=refused_by)
+        answer = watch.handle(event, commands, looks=looks, refused_by=refused_by)
         if event.kind == "session_start":
             import time
 
             from fusewire.session.beginning import begin
             from fusewire.underway.standing import for_agent
 
-            said = begin(store, root, rules, event, environment, time.time())
-            told = for_agent(store, root, rules, home, event.session)
+            said = begin(watch.store, root, rules, event, environment, time.time())
+            told = for_agent(watch.store, root, rules, home, event.session)
             said = "\n".join(filter(None, (answer.text, said)))
             return ("tell", "\n".join(filter(None, (told, said)))) if told else ("allow", said)
-    except (ImportError, SyntaxError):
-        raise
     except Exception as error:  # they fail open; the guard and the constraints have spoken already
+        if is_broken(error):
+            raise
+        from fusewire.session import late
+
         text = str(error).replace("\n", " ") if isinstance(error, StoreError) else in_a_line(error)
         text = f"fusewire: the breakers of this session are out of order: {text}"
         if not os.path.isdir(root):
-            text = f"fusewire: {root} is gone, so that nothing is counted, and no rule of that project is known"
-        halted = _remembered_halt(event, root, rules)
-        return ("halt", f"{halted}\n{text}") if halted else ("allow", text)
+            gone = f"fusewire: {root} is gone, so that nothing is counted, and no rule of that project is known"
+            return "allow", gone
+        answer = late.answer(watch, event, commands, looks, refused_by, text)
     return ("deny" if answer.action == "block" else answer.action), answer.text
-
-
-def _remembered_halt(event: Event, root: str, rules: Rules) -> str:
-    """Nothing can be counted: an agent that was halted stays so, if that can still be read."""
-    from fusewire.session.halting import remembered_halt
-    from fusewire.session.watch import HALTED_AT
-
-    try:
-        asked = event.kind == "before_tool" or event.kind in HALTED_AT
-        return remembered_halt(quick_store(root, rules), event.session or "none") if asked else ""
-    except Exception:
-        return ""

@@ -21,6 +21,18 @@ def in_a_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".replace("\n", " ")
 
 
+def is_exhaustion(error: BaseException) -> bool:
+    """Whether the machine has no more descriptors or memory. Where a library could not be loaded, only words say so."""
+    if isinstance(error, MemoryError) or getattr(error, "errno", 0) in (12, 23, 24):  # ENOMEM, ENFILE, EMFILE
+        return True
+    return any(words in str(error) for words in ("open files", "allocate memory", "failed to map", "out of memory"))
+
+
+def is_broken(error: BaseException) -> bool:
+    """Whether our installation is at fault, which must lock nobody out of their agent."""
+    return isinstance(error, ImportError | SyntaxError) and not is_exhaustion(error)
+
+
 class FusewireError(Exception):
     """Anything that Fusewire reports to a person as one line."""
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import os
 
-from fusewire.errors import in_a_line
+from fusewire.errors import in_a_line, is_broken, is_exhaustion
 from fusewire.rules import find_guarded
+from fusewire.session.opening import age
 from fusewire.stdio import INPUT_LIMIT, payload_of, read_input, write_line
 from fusewire.util.files import news
 
@@ -34,9 +35,8 @@ _ANSWER_LIMIT = 9000
 #: Bytes of the input in which the hook's name stands.
 _HEAD = 4096
 
-#: Seconds until a call that could not be judged is denied.
+#: Seconds after the start of this process until a call that could not be judged is denied: agents wait for 15.
 _DEADLINE = 10
-
 
 #: Done once the answer has been given; `hook` sets it.
 at_end: Callable[[], None] | None = None
@@ -55,11 +55,13 @@ def main(arguments: Sequence[str]) -> NoReturn:
         try:
             _set_deadline()
             _end(*answer(agent, read_input(), os.environ))
-        except (ImportError, SyntaxError):
-            raise
         except (Exception, _TooLate) as error:
+            if is_broken(error):
+                raise
             _end(*_failed(agent, error))
     except (ImportError, SyntaxError) as error:
+        if is_exhaustion(error):
+            raise  # nothing of the input has been read; `hook` knows what to do
         text = str(error).replace("\n", " ")
         code = 0 if arguments[0] == "copilot" else 1  # where any other code than 0 would deny everything
         _end("", f"fusewire: the hook is not installed properly, nothing is guarded: {text}", code)
@@ -85,7 +87,7 @@ def _set_deadline() -> None:
         raise _TooLate(f"no answer within {_DEADLINE} seconds")
 
     signal.signal(signal.SIGALRM, too_late)
-    signal.setitimer(signal.ITIMER_REAL, _DEADLINE, 1)
+    signal.setitimer(signal.ITIMER_REAL, _DEADLINE - age(), 1)
 
 
 def answer(agent: Agent, raw: bytes, environment: Any, start: str | None = None) -> Answer:
@@ -114,9 +116,9 @@ def answer(agent: Agent, raw: bytes, environment: Any, start: str | None = None)
         return judge(agent, event, root, start, environment, payload, ends=ends)
     try:
         return judge(agent, event, root, start, environment, payload, ends=ends)
-    except (ImportError, SyntaxError):
-        raise
     except (Exception, _TooLate) as error:  # there is no call to deny; and denied to stop, an agent goes on
+        if is_broken(error):
+            raise
         text = in_a_line(error)
         if event.kind == "config_change":  # nobody knows whether these settings still call us
             return agent.deny(f"BLOCKED fusewire.failure: the breaker failed at {event.hook}: {text}", event.hook)

@@ -7,6 +7,7 @@ so that nothing that lies beside the package stands in for a module of Python's 
 
 import gc
 import sys
+from posix import close, dup, read, write
 
 #: How an installation that is broken ends: it is said, but it locks nobody out of their agent. Copilot denies whatever
 #: ends with anything but 0.
@@ -15,9 +16,33 @@ if sys.version_info < (3, 11):  # noqa: UP036  # the plugin runs whatever python
     found = f"{sys.version_info[0]}.{sys.version_info[1]}"
     sys.stderr.write(f"fusewire: nothing is guarded: Python 3.11 or newer is needed, and python3 is {found} here\n")
     sys.exit(broken)
+
+
+def fail(error: BaseException) -> None:
+    """End with one line. An installation that is broken lets the call pass; a machine that has no more descriptors or
+    memory does not, because nobody could judge it. A stop that were denied would keep the agent going."""
+    scarce = isinstance(error, MemoryError) or getattr(error, "errno", 0) in (12, 23, 24)  # ENOMEM, ENFILE, EMFILE
+    if not scarce and not any(words in str(error) for words in ("open files", "allocate memory", "failed to map")):
+        text, code = f"fusewire: the hook is not installed properly, nothing is guarded: {error}", broken
+    else:
+        text, code = f"fusewire: the breaker has too few file descriptors or too little memory: {error!r}", broken
+        name = read(0, 65536).partition(b'"hook_event_name"')[2].split(b'"', 2)[1:2]
+        if sys.argv[1:2] != ["statusline"] and name in ([], [b"PreToolUse"], [b"BeforeTool"], [b"PermissionRequest"]):
+            text, code = f"BLOCKED fusewire.failure: this call cannot be judged; {text}", 2
+    write(2, text.replace("\n", " ").encode("utf-8", "replace") + b"\n")
+    sys.exit(code)
+
+
 gc.set_threshold(100_000)  # the process ends before there is anything to collect
 root = __file__.rpartition("/fusewire/")[0]
 sys.path.append(root)
+try:
+    bytes(32 << 20)  # not touched, so that it takes no time; and below: more than a hook needs of both
+    for spare in [dup(2) for _ in range(16)]:
+        close(spare)
+except (MemoryError, OSError) as error:
+    if getattr(error, "errno", 24) == 24:  # else standard error is closed
+        fail(error)
 try:
     from _frozen_importlib_external import SourceFileLoader
 
@@ -31,8 +56,7 @@ try:
         from fusewire import statusline as gate
     else:
         from fusewire import gate  # type: ignore[no-redef]
-except (ImportError, SyntaxError) as error:
-    sys.stderr.write(f"fusewire: the hook is not installed properly, nothing is guarded: {error}\n")
-    sys.exit(broken)
+except Exception as error:
+    fail(error)
 gate.at_end = finish
 gate.main(sys.argv[1:])

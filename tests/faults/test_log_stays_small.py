@@ -51,7 +51,8 @@ def start(project: Project, given: bytes) -> subprocess.Popen[bytes]:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    assert process.stdout is not None and process.stderr is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
     with process.stdout, process.stderr:
         assert (process.stdout.read(), process.stderr.read()) == (b"", b"")
     assert process.wait(60) == 0
@@ -162,6 +163,7 @@ def test_a_hook_that_is_killed_while_it_empties_the_log_loses_nothing(
         assert writer.recall("filler") == last
         known = writer.recall("own")
     if said:
-        assert known is not None and known["number"] >= int(said[-1])
+        assert known is not None
+        assert known["number"] >= int(said[-1])
     with store(project) as again:
         assert again.verify() == []

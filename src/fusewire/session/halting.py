@@ -36,22 +36,6 @@ def still_halted(moment: Moment, call: str = "") -> Answer | None:
     return _answer(moment, str(known.get("rule", "")), str(known.get("text", "")), call)
 
 
-def remembered_halt(store: Store, session: str) -> str:
-    """The words of a halt for whoever can only look; empty if the session is not halted, or its circuit was closed."""
-    from fusewire.errors import StoreError
-    from fusewire.session.memory import recalled, session_name
-
-    try:
-        known = recalled(store, session_name(session)).get("halted") or store.halt_on_file(session) or {}
-        circuit = known.get("circuit")
-        row = store.circuit(circuit) if circuit and isinstance(circuit, str) else None
-    except StoreError:  # then only the second copy can be read
-        return str((store.halt_on_file(session) or {}).get("text", ""))
-    if row is not None and row.phase == "closed":
-        return ""
-    return str(known.get("text", ""))
-
-
 def lift_guard_halts(store: Store, now: float) -> None:
     """A person has taken the protected files as they are: whoever was halted for them may go on."""
     from fusewire.session.memory import amend, recalled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from fusewire.rules import DATABASE
 
@@ -16,6 +17,16 @@ if TYPE_CHECKING:
 #: Seconds that each of three attempts waits for a locked store: an agent is waiting.
 PATIENCE = 0.5
 
+#: Seconds after its start up to which a hook waits until it can count. What it cannot count then is counted later, so
+#: that the answer comes long before the agent's own time-out, which would let the call pass.
+_COUNTS_UNTIL = 5.0
+
+#: What three attempts have at least.
+_LEAST = 0.1
+
+#: More than a process needs until it can read a clock, however busy the machine is; what says more, is wrong.
+_SLOWEST_START = 5.0
+
 
 #: Stores that stay open, by project, in a process that answers many events; None where there is but one.
 kept: dict[str, SqliteStore] | None = None
@@ -27,11 +38,32 @@ def quick_store(root: str, rules: Rules) -> SqliteStore:
     store = kept.get(root) if kept is not None else None
     if store is None:
         path = os.path.join(root, DATABASE)
-        store = SqliteStore(path, backup=_Backup(root, rules), check=_check, patience=PATIENCE)
+        patience = PATIENCE if kept is not None else max(_LEAST, (_COUNTS_UNTIL - age()) / 3)
+        store = SqliteStore(path, backup=_Backup(root, rules), check=_check, patience=patience)
         if kept is not None:
             store = kept.setdefault(root, store)
     store.after_news = (lambda: tell_people(root)) if rules.notify else None
     return store
+
+
+def age() -> float:
+    """Seconds since this process was started: on a busy machine much of its time is over before its first line runs."""
+    global _born
+    if not _born:
+        _born = time.monotonic() - min(max(0.0, _seconds_until_now()), _SLOWEST_START)
+    return time.monotonic() - _born
+
+
+_born = 0.0
+
+
+def _seconds_until_now() -> float:
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            ticks = int(file.read().rpartition(b")")[2].split()[19])
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, AttributeError):
+        return 0.0  # no Linux
 
 
 def tell_people(root: str) -> None:

@@ -17,6 +17,7 @@ import time
 from fusewire.detectors.calls import SPAWNING_TOOLS, STARTING_PROGRAMS, key_words, nature_of, shown, signature, tool_of
 from fusewire.errors import StoreRebuilt
 from fusewire.events import Noun
+from fusewire.rules import STATE_FOLDER
 from fusewire.session.moment import Moment
 
 TYPE_CHECKING = False
@@ -48,6 +49,10 @@ _LONG_AGO = 50
 #: Beside the question before a call: what of a halted session is answered with the halt.
 HALTED_AT = frozenset(("after_tool", "stop", "permission"))
 _REFUSALS = 32
+
+
+#: It is there while events wait to be counted, see `late`.
+_LATE = os.path.join(STATE_FOLDER, "late")
 
 
 class Answer(Noun):
@@ -91,24 +96,43 @@ class Watch:
             return self._handle(event, commands, looks, refused_by)
 
     def _handle(self, event: Event, commands: Commands | None, looks: bool, refused_by: str) -> Answer:
+        act = prepare(event, commands, looks, refused_by)
+        incidents: list[dict[str, Any]] = []
+        late: list[str] = []
         with self.store.transact() as transaction:
-            moment = Moment(transaction, self.rules, event, self.clock())
-            if moment.damaged or "since" not in moment.record:
-                _find_alarms(moment, self.store)
-            answer = _answer(moment, commands, looks, refused_by)
-            if answer.action != "allow" or refused_by:
-                _note_answer(moment, answer, refused_by)
+            now = self.clock()
+            if self.root is not None and os.path.lexists(os.path.join(self.root, _LATE)):
+                from fusewire.session.late import fold
+
+                incidents, late = fold(self, transaction, now)
+            moment = Moment(transaction, self.rules, event, now)
+            answer = count(moment, self.store, act, refused_by)
             if event.kind == "after_tool" and "untold" in moment.record:
                 text = "\n".join(filter(None, (moment.record.pop("untold"), answer.text)))
                 answer = Answer("tell" if answer.action == "allow" else answer.action, answer.rule, text)
             moment.save()
-        if moment.incidents and self.root is not None:
+        incidents += moment.incidents
+        if late and self.root is not None:
+            from fusewire.stores.spool import remove
+
+            remove(os.path.join(self.root, STATE_FOLDER), late)
+        if incidents and self.root is not None:
             from fusewire.session.incidents import write
 
-            write(self.root, self.rules.tool["incidents"], moment.incidents, moment.now)
+            write(self.root, self.rules.tool["incidents"], incidents, moment.now)
         if moment.remarks:
             return Answer(answer.action, answer.rule, "\n".join([answer.text, *moment.remarks]).strip())
         return answer
+
+
+def count(moment: Moment, store: Store, act: Callable[[Moment], Answer], refused_by: str) -> Answer:
+    """The answer to an event, counted in the moment's memories and circuits; whoever calls saves it."""
+    if moment.damaged or "since" not in moment.record:
+        _find_alarms(moment, store)
+    answer = act(moment)
+    if answer.action != "allow" or refused_by:
+        _note_answer(moment, answer, refused_by)
+    return answer
 
 
 def _note_answer(moment: Moment, answer: Answer, refused_by: str) -> None:
@@ -145,28 +169,34 @@ def _find_alarms(moment: Moment, store: Store) -> None:
             moment.alarms[row.id] = [agent, "", what.split("-")]
 
 
-def _answer(moment: Moment, commands: Commands | None, looks: bool, refused_by: str) -> Answer:
-    kind = moment.event.kind
-    if kind == "before_tool":
-        call = call_of(moment.event, commands, looks)
-        if "halted" in moment.record:
-            from fusewire.session.halting import still_halted
-
-            _begin_turn(moment)
-            halted = still_halted(moment, call.mark)
-            if halted is not None:
-                moment.lane["refused_at"] = moment.now
-                return halted
-        return _refused_elsewhere(moment, call, refused_by) if refused_by else _before(moment, call)
-    if kind == "after_tool":
+def prepare(event: Event, commands: Commands | None, looks: bool, refused_by: str) -> Callable[[Moment], Answer]:
+    """What will answer the event. All that needs no lock is loaded and read here, before others wait for it."""
+    if event.kind == "before_tool":
+        call = call_of(event, commands, looks)
+        return lambda moment: _asked(moment, call, refused_by)
+    if event.kind == "after_tool":
         from fusewire.session.results import after
 
-        answer = after(moment, commands, looks)
-    else:
-        from fusewire.session import doings
+        return lambda moment: _unless_halted(moment, after(moment, commands, looks))
+    from fusewire.session import doings
 
-        answer = doings.answer(moment)
-    if "halted" in moment.record and kind in HALTED_AT:
+    return lambda moment: _unless_halted(moment, doings.answer(moment))
+
+
+def _asked(moment: Moment, call: Call, refused_by: str) -> Answer:
+    if "halted" in moment.record:
+        from fusewire.session.halting import still_halted
+
+        _begin_turn(moment)
+        halted = still_halted(moment, call.mark)
+        if halted is not None:
+            moment.lane["refused_at"] = moment.now
+            return halted
+    return _refused_elsewhere(moment, call, refused_by) if refused_by else _before(moment, call)
+
+
+def _unless_halted(moment: Moment, answer: Answer) -> Answer:
+    if "halted" in moment.record and moment.event.kind in HALTED_AT:
         from fusewire.session.halting import still_halted
 
         return still_halted(moment) or answer

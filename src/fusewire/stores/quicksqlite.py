@@ -39,10 +39,10 @@ def _quickly() -> Any:
         del sys.modules["functools"]
 
 
-__all__ = ["BUSY", "CANNOT_OPEN", "FULL", "LOGS", "READ_ONLY", "code_of", "is_damage", "sqlite3"]
+__all__ = ["BUSY", "CANNOT_OPEN", "FULL", "IO_ERROR", "LOGS", "READ_ONLY", "code_of", "is_damage", "sqlite3"]
 
 #: SQLite's error codes.
-ERROR, BUSY, READ_ONLY, CORRUPT, FULL, CANNOT_OPEN, NOT_A_DATABASE = 1, 5, 8, 11, 13, 14, 26
+ERROR, BUSY, READ_ONLY, IO_ERROR, CORRUPT, FULL, CANNOT_OPEN, NOT_A_DATABASE = 1, 5, 8, 10, 11, 13, 14, 26
 _SHORT_READ = 522
 
 #: What SQLite writes beside a database.

@@ -15,7 +15,17 @@ from fusewire.errors import StoreError
 from fusewire.events import plain
 from fusewire.quickjson import loads
 from fusewire.stores.migrations import LATEST
-from fusewire.stores.quicksqlite import BUSY, CANNOT_OPEN, LOGS, READ_ONLY, code_of, is_damage, sqlite3
+from fusewire.stores.quicksqlite import (
+    BUSY,
+    CANNOT_OPEN,
+    FULL,
+    IO_ERROR,
+    LOGS,
+    READ_ONLY,
+    code_of,
+    is_damage,
+    sqlite3,
+)
 from fusewire.stores.rows import ANSWERS, AuditRow, CircuitRow, Doing, LogRow
 from fusewire.stores.sqlite_transaction import (
     AUDIT_OF,
@@ -337,7 +347,7 @@ class SqliteStore:
             try:
                 return self._connect_agreed().execute(query, parameters).fetchall()
             except sqlite3.DatabaseError as error:
-                if code_of(error) in (READ_ONLY, CANNOT_OPEN):
+                if code_of(error) in (READ_ONLY, CANNOT_OPEN, IO_ERROR, FULL) and not is_damage(error):
                     return self._read_as_it_lies(query, parameters)
                 if not is_damage(error):
                     raise StoreError(f"the state database cannot be read: {self.path}: {error}") from error
@@ -348,15 +358,23 @@ class SqliteStore:
                 raise StoreError(f"the state database cannot be read: {self.path}: {error}") from error
 
     def _read_as_it_lies(self, query: str, parameters: tuple[Any, ...]) -> list[Any]:
-        """From a folder that we may not write, where SQLite cannot use its log; every trip is in the file itself."""
-        try:
-            connection = sqlite3.connect(f"file:{uri_path(self.path)}?mode=ro&immutable=1", uri=True)
+        """From a disk that is full or that we may not write, where SQLite cannot make its index of the log.
+
+        If it can be locked, the index is made in memory; else only the file itself is read, which has every trip.
+        """
+        problem = ""
+        for mode in ("rw", "ro&immutable=1"):
             try:
-                return connection.execute(query, parameters).fetchall()
-            finally:
-                connection.close()
-        except sqlite3.DatabaseError as error:
-            raise StoreError(f"the state database cannot be read: {self.path}: {error}") from error
+                connection = sqlite3.connect(f"file:{uri_path(self.path)}?mode={mode}", uri=True, timeout=0.1)
+                try:
+                    if mode == "rw":
+                        connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+                    return connection.execute(query, parameters).fetchall()
+                finally:
+                    connection.close()
+            except sqlite3.DatabaseError as error:
+                problem = str(error)
+        raise StoreError(f"the state database cannot be read: {self.path}: {problem}")
 
     def _exists(self) -> bool:
         """Whether there is, or ought to be, anything to read: looking must not create a database."""

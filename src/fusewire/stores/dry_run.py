@@ -1,0 +1,67 @@
+"""A transaction for those who cannot get the write lock: it reads what is stored, and what it writes goes nowhere."""
+
+from __future__ import annotations
+
+from fusewire.events import plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fusewire.stores import Store
+    from fusewire.stores.rows import AuditRow, Doing, LogRow
+
+
+class DryRun:
+    """Implements `Transaction`. It sees its own writes; nobody else does."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._states: dict[str, dict[str, Any]] = {}
+        self._memories: dict[str, dict[str, Any] | None] = {}
+        #: circuits that would have granted a probe: there is only one, and without the lock nobody can have it
+        self.probes: list[str] = []
+        self.log_of = store.log_of
+        self.audit_of = store.audit_of
+
+    def load(self, circuit: str) -> dict[str, Any] | None:
+        if circuit in self._states:
+            return self._states[circuit]
+        row = self._store.circuit(circuit)
+        if row is not None and row.state is None:
+            raise ValueError("not a circuit's state")
+        return None if row is None else row.state
+
+    def save(
+        self, circuit: str, kind: str, phase: str, state: dict[str, Any], now: float, log: LogRow | None = None
+    ) -> None:
+        if phase == "probe" and (self.load(circuit) or {}).get("lease") != state.get("lease"):
+            self.probes.append(circuit)
+        self._states[circuit] = state
+
+    def recall(self, name: str) -> dict[str, Any] | None:
+        return self._memories[plain(name)] if plain(name) in self._memories else self._store.recall(name)
+
+    def remember(self, name: str, data: dict[str, Any], now: float) -> None:
+        self._memories[plain(name)] = data
+
+    def drop(self, name: str) -> None:
+        self._memories[plain(name)] = None
+
+    def log(self, row: LogRow, *, kept: bool) -> None: ...
+
+    def audit(self, row: AuditRow, state: dict[str, Any] | None = None) -> None: ...
+
+    def note_halt(self, session: str, halted: dict[str, Any] | None, now: float) -> None: ...
+
+    def happened(self, doing: Doing) -> None: ...
+
+    def remove(self, circuit: str) -> None: ...
+
+    def notice(self, text: str, now: float) -> None: ...
+
+    def acknowledge(self) -> int:
+        return 0
+
+    def forget(self, prefix: str, before: float) -> int:
+        return 0
