@@ -55,7 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "detectors.calls": {"detectors.constraints", "events", "quickjson", "wrappers"},
     "detectors.masking": set(),
     "detectors.repetition": {"detectors.calls", "events"},
-    "detectors.disarming": {"detectors.calls", "globs", "wrappers"},
+    "detectors.disarming": {"detectors.calls", "globs", "util.environment", "wrappers"},
     "engine": {"circuit", "durations", "errors", "events", "rules", "stores.rows", "words"},
     "agents": {"errors", "agents.claude", "agents.codex", "agents.copilot", "agents.gemini"},
     "agents.codex_turn": {"quickjson"},

@@ -38,6 +38,9 @@ _HEAD = 4096
 #: Seconds after the start of this process until a call that could not be judged is denied: agents wait for 15.
 _DEADLINE = 10
 
+#: Beginnings of the names of variables that could tell this process another time; `-I` ignores Python's own.
+_LOADING = ("LD_", "DYLD_", "FAKETIME")
+
 #: Done once the answer has been given; `hook` sets it.
 at_end: Callable[[], None] | None = None
 
@@ -54,6 +57,8 @@ def main(arguments: Sequence[str]) -> NoReturn:
         agent = agent_named(arguments[0])
         try:
             _set_deadline()
+            if any(name.startswith(_LOADING) for name in os.environ):
+                _start_clean()
             _end(*answer(agent, read_input(), os.environ))
         except (Exception, _TooLate) as error:
             if is_broken(error):
@@ -65,6 +70,15 @@ def main(arguments: Sequence[str]) -> NoReturn:
         text = str(error).replace("\n", " ")
         code = 0 if arguments[0] == "copilot" else 1  # where any other code than 0 would deny everything
         _end("", f"fusewire: the hook is not installed properly, nothing is guarded: {text}", code)
+
+
+def _start_clean() -> None:
+    """Settings of a project may set variables for its hooks: what tells this process another time is left out."""
+    import sys
+
+    from fusewire.person import start_clean
+
+    start_clean(sys.orig_argv[1:])
 
 
 def _failed(agent: Agent, error: BaseException) -> Answer:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from fusewire.detectors.calls import AGENT_VARIABLES as AGENT_VARIABLES
 from fusewire.errors import AgentRefused
+from fusewire.util.environment import SET_ASIDE, altering
 
 #: What `fusewire run` puts into the environment of its agent: the project whose loop it is in.
 PROJECT = "FUSEWIRE_PROJECT"
@@ -73,11 +75,45 @@ def agent_among(pids: list[int]) -> str:
     for pid in pids:
         if is_agent(started_as(pid)):
             return f"the process {pid} above it is an agent"
-        for entry in environment(pid).split(b"\0"):
-            name, _, value = entry.partition(b"=")
-            if value and name.decode("ascii", "replace") in AGENT_VARIABLES:
-                return f"{name.decode()} is set for the process {pid} above it"
+        name = _mark_in(environment(pid))
+        if name:
+            return f"{name} is set for the process {pid} above it"
     return ""
+
+
+def _mark_in(variables: bytes) -> str:
+    """The variable that says an agent has started a process with this environment; empty if there is none."""
+    entries = (entry.partition(b"=") for entry in variables.split(b"\0"))
+    names = (name.decode("ascii", "replace") for name, _, value in entries if value)
+    return next((name for name in names if name in AGENT_VARIABLES), "")
+
+
+def start_clean(arguments: list[str]) -> None:
+    """Start Python again with these arguments, without what an agent has set to change this program; else return.
+
+    A library loaded before all others can tell another time, and a module found before ours can do anything. Outside an
+    agent that is a person's choice, and so is what the outermost agent itself was started with (conda, CUDA).
+    """
+    given = _given_to_agent()
+    if given is None:
+        return
+    changed = {name for name in altering() if given.get(name) != os.environ[name]}
+    if not changed:
+        return
+    kept = {f"{SET_ASIDE}{name}" if name in changed else name: value for name, value in os.environ.items()}
+    os.execve(sys.executable, [sys.executable, *arguments], kept)
+
+
+def _given_to_agent() -> dict[str, str] | None:
+    """What the outermost agent above was started with; empty if that is not known, None outside an agent."""
+    from fusewire.runner.proctable import ancestors, environment, started_as
+
+    for pid in reversed(ancestors()):
+        variables = environment(pid)
+        if is_agent(started_as(pid)) or _mark_in(variables):
+            entries = (entry.partition("=") for entry in os.fsdecode(variables).split("\0"))
+            return {name: value for name, _, value in entries}
+    return {} if any(os.environ.get(name) for name in AGENT_VARIABLES) else None
 
 
 def require_person(act: str, root: str | None = None) -> str:

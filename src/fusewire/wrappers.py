@@ -18,6 +18,8 @@ _WRAPPERS = {
     "ionice": "-c -n -p -P -u --class --classdata --pid --pgid --uid",
     "timeout": "-s -k --signal --kill-after",
     "nohup": "",
+    "faketime": "-p --pid",
+    "datefudge": "",
     "flock": "-w -E -c --timeout --wait --conflict-exit-code --command",
     "setsid": "",
     "stdbuf": "-i -o -e --input --output --error",
@@ -77,7 +79,7 @@ _OWN_VALUES = (
 )
 
 #: Wrappers whose first operand is theirs (`timeout 10 git ...`).
-_TAKES_OPERAND = frozenset(("timeout", "flock", "taskset", "chroot", "chrt", "sg", "logsave", "script"))
+_TAKES_OPERAND = frozenset("timeout faketime datefudge flock taskset chroot chrt sg logsave script".split())
 
 #: Options of shells that take a value; `-c` takes none, its script is the first operand.
 _SHELL_VALUES = frozenset(("--rcfile", "--init-file"))

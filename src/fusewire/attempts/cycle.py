@@ -16,6 +16,7 @@ from fusewire.judging.judge import Verdict, judge
 from fusewire.runner.outputlog import OutputLog, prune
 from fusewire.runner.process import Ended, run_agent
 from fusewire.runner.warden import Warden
+from fusewire.util.environment import children_environment
 from fusewire.util.files import make_folder, open_file
 
 if TYPE_CHECKING:
@@ -116,7 +117,8 @@ def _run(
         return run_agent(
             [*_MERGED, *command],
             cwd=cwd or os.getcwd(),
-            environment={**os.environ, **results.variables(), "FUSEWIRE_AGENT": "attempt"},  # the project's own code
+            # the project's own code runs: it counts as the agent's
+            environment={**children_environment(), **results.variables(), "FUSEWIRE_AGENT": "attempt"},
             given=b"",
             timeout=timeout,
             idle=None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fusewire.detectors.calls import AGENT_PACKAGES, AGENT_VARIABLES, SCRIPT_RUNTIMES, STARTING_PROGRAMS
 from fusewire.globs import path_matches
-from fusewire.wrappers import is_wrapper, program
+from fusewire.wrappers import is_wrapper, program, unwrapped, wrapped_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,6 +85,19 @@ _AS_A_PERSON = ("doctor", "phase", "attempt", "serve")
 _DEPTH = "FUSEWIRE_DEPTH"
 _CLEANING = frozenset(("-i", "-", "--ignore-environment"))
 
+#: Programs that run a command with another clock or other libraries.
+_DECEIVING = ("faketime", "datefudge", "ld.so", "ld-linux")
+
+#: Programs that set the system's clock, and the words with which they do; without any, they always do.
+_CLOCKS: dict[str, tuple[str, ...]] = {
+    "timedatectl": ("set-time", "set-ntp"),
+    "hwclock": ("--set", "-s", "--hctosys", "--systz"),
+    "chronyc": ("settime", "makestep"),
+    "ntpdate": (),
+    "rdate": (),
+    "sntp": ("-s", "-S"),
+}
+
 #: Where checkpoints are kept alive, and the commands of git that could let go of them.
 _OWN_REFS = "refs/fusewire"
 _GIT_MOVES = frozenset(("update-ref", "push", "fetch", "symbolic-ref", "pack-refs", "replace", "filter-branch"))
@@ -102,7 +115,7 @@ def disarming(
         act = _own_command(words)
         if act:
             return f"`{act}` is for a person at a terminal"
-        act = _removes(words, event.command or "") or _locks(words)
+        act = _removes(words, event.command or "") or _locks(words) or _changes_clock(words)
         if act:
             return act
         if event.command and _makes_up(words, event.command):
@@ -168,6 +181,54 @@ def _locks(words: list[str]) -> str:
     if holds and any(".fusewire" in word for word in words[1:]) and "-readonly" not in words:
         return ".fusewire/ is Fusewire's state; `fusewire status` shows it"
     return ""
+
+
+def _changes_clock(words: list[str]) -> str:
+    """Another time for our program, or for the whole machine: a cooldown would seem to be over."""
+    name = program(words)
+    if len(words) > 1 and any(_runs_us(stage) for stage in unwrapped(words)[1:]):
+        from fusewire.util.environment import alters
+
+        assigned = (word.partition("=")[0] for word in wrapped_by(words)[1])
+        variable = next((one for one in assigned if alters(one)), "")
+        if variable or name.startswith(_DECEIVING):
+            return f"Fusewire runs with its own clock and libraries, without {variable or name}"
+    marks = _CLOCKS.get(name)
+    if marks is not None:
+        sets = not marks or any(word.partition("=")[0] in marks for word in words[1:])
+        sets = sets and not {"-q", "-d", "--help", "--version"}.intersection(words)
+    else:
+        sets = name == "date" and _sets_date(words)
+    return "to set the system's clock is for a person" if sets else ""
+
+
+def _sets_date(words: list[str]) -> bool:
+    """Whether `date` sets the time: `-s TEXT`, `--set=TEXT`, or digits alone; not a value of `-d`, `-f`, `-r`."""
+    is_value = False
+    for word in words[1:]:
+        if is_value or word[:1] == "+":
+            is_value = False
+        elif word[:2] == "--":
+            option, equals, _ = word.partition("=")
+            if len(option) > 2 and "--set".startswith(option):
+                return True
+            is_value = not equals and option in ("--date", "--file", "--reference")
+        elif word[:1] == "-":
+            letters = word[1:]
+            at = next((at for at, letter in enumerate(letters) if letter in "dfrsIvjz"), len(letters))
+            if letters[at : at + 1] == "s":
+                return True
+            if letters[at : at + 1] == "j":  # BSD: do not set
+                return False
+            is_value = letters[at:] in ("d", "f", "r", "v", "z")
+        elif len(word) > 7 and word.replace(".", "").isdigit():
+            return True
+    return False
+
+
+def _runs_us(words: list[str]) -> bool:
+    target = _python_target(words) if _is_python(words) else words
+    return bool(target) and _is_fusewire(target[0])
 
 
 def is_own_file(path: str) -> bool:

@@ -12,7 +12,7 @@ _SPECIAL = frozenset("'\"\\`$*?[]{}~!<>();#\n\r\t%^")
 #: They only look.
 _LOOKING = frozenset(
     (
-        "basename cat cd cmp cut date df diff dirname du echo grep head hostname id jq ls md5sum nl nproc ps "
+        "basename cat cd cmp cut df diff dirname du echo grep head hostname id jq ls md5sum nl nproc ps "
         "pwd sha256sum sleep stat tail test true uname uptime wc which whoami"
     ).split()
 )
@@ -59,7 +59,7 @@ def plain_commands(line: str) -> list[list[str]] | None:
 
 def only_look(commands: list[list[str]]) -> bool:
     """Whether nothing in a plain line can have changed a file."""
-    return all(words[0] in _LOOKING or words[0] == "git" for words in commands)
+    return all(words[0] in _LOOKING or words[0] in ("date", "git") for words in commands)
 
 
 def _may_write(word: str) -> bool:
@@ -77,6 +77,8 @@ def _is_known(words: list[str]) -> bool:
         return True
     if any(_may_write(word) for word in words[1:]):
         return False
+    if name == "date":  # with other words it may set the clock
+        return all(word[:1] == "+" or word == "-u" for word in words[1:])
     if name == "git":
         return len(words) > 1 and words[1] in _GIT_LOOKING
     if name in ("python", "python3"):

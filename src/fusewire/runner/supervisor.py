@@ -24,6 +24,7 @@ from fusewire.runner.signals import Signals
 from fusewire.runner.warden import Warden
 from fusewire.session import nesting
 from fusewire.session.incidents import write as write_incidents
+from fusewire.util.environment import children_environment
 from fusewire.util.files import read_regular
 
 if TYPE_CHECKING:
@@ -377,7 +378,7 @@ class Supervisor:
     def _surroundings(self, who: str) -> dict[str, str]:
         """What everything that this run starts can know of it."""
         return {
-            **os.environ,
+            **children_environment(),
             "FUSEWIRE_AGENT": who,
             PROJECT: os.path.realpath(self.loop.root),
             nesting.DEPTH: str(self._depth),

@@ -18,6 +18,7 @@ from fusewire.quickjson import dumps
 from fusewire.rules import find_guarded, load_rules
 from fusewire.session.memory import session_name
 from fusewire.stdio import INPUT_LIMIT, payload_of, read_input, write_line
+from fusewire.util.environment import children_environment
 from fusewire.words import quoted
 
 TYPE_CHECKING = False
@@ -92,7 +93,7 @@ class Wrapped:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**os.environ, HOOKS: ":".join([*self.stack, self.name])}
+        return {**children_environment(), HOOKS: ":".join([*self.stack, self.name])}
 
 
 def wrap(run: Wrapped, *, as_json: bool = False) -> int:

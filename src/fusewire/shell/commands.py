@@ -40,6 +40,8 @@ class _Collector:
         words = [word.rstrip("\r") for word in words]
         stages = unwrapped(words)
         self.found += stages
+        if world.exported and any("fusewire" in word for word in words):  # what `export` and `A=b fusewire` set for us
+            self.found.append(["env", *(f"{name}=" for name in sorted(world.exported)), *words])
         text = printed(words, world.stdin)
         for stage in _outer_and_inner(stages):
             for script in scripts_of(stage) if program(stage) not in ("eval", "trap") or stage is not words else ():
