@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.guard.disk import Disk
+from fusewire.guard.disk import MOST, Disk
 from fusewire.guard.effects import DELETE, LINK, LOCK, MODE, MOVE, READ, WRITE, Effects
 from fusewire.guard.protected import CONFIGURATION, DOCUMENT
 from fusewire.guard.verdict import Verdict
@@ -169,7 +169,7 @@ def verdict_of(reading: Reading, *, lists: bool = False) -> Verdict:
     hits = reading.hits()
     affected = tuple(reading.affected()) if lists else ()
     if hits:
-        return _blocked(hits, reading.protected, affected)
+        return _blocked(hits, reading.protected, affected, cut=reading.disk.cut)
     if reading.effects.blind and reading.mentions:
         return Verdict(
             "BLOCKED",
@@ -194,7 +194,7 @@ def _could_write(text: str) -> bool:
     return ">" in text or any(word.rsplit("/", 1)[-1] in _CHANGING for word in text.split())
 
 
-def _blocked(hits: list[Hit], protected: Protected, affected: tuple[str, ...]) -> Verdict:
+def _blocked(hits: list[Hit], protected: Protected, affected: tuple[str, ...], *, cut: bool) -> Verdict:
     first = hits[0]
     names = list(dict.fromkeys(protected.shown(hit.path) for hit in hits))
     shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
@@ -203,7 +203,10 @@ def _blocked(hits: list[Hit], protected: Protected, affected: tuple[str, ...]) -
     may = "may" if unknown else "would"
     many = "are" if len(names) > 1 else "is"
     reason = f"it {may} {verb} {shown}, which {many} protected"
-    if unknown:
+    cut = cut and unknown
+    if cut:
+        reason += f" (its pattern fits {MOST:,} names or more, and those beyond are not known)"
+    elif unknown:
         reason += " (what it works on cannot be known before it runs)"
     evidence = []
     for hit in hits[:_NAMED]:
@@ -216,7 +219,7 @@ def _blocked(hits: list[Hit], protected: Protected, affected: tuple[str, ...]) -
         reason,
         tuple(dict.fromkeys(evidence)),
         tuple(dict.fromkeys([*names, *affected]))[:_LISTED],
-        _next(hits, names),
+        (*(("name the files, or use a narrower pattern",) if cut else ()), *_next(hits, names)),
     )
 
 

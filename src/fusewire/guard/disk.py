@@ -6,7 +6,7 @@ import os
 
 from fusewire.globs import matches
 from fusewire.paths import normal
-from fusewire.shell.values import EXTENDED, QUERY, SET, STAR, UNKNOWN, cleaned, deactivated, has_glob
+from fusewire.shell.values import EXTENDED, QUERY, REST, SET, STAR, UNKNOWN, cleaned, deactivated, has_glob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: Files that are read to see what a command would make of them.
 _READ_LIMIT = 256 * 1024
 
-#: Entries that one glob or one folder is followed into.
+#: Entries that one glob or one folder is followed into; what lies beyond is unknown.
 MOST = 20_000
 
 
@@ -29,6 +29,8 @@ class Disk:
         self._made: dict[str, set[str]] = {}
         #: those of them that are folders
         self._made_folders: dict[str, set[str]] = {}
+        #: a glob fits more names than were looked at
+        self.cut = False
 
     def was_made(self, path: str) -> bool:
         folder, _, name = normal(path).rpartition("/")
@@ -195,8 +197,14 @@ class Disk:
             found = self._matching(part, found, world, last)
             if not found:
                 break
+        if len(found) >= MOST:
+            self.cut = True
+            rest = field.replace(f"{STAR}{STAR}/", REST)
+            for mark in (STAR, QUERY, SET):
+                rest = rest.replace(mark, REST)
+            return [*(shown for shown, _ in found[:MOST]), rest]
         if found:
-            return [shown for shown, _ in found[:MOST]]
+            return [shown for shown, _ in found]
         return [] if "nullglob" in world.options else [deactivated(field)]
 
     def _matching(self, part: str, found: list[tuple[str, str]], world: World, last: bool) -> list[tuple[str, str]]:

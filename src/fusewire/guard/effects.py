@@ -226,18 +226,21 @@ class Effects:
         self.blind = False
         #: a program has run that may have done anything
         self.opaque = False
+        #: nothing found so far changes a file
+        self._only_reads = True
         self._doubts = 0
         self._depth = 0
 
     def add(self, kind: str, path: str, rule: str, command: list[str], recursive: bool, follows: bool) -> None:
         if kind in (WRITE, LINK) and UNKNOWN not in path:
             self.disk.made(normal(path))
+        self._only_reads = self._only_reads and kind == READ
         self.found.append(Effect(kind, path, rule, command, recursive, follows, self._doubts > 0))
 
     def unchanged(self, path: str) -> bool:
         """Whether nothing in the line so far can have made, changed or removed what is at a path."""
-        if self.opaque:
-            return False
+        if self.opaque or self._only_reads:
+            return not self.opaque
         path = normal(path)
         for effect in self.found:
             if effect.kind == READ:

@@ -20,8 +20,9 @@ DOCUMENT = "document"
 #: What only a person may change.
 CONFIGURATION = "configuration"
 
-#: More files than are looked at to answer one question.
+#: More files than are looked at to answer one question, and to answer whether a folder may be destroyed.
 _MOST = 50_000
+_MOST_BELOW = 500_000
 
 
 class Protected:
@@ -47,6 +48,8 @@ class Protected:
         #: (absolute folder to start from, pattern below it, kind)
         self.patterns: list[tuple[str, str, str]] = []
         self._inodes: dict[tuple[int, int], str] | None = None
+        #: the last folder that was looked through has more files
+        self._cut = False
         self._folders = {self.root: self.root}
         for pattern in always:
             self._add(self.root, os.path.expanduser(pattern), CONFIGURATION)
@@ -156,7 +159,9 @@ class Protected:
                 break
             if inside.startswith(base.rstrip("/") + "/") or base.startswith(inside) or base == folder:
                 start = folder if inside.startswith(base.rstrip("/") + "/") else base
-                found += [path for path in self._walk(start) if self.kind_of(path) and path not in found][:most]
+                inner = self._walk(start, _MOST_BELOW)
+                found += [path for path in inner if self.kind_of(path) and path not in found][:most]
+                found += [start] if self._cut else []
         return found[:most]
 
     def files(self) -> Iterator[str]:
@@ -192,11 +197,12 @@ class Protected:
         elif os.path.lexists(place) and not (self.ignored and self._is_ignored(place)):
             yield place
 
-    def _walk(self, folder: str) -> Iterator[str]:
+    def _walk(self, folder: str, most: int = _MOST) -> Iterator[str]:
         folders = [folder]
         count = 0
+        self._cut = False
         own = os.path.join(self.root, ".fusewire")
-        while folders and count < _MOST:
+        while folders and count < most:
             try:
                 entries = list(os.scandir(folders.pop()))
             except OSError:
@@ -208,6 +214,7 @@ class Protected:
                         folders.append(entry.path)
                 else:
                     yield entry.path
+        self._cut = bool(folders)
 
     def shown(self, path: str) -> str:
         """A path as people of this project name it."""

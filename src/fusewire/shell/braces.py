@@ -92,7 +92,8 @@ def _range(inside: str) -> list[str] | None:
         first, last = int(ends[0]), int(ends[1])
         width = max(len(ends[0]), len(ends[1])) if ends[0].lstrip("-")[:1] == "0" or ends[1][:1] == "0" else 0
         numbers = range(first, last + 1, step) if first <= last else range(first, last - 1, -step)
-        return [str(number).zfill(width) for number in numbers[:_ALTERNATIVES]]
+        listed = [str(number).zfill(width) for number in numbers[:_ALTERNATIVES]]
+        return listed if len(numbers) <= _ALTERNATIVES else [*listed, UNKNOWN]
     except ValueError:
         pass
     if len(ends[0]) == len(ends[1]) == 1 and (ends[0] + ends[1]).isalpha():

@@ -253,7 +253,8 @@ def _parameter(part: Part, world: World, walk: Walk) -> str | list[str]:
     if isinstance(value, list):
         if operator == ":":
             return value  # a part of them; all is more
-        return [_changed(one, operator, argument, world, walk) for one in value[:1000]]
+        rest = [UNKNOWN] if len(value) > 1000 else []
+        return [_changed(one, operator, argument, world, walk) for one in value[:1000]] + rest
     return _changed(value, operator, argument, world, walk)
 
 

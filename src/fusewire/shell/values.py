@@ -12,6 +12,9 @@ UNKNOWN = "\ufdd0"
 #: Follows UNKNOWN where the unknown text came from something that speaks of protected files.
 TAINT = "\ufdd5"
 
+#: What lies beyond a limit on the disk: what destroys or writes it may hit anything.
+REST = UNKNOWN + TAINT
+
 #: An active `*`, `?` and `[`, and what stands before the bracket of `!(...)`.
 STAR, QUERY, SET, EXTENDED = "\ufdd1", "\ufdd2", "\ufdd3", "\ufdd4"
 

@@ -44,6 +44,10 @@ class GitFailure(Exception):
     """Git could not say; the text is one line."""
 
 
+class GitLimit(GitFailure):
+    """Git took longer, or printed more, than it may."""
+
+
 class _Process:
     """One git process, and the private directory that it works with."""
 
@@ -128,7 +132,7 @@ def git(
         try:
             printed, said = _read(process, most, limit) if bounded else process.communicate(given, limit)
         except subprocess.TimeoutExpired:
-            raise GitFailure(f"git {arguments[0]} took longer than {limit:.0f} s") from None
+            raise GitLimit(f"git {arguments[0]} took longer than {limit:.0f} s") from None
         except (OSError, ValueError) as error:
             raise GitFailure(f"git cannot be run: {error}") from None
     said = repository.restored(said, running.base)
@@ -222,7 +226,7 @@ def _read(process: subprocess.Popen[bytes], most: int, seconds: float) -> tuple[
             process.wait(timeout=1)
             return output, b""
         output += part
-    raise ValueError("it prints too much")
+    raise GitLimit(f"git prints more than {most} bytes")
 
 
 def _remove(folder: str) -> None:

@@ -6,7 +6,7 @@ import os
 
 from fusewire.guard.effects import DELETE, LINK, MODE, MOVE, READ, WRITE, Options
 from fusewire.paths import normal
-from fusewire.shell.values import UNKNOWN
+from fusewire.shell.values import REST, UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -149,6 +149,7 @@ def _overwritten(call: Call, source: str, target: str, options: Options) -> None
     size = len(path.rstrip("/")) + 1
     for number, inner in enumerate(call.disk.tree(path.rstrip("/") or "/")):
         if number >= _MOST:
+            call.effect(WRITE, f"{target.rstrip('/')}/{REST}")
             break
         name = f"{target.rstrip('/')}/{inner[size:]}"
         if not _keeps(call, options, name):
@@ -397,7 +398,7 @@ def _ls(call: Call) -> None:
     for name in options.operands or ["."]:
         if call.disk.is_folder(call.path(name)) and not options.has("d", "directory"):
             folders.append(name)
-        elif call.disk.exists(call.path(name)):
+        elif UNKNOWN in name or call.disk.exists(call.path(name)):
             names.append(name)
     for folder in folders:
         inside = call.disk.listing(call.path(folder))

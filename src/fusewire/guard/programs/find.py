@@ -280,6 +280,8 @@ class _Find:
             if in_folder:
                 for entry in entries[:_RUNS]:
                     self.execute([*words, "{}"], entry, True)
+                if len(entries) > _RUNS:
+                    self.call.run([*words, UNKNOWN])
             elif entries:
                 self.call.run([*words, *(entry.shown for entry in entries)])
 

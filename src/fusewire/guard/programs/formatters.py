@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fusewire.guard.programs.words import told_apart
-from fusewire.shell.values import UNKNOWN
+from fusewire.shell.values import REST, UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,6 +126,8 @@ def _rewrite(call: Call, tool: _Tool, names: list[str]) -> None:
             for number, inner in enumerate(call.disk.tree(path.rstrip("/"))):
                 below = inner[len(path.rstrip("/")) + 1 :]
                 if number >= _MOST:
+                    for ending in tool.endings:
+                        call.write(f"{name.rstrip('/')}/{REST}{ending}")
                     break
                 if inner.endswith(tool.endings) and not any(part in _LEFT_ALONE for part in below.split("/")):
                     call.write(f"{name.rstrip('/')}/{below}")
@@ -141,6 +143,8 @@ def _rewrite_fitting(call: Call, pattern: str) -> None:
     for number, path in enumerate(call.disk.tree(base)):
         name = path[len(base) + 1 :]
         if number >= _MOST:
+            for one in patterns:
+                call.write(one.replace("**/", REST).replace("*", REST).replace("?", REST))
             break
         if "node_modules/" in name or name.startswith(".git/"):
             continue

@@ -6,13 +6,13 @@ What its commands do to files is told by its other modules: `git_clean`, `git_tr
 
 from __future__ import annotations
 
-from fusewire.guard.effects import WRITE
+from fusewire.guard.effects import DELETE, WRITE
 from fusewire.guard.programs import git_clean, git_files, git_history, git_index, git_refs, git_tree
 from fusewire.guard.programs.git_print import printed
 from fusewire.guard.programs.git_state import Repo, line_variable, setting_key, variable
 from fusewire.guard.programs.git_words import Words, split_words, words
 from fusewire.paths import normal
-from fusewire.shell.values import UNKNOWN
+from fusewire.shell.values import REST, UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,6 +59,11 @@ _INDEXING = words(
     " switch update-index"
 )
 
+#: Commands that can lose what is in the working tree.
+_DESTROYING = words(
+    "am apply checkout cherry-pick clean merge mv pull read-tree rebase reset restore revert rm stash switch"
+)
+
 #: Commands that take a command from the line for the other side, which may be this very machine.
 _TRANSPORTS = words("clone fetch pull push ls-remote fetch-pack send-pack archive submodule")
 
@@ -86,7 +91,10 @@ def _git_words(call: Call, given: list[str], inherited: list[tuple[str, str]], d
     _other_commands(call, repo, name, args)
     command = COMMANDS.get(name)
     if command is not None and not _asks(args):
+        repo.line.cut = False
         command(call, repo, args)
+        if repo.line.cut and name in _DESTROYING and repo.around():
+            call.effect(DELETE, f"{repo.around()}/{REST}", rule=repo.rule)
         _hooks(call, repo, name)
     call.print(printed(repo, name, args) if call.walk.is_heard else UNKNOWN)
 

@@ -8,7 +8,7 @@ from fusewire.guard.effects import DELETE, WRITE
 from fusewire.guard.programs.git_state import MOST
 from fusewire.guard.programs.git_tree import merge_reset, moved_to, refused, report
 from fusewire.guard.programs.git_words import Words, quoted, unquoted
-from fusewire.shell.values import UNKNOWN
+from fusewire.shell.values import REST, UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -272,6 +272,7 @@ def patched(text: str, strip: int = 1, reverse: bool = False) -> list[tuple[str,
             gone = line.startswith("new" if reverse else "deleted")
             found.setdefault((DELETE if gone else WRITE, _from_header(header, strip), from_top), None)
         if len(found) >= MOST:
+            found[WRITE, REST, from_top] = None
             break
     return [one for one in found if one[1]]
 

@@ -20,6 +20,8 @@ class Line:
     def __init__(self) -> None:
         self.answers: dict[tuple[str, ...], str | None] = {}
         self.seconds = _SECONDS_PER_LINE
+        #: git took too long, or printed more than is read: what a command changes is not known
+        self.cut = False
         self.moves: dict[str, Moves] = {}
         #: what is to be found out about HEAD and the index only if somebody asks for them
         self.later: list[Callable[[], None]] = []

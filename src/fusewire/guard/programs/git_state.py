@@ -30,7 +30,7 @@ EMPTY = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 #: Files of one command that are reported one by one.
 MOST = 5000
 
-_OUTPUT_LIMIT = 1024 * 1024
+_OUTPUT_LIMIT = 8 * 1024 * 1024
 _SECONDS = 3.0
 
 #: Settings that change which files git means, and that cannot run anything.
@@ -67,22 +67,20 @@ class Repo:
 
     # -- asking -------------------------------------------------------------------------------------------
 
-    def ask(
-        self, *words: str, limit: int = _OUTPUT_LIMIT, objects: str = "", stdin: str = "", at: str = ""
-    ) -> str | None:
+    def ask(self, *words: str, limit: int = 0, objects: str = "", stdin: str = "", at: str = "") -> str | None:
         """What git prints, in another repository `at` a git directory; None if it fails, takes or prints too much."""
         if not self.known or any(UNKNOWN in word or "\0" in word for word in words):
             return None
         index = variable(self.call, "GIT_INDEX_FILE") or ""
         key = (*words, self.folder, at, *self.options, repr(self._harmless), objects, index, stdin)
         if key not in self.line.answers:
-            self.line.answers[key] = self._run(words, limit, objects, index, stdin, at)
+            self.line.answers[key] = self._run(words, limit or _OUTPUT_LIMIT, objects, index, stdin, at)
         return self.line.answers[key]
 
     def _run(self, words: tuple[str, ...], limit: int, objects: str, index: str, stdin: str, at: str) -> str | None:
         from time import monotonic
 
-        from fusewire.util.git import GitFailure, git
+        from fusewire.util.git import GitFailure, GitLimit, git
 
         found = self._repository(at)
         if found is None:
@@ -105,7 +103,8 @@ class Repo:
                 most=limit,
                 cwd=self.folder,
             )
-        except GitFailure:
+        except GitFailure as failure:
+            self.line.cut = self.line.cut or isinstance(failure, GitLimit)
             return None
         finally:
             self.line.seconds -= monotonic() - started
@@ -128,7 +127,7 @@ class Repo:
     def names(self, *words: str) -> list[str] | None:
         """The names that a command prints with -z."""
         text = self.ask(*words)
-        return None if text is None else [name for name in text.split("\0") if name][:MOST]
+        return None if text is None else [name for name in text.split("\0") if name]
 
     # -- where it is --------------------------------------------------------------------------------------
 

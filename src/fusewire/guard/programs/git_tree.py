@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fusewire.guard.effects import DELETE, WRITE
-from fusewire.guard.programs.git_state import EMPTY, MOST
+from fusewire.guard.programs.git_state import EMPTY
 from fusewire.guard.programs.git_words import Words
 from fusewire.shell.values import UNKNOWN
 
@@ -28,7 +28,7 @@ RULES = ("/.gitignore", "/info/exclude")
 
 def report(call: Call, repo: Repo, changes: Changes, *, vanish: bool = True) -> None:
     """Tell which files would change; what the target has not vanishes, or stays."""
-    for status, name in changes[:MOST]:
+    for status, name in changes:
         if status != "A":
             file(call, repo, WRITE, name)
         elif vanish:
@@ -36,7 +36,7 @@ def report(call: Call, repo: Repo, changes: Changes, *, vanish: bool = True) -> 
 
 
 def removed(call: Call, repo: Repo, names: Iterable[str]) -> None:
-    for name in list(names)[:MOST]:
+    for name in names:
         file(call, repo, DELETE, name)
 
 

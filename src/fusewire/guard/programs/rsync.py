@@ -8,7 +8,7 @@ from fusewire.globs import matches, path_matches
 from fusewire.guard.effects import WRITE
 from fusewire.guard.programs.places import MOST, last, missing, under
 from fusewire.guard.programs.words import told_apart
-from fusewire.shell.values import UNKNOWN
+from fusewire.shell.values import REST, UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,7 +138,10 @@ def _rsync_files(rsync: _Rsync, source: str) -> Iterator[tuple[str, str]]:
     base = call.disk.real(path).rstrip("/")
     for number, inner in enumerate(call.disk.tree(base)):
         name = prefix + inner[len(base) + 1 :]
-        if number < MOST and not rsync.excluded(name):
+        if number >= MOST:
+            yield prefix + REST, f"{base}/{REST}"
+            return
+        if not rsync.excluded(name):
             yield name, inner
 
 

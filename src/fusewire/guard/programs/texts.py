@@ -237,7 +237,10 @@ def _jq(call: Call) -> None:
         return
     from json import dumps
 
-    for value in values[:_MOST]:
+    if len(values) > _MOST:
+        call.print(UNKNOWN)
+        return
+    for value in values:
         call.print(f"{value if raw and isinstance(value, str) else dumps(value, ensure_ascii=False)}\n")
 
 

@@ -163,7 +163,7 @@ def _sources(call: Call, words: list[str]) -> list[list[str]]:
 def _combined(sources: list[list[str]], linked: bool) -> list[list[str]]:
     """Every argument of the first source with every one of the next."""
     if linked:
-        return [list(row) for row in zip(*sources, strict=False)][:_RUNS]
+        return bounded([list(row) for row in zip(*sources, strict=False)])
     rows: list[list[str]] = [[]]
     for source in sources:
         rows = [[*row, value] for row in rows for value in source]
