@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 #: What a line has in it that may disarm us: the program, its hook, or an agent that could be started without it.
 _OURS = ("fusewire", "hook.py", "claude", "codex", "copilot", "gemini")
 
+#: Plain commands whose recipes may break a constraint.
+_RECIPES = ("npm", "pnpm", "yarn")
+
 #: See `fusewire.session.nesting`, which most calls need not load.
 _BY_HTTP = "0"
 
@@ -102,7 +105,7 @@ def _before(
     """What the rules that look at one call say: an action, its words, what would be run, whether that only looks."""
     from fusewire.detectors.constraints import changes_files, violated
 
-    commands, read = plain, None
+    commands, read, reading = plain, None, None
     if event.agent == "codex" and event.command:
         from fusewire.detectors.unseen import may_be_unseen, unseen
 
@@ -111,7 +114,9 @@ def _before(
             act = unseen(event.command, read)
             if act:
                 return "deny", f"BLOCKED fusewire.unseen: {act}", commands or [], False
-    if commands is None or changes_files(event.tool) or _speaks_of_us(event.command or ""):
+    constrained = has_constraints(root)
+    follows = constrained and any(words[0] in _RECIPES for words in plain or ())
+    if commands is None or follows or changes_files(event.tool) or _speaks_of_us(event.command or ""):
         from fusewire.detectors.disarming import disarming
 
         commands = read if read is not None else _read(event.command) if event.command else []
@@ -119,7 +124,7 @@ def _before(
         if act:
             text = f"BLOCKED fusewire.disarm: {act}.\nNext: go on without it, or ask the user to run it."
             return "deny", text, commands, False
-        refusal, looks, reading = _guarded(event, changed, root, rules, start)
+        refusal, looks, reading = _guarded(event, changed, root, rules, start, recipes=constrained)
         if not refusal and not looks:
             refusal = _out_of_scope(event, changed, reading, root, start)
         if refusal:
@@ -128,11 +133,11 @@ def _before(
         halted = _begin(event, root, rules, lifts)
         if halted:
             return "halt", halted, commands, looks
-    if not has_constraints(root):
+    if not constrained:
         return "allow", "", commands, looks
     if rules.just_compiled:
         _archive_retired(root)
-    names = violated(rules.matchers(), event, commands)
+    names = violated(rules.matchers(), event, [*commands, *(reading.commands() if reading is not None else ())])
     action, text = _enforce(names, event, root, rules) if names else ("allow", "")
     return action, text, commands, looks
 
@@ -164,7 +169,7 @@ def _changes_table(event: Event, changed: tuple[str, ...], root: str) -> bool | 
 
 
 def _guarded(
-    event: Event, changed: tuple[str, ...], root: str, rules: Rules, start: str
+    event: Event, changed: tuple[str, ...], root: str, rules: Rules, start: str, *, recipes: bool
 ) -> tuple[str, bool, Reading | None]:
     """Why the guard refuses this call, whether the call only looks, and how its command was read."""
     from fusewire.guard.policy import below, protected_of
@@ -176,7 +181,7 @@ def _guarded(
     if event.command:
         from fusewire.guard.check import read_command, verdict_of
 
-        reading = read_command(event.command, cwd=event.cwd or root, protected=protected)
+        reading = read_command(event.command, cwd=event.cwd or root, protected=protected, recipes=recipes)
         verdict = verdict_of(reading)
         if not verdict.allowed:
             return verdict.message(), False, reading

@@ -113,5 +113,20 @@ def word_fits(word: str, pattern: str) -> bool:
     """Whether one word fits; `-f` also fits among other short options, as in `-fu`."""
     if matches(word, pattern):
         return True
+    if _is_abbreviated(word, pattern):
+        return True
     short = len(pattern) == 2 and pattern[0] == "-" and pattern[1].isalpha()
     return short and 2 < len(word) <= 4 and word[0] == "-" and word[1:].isalpha() and pattern[1] in word[1:]
+
+
+def _is_abbreviated(word: str, pattern: str) -> bool:
+    """Whether a long option is cut short, as git and others take it: `--forc`, but not `--fo` (`--follow-tags`), and
+    not where that is an option of its own (`--force` for `--force-with-lease`)."""
+    size = len(word)
+    return (
+        size > (4 if pattern.startswith("--fo") else 3)
+        and word[:2] == "--"
+        and pattern[:size] == word
+        and pattern[size : size + 1] not in ("", "-", "*", "=")
+        and word not in ("--no", "--no-")
+    )

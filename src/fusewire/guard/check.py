@@ -59,13 +59,16 @@ class Hit:
 class Reading:
     """A command line, read: what it runs, what that does, and what of it hits something protected."""
 
-    def __init__(self, command: str, cwd: str, protected: Protected, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, command: str, cwd: str, protected: Protected, environment: Mapping[str, str], *, recipes: bool = False
+    ) -> None:
         self.command = command
         self.protected = protected
         #: the line speaks of something protected: then what it prints and runs unseen may, too
         self.mentions = protected.mentioned_in(command)
         self.disk = Disk()
         self.effects = Effects(self.disk)
+        self.effects.follows_recipes = recipes
         self.walk = Walk(
             self.effects,
             environment=environment,
@@ -80,6 +83,10 @@ class Reading:
             self.walk.line(command, cwd)
         except (TooMuch, RecursionError):
             self.effects.unreadable.append(command)
+
+    def commands(self) -> list[list[str]]:
+        """Everything that would run, also by way of aliases, scripts, recipes and code."""
+        return [list(words) for words in dict.fromkeys(tuple(words) for words, _ in self.effects.commands)]
 
     def hits(self) -> list[Hit]:
         found: list[Hit] = []
@@ -142,9 +149,15 @@ class Reading:
 
 
 def read_command(
-    command: str, *, cwd: str, protected: Protected, environment: Mapping[str, str] | None = None
+    command: str,
+    *,
+    cwd: str,
+    protected: Protected,
+    environment: Mapping[str, str] | None = None,
+    recipes: bool = False,
 ) -> Reading:
-    return Reading(command, cwd, protected, os.environ if environment is None else environment)
+    """Read a command line; with `recipes` also the commands of makefiles, package scripts and code, for constraints."""
+    return Reading(command, cwd, protected, os.environ if environment is None else environment, recipes=recipes)
 
 
 def check_command(

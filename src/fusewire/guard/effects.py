@@ -17,7 +17,7 @@ from fusewire.paths import normal
 from fusewire.shell.builtins import BUILTINS
 from fusewire.shell.outputs import is_text_program, printed
 from fusewire.shell.values import TAINT, UNKNOWN
-from fusewire.shell.walk import Walk
+from fusewire.shell.walk import TooMuch, Walk
 from fusewire.wrappers import SHELLS, is_wrapper, reads_input, scripts_of, shell_operands, wrapped_by
 
 TYPE_CHECKING = False
@@ -220,6 +220,8 @@ class Effects:
         self.locked: list[Effect] = []
         #: commands in the order in which they would run, for `guard explain`
         self.commands: list[tuple[list[str], str]] = []
+        #: constraints want to know of them: recipes on the disk and commands in code are followed, too
+        self.follows_recipes = False
         #: texts that could not be read
         self.unreadable: list[str] = []
         #: a shell is given text that nobody can know
@@ -272,6 +274,10 @@ class Effects:
     def unsure(self) -> _Doubt:
         """While it lasts, only what is certain counts."""
         return _Doubt(self)
+
+    def only_commands(self, walk: Walk) -> _OnlyCommands:
+        """While it lasts, what runs is noted, and what that does to files is not: it may never get there."""
+        return _OnlyCommands(self, walk)
 
     # -- the runner's part ------------------------------------------------------------------------------
 
@@ -480,3 +486,20 @@ class _Doubt:
 
     def __exit__(self, *error: object) -> None:
         self.effects._doubts -= 1
+
+
+class _OnlyCommands:
+    def __init__(self, effects: Effects, walk: Walk) -> None:
+        self.effects = effects
+        self.walk = walk
+
+    def __enter__(self) -> None:
+        effects = self.effects
+        self.blind, self.steps, self.files = effects.blind, self.walk.steps, dict(self.walk.files)
+        self.lists = [(found, len(found)) for found in (effects.found, effects.locked, effects.unreadable)]
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> bool:
+        for found, length in self.lists:
+            del found[length:]
+        self.effects.blind, self.walk.steps, self.walk.files = self.blind, self.steps, self.files
+        return kind is not None and issubclass(kind, (TooMuch, RecursionError))

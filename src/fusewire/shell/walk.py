@@ -92,7 +92,8 @@ class Walk:
         self._sinks: dict[str, tuple[tree.Node, World]] = {}
         #: nothing has run yet that could have changed a file
         self.pristine = True
-        self._steps = _STEPS
+        #: commands that are still followed
+        self.steps = _STEPS
         self.depth = 0
         self._processes = 0
         self._kills = False
@@ -179,8 +180,8 @@ class Walk:
     # -- nodes ----------------------------------------------------------------------------------------
 
     def run(self, node: tree.Node, worlds: list[World]) -> list[World]:
-        self._steps -= 1
-        if self._steps < 0:
+        self.steps -= 1
+        if self.steps < 0:
             raise TooMuch
         method = _METHODS[type(node)]
         if not node.redirects or type(node) is tree.Simple:
@@ -240,8 +241,8 @@ class Walk:
         return result
 
     def _command(self, node: tree.Simple, world: World) -> list[World]:
-        self._steps -= 1
-        if self._steps < 0:
+        self.steps -= 1
+        if self.steps < 0:
             raise TooMuch
         words = fields_of(node.words, world, self)
         if world.flow:  # ${name:?message}

@@ -185,6 +185,7 @@ def _is_alias(call: Call, repo: Repo, name: str, args: list[str], depth: int) ->
     if text[:1] == "!":
         call.script(f'{text[1:]} "$@"', [text[1:], *args], cwd=repo.top or repo.folder)
         return True
+    call.effects.commands.append((["git", *split_words(text), *args], call.world.cwd))
     again = ["-C", repo.folder, *repo.options, *split_words(text), *args]
     _git_words(call, again, repo.settings, depth + 1)
     return True

@@ -1,9 +1,9 @@
-"""make: makefiles that the line itself has written, feeds in or gives as text; others are not read."""
+"""make: makefiles that the line has written, feeds in or gives as text; of others, the commands for constraints."""
 
 from __future__ import annotations
 
 from fusewire.guard.effects import Options
-from fusewire.guard.programs.running import written
+from fusewire.guard.programs.running import recipe_text, written
 from fusewire.shell.values import UNKNOWN
 from fusewire.wrappers import is_assignment
 
@@ -59,7 +59,7 @@ class Makefile:
             return recipe
         if word in ("include", "-include", "sinclude"):
             for name in self.expanded(rest).split():
-                text = written(self.call, self.path(name))
+                text = recipe_text(self.call, self.path(name))
                 if text is not None and depth < _DEPTH:
                     self.read(text, depth + 1)
             return None
@@ -211,13 +211,26 @@ def _make(call: Call) -> None:
     found = [call.world.stdin if name in ("-", "/dev/stdin") else written(call, makefile.path(name)) for name in names]
     if not names:
         found = [written(call, makefile.path(name)) for name in _NAMES]
-    for text in [text for text in found if text is not None][: len(names) or 1]:
+    texts = [text for text in found if text is not None][: len(names) or 1]
+    if not texts and call.effects.follows_recipes:
+        _follow(makefile, names)
+    for text in texts:
         makefile.read(text)
     with call.effects.unsure():
         makefile.run()
     call.effects.opaque = True
     call.walk.pristine = False
     call.print(UNKNOWN)
+
+
+def _follow(makefile: Makefile, names: list[str]) -> None:
+    """The commands of a makefile on the disk, as far as they can be read."""
+    found = [recipe_text(makefile.call, makefile.path(name)) for name in names or _NAMES]
+    with makefile.call.effects.only_commands(makefile.call.walk):
+        for text in [text for text in found if text is not None][: len(names) or 1]:
+            makefile.read(text)
+        makefile.run()
+    makefile.rules = []
 
 
 PROGRAMS: dict[str, Program] = {"gmake": _make, "make": _make}

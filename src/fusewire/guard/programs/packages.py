@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fusewire.guard.plain import writes_to
 from fusewire.guard.programs.places import last, under
+from fusewire.guard.programs.running import recipe_text, written
 from fusewire.guard.programs.words import told_apart
-from fusewire.paths import normal
 from fusewire.shell.values import UNKNOWN
 from fusewire.words import quoted
 
@@ -113,10 +113,17 @@ def _run_scripts(call: Call, folder: str, name: str, words: list[str]) -> None:
 
 
 def _run_script(call: Call, folder: str, name: str, words: list[str]) -> None:
-    """A script of package.json, if the line itself has written it."""
-    text = call.walk.files.get(normal(call.path(under(folder, "package.json"))))
-    if text is None:
-        return
+    """A script of package.json, if the line itself has written it; of one on the disk, its commands for constraints."""
+    text = written(call, under(folder, "package.json"))
+    if text is None and call.effects.follows_recipes:
+        text = recipe_text(call, under(folder, "package.json"))
+        with call.effects.only_commands(call.walk):
+            _run_text(call, folder, name, words, text or "")
+    elif text is not None:
+        _run_text(call, folder, name, words, text)
+
+
+def _run_text(call: Call, folder: str, name: str, words: list[str], text: str) -> None:
     from fusewire.quickjson import loads
 
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fusewire.guard.code import Setting, code_effects
 from fusewire.guard.effects import DELETE, MODE, MOVE, READ, WRITE
+from fusewire.guard.literals import commands_in
 from fusewire.paths import normal
 from fusewire.shell.values import UNKNOWN
 
@@ -40,6 +41,12 @@ def variable(call: Call, name: str) -> str | None:
 def written(call: Call, path: str) -> str | None:
     """What the line itself has written into a file."""
     return call.walk.files.get(normal(call.path(path))) if call.walk.files and UNKNOWN not in path else None
+
+
+def recipe_text(call: Call, path: str) -> str | None:
+    """The same, or what is on the disk, if recipes are followed."""
+    text = written(call, path)
+    return call.disk.read(call.path(path)) if text is None and call.effects.follows_recipes else text
 
 
 def setting_of(call: Call, folder: str | None, stdin: str | None) -> Setting:
@@ -81,6 +88,10 @@ def run_code(
     locks = any(word in code for word in _LOCKING)
     if locks:
         call.locks_redirected()
+    if call.effects.follows_recipes:
+        with call.effects.only_commands(call.walk):
+            for line in commands_in(language, code):
+                call.script(line)
     for kind, text in code_effects(language, code, arguments, cwd_hint=call.world.cwd, setting=setting):
         if kind == "chdir":
             here = text if here is None or text[:1] == "/" else f"{here}/{text}"

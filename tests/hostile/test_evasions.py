@@ -1,0 +1,254 @@
+"""Ways around a constraint that a persistent agent finds, and the work that merely looks like one of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import Project, lines_run
+from fusewire.detectors.constraints import word_fits
+from fusewire.guard.literals import commands_in
+
+RULE = "match:\n  - command: git push --force\n  - command: git push -f\n  - command: git reset --hard\n"
+
+PYTHON = 'import subprocess\nsubprocess.run(["git", "push", "--force"], check=True)\n'
+NODE = 'const { execSync } = require("child_process");\nexecSync("git push --force");\n'
+
+FILES = {
+    "push.sh": "#!/bin/sh\nset -e\ngit push --force\n",
+    "args.sh": '#!/bin/bash\ngit push "$@"\n',
+    "outer.sh": "cd .\nbash ./push.sh\n",
+    "mentions.sh": "# git push --force is forbidden here\necho 'git push --force'\ngit push\n",
+    "chosen.sh": 'case "$1" in\n  hard) git push --force ;;\n  *) git push ;;\nesac\n',
+    "push.py": PYTHON,
+    "helper.py": 'import subprocess\n\ndef never():\n    subprocess.run(["git", "push", "--force"])\n\nprint("hi")\n',
+    "words.py": 'RULE = "git push --force"\nprint(RULE)\n',
+    "push.js": NODE,
+    "words.js": 'console.log("git push --force");\n',
+    "Makefile": (
+        "FLAGS = --force\nall: test\ntest:\n\tpytest\nrelease: build\n\t@git push $(FLAGS)\n"
+        "build:\n\techo build  # git push --force\nnested:\n\t$(MAKE) release\n"
+    ),
+    "package.json": (
+        '{"scripts": {"test": "jest", "release": "npm run build && git push --force", "build": "tsc",'
+        ' "ship": "npm run release", "preout": "git push -f", "out": "true", "say": "echo git push --force"}}'
+    ),
+}
+
+
+@pytest.fixture
+def bound(project: Project) -> Project:
+    """A project with a rule, and with scripts that break it and scripts that do not."""
+    project.starts_hooks = False
+    project.constraint("no-force", RULE)
+    for name, text in FILES.items():
+        (project.root / name).write_text(text)
+        (project.root / name).chmod(0o755)
+    git(project, "config", "alias.pf", "push --force")
+    git(project, "config", "alias.sh", "!f() { git push --force; }; f")
+    git(project, "config", "alias.twice", "pf origin")
+    git(project, "config", "alias.st", "status --short")
+    git(project, "config", "alias.p", "push")
+    return project
+
+
+def git(project: Project, *words: str) -> None:
+    subprocess.run(["git", "-C", str(project.root), *words], check=True, capture_output=True)
+
+
+def breaks(project: Project, line: str) -> bool:
+    result = project.hook(project.bash(line))
+    assert result.returncode == 0, result.stderr
+    return b"breaks a constraint" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git pf",
+        "git pf origin main",
+        "git twice",
+        "git sh",
+        "git -C . pf",
+        "git p --force",
+        "git config alias.x 'push --force'; git x",
+        "git config --global alias.y 'push -f' && git y",
+        "git -c alias.z='push -f' z",
+        "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.w GIT_CONFIG_VALUE_0='push --force' git w",
+        "git push --forc",
+        "git push origin main --for",
+        "git reset --har",
+        "git reset --ha HEAD~1",
+        "bash push.sh",
+        "./push.sh",
+        "sh -e push.sh",
+        "source push.sh",
+        ". ./push.sh",
+        'sh -c "$(cat push.sh)"',
+        'eval "$(cat push.sh)"',
+        "bash < push.sh",
+        "cat push.sh | sh",
+        "bash outer.sh",
+        "./args.sh --force",
+        "bash chosen.sh hard",
+        "printf 'git push --force\\n' > new.sh; bash new.sh",
+        "cat > new.sh <<'EOF'\ngit push --force\nEOF\nchmod +x new.sh && ./new.sh",
+        "python push.py",
+        "python3 -u ./push.py now",
+        "python -c 'import os; os.system(\"git push --force\")'",
+        "python - <<'EOF'\n" + PYTHON + "EOF",
+        "cat > new.py <<'EOF'\n" + PYTHON + "EOF\npython new.py",
+        "node -e \"require('child_process').execSync('git push --force')\"",
+        "node push.js",
+        "make release",
+        "make nested",
+        "make -C . release",
+        "npm run release",
+        "npm run ship",
+        "npm run out",
+        "yarn release",
+        "pnpm run release",
+    ],
+)
+def test_a_constraint_is_not_evaded(bound: Project, line: str) -> None:
+    assert breaks(bound, line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git push",
+        "git p",
+        "git st",
+        "git push --force-with-lease",
+        "git push --follow-tags",
+        "git push --fo",
+        "git log --oneline",
+        "git commit -m 'git push --force'",
+        "git commit -m 'never bash push.sh'",
+        "git config alias.other 'push --force'",
+        "echo 'git push --force' > notes.txt",
+        "cat > later.sh <<'EOF'\ngit push --force\nEOF",
+        "cat push.sh",
+        "grep -rn 'push --force' .",
+        "bash -n push.sh",
+        "bash mentions.sh",
+        "bash args.sh",
+        "bash chosen.sh soft",
+        "chmod +x push.sh",
+        "python words.py",
+        "python helper.py",
+        "python -c 'print(\"git push --force\")'",
+        "python -m py_compile push.py",
+        "node words.js",
+        "make",
+        "make build",
+        "make -n test",
+        "npm test",
+        "npm run build",
+        "npm run say",
+        "npm install",
+    ],
+)
+def test_what_only_speaks_of_it_passes(bound: Project, line: str) -> None:
+    assert not breaks(bound, line)
+
+
+def test_an_alias_of_the_users_own_configuration_counts(bound: Project) -> None:
+    Path(os.environ["HOME"], ".gitconfig").write_text('[alias]\n\tmine = "push --force"\n')
+    assert breaks(bound, "git mine")
+
+
+def test_nothing_from_the_repository_runs(bound: Project, tmp_path: Path) -> None:
+    """Aliases, recipes and scripts are read; `$(shell ...)`, `!...` and hooks do not run."""
+    canary = tmp_path / "ran"
+    touch = f"touch {canary}"
+    git(bound, "config", "alias.run", f"!{touch}")
+    (bound.root / "Makefile").write_text(f"X := $(shell {touch})\nall:\n\t{touch}\n")
+    (bound.root / "package.json").write_text(f'{{"scripts": {{"x": "{touch}"}}}}')
+    (bound.root / "x.py").write_text(f'import os\nos.system("{touch}")\n')
+    for line in ("git run", "make", "npm run x", "python x.py", f"bash -c '{touch}'"):
+        breaks(bound, line)
+    assert not canary.exists()
+
+
+def test_recipes_that_are_too_long_stop_nobody(bound: Project) -> None:
+    """They are read as far as they can be; what they would do to files is not held against the line."""
+    (bound.root / "Makefile").write_text("all:\n" + "\tfor i in {1..2000}; do rm -rf out$$i; done\n" * 200)
+    (bound.root / "package.json").write_text('{"scripts": {"x": "rm -rf specs"}}')
+    (bound.root / "specs").mkdir()
+    for line in ("make", "npm run x"):
+        result = bound.hook(bound.bash(line))
+        assert (result.returncode, result.stderr) == (0, b""), line
+
+
+@pytest.mark.parametrize("line", ["make release", "npm run release", "python push.py"])
+def test_without_constraints_no_recipe_is_read(bound: Project, line: str) -> None:
+    """A project without rules pays nothing for them."""
+    (bound.root / "docs" / "constraints" / "no-force.md").unlink()
+    (bound.root / "docs" / "constraints").rmdir()
+    bound.hook(bound.bash(line))
+    assert lines_run(lambda: bound.hook(bound.bash(line)), "guard/literals.py") == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "lines"),
+    [
+        (PYTHON, ["git push --force"]),
+        ('import os as o\no.system("git push")', ["git push"]),
+        ('from subprocess import check_call as c\nc("git push --force".split())', ["git push --force"]),
+        ('import subprocess, shlex\nx = "git push"\nsubprocess.Popen(shlex.split(x))', ["git push"]),
+        ('import subprocess\na = ["git"]\nsubprocess.run(a + ["push", "-f"])', ["git push -f"]),
+        ('import subprocess\nsubprocess.run(args=["git", "push"])', ["git push"]),
+        ('import os\nos.execvp("git", ["git", "push"])', ["git push"]),
+        ('import os\nos.execlp("git", "git", "push", "-f")', ["git push -f"]),
+        ('import os\nos.spawnlp(os.P_WAIT, "git", "git", "push")', ["git push"]),
+        ('import os\nclass A:\n    def go(self):\n        os.system("git push")\nA().go()', ["git push"]),
+        ('import subprocess\ndef dead():\n    subprocess.run(["git"])\n', []),
+        ("print(\"subprocess.run(['git'])\")", []),
+        ("import subprocess\nrun(['git'])", []),
+        ("import subprocess\nsubprocess.run(", []),
+        ("import subprocess\nx = x\nsubprocess.run(x)", ["\ufdd0"]),
+        ("import subprocess\n" + "(" * 500, []),
+    ],
+)
+def test_literals_of_python_are_found_without_running_it(code: str, lines: list[str]) -> None:
+    assert commands_in("python", code) == lines
+
+
+@pytest.mark.parametrize(
+    ("code", "lines"),
+    [
+        (NODE, ["git push --force"]),
+        ("require('child_process').spawnSync('git', ['push', '--force'])", ["git push --force"]),
+        ("const cp = require('node:child_process'); cp.execFile(\"git\", [\n'push' ])", ["git push"]),
+        ("/x/.exec('git push')", []),
+        ("console.log('git push')", []),
+    ],
+)
+def test_literals_of_node_are_found(code: str, lines: list[str]) -> None:
+    assert commands_in("node", code) == lines
+
+
+@pytest.mark.parametrize(
+    ("word", "pattern", "fits"),
+    [
+        ("--forc", "--force", True),
+        ("--for", "--force", True),
+        ("--fo", "--force", False),
+        ("--force", "--force-with-lease", False),
+        ("--force-w", "--force-with-lease", True),
+        ("--force-with-lease", "--force", False),
+        ("--follow-tags", "--force", False),
+        ("--no", "--no-verify", False),
+        ("--no-v", "--no-verify", True),
+        ("--ha", "--hard", True),
+        ("--", "--force", False),
+        ("--all", "--all-tags", False),
+    ],
+)
+def test_an_abbreviation_is_the_option_unless_it_is_one_of_its_own(word: str, pattern: str, fits: bool) -> None:
+    assert word_fits(word, pattern) is fits
