@@ -176,8 +176,9 @@ def _is_ours(word: str) -> bool:
 
 
 def _locks(words: list[str]) -> str:
-    """A program that could hold a lock on the state, or write into it."""
-    holds = program(words).startswith(("sqlite", "flock", "lockf", "litecli"))
+    """A program that could hold a lock on the state, or write into it, or make git take it for the repository's."""
+    adds = program(words) == "git" and not {"add", "stage", "update-index"}.isdisjoint(words)
+    holds = adds or program(words).startswith(("sqlite", "flock", "lockf", "litecli"))
     if holds and any(".fusewire" in word for word in words[1:]) and "-readonly" not in words:
         return ".fusewire/ is Fusewire's state; `fusewire status` shows it"
     return ""

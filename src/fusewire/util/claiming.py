@@ -17,6 +17,11 @@ from fusewire.util.files import fault_at, fault_of_owner, replace_file, set_asid
 #: Derived from other files, and read as `marshal` data: emptied, so that they are made again and not trusted.
 _DERIVED = ".bin"
 
+#: Our private git directory, whose settings are made again where it has no HEAD (see `checkpoints.shadow`), and what is
+#: never in it.
+_PRIVATE = "checkpoints.git"
+_PROGRAMS = frozenset(("config.worktree", "commondir", "hooks", "alternates"))
+
 #: Entries of a folder that are looked at; git's objects are in folders of their own.
 _MOST = 20_000
 
@@ -26,11 +31,18 @@ def adopt_or_set_aside(folder: str, facts: os.stat_result) -> None:
     if fault:
         set_aside(folder, fault)
         return
-    for path in _strange(folder):
-        set_aside(path, fault_at(path))
-    for name in os.listdir(folder):
-        if name.endswith(_DERIVED):
-            replace_file(os.path.join(folder, name), b"")
+    for path in _walk(folder):
+        if not os.path.isdir(path) or os.path.islink(path):
+            fault = fault_at(path)
+            if fault:
+                set_aside(path, fault)
+    for path in _walk(folder):
+        if path.endswith(_DERIVED):
+            replace_file(path, b"")
+        elif f"{folder}/{_PRIVATE}/" in path and os.path.basename(path) in _PROGRAMS:
+            set_aside(path, "may name programs that git would run")
+        elif f"{folder}/{_PRIVATE}/" in path and path.endswith("/HEAD"):
+            os.unlink(path)
     write_mark(folder)
 
 
@@ -55,14 +67,11 @@ def _is_tracked(folder: str) -> bool:
         return False
 
 
-def _strange(folder: str) -> Iterator[str]:
-    """What in it is neither a file nor a folder."""
+def _walk(folder: str) -> Iterator[str]:
+    """Everything in it, up to a limit; links are not followed."""
     left = _MOST
     for here, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            path = os.path.join(here, name)
-            if not stat.S_ISREG(mode := os.lstat(path).st_mode) and not stat.S_ISDIR(mode):
-                yield path
+        yield from (os.path.join(here, name) for name in (*folders, *files))
         left -= len(folders) + len(files)
         if left < 0:
             return

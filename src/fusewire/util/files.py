@@ -339,6 +339,7 @@ class FileLock:
                 time.sleep(0.002)
 
     def _open(self) -> int:
+        claim(os.path.dirname(self.path))
         try:
             descriptor = open_file(self.path, os.O_RDWR | os.O_CREAT, 0o600)
         except NotOurs:
