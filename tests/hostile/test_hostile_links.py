@@ -236,3 +236,16 @@ def test_a_project_behind_a_link_is_a_project(project: Project, tmp_path: Path) 
     assert is_open(project)
     assert "set aside" not in project.run("doctor").stdout
     assert not list(project.root.rglob("*set-aside*"))
+
+
+@pytest.mark.parametrize("path", ["~/.bashrc", "../outside/.bashrc", "{outside}/.bashrc"])
+def test_a_project_names_no_log_outside_of_itself(project: Project, outside: Path, path: str) -> None:
+    """Its settings come with a clone; only the user's own may have the incidents logged elsewhere."""
+    (Path(os.environ["HOME"]) / ".bashrc").write_bytes(PRECIOUS)
+    (project.root / "fusewire.toml").write_text(f'[tool]\nincidents = "{path.format(outside=outside)}"\n')
+    for _ in range(4):
+        project.hook(project.bash("false"))
+        project.hook(project.bash("false", hook_event_name="PostToolUseFailure", error="Exit code 1"))
+    assert is_untouched(outside)
+    assert (Path(os.environ["HOME"]) / ".bashrc").read_bytes() == PRECIOUS
+    assert "incidents" in project.run("status").stderr

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -206,6 +207,11 @@ def settings_of(table: Mapping[str, Any]) -> dict[str, Setting]:
     return settings
 
 
+#: What we write to a path of: a project names none outside of itself; only the user's own file, which is named by its
+#: absolute path, may.
+_INSIDE = frozenset(("incidents",))
+
+
 def overlay(
     policy: PolicyFile, values: Values, table: Mapping[str, Any], source: str, section: str
 ) -> Iterator[ConfigError]:
@@ -221,10 +227,17 @@ def overlay(
                 yield unknown(source, shown, value, key, sorted(policy.settings))
             continue
         try:
+            if key in _INSIDE and not os.path.isabs(source) and _leads_outside(value):
+                raise ValueError(value)
             values.put(setting, value, source)
         except ValueError:
             in_force = f"using {values.written[key]!r} ({values.source[key]})"
             yield ConfigError(source, shown, value, f"{setting.allowed}; {in_force}")
+
+
+def _leads_outside(value: Any) -> bool:
+    path = os.path.normpath(str(value))
+    return path.startswith(("/", "~")) or path.split("/")[0] == ".."
 
 
 def unknown(file: str, shown: str, value: object, key: str, names: Sequence[str]) -> ConfigError:
