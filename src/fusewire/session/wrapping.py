@@ -93,7 +93,8 @@ class Wrapped:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**children_environment(), HOOKS: ":".join([*self.stack, self.name])}
+        """With the mark of an agent: a hook is code of the project, not a person."""
+        return {"FUSEWIRE_AGENT": "wrap", **children_environment(), HOOKS: ":".join([*self.stack, self.name])}
 
 
 def wrap(run: Wrapped, *, as_json: bool = False) -> int:
