@@ -11,6 +11,7 @@ import pytest
 from git_ways import WAYS, Way
 
 from conftest import Project
+from fusewire.util.gitdir import private_place
 from program import fusewire
 
 CANARY = """#!/bin/sh
@@ -134,4 +135,4 @@ def test_the_canary_never_runs(tmp_path: Path, name: str) -> None:
         assert answer.returncode in (0, 2), answer
         assert b"Traceback" not in answer.stderr, answer
     assert not trap.ran()
-    assert not list(Path(os.environ.get("TMPDIR", "/tmp")).glob(f"fusewire-git-{os.getpid()}-*"))
+    assert not list(Path(private_place(str(trap.root))).glob(f"fusewire-git-{os.getpid()}-*"))
