@@ -204,3 +204,17 @@ def test_must_not_speak_or_halt_where_nothing_was_lost(session: Session) -> None
     os.replace(copied, folder(session) / "audit.jsonl")
     assert session.bash("ls")[0].allowed
     assert (folder(session) / "audit.jsonl").read_bytes() == before
+
+
+def test_when_both_are_lost_it_is_said(session: Session) -> None:
+    halt(session)
+    assert session.project.json("doctor")["warnings"] == []
+    delete("state.db", "state.db-wal", "state.db-shm", "audit.jsonl")(session)
+    session.bash("ls")
+    (warning,) = session.project.json("doctor")["warnings"]
+    assert "nothing was left, all circuits start empty" in warning
+
+
+def test_must_not_say_so_at_the_first_start(session: Session) -> None:
+    assert session.bash("ls")[0].silent
+    assert session.project.json("doctor")["warnings"] == []

@@ -73,7 +73,9 @@ def rebuild_database(path: str, problem: str, backup: Backup | None, check: Call
         if fault:
             set_aside(path + suffix, fault)
     damaged = os.path.exists(path)
-    expected = damaged or os.path.exists(audit_file.path_of(folder))
+    lock = os.path.join(folder, "recovery.lock")
+    # The lock says that there was a database: should that and the trail be lost, it is no first start.
+    expected = damaged or os.path.exists(audit_file.path_of(folder)) or os.path.getsize(lock) > 0
     _remove_leftovers(path)
     fresh = f"{path}.new-{os.getpid()}"
     os.close(open_file(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644))  # SQLite would follow a link
@@ -107,6 +109,8 @@ def rebuild_database(path: str, problem: str, backup: Backup | None, check: Call
         except OSError:  # a file system without links
             shutil.copy2(path, aside)
     os.replace(fresh, path)
+    with open(lock, "r+b") as file:
+        file.write(b"a database was made\n")
     if old is not None:
         old.close()
 
