@@ -331,5 +331,5 @@ ACTIONS = ("allow", "tell", "deny", "halt", "end")
 
 
 def stricter(one: tuple[str, str], other: tuple[str, str]) -> tuple[str, str]:
-    """The stricter of two answers, (action, text) each; what both say is said."""
-    return max(one[0], other[0], key=ACTIONS.index), "\n".join(text for text in (one[1], other[1]) if text)
+    """The stricter of two answers, (action, text) each; what both say is said, once."""
+    return max(one[0], other[0], key=ACTIONS.index), "\n".join(dict.fromkeys(filter(None, (one[1], other[1]))))

@@ -173,7 +173,7 @@ def prepare(event: Event, commands: Commands | None, looks: bool, refused_by: st
     """What will answer the event. All that needs no lock is loaded and read here, before others wait for it."""
     if event.kind == "before_tool":
         call = call_of(event, commands, looks)
-        return lambda moment: _asked(moment, call, refused_by)
+        return lambda moment: _asked(moment, call, looks, refused_by)
     if event.kind == "after_tool":
         from fusewire.session.results import after
 
@@ -183,8 +183,9 @@ def prepare(event: Event, commands: Commands | None, looks: bool, refused_by: st
     return lambda moment: _unless_halted(moment, doings.answer(moment))
 
 
-def _asked(moment: Moment, call: Call, refused_by: str) -> Answer:
-    if "halted" in moment.record:
+def _asked(moment: Moment, call: Call, looks: bool, refused_by: str) -> Answer:
+    # A session that was halted for a protected file may look.
+    if "halted" in moment.record and not (looks and moment.record["halted"].get("rule") == "guard.integrity"):
         from fusewire.session.halting import still_halted
 
         _begin_turn(moment)
