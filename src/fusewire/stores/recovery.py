@@ -58,7 +58,9 @@ def is_broken(connection: sqlite3.Connection) -> bool:
     try:
         for table, columns in _COPIED.items():
             connection.execute(f"SELECT {columns} FROM {table}").fetchall()
-        return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok")
+        sound = connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
+        connection.execute("PRAGMA shrink_memory")  # or later damage would hide behind cached pages
+        return not sound
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise
