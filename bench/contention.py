@@ -1,6 +1,7 @@
-"""Part 12: many agents in one project at once. A call is two real hook processes; each must be answered and counted.
+"""Parts 12 and 13: many agents in one project at once, and many hooks one after the other.
 
-Nothing lies between the calls of an agent, so that as many hooks run all the time as there are agents.
+A call is two real hook processes; each must be answered and counted. Nothing lies between the calls of an agent, so
+that as many hooks run all the time as there are agents.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import closing
 from dataclasses import dataclass, field
 
 import fusewire
@@ -23,15 +25,20 @@ HOOK = os.path.join(os.path.dirname(fusewire.__file__), "hook.py")
 LOADS = {8: 60, 32: 15, 64: 8, 200: 4}
 _SLOWEST = 1.5
 
+#: Hooks in a row. What is kept of 5,000 calls is the most that the database keeps.
+_LONG = 5000
+
 
 @dataclass
 class Load:
-    """What came of one load: seconds per hook, answers by what they mean, and what the store knows of it."""
+    """What came of one load: seconds per hook, hooks that denied or could not ask, results that were not counted."""
 
     seconds: list[float] = field(default_factory=list)
     denied: int = 0
-    late: int = 0
+    unasked: int = 0
     lost: int = 0
+    #: the largest size of the write-ahead log, in bytes
+    log: int = 0
 
 
 def report(folder: str) -> str:
@@ -46,7 +53,7 @@ def report(folder: str) -> str:
         [
             "12. Agents at once in one project, hooks without a pause (ms a hook)",
             "",
-            table(("agents", "hooks", "p50", "p99", "max", "denied", "counted late", "lost"), rows),
+            table(("agents", "hooks", "p50", "p99", "max", "denied", "not asked", "lost"), rows),
             "",
             goal(f"64 agents: p99 under {_SLOWEST} s: {quantile(found[64].seconds, 0.99):.2f} s",
                  quantile(found[64].seconds, 0.99) < _SLOWEST),
@@ -58,7 +65,7 @@ def report(folder: str) -> str:
 
 def _row(name: str, load: Load) -> tuple[str, ...]:
     times = [f"{1e3 * quantile(load.seconds, share):,.0f}" for share in (0.5, 0.99, 1)]
-    return name, str(len(load.seconds)), *times, str(load.denied), str(load.late), str(load.lost)
+    return name, str(len(load.seconds)), *times, str(load.denied), str(load.unasked), str(load.lost)
 
 
 def run(root: str, agents: int, calls: int, *, one_session: bool = False) -> Load:
@@ -90,11 +97,11 @@ def run(root: str, agents: int, calls: int, *, one_session: bool = False) -> Loa
             with open(f"{files}/out-{agent}") as file:
                 said = file.read()
             load.denied += status != 0 or "BLOCKED" in said
-            if os.environ.get("FUSEWIRE_BENCH_VERBOSE") and (status or said):
-                print(agent, step, status, said)
+            load.unasked += "out of order" in said
+            load.log = max(load.log, _size(f"{root}/.fusewire/state.db-wal"))
             if step + 1 < 2 * calls:
                 start(agent, step + 1)
-    load.late, load.lost = _late_and_lost(root, agents * calls)
+    load.lost = agents * calls - _counted(root)
     return load
 
 
@@ -111,8 +118,37 @@ def _payload(root: str, agent: int, step: int, one_session: bool) -> dict[str, o
     return {**call, "tool_response": {"stdout": f"content {agent} {number}", "stderr": ""}} if is_result else call
 
 
-def _late_and_lost(root: str, calls: int) -> tuple[int, int]:
-    connection = sqlite3.connect(os.path.join(root, ".fusewire", "state.db"))
-    (counted,) = connection.execute("SELECT count(*) FROM doings WHERE kind = 'ok'").fetchone()
-    connection.close()
-    return 0, calls - counted
+def _counted(root: str) -> int:
+    """Results that the store knows of, or that wait to be counted."""
+    with closing(sqlite3.connect(os.path.join(root, ".fusewire", "state.db"))) as connection:
+        (counted,) = connection.execute("SELECT count(*) FROM doings WHERE kind = 'ok'").fetchone()
+    late = os.path.join(root, ".fusewire", "late")
+    return int(counted) + (len(os.listdir(late)) if os.path.isdir(late) else 0)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def report_long(folder: str) -> str:
+    """Hooks of one agent after another, more than the log of the database may grow with."""
+    load = run(os.path.join(folder, "long"), 1, _LONG // 2)
+    parts = [load.seconds[at : at + _LONG // 5] for at in range(0, _LONG, _LONG // 5)]
+    rows = [
+        (f"{(at + 1) * len(part):,}", *(f"{1e3 * quantile(part, share):.1f}" for share in (0.5, 0.95, 0.99)))
+        for at, part in enumerate(parts)
+    ]
+    grown = quantile(parts[-1], 0.5) / quantile(parts[0], 0.5)
+    return "\n".join(
+        [
+            f"13. {_LONG:,} hooks one after the other (ms a hook)",
+            "",
+            table(("hooks so far", "p50", "p95", "p99"), rows),
+            "",
+            goal(f"the write-ahead log stays below 1 MB: {load.log / 1e6:.2f} MB", load.log < 1e6),
+            goal(f"the last hooks take as long as the first: {grown:.2f} times", grown < 1.25),
+        ]
+    )

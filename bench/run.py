@@ -1,6 +1,6 @@
 """`make bench`: medians, and ratios measured in one run. Each part prints what it found and whether a goal is reached.
 
-python bench/run.py          all of it, in about three minutes
+python bench/run.py          all of it, in about seven minutes
 python bench/run.py 1 3      some of the parts
 """
 
@@ -15,6 +15,7 @@ import time
 
 import check_and_record
 import checkpoints
+import contention
 import detection
 import guard
 import mirror
@@ -47,6 +48,8 @@ def main(wanted: list[str]) -> None:
                 "9": lambda: session.report(folder),
                 "10": lambda: detection.report(folder),
                 "11": lambda: server.report(folder),
+                "12": lambda: contention.report(folder),
+                "13": lambda: contention.report_long(folder),
             }
             for name in wanted or parts:
                 print(parts[name](), end="\n\n", flush=True)
