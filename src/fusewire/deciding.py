@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 #: What a line has in it that may disarm us: the program, its hook, or an agent that could be started without it.
 _OURS = ("fusewire", "hook.py", "claude", "codex", "copilot", "gemini")
 
+#: Programs that could remove us from an environment that we share with the project.
+_MANAGERS = frozenset(
+    "uv pip pip3 pip-sync poetry pdm pipenv pipx conda mamba micromamba virtualenv python python3".split()
+)
+
 #: Plain commands whose recipes may break a constraint.
 _RECIPES = ("npm", "pnpm", "yarn")
 
@@ -124,6 +129,9 @@ def _before(
         if act:
             text = f"BLOCKED fusewire.disarm: {act}.\nNext: go on without it, or ask the user to run it."
             return "deny", text, commands, False
+        act = _uninstalls(event, commands, root)
+        if act:
+            return "deny", f"BLOCKED fusewire.disarm: {act}", commands, False
         refusal, looks, reading = _guarded(event, changed, root, rules, start, recipes=constrained)
         if not refusal and not looks:
             refusal = _out_of_scope(event, changed, reading, root, start)
@@ -144,6 +152,17 @@ def _before(
 
 def _speaks_of_us(line: str) -> bool:
     return any(name in line for name in _OURS)
+
+
+def _uninstalls(event: Event, commands: list[list[str]], root: str) -> str:
+    """What would take us out of the environment that we run from, and what to do instead."""
+    if not any(words[0].rsplit("/", 1)[-1] in _MANAGERS for words in commands if words):
+        return ""
+    from fusewire.guard.uninstalling import removal
+
+    act, instead = removal(commands, event.command or "", event.cwd or root)
+    own = "ask the user to give Fusewire an environment of its own (uv tool install fusewire)"
+    return f"{act}.\nNext: {instead}; or {own}." if act else ""
 
 
 def _read(line: str) -> list[list[str]]:

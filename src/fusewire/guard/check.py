@@ -263,6 +263,8 @@ def _next(hits: list[Hit], names: list[str]) -> tuple[str, ...]:
         advice.append("git stash push -- src/ (name the files that you mean)")
     elif rule in ("guard.rm", "guard.find", "guard.mv"):
         advice.append("name exactly the files that you mean, without " + ", ".join(tops[:_NAMED] or names[:1]))
+    if any("-packages/fusewire" in name for name in names):
+        advice.append("ask the user to give Fusewire an environment of its own first (uv tool install fusewire)")
     if all(hit.kind == DOCUMENT for hit in hits) and hits[0].effect.kind == WRITE:
         advice.append("update it with your edit tool, not with a shell command")
     else:

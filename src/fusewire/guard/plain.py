@@ -37,7 +37,7 @@ _WRITING = tuple("out data-file coverprofile junit dest save dump log-file logfi
 #: Parts of the names of options that say where, or what is run.
 _TELLING = (*_WRITING, *("dir cache temp prefix profile emit path file exec ext target data".split()))
 
-_RUNNING = frozenset(("exec", "dlx", "x", "clean", "init", "new", "create", "cp", "erase", "html"))
+_RUNNING = frozenset(("uninstall", "exec", "dlx", "x", "clean", "init", "new", "create", "cp", "erase", "html"))
 
 
 def writes_to(option: str) -> bool:
