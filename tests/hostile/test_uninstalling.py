@@ -218,3 +218,41 @@ def test_the_refusal_says_what_to_do_instead(root: Path) -> None:
     assert "uv sync --inexact" in said
     assert "uv tool install fusewire" in said
     assert "uv tool install fusewire" in refusal(root, "rm -rf .venv")
+
+
+def test_install_says_so_where_the_environment_is_shared(project: Project) -> None:
+    """One line, with the command that gives Fusewire one of its own; nothing where it has one."""
+    line = ("install", "claude", "--dry-run")
+    assert "uv tool install" not in project.run(*line).stderr
+    said = project.run(*line, env={"VIRTUAL_ENV": sys.prefix}).stderr
+    assert f"Fusewire runs from {os.path.realpath(sys.prefix)}" in said
+    assert "one of its own: uv tool install fusewire" in said
+
+
+def test_a_run_notices_that_its_hook_has_vanished(project: Project, tmp_path: Path) -> None:
+    """The agent's settings lost our hook while it ran; with the hook in place nothing is said."""
+    assert project.run("install", "claude").returncode == 0
+    settings = Path(os.environ["HOME"], ".claude", "settings.json")
+    assert "hook.py" in settings.read_text()
+    agent = tmp_path / "claude"
+    agent.write_text("#!/bin/sh\nexit 0\n")
+    agent.chmod(0o755)
+    line = ("run", "--max-iterations", "1", "--", str(agent))
+    assert "NOTHING IS GUARDED" not in project.run(*line).stderr
+    agent.write_text(f"#!/bin/sh\necho '{{}}' > {settings}\n")
+    done = project.run(*line)
+    assert f"NOTHING IS GUARDED: the hook in {settings}" in done.stdout + done.stderr
+
+
+def test_the_registered_lines_say_loudly_that_the_installation_is_gone(project: Project) -> None:
+    """The hook lets the agent go on; the status line shows it where a person looks."""
+    assert project.run("install", "claude", "--statusline").returncode == 0
+    settings = json.loads(Path(os.environ["HOME"], ".claude", "settings.json").read_text())
+    gone = str(SOURCE / "hook.py"), "/nowhere/fusewire/hook.py"
+    status = settings["statusLine"]["command"].replace(*gone)
+    shown = subprocess.run(["sh", "-c", status], input=b"{}", capture_output=True, check=False)
+    assert (shown.returncode, shown.stdout) == (0, b"fusewire GONE: nothing is guarded any more\n")
+    hook = settings["hooks"]["PreToolUse"][0]["hooks"][0]["command"].replace(*gone)
+    said = subprocess.run(["sh", "-c", hook], input=b"{}", capture_output=True, check=False)
+    assert said.returncode == 1
+    assert b"nothing is guarded" in said.stderr

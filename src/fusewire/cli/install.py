@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from fusewire.cli.streams import tell, tell_text
 from fusewire.doctoring.gemini_trust import undecided
 from fusewire.doctoring.reporting import misled
 from fusewire.doctoring.trust import distrust
+from fusewire.guard.uninstalling import own_environment
 from fusewire.installing.cache import lacks_cache
 from fusewire.installing.clients import client_named
 from fusewire.installing.command import hook_line
@@ -86,7 +88,7 @@ def install_command(
     if change.changes and not dry_run:
         prove(client, line)
         change = install(client, place, line, status=statusline, http=http)
-    notes = [_done(client, change, dry_run)]
+    notes = [_done(client, change, dry_run), *_shared(root)]
     if place.scope == "project" and change.changes and _is_in_git(root):
         instead = "--local" if client.unshared else "--user"
         notes.append(f"git shares this file, and it names paths of this machine; for yourself: {instead}")
@@ -171,6 +173,17 @@ def _over_http(client: Client, place: Place, http: Http) -> list[str]:
     except OSError:
         pass  # it is not there yet
     return notes
+
+
+def _shared(root: str) -> list[str]:
+    """That the project's environment is also ours: what renews the one removes the other."""
+    own = os.path.realpath(own_environment() or sys.prefix)
+    active = [os.path.realpath(os.environ.get(name) or "/") for name in ("VIRTUAL_ENV", "CONDA_PREFIX")]
+    if sys.prefix == sys.base_prefix or not (own.startswith(f"{os.path.realpath(root)}/") or own in active):
+        return []
+    return [
+        f"Fusewire runs from {own}, where `uv sync` and the like remove it; one of its own: uv tool install fusewire"
+    ]
 
 
 def _is_in_git(root: str) -> bool:

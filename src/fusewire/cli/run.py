@@ -123,12 +123,13 @@ def _options(loop: Loop, command: tuple[str, ...], here: str, options: dict[str,
 
 def supervise(loop: Loop, options: Options, *, quiet: bool = False) -> Outcome:
     """One run in front of a person: the announcement, the run, its end."""
+    from fusewire.installing.registrations import working_hooks
     from fusewire.runner.supervisor import Supervisor
 
     view = QuietView() if quiet else _view()
     say(ANNOUNCEMENT)
     with view:
-        outcome = Supervisor(loop, options, view).run()
+        outcome = Supervisor(loop, options, view, lambda: working_hooks(options.command[0], loop.root)).run()
     say_end(loop, outcome)
     return outcome
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fusewire.errors import FusewireError
+from fusewire.installing.clients import CLIENTS
+from fusewire.installing.command import parts_of
 from fusewire.installing.files import SettingsFile, split_mark
 from fusewire.installing.http import http_of
 from fusewire.installing.merging import parsed, registered
@@ -64,6 +66,15 @@ def registrations(client: Client, root: str) -> Iterator[Registration]:
             yield Registration(place.scope, place.path, hooks)
     if client.name == "claude":
         yield from _plugins(client, root)
+
+
+def working_hooks(program: str, root: str) -> frozenset[str]:
+    """The files that register a hook of ours, which is there, with the agent that a program is."""
+    client = next((one for one in CLIENTS.values() if one.program == os.path.basename(program)), None)
+    if client is None:
+        return frozenset()
+    found = {one.file: parts_of(one.gate(client), client.name) for one in registrations(client, root)}
+    return frozenset(file for file, parts in found.items() if all(not part or os.path.exists(part) for part in parts))
 
 
 def _or_none(path: str) -> Any:

@@ -57,8 +57,12 @@ _LOGS = 20
 class Supervisor:
     """One run of one agent in one project."""
 
-    def __init__(self, loop: Loop, options: Options, view: View) -> None:
+    def __init__(
+        self, loop: Loop, options: Options, view: View, hooks: Callable[[], frozenset[str]] = frozenset
+    ) -> None:
         self.loop = loop
+        #: the settings files that have our hook, now and when the run began
+        self._hooks, self._hooked = hooks, hooks()
         self.options = options
         self.view = view
         self.iterations = 0
@@ -155,6 +159,11 @@ class Supervisor:
         if answer.cost is not None:
             self.cost = (self.cost or 0.0) + max(0.0, answer.cost)
         self.view.judged(result, ended)
+        for file in sorted(self._hooked - self._hooks()):
+            self._tell_once(
+                f"NOTHING IS GUARDED: the hook in {file} was there when this run began, and is gone."
+                " A person can run: fusewire doctor"
+            )
         return self._after(result)
 
     def _run_agent(self, begun: Begun, warden: Warden) -> tuple[Ended, Answer]:
