@@ -292,10 +292,8 @@ def test_a_call_that_cannot_be_judged_in_time_is_denied(tripped: Project, tmp_pa
     gate = (copy / "gate.py").read_text()
     assert gate.count("\n_DEADLINE = 10\n") == 1
     (copy / "gate.py").write_text(gate.replace("_DEADLINE = 10", "_DEADLINE = 1"))
-    tripped.hook(tripped.bash("make"))
-    (blob,) = (tripped.root / ".fusewire").glob("rules.*.bin")
-    blob.unlink()
-    os.mkfifo(blob)
+    with (copy / "rules.py").open("a") as rules:
+        rules.write("\n\ndef load_rules(root, keeps=False):\n    import time\n\n    time.sleep(30)\n")
     answer = subprocess.run(
         [sys.executable, "-I", "-S", str(copy / "hook.py"), "claude"],
         input=json.dumps(tripped.bash("make")).encode(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 import threading
@@ -286,17 +287,18 @@ def test_among_many_threads_one_gets_the_probe(breaker: Breaker, clock: Clock) -
 
 
 def test_a_failure_while_writing_leaves_the_store_usable(tmp_path: Path, clock: Clock) -> None:
-    """The audit trail cannot be written (a folder is in its place): a StoreError, nothing half done, and then on."""
-    trail = tmp_path / "store" / "audit.jsonl"
+    """The disk is full: a StoreError, nothing half done, and then on."""
     breaker = Breaker.open(f"sqlite:{tmp_path}/store/state.db", clock=clock, patience=0.01)
     for _ in range(4):
         breaker.record(ID, "x")
         clock.advance("1h")
-    trail.unlink(missing_ok=True)
-    trail.mkdir()
-    with pytest.raises(StoreError):
-        breaker.record(ID, "trips, and that must be written down")
-    trail.rmdir()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        with pytest.raises(StoreError):
+            breaker.record(ID, "trips, and that must be written down")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert breaker.status(ID).level == 4
     other = Breaker.open(f"sqlite:{tmp_path}/store/state.db", clock=clock, patience=0.01)
     assert other.record(ID, "the fifth").state == "OPEN"

@@ -24,6 +24,7 @@ STARTING = {
     "util/git.py",
     *("attempts/cycle.py", "cli/demo_constraint.py", "demo/agent.py", "doctoring/programs.py"),
     *("installing/canary.py", "installing/command.py", "notifying/sending.py", "notifying/starting.py"),
+    "person.py",  # this program again, without the loader's variables
     *("runner/pipes.py", "runner/process.py", "runner/proctable.py", "runner/warden.py", "session/wrapping.py"),
 }
 

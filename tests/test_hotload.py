@@ -213,13 +213,16 @@ def test_a_damaged_file_is_not_used_and_is_mended(copy: Copy, kind: str) -> None
 
 
 FLIPS = """
+import os
 file = hotload.Finder(root + "/fusewire").file
 whole = open(file, "rb").read()
 end = 16 + int.from_bytes(whole[:8], "little")
 for place in range(0, end, 3):
     with open(file, "wb") as other:
         other.write(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1:])
-    assert not hotload.Finder(root + "/fusewire").index, place
+    finder = hotload.Finder(root + "/fusewire")
+    assert not finder.index, place
+    os.close(finder.descriptor)
 print("flipped", end > 1000)
 """
 

@@ -277,31 +277,44 @@ def test_how_long_an_answer_took_is_counted(session: Reporting, served: Served) 
     assert 'fusewire_http_hook_seconds_count{agent="claude"} 3.0' in shown
 
 
-def hang(project: Project) -> list[Path]:
-    """A pipe that nobody writes into lies where the compiled rules are read."""
-    blobs = list((project.root / ".fusewire").glob("rules.*.bin"))
-    assert blobs
-    for blob in blobs:
-        blob.unlink()
-        os.mkfifo(blob)
-    return blobs
+#: The server, but that its rules cannot be loaded while a file of this name is in the project.
+HANGS = """
+import os, time
+from fusewire import deciding
+from fusewire.__main__ import main
+
+load_rules = deciding.load_rules
+
+def slow(root, **more):
+    while os.path.exists(os.path.join(root, "hang")):
+        time.sleep(0.02)
+    return load_rules(root, **more)
+
+deciding.load_rules = slow
+main()
+"""
 
 
-def test_what_takes_too_long_is_counted_all_the_same(session: Reporting, served: Served, project: Project) -> None:
+@pytest.fixture
+def hanging(project: Project) -> Iterator[Served]:
+    with Served(project.root, program=("-c", HANGS)) as server:
+        yield server
+
+
+def test_what_takes_too_long_is_counted_all_the_same(hanging: Served, project: Project) -> None:
     """Also what had to wait for a thread, and was answered before it had one; what there is no room for says so."""
+    session = Reporting(project, served=hanging)
     session.bash("ls")
-    blobs = hang(project)
+    hang = project.root / "hang"
+    hang.touch()
     events = [session.payload("PostToolBatch", **batch(number, f"Exit code 3\n{'x' * 10_000}")) for number in range(20)]
     with ThreadPoolExecutor(20) as pool:
-        for answer in pool.map(lambda one: post(served, one), events):
+        for answer in pool.map(lambda one: post(hanging, one), events):
             assert "no answer within 4 seconds" in said(answer).json["systemMessage"]
     large = session.payload("PostToolBatch", **batch(20, "x" * ((64 << 20) - 100_000)))
-    told = said(post(served, large)).json["systemMessage"]
+    told = said(post(hanging, large)).json["systemMessage"]
     assert told.endswith("too many reports wait, and this one is not counted")
-    pipes = [os.open(blob, os.O_WRONLY) for blob in blobs]
-    for blob, pipe in zip(blobs, pipes, strict=True):
-        blob.unlink()
-        os.close(pipe)
+    hang.unlink()
     until = time.monotonic() + 45
     with Breaker.open(project=project.root) as breaker:
         while len([one for one in breaker.store.doings(session.id) if one.kind == "failed"]) < 20:
@@ -309,16 +322,17 @@ def test_what_takes_too_long_is_counted_all_the_same(session: Reporting, served:
             time.sleep(0.05)
 
 
-def test_what_takes_too_long_is_no_denial_of_a_report(session: Reporting, served: Served, project: Project) -> None:
+def test_what_takes_too_long_is_no_denial_of_a_report(hanging: Served, project: Project) -> None:
     """A report passes and people are told, a call is denied, also where more hang than there are threads; and the
     server still ends at once."""
+    session = Reporting(project, served=hanging)
     session.bash("ls")
-    hang(project)
+    (project.root / "hang").touch()
     began = time.monotonic()
     events = [session.payload("PostToolBatch", **batch(number)) for number in range(10)]
     events += [session.payload("Stop"), project.bash("ls")]
     with ThreadPoolExecutor(12) as pool:
-        *reported, stopped, asked = (said(answer) for answer in pool.map(lambda one: post(served, one), events))
+        *reported, stopped, asked = (said(answer) for answer in pool.map(lambda one: post(hanging, one), events))
     assert time.monotonic() - began < 5 * DEADLINE
     for one, hook in (*((one, "PostToolBatch") for one in reported), (stopped, "Stop")):
         assert one.json == {
@@ -327,7 +341,7 @@ def test_what_takes_too_long_is_no_denial_of_a_report(session: Reporting, served
     assert asked.code == 2
     assert asked.json["hookSpecificOutput"]["permissionDecision"] == "deny"
     began = time.monotonic()
-    assert served.stop()[0] in (0, 130)
+    assert hanging.stop()[0] in (0, 130)
     assert time.monotonic() - began < 10
 
 

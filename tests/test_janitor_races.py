@@ -352,7 +352,7 @@ def test_killed_at_random_moments_nothing_is_lost_and_nothing_is_there_twice(roo
         with started(CLEANER, root, time.time()) as cleaner:
             assert cleaner.stdout is not None
             assert cleaner.stdout.readline() == "ready\n"
-            time.sleep(chance.random() * 0.06)
+            time.sleep(chance.random() * 0.03)
             cleaner.send_signal(signal.SIGKILL)
             killed += cleaner.wait() == -signal.SIGKILL
     assert killed > 3, "or it was not tested"

@@ -292,7 +292,8 @@ def test_writers_killed_at_any_moment_leave_nothing_half_done(project: Project) 
     assert 20 < total < 400, "the kills came too early or too late to show anything"
     with Breaker.open(project=project.root) as breaker:
         breaker.record("rule", "the next writer")
-        assert breaker.store.notices() == [], "nothing had to be repaired"
+        # A process that dies between its line in the audit trail and its commit leaves a trip on file, which holds.
+        assert all("which holds again: rule is " in one for one in breaker.store.notices()), "nothing else was repaired"
         assert breaker.status("rule").total == total + 1
         newest = [row.text for row in breaker.store.log_of("rule") if row.kind == "bad"]
     mirror = json.loads((project.root / "docs" / "constraints" / ".circuit-state.json").read_text())

@@ -625,14 +625,15 @@ def test_a_database_in_a_read_only_folder_is_a_clear_error(locked_folder: Path) 
     assert path.read_bytes() == before
 
 
-def test_a_file_in_the_place_of_the_folder_is_a_clear_error(tmp_path: Path) -> None:
-    """`.fusewire` is a file: one line, for writing and for reading."""
+def test_a_file_in_the_place_of_the_folder_is_set_aside(tmp_path: Path) -> None:
+    """`.fusewire` is a file: it keeps its content under another name, and a notice says so."""
     (tmp_path / ".fusewire").write_text("no folder")
     breaker = breaker_on(tmp_path / ".fusewire" / "state.db")
-    with pytest.raises(StoreError) as caught:
-        breaker.record("a", "x")
-    assert "\n" not in str(caught.value)
-    assert breaker.store.circuits() == []
+    breaker.record("a", "x")
+    assert total(breaker, "a") == 1
+    assert [notice for notice in breaker.store.notices() if ".fusewire.set-aside-1" in notice]
+    assert (tmp_path / ".fusewire.set-aside-1").read_text() == "no folder"
+    breaker.close()
 
 
 def test_an_audit_trail_that_cannot_be_written_does_not_keep_the_lock(

@@ -189,7 +189,7 @@ def test_a_session_that_the_guard_has_halted_says_so(session: Session) -> None:
     _, call = session.before("Bash", {"command": "./some-script"})
     (session.project.root / "CLAUDE.md").unlink()
     assert session.send("PostToolBatch", tool_calls=[{**call, "tool_response": ""}]).halted
-    assert line(session) == "fusewire HALTED guard until you say something · $0.05 of $5"
+    assert line(session) == "fusewire HALTED guard.integrity until you say something · $0.05 of $5"
 
 
 # -- colours ----------------------------------------------------------------------------------------------

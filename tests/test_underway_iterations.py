@@ -22,6 +22,7 @@ from fusewire.runner.loop import Loop
 from fusewire.runner.record import Record
 from fusewire.session.opening import quick_store
 from fusewire.underway import iterations
+from test_sqlite_store import without_rights
 
 SESSION = "479528ae-91f4-4945-992c-9db9f0bba192"
 
@@ -288,13 +289,16 @@ def test_a_loop_that_cannot_be_written_down_is_said_once(looping: Looping) -> No
     """Whoever calls tells the person; from then on the session is left alone."""
     looping.store.recall("anything")
     blocker = looping.project.root / ".fusewire" / "loop"
-    blocker.parent.mkdir(exist_ok=True)
-    blocker.write_text("in the way")
-    with pytest.raises(OSError, match="loop"):
-        looping.stops()
-    for _ in range(5):
-        assert looping.stops() == ("allow", "")
-    assert looping.record.running == {}
+    blocker.mkdir(parents=True)
+    blocker.chmod(0o500)
+
+    def work() -> str:
+        with pytest.raises(OSError, match="loop"):
+            looping.stops()
+        later = {looping.stops() for _ in range(5)}
+        return f"{later} {looping.record.running}"
+
+    assert without_rights(work) == f"{{{('allow', '')}}} {{}}"
 
 
 def test_a_tree_that_cannot_be_read_is_neutral(looping: Looping) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -419,12 +420,15 @@ def test_an_endless_input_has_an_end(project: Project) -> None:
 
 
 def test_a_breaker_out_of_order_lets_the_hook_run_and_says_so(project: Project) -> None:
-    (project.root / ".fusewire").write_text("in the way")
+    wrapped(project, "fmt", "--", "true", given=payload())
+    with sqlite3.connect(project.root / ".fusewire" / "state.db") as database:
+        database.execute("PRAGMA user_version=99")
     for _ in range(2):
         result = wrapped(project, "fmt", "--", "sh", "-c", "cat; exit 4", given=payload())
         assert (result.returncode, result.stdout) == (4, payload())
         (line,) = result.stderr.decode().splitlines()
-        assert line.startswith("fusewire wrap: fmt runs, but nothing is counted: the state folder cannot be used")
+        assert line.startswith("fusewire wrap: fmt runs, but nothing is counted: ")
+        assert "was written by a newer Fusewire" in line
 
 
 def test_what_is_remembered_and_damaged_starts_anew(project: Project) -> None:

@@ -87,6 +87,8 @@ def glance(payload: Any, environment: Mapping[str, str], project: str | None = N
     problem = _problem(payload)
     if problem and state != "OPEN":
         state = "?"  # whose session it is stays unknown, and so does whether all is well there
+    elif _lost_hooks(seen.record):
+        state = "GONE"
     elif halted:
         state = "HALTED"
     elif session is not None and "since" not in seen.record:
@@ -102,6 +104,15 @@ def glance(payload: Any, environment: Mapping[str, str], project: str | None = N
         "spend": spend,
         "problem": problem,
     }
+
+
+def _lost_hooks(record: dict[str, Any]) -> bool:
+    """Whether the settings that called our hook when the session began no longer do."""
+    if not record.get("registered"):
+        return False
+    from fusewire.session.registration import lost_file
+
+    return bool(lost_file(record["registered"]))
 
 
 def _problem(payload: Any) -> str | None:

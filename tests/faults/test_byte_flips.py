@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import random
 import shutil
 from collections.abc import Iterator
@@ -110,7 +109,10 @@ def probe(project: Project, what: str, chance: random.Random) -> None:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_whatever_is_damaged_heals_and_lifts_nothing(wounded: Project, tmp_path: Path, part: int) -> None:
+def test_whatever_is_damaged_heals_and_lifts_nothing(
+    wounded: Project, tmp_path: Path, part: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     chance = random.Random(f"byte flips {part}")
     for number in range(DAMAGES // PARTS):
         root = tmp_path / "project"
@@ -121,4 +123,3 @@ def test_whatever_is_damaged_heals_and_lifts_nothing(wounded: Project, tmp_path:
         paths = [path for path in sorted(root.glob(pattern)) if path.stat().st_size]
         what = damage(paths[0], chance) if paths else f"nothing at {pattern}"
         probe(project, f"part {part}, number {number}: {what}", chance)
-        os.chdir(root.parent)

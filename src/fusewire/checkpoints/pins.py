@@ -18,7 +18,7 @@ from urllib.parse import quote
 from fusewire.checkpoints.keeping import Kept
 from fusewire.checkpoints.shadow import Shadow
 from fusewire.progress.trees import FOLDER, empty_tree, parsed
-from fusewire.util.git import GitFailure, git
+from fusewire.util.git import GitFailure, GitUnanswered, git
 
 CHECKPOINTS = "checkpoints"
 SAVED = "saved"
@@ -87,6 +87,8 @@ def facts_of(shadow: Shadow, commit: str) -> dict[str, Any] | None:
         try:
             facts = json.loads(ask("cat-file", "blob", f"{FACTS}{commit}"))
             shadow.own("cat-file", "-e", f"{facts['tree']}^{{tree}}", reading=True)
+        except GitUnanswered:
+            raise
         except (GitFailure, ValueError, KeyError, TypeError):
             continue
         return dict(facts)
@@ -100,6 +102,8 @@ def commit_of(shadow: Shadow, ref: str) -> str | None:
     for ask in _stores(shadow):
         try:
             return ask("rev-parse", "-q", "--verify", "--end-of-options", f"{ref}^{{commit}}").decode().split()[-1]
+        except GitUnanswered:
+            raise
         except (GitFailure, ValueError):
             continue
     return None

@@ -198,7 +198,8 @@ def _replace(path: str, text: str, facts: os.stat_result | None, mode: int = 0o6
         if facts is None:
             _give_to_owner_of(os.path.dirname(path), descriptor)
         else:
-            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))  # one that may not be written is left
+            with suppress(FileNotFoundError):  # one that may not be written is left
+                os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
             _give(descriptor, facts, path)
             os.fchmod(descriptor, stat.S_IMODE(facts.st_mode))
         with open(descriptor, "wb", closefd=False) as file:

@@ -19,6 +19,7 @@ _COLORS = {
     "CLOSED": _GREEN,
     "HALF_OPEN": _YELLOW,
     "UNHEARD": _YELLOW,
+    "GONE": _RED,
     "?": _YELLOW,
     "OPEN": _RED,
     "HALTED": _RED,
@@ -28,6 +29,7 @@ _COLORS = {
 #: What the state alone does not say.
 _WORDS = {
     "UNHEARD": "no hook has run in this session yet",
+    "GONE": "its hooks were taken out, nothing is guarded",
     "LIMIT": "spend: every call is refused until a person grants more",
 }
 

@@ -57,6 +57,39 @@ def switched_off(path: str, noted: Mapping[str, Any]) -> str:
     return "" if set(before[0]) <= set(calls) else "take Fusewire's hooks out, or change them"
 
 
+def lost_file(noted: Mapping[str, Any]) -> str:
+    """The first file of settings that called our hook when the session began, and does not now; empty without one.
+
+    For those who look often, so the text is only searched: a call that was merely changed is not found.
+    """
+    for path, known in noted.items():
+        before = known[0] if isinstance(known, list) and known and isinstance(known[0], list) else []
+        if not before:
+            continue
+        text = _text(path)
+        plugin = any(isinstance(call, str) and "@" in call and f'"{call}"' in text for call in before)
+        if 'disableAllHooks":true' in "".join(text.split()) or not (plugin or any(call in text for call in _CALLS)):
+            return str(path)
+    return ""
+
+
+def unguarded(store: Store, since: float) -> list[str]:
+    """What to tell a person of sessions whose hooks were taken out of the settings while they run."""
+    from fusewire.session.memory import recalled
+
+    found = []
+    for name, at in store.remembered("session/"):
+        record = recalled(store, name) if name.count("/") == 1 and at >= since else {}
+        path = lost_file(record.get("registered", {})) if not record.get("ended") else ""
+        if path:
+            session = name.partition("/")[2]
+            found.append(
+                f"NOTHING IS GUARDED in session {session}: {path} called Fusewire's hook when it began, and does not"
+                " now; run `fusewire install claude`, then start a new session"
+            )
+    return found
+
+
 def refusal(store: Store, session: str | None, path: str) -> str:
     """Why a changed file is not taken over; empty if it may be."""
     from fusewire.errors import StoreError

@@ -267,8 +267,10 @@ def _agree_on_circuits(
         kind, phase, state, _ = known.get(name, (_kind_of(name), "closed", None, 0))
         stricter = _RANK[word.to] > _RANK.get(phase, 3) or (word.to == phase != "closed" and word.state != state)
         if stricter and is_newer(word, moved.get(name, 0)):
-            _put(connection, name, kind, word.state, [])
-            known[name] = (kind, word.to, word.state, 0)
+            # The total counts what the log has; what was lost or never committed is not in it.
+            moved_state = word.state if state is None else {**word.state, "total": state.get("total", 0)}
+            _put(connection, name, kind, moved_state, [])
+            known[name] = (kind, word.to, moved_state, 0)
             applied.append(f"{name} is {word.to}")
     for name, (_, phase, state, updated) in known.items():
         last = words[name].to if name in words else "closed"

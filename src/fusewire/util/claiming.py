@@ -17,11 +17,6 @@ from fusewire.util.files import fault_at, fault_of_owner, replace_file, set_asid
 #: Derived from other files, and read as `marshal` data: emptied, so that they are made again and not trusted.
 _DERIVED = ".bin"
 
-#: Our private git directory, whose settings are made again where it has no HEAD (see `checkpoints.shadow`), and what is
-#: never in it.
-_PRIVATE = "checkpoints.git"
-_PROGRAMS = frozenset(("config.worktree", "commondir", "hooks", "alternates"))
-
 #: Entries of a folder that are looked at; git's objects are in folders of their own.
 _MOST = 20_000
 
@@ -39,10 +34,6 @@ def adopt_or_set_aside(folder: str, facts: os.stat_result) -> None:
     for path in _walk(folder):
         if path.endswith(_DERIVED):
             replace_file(path, b"")
-        elif f"{folder}/{_PRIVATE}/" in path and os.path.basename(path) in _PROGRAMS:
-            set_aside(path, "may name programs that git would run")
-        elif f"{folder}/{_PRIVATE}/" in path and path.endswith("/HEAD"):
-            os.unlink(path)
     write_mark(folder)
 
 

@@ -44,7 +44,11 @@ class GitFailure(Exception):
     """Git could not say; the text is one line."""
 
 
-class GitLimit(GitFailure):
+class GitUnanswered(GitFailure):
+    """Git could not be run to its end: what was asked for is unknown, not missing."""
+
+
+class GitLimit(GitUnanswered):
     """Git took longer, or printed more, than it may."""
 
 
@@ -73,7 +77,7 @@ class _Process:
     def __enter__(self) -> subprocess.Popen[bytes]:
         program = find_program("git", self.project)
         if program is None:
-            raise GitFailure("git cannot be run: it is in no folder of the PATH that is outside the project")
+            raise GitUnanswered("git cannot be run: it is in no folder of the PATH that is outside the project")
         try:
             os.mkdir(self.base, 0o700)
             environment = self._environment()
@@ -87,7 +91,7 @@ class _Process:
             )
         except (OSError, ValueError) as error:
             _remove(self.base)
-            raise GitFailure(f"git cannot be run: {error}") from None
+            raise GitUnanswered(f"git cannot be run: {error}") from None
         return self.process
 
     def __exit__(
@@ -134,7 +138,7 @@ def git(
         except subprocess.TimeoutExpired:
             raise GitLimit(f"git {arguments[0]} took longer than {limit:.0f} s") from None
         except (OSError, ValueError) as error:
-            raise GitFailure(f"git cannot be run: {error}") from None
+            raise GitUnanswered(f"git cannot be run: {error}") from None
     said = repository.restored(said, running.base)
     if process.returncode:
         raise GitFailure(f"git {arguments[0]}: {_first_line(said) or f'exit status {process.returncode}'}")

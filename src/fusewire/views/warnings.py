@@ -10,10 +10,14 @@ from fusewire.words import quoted
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker
 
+#: Seconds for which a session that did not say that it ended is taken to run.
+_RECENT = 12 * 3600
+
 
 def warnings(breaker: Breaker) -> list[str]:
     """What stays so until somebody mends or acknowledges it."""
     from fusewire.constraints.statefile import foreign_change
+    from fusewire.session.registration import unguarded
 
     found = list(breaker.rules.warnings) + breaker.store.notices()
     found += [
@@ -25,5 +29,6 @@ def warnings(breaker: Breaker) -> list[str]:
         from fusewire.notifying.ledger import problems
 
         found += problems(breaker.store, breaker.rules.notify, breaker.engine.clock())
+    found += unguarded(breaker.store, breaker.engine.clock() - _RECENT)
     changed = foreign_change(breaker.root) if breaker.root else None
     return found + ([changed] if changed else [])
