@@ -263,3 +263,22 @@ def test_the_code_of_the_project_counts_as_the_agents(project: Project, around: 
     done = project.run(*line)
     assert "is for a person" in (project.root / "reset.txt").read_text(), done
     assert (project.root / "looked").exists(), (project.root / "status.txt").read_text()
+
+
+def test_what_a_killed_process_left_is_swept_and_nothing_else(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The janitor removes private directories that are an hour old; links in them are not followed."""
+    place = project.root.parent / "runtime"
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(place))
+    old, new, other = (place / name for name in ("fusewire-git-1-a", "fusewire-git-2-b", "somebody-else"))
+    for folder in (old, new, other):
+        (folder / ".git").mkdir(parents=True)
+        (folder / ".git" / "refs").symlink_to(project.root)
+    for folder in (old, other):
+        os.utime(folder, (0, 0))
+    assert project.run("janitor", "--dry-run").returncode == 0
+    assert old.exists()
+    assert project.run("janitor").returncode == 0
+    assert sorted(place.iterdir()) == [new, other]
+    assert (project.root / ".git").exists()

@@ -192,7 +192,7 @@ def test_what_looks_at_a_tree_and_at_an_answer_decides_nothing() -> None:
 def test_the_janitor_and_the_readers_of_transcripts_decide_nothing() -> None:
     """Files are their business; circuits, stores and rules are not."""
     allowed = {
-        "janitor": {"janitor", "durations", "errors", "globs", "quickjson", "rules", "words"},
+        "janitor": {"janitor", "durations", "errors", "globs", "quickjson", "rules", "util", "words"},
         "transcripts": {"transcripts", "answers", "durations", "errors", "events", "quickjson", "words"},
         "spending": {"spending", "durations", "errors", "quickjson", "transcripts", "words"},
     }

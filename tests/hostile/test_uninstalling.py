@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from conftest import SOURCE, Project
+from session_hook import Session
 
 LOCKED = '[[package]]\nname = "fusewire"\nversion = "0.1.0"\n'
 
@@ -256,3 +257,24 @@ def test_the_registered_lines_say_loudly_that_the_installation_is_gone(project: 
     said = subprocess.run(["sh", "-c", hook], input=b"{}", capture_output=True, check=False)
     assert said.returncode == 1
     assert b"nothing is guarded" in said.stderr
+
+
+@pytest.mark.parametrize("left", ["{}", '{"disableAllHooks": true, "hooks": {"Stop": ["fusewire/hook.py"]}}'])
+def test_status_and_status_line_notice_that_a_session_lost_its_hooks(project: Project, left: str) -> None:
+    """The settings called the hook when the session began, and no longer do; a session that ended needs none."""
+    assert project.run("install", "claude").returncode == 0
+    settings = Path(os.environ["HOME"], ".claude", "settings.json")
+    installed = settings.read_text()
+    session = Session(project)
+    session.send("SessionStart", source="startup")
+    session.bash("ls")
+    looks = {"input": json.dumps({"session_id": session.id, "cwd": str(project.root)}).encode()}
+    line = [sys.executable, "-I", "-S", str(SOURCE / "hook.py"), "statusline"]
+    for text, gone in ((installed, False), (left, True), (installed, False)):
+        settings.write_text(text)
+        assert (f"NOTHING IS GUARDED in session {session.id}" in project.run("status").stderr) == gone
+        shown = subprocess.run(line, **looks, capture_output=True, check=False).stdout.decode()
+        assert shown.startswith("fusewire GONE its hooks were taken out, nothing is guarded") == gone
+    session.send("SessionEnd", reason="exit")
+    settings.write_text(left)
+    assert "NOTHING IS GUARDED" not in project.run("status").stderr

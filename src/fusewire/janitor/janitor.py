@@ -48,6 +48,10 @@ class Janitor:
         if folder is not None:
             with folder:
                 self._alone(folder, cleanup, now, deadline)
+        if not dry_run:
+            from fusewire.util.gitdir import sweep
+
+            sweep(now)
         if others and self.limits.other_folders:
             from fusewire.janitor.others import clean_others
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 
-from fusewire.util.gitdir import GitDir, find, private_place
+from fusewire.util.gitdir import PREFIX, GitDir, find, private_place, remove
 from fusewire.util.programs import find_program, outermost, safe_path
 
 TYPE_CHECKING = False
@@ -72,7 +72,7 @@ class _Process:
         self.talks = talks
         self.hears = hears
         self.project = outermost(self.cwd)
-        self.base = f"{private_place(self.project)}/fusewire-git-{os.getpid()}-{os.urandom(8).hex()}"
+        self.base = f"{private_place(self.project)}/{PREFIX}{os.getpid()}-{os.urandom(8).hex()}"
 
     def __enter__(self) -> subprocess.Popen[bytes]:
         program = find_program("git", self.project)
@@ -90,7 +90,7 @@ class _Process:
                 stderr=subprocess.PIPE if self.hears else subprocess.DEVNULL,
             )
         except (OSError, ValueError) as error:
-            _remove(self.base)
+            remove(self.base)
             raise GitUnanswered(f"git cannot be run: {error}") from None
         return self.process
 
@@ -100,7 +100,7 @@ class _Process:
         self.process.kill()
         with self.process:  # closes its pipes, and waits
             pass
-        _remove(self.base)
+        remove(self.base)
 
     def _environment(self) -> dict[str, str]:
         repository = self.repository
@@ -231,20 +231,6 @@ def _read(process: subprocess.Popen[bytes], most: int, seconds: float) -> tuple[
             return output, b""
         output += part
     raise GitLimit(f"git prints more than {most} bytes")
-
-
-def _remove(folder: str) -> None:
-    """Remove a private directory; what is left of it if that fails leads nowhere."""
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    _remove(entry.path)
-                else:
-                    os.unlink(entry.path)
-        os.rmdir(folder)
-    except OSError:
-        pass
 
 
 def _lines(message: bytes) -> list[str]:

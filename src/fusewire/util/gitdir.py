@@ -52,6 +52,10 @@ _OF_WORKTREE = (
 _OF_ALL = ("logs", "refs", "packed-refs", "reftable", "shallow", "worktrees")
 _INFO = ("exclude", "attributes", "sparse-checkout")
 
+#: How private directories are named, and the seconds after which one was left by a process that was killed.
+PREFIX = "fusewire-git-"
+_LEFT = 3600
+
 _NO_HEAD = b"ref: refs/heads/none\n"
 
 
@@ -185,13 +189,43 @@ def make_git_dir(folder: str) -> None:
 
 def private_place(project: str) -> str:
     """A folder for private directories that git does not see as a part of the project."""
-    # in memory first: the names cost 0.2 ms there, and 15 ms on a busy disk
-    wanted = (os.environ.get("XDG_RUNTIME_DIR", ""), "/dev/shm", os.environ.get("TMPDIR", ""), "/tmp", "/var/tmp")
-    for place in wanted:
-        usable = place[:1] == "/" and os.access(place, os.W_OK | os.X_OK)
-        if usable and not is_inside(os.path.realpath(place), project):
+    for place in _places():
+        if os.access(place, os.W_OK | os.X_OK) and not is_inside(os.path.realpath(place), project):
             return place
     return "/tmp"
+
+
+def _places() -> list[str]:
+    # in memory first: the names cost 0.2 ms there, and 15 ms on a busy disk
+    wanted = (os.environ.get("XDG_RUNTIME_DIR", ""), "/dev/shm", os.environ.get("TMPDIR", ""), "/tmp", "/var/tmp")
+    return [place for place in wanted if place[:1] == "/"]
+
+
+def sweep(now: float) -> None:
+    """Remove what processes that were killed have left: none needs its private directory for long."""
+    for place in _places():
+        for name in _listed(place):
+            path = f"{place}/{name}"
+            try:
+                facts = os.lstat(path)
+            except OSError:
+                continue
+            if name.startswith(PREFIX) and facts.st_uid == os.geteuid() and now - facts.st_mtime > _LEFT:
+                remove(path)
+
+
+def remove(folder: str) -> None:
+    """Remove a private directory; what is left of it if that fails leads nowhere."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    remove(entry.path)
+                else:
+                    os.unlink(entry.path)
+        os.rmdir(folder)
+    except OSError:
+        pass
 
 
 def _common_of(folder: str) -> str:
