@@ -6,7 +6,6 @@ Protected files and constraints are refused all the same, everything else passes
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import sqlite3
 import subprocess
@@ -19,6 +18,8 @@ from harness.bench import FILES, Bench
 from harness.calls import shell
 from harness.processes import comes_true
 from harness.script import do, script
+
+SOURCE = Path(__file__).parents[1] / "src" / "fusewire"
 
 HARMLESS = do(shell("echo done > done.txt"))
 FORBIDDEN = do(shell("rm specs/a.md"))
@@ -107,40 +108,44 @@ def test_a_store_that_is_lost_in_the_middle_leaves_the_guard_standing(bench: Ben
     assert bench.text("done.txt") == "done\n", run
 
 
-def test_a_hook_that_hangs_denies_before_the_client_would_let_pass(bench: Bench) -> None:
-    """A pipe that nobody writes into, where the compiled rules are read; only while the one call is judged."""
+#: Added to a copy of the package: the first hook that finds this file takes it away and hangs.
+HANGS = """
+
+_load_rules = load_rules
+
+
+def load_rules(root, *, keeps=False):
+    try:
+        os.rename(os.path.join(root, "hang"), os.path.join(root, "hung"))
+    except OSError:
+        return _load_rules(root, keeps=keeps)
+    import time
+
+    time.sleep(60)
+"""
+
+
+def test_a_hook_that_hangs_denies_before_the_client_would_let_pass(bench: Bench, tmp_path: Path) -> None:
+    """Only while the one call is judged."""
+    copy = shutil.copytree(SOURCE, tmp_path / "slow" / "fusewire")
+    with (copy / "rules.py").open("a") as rules:
+        rules.write(HANGS)
+    bench.fusewire("uninstall", bench.name, "--user")
+    bench.fusewire("install", bench.name, "--user", env={"PYTHONPATH": str(copy.parent)})
+    bench.client.trust()
     begun(bench)
-    blobs = list(bench.path(".fusewire").glob("rules.*.bin"))
-    assert blobs
     blocked = threading.Event()
     played = script(do(shell("touch judged.txt"), after=blocked))
-    held: list[int] = []
-
-    def is_read() -> bool:
-        """Somebody reads from the pipe, and waits from now on for us to write."""
-        for blob in blobs:
-            with contextlib.suppress(OSError):  # nobody reads from it
-                held.append(os.open(blob, os.O_WRONLY | os.O_NONBLOCK))
-        return bool(held)
 
     def block() -> None:
         comes_true(lambda: played.requests)
-        for blob in blobs:
-            blob.unlink()
-            os.mkfifo(blob)
+        bench.put("hang", "")
         blocked.set()
-        comes_true(is_read)
-        for blob in blobs:
-            blob.unlink()
 
     thread = threading.Thread(target=block, daemon=True)
-    try:
-        run = bench.play(played, meanwhile=thread.start)
-    finally:
-        thread.join(150)
-        for one in held:
-            os.close(one)
-    assert held, run
+    run = bench.play(played, meanwhile=thread.start)
+    thread.join()
+    assert bench.path("hung").exists(), run
     assert run.code is not None, run
     assert not bench.path("judged.txt").exists(), run
     assert "no answer within 10 seconds" in run.told_at(1), run

@@ -55,12 +55,14 @@ class Bench:
         done = subprocess.run(["git", *who, *words], cwd=self.root, capture_output=True, text=True, check=True)
         return done.stdout
 
-    def fusewire(self, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    def fusewire(
+        self, *words: str, check: bool = True, env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """The program as a person runs it at a terminal, in the same home as the agent."""
         done = subprocess.run(
             [sys.executable, "-m", "fusewire", *words],
             cwd=self.root,
-            env={"HOME": str(self.client.home), "PATH": self.client.path, "LANG": "C.UTF-8"},
+            env={"HOME": str(self.client.home), "PATH": self.client.path, "LANG": "C.UTF-8", **(env or {})},
             capture_output=True,
             text=True,
             timeout=PATIENCE,

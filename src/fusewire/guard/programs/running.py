@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fusewire.guard.code import Setting, code_effects
 from fusewire.guard.effects import DELETE, MODE, MOVE, READ, WRITE
-from fusewire.guard.literals import commands_in
 from fusewire.paths import normal
 from fusewire.shell.values import UNKNOWN
 
@@ -89,6 +88,8 @@ def run_code(
     if locks:
         call.locks_redirected()
     if call.effects.follows_recipes:
+        from fusewire.guard.literals import commands_in
+
         with call.effects.only_commands(call.walk):
             for line in commands_in(language, code):
                 call.script(line)
