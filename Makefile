@@ -4,7 +4,7 @@
 VENV := .venv
 BIN  := $(VENV)/bin
 
-.PHONY: run test test-root test-agents test-browser lint types bench docs clean
+.PHONY: run test test-root test-slow test-agents test-browser lint types bench docs clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/ready
@@ -17,6 +17,10 @@ test: lint types
 # What only root can set up: files of another user. Everything else is an ordinary user's.
 test-root: $(VENV)/ready-dev
 	$(BIN)/python tests/outside_agent.py $(BIN)/python -m pytest -m root $(TESTS)
+
+# What takes minutes: thousands of real hooks, a kill at each writing system call.
+test-slow: $(VENV)/ready-dev
+	$(BIN)/python tests/outside_agent.py $(BIN)/python -m pytest -n auto --maxprocesses 4 -m slow $(TESTS)
 
 # The real agents, offline, against scripted models; npm installs them.
 test-agents: $(VENV)/ready-dev

@@ -1,7 +1,7 @@
 """Killed at any writing system call: the next command finds everything in order, and nothing that was open is closed.
 
 `strace` kills the program at its Nth call, for N from 1 until it ends by itself. A normal run takes every few points
-with a seed; FUSEWIRE_ALL_KILLS=1 takes them all.
+with a seed; `make test-slow` takes them all.
 """
 
 from __future__ import annotations
@@ -103,9 +103,10 @@ def assert_in_order(project: Project, act: str, what: str) -> None:
         assert [*breaker.verify(), *warnings(breaker)] == [], what
 
 
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["some", "every"])
 @pytest.mark.parametrize("act", ACTS)
-def test_whoever_is_killed_leaves_everything_in_order(ready: Project, tmp_path: Path, act: str) -> None:
-    chance, every = random.Random(f"kill {act}"), bool(os.environ.get("FUSEWIRE_ALL_KILLS"))
+def test_whoever_is_killed_leaves_everything_in_order(ready: Project, tmp_path: Path, act: str, every: bool) -> None:
+    chance = random.Random(f"kill {act}")
     kills = 0
     for call in WRITING:
         number = 1 if every else chance.randint(1, 2)
