@@ -17,6 +17,7 @@ import pytest
 from conftest import Project
 from fusewire.durations import show_time
 from fusewire.stores import audit_file
+from fusewire.stores.rows import AuditRow
 from session_hook import Said, Session
 
 
@@ -174,7 +175,23 @@ def test_a_shortened_trail_keeps_the_halts_that_live(session: Session, monkeypat
     assert session.before("Bash", {"command": "ls"})[0].halted
 
 
-def test_a_session_memory_that_is_damaged_keeps_its_halt(session: Session) -> None:
+def test_a_shortened_trail_keeps_an_open_circuit_that_was_only_spoken_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line without a state (an override, a step on the way) is no last word."""
+    monkeypatch.setattr(audit_file, "LIMIT", 2000)
+    monkeypatch.setattr(audit_file, "_STEP", 1000)
+    audit_file.append(str(tmp_path), [(AuditRow("a", 1.0, "closed", "open", "trip", "", ""), {"phase": "open"})])
+    for number in range(20):
+        spoken = AuditRow("a", 2.0, "closed", "closed", "overridden", f"number {number}", "person")
+        audit_file.append(str(tmp_path), [(spoken, None)])
+    assert "number 0" not in Path(audit_file.path_of(str(tmp_path))).read_text()
+    assert audit_file.last_words(str(tmp_path))["a"].to == "open"
+
+
+@pytest.mark.parametrize("name", ["479528ae-91f4-4945-992c-9db9f0bba192", 'séance "7"'])
+def test_a_session_memory_that_is_damaged_keeps_its_halt(session: Session, name: str) -> None:
+    session.id = name
     halt(session)
     with closing(sqlite3.connect(folder(session) / "state.db")) as database:
         database.execute("UPDATE memories SET data = '[1]' WHERE name = ?", (f"session/{session.id}",))

@@ -110,7 +110,7 @@ def last_states(folder: str, check: Callable[[object], object] | None = None) ->
 def halt_of(folder: str, session: str) -> dict[str, Any] | None:
     """The halt of a session, unless it was lifted."""
     try:
-        if f'"{SESSION}{session}"'.encode() not in read_file(path_of(folder), _READ):
+        if dumps(SESSION + session).encode() not in read_file(path_of(folder), _READ):
             return None  # as good as always: nothing need be parsed
     except OSError:
         return None
@@ -164,9 +164,8 @@ def _lines(folder: str) -> list[tuple[int, dict[str, Any]]]:
 
 def _shorten(folder: str) -> None:
     """Keep the newest half, and of the rest the last word on open circuits and halted sessions."""
-    lines = [line for _, line in _lines(folder)]
-    recent = lines[len(lines) // 2 :]
-    spoken = {line.get("circuit") for line in recent}
-    last = {line.get("circuit"): line for line in lines[: len(lines) // 2]}
-    still = [line for circuit, line in last.items() if circuit not in spoken and line.get("to") not in _ENDED]
-    replace_file(path_of(folder), "".join(dumps(line) + "\n" for line in still + recent).encode())
+    lines = _lines(folder)
+    recent = lines[len(lines) // 2][0]
+    still = {word.offset for word in last_words(folder).values() if word.to not in _ENDED}
+    kept = [dumps(line) + "\n" for offset, line in lines if offset >= recent or offset in still]
+    replace_file(path_of(folder), "".join(kept).encode())

@@ -152,7 +152,7 @@ class SqliteTransaction:
 
     def note_halt(self, session: str, halted: dict[str, Any] | None, now: float) -> None:
         source, target = ("running", "halted") if halted else ("halted", "lifted")
-        row = AuditRow(f"session/{session}", now, source, target, target, (halted or {}).get("rule", ""), "")
+        row = AuditRow(f"session/{plain(session)}", now, source, target, target, (halted or {}).get("rule", ""), "")
         self._audit.append((row, halted))
 
     def happened(self, doing: Doing) -> None:
