@@ -32,7 +32,11 @@ def _isolated() -> list[str]:
     may be installed for the user alone (`pip --user`); the caller's own folders and the current one are not."""
     import os
 
-    given = {"", os.getcwd(), *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
+    given = {"", *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
+    try:
+        given.add(os.getcwd())
+    except FileNotFoundError:  # the folder is gone, and with it whatever could be imported from there
+        pass
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     paths = [root, *(path for path in sys.path[1:] if path not in given)]
     code = f"import sys; sys.path += {paths!r}; from fusewire.__main__ import main; main()"

@@ -69,14 +69,17 @@ def test_a_worktree_inside_a_repository_is_judged_by_that_one(project: Project) 
     assert not folder.exists()
 
 
+@pytest.mark.parametrize("more", [{}, {"PYTHONPATH": "/nonexistent"}], ids=["", "PYTHONPATH"])
 @pytest.mark.parametrize("words", [("status",), ("record", "a"), ("loop", "begin"), ("doctor",), ("phase", "start")])
-def test_a_command_in_a_folder_that_is_gone_is_one_line(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_a_command_in_a_folder_that_is_gone_is_one_line(
+    tmp_path: Path, words: tuple[str, ...], more: dict[str, str]
+) -> None:
     """It names what helps, and makes nothing."""
     folder = tmp_path / "gone"
     folder.mkdir()
     line = 'cd "$1" && rmdir "$1" && shift && exec "$@"'
     command = ["sh", "-c", line, "sh", str(folder), sys.executable, "-m", "fusewire", *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **more})
     assert done.returncode != 0
     assert done.stderr == "Error: the current folder is gone; name the project with --project\n"
     assert not folder.exists()
