@@ -189,8 +189,10 @@ class SqliteStore:
         try:
             if os.stat(f"{self.path}-wal").st_size > _LOG_LIMIT:
                 connection.execute(f"PRAGMA busy_timeout={_READERS_PATIENCE}")
-                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-                connection.execute(f"PRAGMA busy_timeout={int(1000 * self._patience)}")
+                try:
+                    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                finally:
+                    connection.execute(f"PRAGMA busy_timeout={int(1000 * self._patience)}")
             elif moved:
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         except (OSError, sqlite3.DatabaseError):
