@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from fusewire.util.files import read_regular
 from fusewire.wrappers import program
 
 TYPE_CHECKING = False
@@ -171,8 +172,7 @@ class _Command:
 def _lists(path: str) -> bool:
     """Whether Fusewire is among what a file lists."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            text = f"\n{file.read(_LONGEST)}"
+        text = "\n" + read_regular(path, _LONGEST).decode("utf-8", "replace")
     except OSError:
         return False
     return any(mark in text for mark in _LISTED)
