@@ -204,13 +204,12 @@ def _places() -> list[str]:
 def sweep(now: float) -> None:
     """Remove what processes that were killed have left: none needs its private directory for long."""
     for place in _places():
-        for name in _listed(place):
-            path = f"{place}/{name}"
+        for path in (f"{place}/{name}" for name in _listed(place) if name.startswith(PREFIX)):
             try:
                 facts = os.lstat(path)
             except OSError:
                 continue
-            if name.startswith(PREFIX) and facts.st_uid == os.geteuid() and now - facts.st_mtime > _LEFT:
+            if facts.st_uid == os.geteuid() and now - facts.st_mtime > _LEFT:
                 remove(path)
 
 
