@@ -40,7 +40,10 @@ def test_what_sudo_left_in_the_state_folder_is_said_with_what_mends_it(project: 
     project.constraint("rule", "circuit_breaker: {violation_threshold: 5}\nmatch:\n  - command: git push --force\n")
     assert project.run("record", "rule", "--action", "x").returncode == 0
     state = project.root / ".fusewire"
-    for path in (state, *state.iterdir()) if left == "all" else state.glob("mirror.lock"):
+    if left == "locks":
+        state.chmod(0o777)
+    # the project's owner is trusted with them, as root is by everybody
+    for path in (project.root, state, *state.glob("*" if left == "all" else "mirror.lock")):
         os.chown(path, *STRANGER)
     mending = f"its files belong to different users; a person can run: sudo chown -R {os.geteuid()} {state}"
     passed = hook(project, "ls")
