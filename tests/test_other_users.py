@@ -35,6 +35,24 @@ def hook(project: Project, command: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.root
+def test_a_state_folder_that_cannot_be_looked_into_is_not_taken_for_an_empty_one(project: Project) -> None:
+    """`sudo fusewire` with a strict umask leaves such a folder."""
+    project.constraint("rule", "circuit_breaker: {violation_threshold: 1}\nmatch:\n  - command: git push --force\n")
+    assert project.run("record", "rule", "--action", "x").returncode == 0
+    state = project.root / ".fusewire"
+    state.chmod(0o700)
+    for path in (project.root, state):
+        os.chown(path, *STRANGER)
+    mending = f"Permission denied; its files belong to different users; a person can run: sudo chown -R 0 {state}"
+    for words in (["status"], ["check", "rule"], ["record", "rule"], ["doctor"]):
+        done = run(project, "-m", "fusewire", *words)
+        assert done.returncode == 1
+        assert done.stderr == f"Error: the state folder cannot be used: {state}: {mending}\n"
+    assert mending in hook(project, "ls").stdout
+    assert hook(project, "git push --force").returncode == 2
+
+
+@pytest.mark.root
 @pytest.mark.parametrize("left", ["all", "locks"])
 def test_what_sudo_left_in_the_state_folder_is_said_with_what_mends_it(project: Project, left: str) -> None:
     project.constraint("rule", "circuit_breaker: {violation_threshold: 5}\nmatch:\n  - command: git push --force\n")

@@ -210,7 +210,11 @@ class SqliteStore:
                 self._connection = self._open_undisturbed()
                 break
             except PermissionError:  # a folder that we may only read: nobody rebuilds through us
-                self._connection = self._open_existing()
+                try:
+                    self._connection = self._open_existing()
+                except (_Lost, PermissionError) as error:
+                    problem = f"{self.folder}: {getattr(error, 'strerror', error)}{advise_owner(self.folder)}"
+                    raise StoreError(f"the state folder cannot be used: {problem}") from error
                 break
             except (_Lost, FileNotFoundError) as lost:
                 self._recover(str(lost) if isinstance(lost, _Lost) else "its folder was missing")
@@ -384,6 +388,8 @@ class SqliteStore:
 
         if unwritten or os.path.exists(self.path) or os.path.exists(audit_file.path_of(self.folder)):
             return True
+        if os.path.lexists(self.folder) and not os.access(self.folder, os.X_OK):
+            return True  # what is in it cannot be seen
         return self._backup is not None and self._backup.available()
 
     # -- reading ------------------------------------------------------------------------------------

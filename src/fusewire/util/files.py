@@ -171,11 +171,13 @@ def set_aside(path: str, fault: str) -> None:
 def advise_owner(folder: str) -> str:
     """What to do about files of another user in the state folder, as `sudo fusewire` leaves them; empty without any."""
     user = os.geteuid()
+    owners = {user}
     try:
-        owners = {os.stat(folder).st_uid, *(os.lstat(f"{folder}/{name}").st_uid for name in os.listdir(folder))}
+        owners.add(os.stat(folder).st_uid)
+        owners.update(os.lstat(f"{folder}/{name}").st_uid for name in os.listdir(folder))
     except OSError:
-        return ""
-    if not owners - {user}:
+        pass
+    if owners == {user}:
         return ""
     from shlex import quote
 
