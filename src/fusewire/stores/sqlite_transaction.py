@@ -220,7 +220,7 @@ class SqliteTransaction:
 def trail_mark(folder: str) -> str:
     """What the audit file is now; it grows at its end, and another one has another number."""
     try:
-        facts = os.stat(f"{folder}/audit.jsonl")
+        facts = os.lstat(f"{folder}/audit.jsonl")
     except OSError:
         return ""
     return f"{facts.st_ino} {facts.st_size}"

@@ -25,8 +25,9 @@ STATE_FOLDER = ".fusewire"
 #: Says of a state folder that it was made or taken over here: a copy, or a clone, has other inodes.
 MARK = "mark"
 
-#: When a mark was changed last, in seconds: git gives the files that it writes the present time.
-MARKED_AT = 86400
+#: When a mark was changed last, in seconds: git gives the files that it writes the present time. FAT knows no time
+#: before 1980, and no odd second.
+MARKED_AT = 1_000_000_000
 
 _OPEN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
