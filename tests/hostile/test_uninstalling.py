@@ -230,10 +230,16 @@ def test_install_says_so_where_the_environment_is_shared(project: Project) -> No
     assert "one of its own: uv tool install fusewire" in said
 
 
-def test_a_run_notices_that_its_hook_has_vanished(project: Project, tmp_path: Path) -> None:
+@pytest.mark.parametrize("python", ["", "python3"])
+def test_a_run_notices_that_its_hook_has_vanished(project: Project, tmp_path: Path, python: str) -> None:
     """The agent's settings lost our hook while it ran; with the hook in place nothing is said."""
-    assert project.run("install", "claude").returncode == 0
     settings = Path(os.environ["HOME"], ".claude", "settings.json")
+    if python:  # as the plugin names it, and a person would
+        handler = {"type": "command", "command": f"{python} -I -S {SOURCE / 'hook.py'} claude"}
+        settings.parent.mkdir(exist_ok=True)
+        settings.write_text(json.dumps({"hooks": {"PreToolUse": [{"hooks": [handler]}]}}))
+    else:
+        assert project.run("install", "claude").returncode == 0
     assert "hook.py" in settings.read_text()
     agent = tmp_path / "claude"
     agent.write_text("#!/bin/sh\nexit 0\n")

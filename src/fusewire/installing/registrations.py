@@ -74,7 +74,10 @@ def working_hooks(program: str, root: str) -> frozenset[str]:
     if client is None:
         return frozenset()
     found = {one.file: parts_of(one.gate(client), client.name) for one in registrations(client, root)}
-    return frozenset(file for file, parts in found.items() if all(not part or os.path.exists(part) for part in parts))
+    # what is not named by a full path is found on the PATH
+    return frozenset(
+        file for file, parts in found.items() if all(part[:1] != "/" or os.path.exists(part) for part in parts)
+    )
 
 
 def _or_none(path: str) -> Any:
