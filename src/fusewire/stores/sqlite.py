@@ -229,7 +229,8 @@ class SqliteStore:
 
     def _write_news(self, connection: sqlite3.Connection) -> None:
         """What was set aside in this project, as notices."""
-        about = [one for one in unwritten if one[0].startswith(os.path.dirname(self.folder))]
+        project = os.path.join(os.path.dirname(self.folder), "")
+        about = [one for one in unwritten if one[0].startswith(project)]
         try:
             if about and self.MODE == "rw":
                 connection.executemany(NOTICE, [(time.time(), plain(text)) for _, text in about])
