@@ -146,7 +146,7 @@ def _standing(start: str | None, payload: Any) -> str:
     cwd = payload.get("cwd") if isinstance(payload, dict) else None
     try:
         return os.getcwd() if not start else cwd if isinstance(cwd, str) and os.path.isdir(cwd) else start
-    except FileNotFoundError:  # nobody says where that was
+    except FileNotFoundError:  # the kernel does not say where that was
         return cwd if isinstance(cwd, str) and os.path.isabs(cwd) else "/"
 
 

@@ -20,7 +20,7 @@ if sys.version_info < (3, 11):  # noqa: UP036  # the plugin runs whatever python
 
 def fail(error: BaseException) -> None:
     """End with one line. An installation that is broken lets the call pass; a machine that has no more descriptors or
-    memory does not, because nobody could judge it. A stop that were denied would keep the agent going."""
+    memory does not, because it cannot be judged. A stop that is denied would keep the agent going."""
     scarce = isinstance(error, MemoryError) or getattr(error, "errno", 0) in (12, 23, 24)  # ENOMEM, ENFILE, EMFILE
     if not scarce and not any(words in str(error) for words in ("open files", "allocate memory", "failed to map")):
         text, code = f"fusewire: the hook is not installed properly, nothing is guarded: {error}", broken

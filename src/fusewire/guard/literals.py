@@ -66,7 +66,7 @@ class _Python:
                 if _kind(node) == "Call":
                     self.call(node)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            pass  # Python would not run it either, or nobody could have written it
+            pass  # Python would not run it either
 
     def is_dead(self, node: Any) -> bool:
         """A function that nothing in the code names."""

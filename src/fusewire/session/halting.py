@@ -37,7 +37,7 @@ def still_halted(moment: Moment, call: str = "") -> Answer | None:
 
 
 def lift_guard_halts(store: Store, now: float) -> None:
-    """A person has taken the protected files as they are: whoever was halted for them may go on."""
+    """A person has accepted the protected files as they are: sessions that were halted for them may go on."""
     from fusewire.session.memory import amend, recalled
 
     for name, _ in store.remembered("session/"):

@@ -44,7 +44,7 @@ def answer(watch: Watch, event: Event, commands: Commands | None, looks: bool, r
             if halted:
                 found = Answer("halt", str(halted.get("rule", "")), f"{halted.get('text', '')}\n{problem}")
             elif is_exhaustion(error) and event.kind == "before_tool":
-                text = f"BLOCKED fusewire.failure: nobody knows what this session may do: {in_a_line(error)}"
+                text = f"BLOCKED fusewire.failure: the state of this session cannot be read: {in_a_line(error)}"
                 found = Answer("block", "fusewire.failure", f"{text}\n{problem}")
     if event.kind == "before_tool" or watch.root is None:
         return found
@@ -57,7 +57,7 @@ def answer(watch: Watch, event: Event, commands: Commands | None, looks: bool, r
 
 
 def _standing(watch: Watch, event: Event, commands: Commands | None, looks: bool, refused_by: str) -> Answer | None:
-    """What refuses the event as things stand; nothing is written, and nobody waits for a lock."""
+    """What refuses the event as things stand; nothing is written, and no lock is waited for."""
     transaction = DryRun(watch.store)
     moment = Moment(transaction, watch.rules, event, watch.clock())
     on_file = None if "halted" in moment.record else watch.store.halt_on_file(moment.session)

@@ -126,7 +126,7 @@ class Watch:
 
 
 def count(moment: Moment, store: Store, act: Callable[[Moment], Answer], refused_by: str) -> Answer:
-    """The answer to an event, counted in the moment's memories and circuits; whoever calls saves it."""
+    """The answer to an event, counted in the moment's memories and circuits; the caller saves it."""
     if moment.damaged or "since" not in moment.record:
         _find_alarms(moment, store)
     answer = act(moment)

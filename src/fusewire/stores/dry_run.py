@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class DryRun:
-    """Implements `Transaction`. It sees its own writes; nobody else does."""
+    """Implements `Transaction`. Its writes are visible to itself alone."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._states: dict[str, dict[str, Any]] = {}
         self._memories: dict[str, dict[str, Any] | None] = {}
-        #: circuits that would have granted a probe: there is only one, and without the lock nobody can have it
+        #: circuits that would have granted a probe: there is only one, and it takes the lock to get it
         self.probes: list[str] = []
         self.log_of = store.log_of
         self.audit_of = store.audit_of

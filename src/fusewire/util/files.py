@@ -312,8 +312,8 @@ class FileLock:
     """A lock between processes; the system lets go of it when its holder dies.
 
     `shared` holders exclude only exclusive ones. After `wait` seconds BlockingIOError is raised: a holder that was
-    stopped must not hang every hook of the project. Whom nobody waits for may wait without an end (None). Whoever can
-    read a file can hold its lock, so that nobody else may read these.
+    stopped must not hang every hook of the project. A process that has time may wait without a limit (None). A process
+    that can read a file can hold its lock, so only the owner may read these.
     """
 
     def __init__(self, path: str, *, shared: bool = False, wait: float | None = 5.0) -> None:
