@@ -284,3 +284,19 @@ def test_status_and_status_line_notice_that_a_session_lost_its_hooks(project: Pr
     session.send("SessionEnd", reason="exit")
     settings.write_text(left)
     assert "NOTHING IS GUARDED" not in project.run("status").stderr
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "~/.venv/bin/pip-sync",
+        "~/.venv/bin/pip freeze | xargs ~/.venv/bin/pip uninstall -y",
+        "source ~/.venv/bin/activate && pip-sync",
+        "uv pip sync -p ~/.venv requirements.txt",
+        "uv venv --clear ~/.venv",
+        "virtualenv --clear ~/.venv",
+    ],
+)
+def test_an_environment_below_the_home_is_known_by_its_tilde(root: Path, line: str) -> None:
+    assert "would remove Fusewire" in refusal(root, line, env={"HOME": str(root)})
+    assert not refusal(root, line, env={"HOME": str(root.parent)})

@@ -74,7 +74,7 @@ class _Command:
     def syncs(self, harmless: set[str], lock: str, instead: str, active: Iterable[str] = ()) -> str:
         """A project's environment becomes what its lock file says."""
         folder = self.value("--project", "--directory", "-C", "-p") or "."
-        project = self.above(os.path.join(self.cwd, folder), lock, "pyproject.toml")
+        project = self.above(self.path(folder), lock, "pyproject.toml")
         ours = self.is_ours(*self.active()) or self.is_ours(os.path.join(project, ".venv")) or self.is_cached(project)
         if self.name == "uv" and not self.given.intersection(active):
             ours = self.is_ours(os.path.join(project, os.environ.get("UV_PROJECT_ENVIRONMENT") or ".venv"))
@@ -87,13 +87,13 @@ class _Command:
             return ""
         if "sync" in self.verb or "sync" in self.operands[:2]:
             files = [word for word in self.operands if word.endswith((".txt", ".in", ".toml", ".lock"))]
-            listed = any(_lists(os.path.join(self.cwd, name)) for name in files or ["requirements.txt"])
+            listed = any(_lists(self.path(name)) for name in files or ["requirements.txt"])
             return "" if listed else "pip install -r FILE, which removes nothing"
         file = self.value("-r", "--requirement", "--requirements")
         if "uninstall" not in self.given:
             return ""
         if file:
-            path = os.path.join(self.cwd, file)
+            path = self.path(file)
             return "name the packages" if _lists(path) or not os.path.isfile(path) else ""
         everything = any(f"{word} " in f"{self.line} " for word in ("pip freeze", "pip list", "pip3 freeze"))
         return "name the packages" if everything and "fusewire" not in self.line else ""
@@ -105,11 +105,12 @@ class _Command:
         two = " ".join(self.operands[:2])
         tail = self.own.split("/")[-3:]
         if self.verb == "uv venv" and not self.given & {"--allow-existing", "--no-clear"}:
-            return self.is_ours(os.path.join(self.cwd, "".join(self.operands[1:2]) or ".venv"))
+            return self.is_ours(self.path("".join(self.operands[1:2]) or ".venv"))
         if self.name in ("venv", "virtualenv") and "--clear" in self.given:
-            return self.is_ours(*(os.path.join(self.cwd, folder) for folder in self.operands))
+            return self.is_ours(*(self.path(folder) for folder in self.operands))
         if self.name in ("conda", "mamba", "micromamba"):
-            named = self.value("-n", "--name") == tail[-1] or self.is_ours(self.value("-p", "--prefix"))
+            prefix = self.value("-p", "--prefix")
+            named = self.value("-n", "--name") == tail[-1] or self.is_ours(prefix and self.path(prefix))
             return named and (two == "env remove" or {"remove", "--all"} <= self.given)
         if self.name == "pipx":
             return self.verb in ("pipx uninstall-all", "pipx reinstall-all") and tail[1:2] == ["venvs"]
@@ -122,6 +123,10 @@ class _Command:
         return False
 
     # -- which environment ---------------------------------------------------------------------------------
+
+    def path(self, word: str) -> str:
+        """The path that a word names; the shell has not seen it yet."""
+        return os.path.join(self.cwd, os.path.expanduser(word))
 
     def is_ours(self, *folders: str) -> bool:
         return any(folder and os.path.realpath(folder) == self.own for folder in folders)
@@ -136,7 +141,7 @@ class _Command:
         found = [os.environ.get("VIRTUAL_ENV", ""), os.environ.get("CONDA_PREFIX", "")]
         for word in self.line.replace(";", " ").replace("&", " ").split():
             if word.endswith("/bin/activate"):
-                found.append(os.path.join(self.cwd, word.removesuffix("/bin/activate")))
+                found.append(self.path(word.removesuffix("/bin/activate")))
         return found
 
     def pips(self) -> list[str]:
@@ -145,9 +150,9 @@ class _Command:
         if self.name == "uv":
             python = self.value("-p", "--python")
             folder = os.path.dirname(os.path.dirname(python)) if "/bin/" in python else python
-            return [os.path.join(self.cwd, folder)] if python else [*self.active(), os.path.join(self.cwd, ".venv")]
+            return [self.path(folder)] if python else [*self.active(), self.path(".venv")]
         if "/" in word:
-            return [os.path.join(self.cwd, os.path.dirname(os.path.dirname(word)))]
+            return [self.path(os.path.dirname(os.path.dirname(word)))]
         folders = os.environ.get("PATH", "").split(os.pathsep)
         found = next((folder for folder in folders if folder and os.path.exists(os.path.join(folder, word))), "")
         return [*self.active(), os.path.dirname(found.rstrip("/"))]
