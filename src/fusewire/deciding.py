@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _OURS = ("fusewire", "hook.py", "claude", "codex", "copilot", "gemini")
 
 #: Programs that could remove us from an environment that we share with the project.
-_MANAGERS = frozenset("uv pip pip3 pip-sync poetry pdm pipenv pipx conda mamba micromamba virtualenv".split())
+_MANAGERS = frozenset("uv pip pip-sync poetry pdm pipenv pipx conda mamba micromamba virtualenv".split())
 
 #: Plain commands whose recipes may break a constraint.
 _RECIPES = ("npm", "pnpm", "yarn")
@@ -154,7 +154,9 @@ def _speaks_of_us(line: str) -> bool:
 
 def _uninstalls(event: Event, commands: list[list[str]], root: str) -> str:
     """What would take us out of the environment that we run from, and what to do instead."""
-    if not any(words[0].rsplit("/", 1)[-1] in _MANAGERS or "-m" in words for words in commands if words):
+    if not any(
+        words[0].rsplit("/", 1)[-1].rstrip("0123456789.") in _MANAGERS or "-m" in words for words in commands if words
+    ):
         return ""
     from fusewire.guard.uninstalling import removal
 

@@ -92,6 +92,8 @@ pipenv clean
 .venv/bin/pip-sync
 .venv/bin/pip uninstall -y -r everything.txt
 .venv/bin/python -m pip uninstall -y -r everything.txt
+.venv/bin/pip3.12 uninstall -y -r everything.txt
+.venv/bin/python3.12 -m pip uninstall -y -r everything.txt
 . .venv/bin/activate && pip freeze | xargs pip uninstall -y
 source .venv/bin/activate; pip-sync requirements.txt
 .venv/bin/pip uninstall -y -r <(.venv/bin/pip freeze)

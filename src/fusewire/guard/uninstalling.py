@@ -30,6 +30,11 @@ def own_environment() -> str:
     return package.rpartition("/lib")[0] if "-packages/" in package else ""
 
 
+def unversioned(name: str) -> str:
+    """`pip` for `pip3.12`."""
+    return name.rstrip("0123456789.")
+
+
 def removal(commands: list[list[str]], line: str, cwd: str) -> tuple[str, str]:
     """What in a line would remove Fusewire, and what to do instead; empty if nothing would."""
     own = own_environment()
@@ -46,7 +51,7 @@ class _Command:
     """One command of a program that manages environments."""
 
     def __init__(self, words: list[str], line: str, cwd: str, own: str) -> None:
-        self.name, self.words, self.line, self.cwd, self.own = program(words), words, line, cwd, own
+        self.name, self.words, self.line, self.cwd, self.own = unversioned(program(words)), words, line, cwd, own
         self.operands = [word for word in words[1:] if word[:1] != "-"]
         self.verb = " ".join([self.name, *self.operands[:1]])
         self.given = set(words)
@@ -63,9 +68,7 @@ class _Command:
             return self.syncs(set(), "pdm.lock", "pdm sync (without --clean)")
         if self.verb == "pipenv clean" or self.given >= {"pipenv", "uninstall", "--all"}:
             return self.syncs(set(), "Pipfile.lock", "pipenv sync")
-        if self.verb in ("uv pip", "pip uninstall", "pip3 uninstall", "pip-sync", "piptools sync") or (
-            self.name == "pip-sync"
-        ):
+        if self.name == "pip-sync" or self.verb in ("uv pip", "pip uninstall", "piptools sync"):
             return self.pip()
         return "another environment" if self.removes_environment() else ""
 
