@@ -252,3 +252,10 @@ def test_literals_of_node_are_found(code: str, lines: list[str]) -> None:
 )
 def test_an_abbreviation_is_the_option_unless_it_is_one_of_its_own(word: str, pattern: str, fits: bool) -> None:
     assert word_fits(word, pattern) is fits
+
+
+@pytest.mark.parametrize("line", ['bash -O dotglob -c "rm -rf *"', "bash -O extglob -O dotglob -c 'rm -r ./*'"])
+def test_an_option_that_a_shell_is_started_with_counts(project: Project, line: str) -> None:
+    project.hook(project.bash("touch a"))
+    assert b"it would delete .fusewire" in project.hook(project.bash(line)).stderr
+    assert project.hook(project.bash(line.replace("dotglob", "nullglob"))).returncode == 0

@@ -366,6 +366,7 @@ class Effects:
                 self.script_file(call, call.args[at + 1], ["bash"])
         for script in scripts_of(call.words) if call.name not in ("eval", "trap", "env") else ():
             has_script, operands, _ = shell_operands(call.words)
+            script = _shopts(call.words) + script
             call.script(script, operands[1:] if has_script and len(operands) > 1 else ["bash"])
             return True
         if reads_input(call.words):
@@ -475,6 +476,12 @@ class Effects:
                 return
         cheap = call.name in ("echo", "printf", "cat")
         call.print(printed(call.words, stdin) or "" if cheap or call.walk.is_heard else UNKNOWN)
+
+
+def _shopts(words: list[str]) -> str:
+    """What `bash -O dotglob` sets before its script begins, as a command."""
+    names = [name for option, name in zip(words, words[1:], strict=False) if option == "-O"]
+    return f"shopt -s {' '.join(names)}; " if names and all(map(str.isidentifier, names)) else ""
 
 
 class _Doubt:
