@@ -83,6 +83,9 @@ def fold(watch: Watch, transaction: Transaction, now: float) -> tuple[list[dict[
         try:
             event = _event(data["event"])
             moment = Moment(transaction, watch.rules, event, now)
+            if event.kind == "prompt" and "halted" in moment.record:  # anybody can put a file there
+                transaction.notice("a message that came late lifts no halt; it has to be sent again", now)
+                continue
             found = count(moment, watch.store, prepare(event, None, data["looks"] is True, ""), "")
             if found.action == "tell":  # with its next result
                 untold = filter(None, (moment.record.get("untold"), found.text))
