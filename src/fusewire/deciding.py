@@ -31,6 +31,8 @@ _MANAGERS = frozenset("uv pip pip-sync poetry pdm pipenv pipx conda mamba microm
 
 #: Plain commands whose recipes may break a constraint.
 _RECIPES = ("npm", "pnpm", "yarn")
+_RECIPE_FILES = ("Makefile", "makefile", "GNUmakefile", "package.json")
+_RECIPE_BYTES = 1 << 18
 
 #: See `fusewire.session.nesting`, which most calls need not load.
 _BY_HTTP = "0"
@@ -118,7 +120,8 @@ def _before(
             if act:
                 return "deny", f"BLOCKED fusewire.unseen: {act}", commands or [], False
     constrained = has_constraints(root)
-    follows = constrained and any(words[0] in _RECIPES for words in plain or ())
+    recipes = constrained or _recipes_name_us(event, root)
+    follows = recipes and any(words[0] in _RECIPES for words in plain or ())
     if commands is None or follows or changes_files(event.tool) or _speaks_of_us(event.command or ""):
         from fusewire.detectors.disarming import disarming
 
@@ -130,7 +133,9 @@ def _before(
         act = _uninstalls(event, commands, root)
         if act:
             return "deny", f"BLOCKED fusewire.disarm: {act}", commands, False
-        refusal, looks, reading = _guarded(event, changed, root, rules, start, recipes=constrained)
+        refusal, looks, reading = _guarded(event, changed, root, rules, start, recipes=recipes)
+        if not refusal and reading is not None:
+            refusal = _disarmed_inside(event, reading)
         if not refusal and not looks:
             refusal = _out_of_scope(event, changed, reading, root, start)
         if refusal:
@@ -146,6 +151,32 @@ def _before(
     names = violated(rules.matchers(), event, [*commands, *(reading.commands() if reading is not None else ())])
     action, text = _enforce(names, event, root, rules) if names else ("allow", "")
     return action, text, commands, looks
+
+
+def _recipes_name_us(event: Event, root: str) -> bool:
+    """Whether a line runs recipes of a file that names Fusewire: only then is it worth reading without constraints."""
+    line = event.command or ""
+    if "make" not in line and not any(name in line for name in _RECIPES):
+        return False
+    from fusewire.util.files import read_regular
+
+    for name in _RECIPE_FILES:
+        try:
+            text = read_regular(os.path.join(event.cwd or root, name), _RECIPE_BYTES)
+        except OSError:
+            continue
+        if b"fusewire" in text or b"hook.py" in text:
+            return True
+    return False
+
+
+def _disarmed_inside(event: Event, reading: Reading) -> str:
+    """Why what scripts, recipes and aliases of the line would run is refused; the line itself was looked at."""
+    from fusewire.detectors.disarming import disarming, removes_state
+
+    inside = [words for words in reading.commands() if any(map(_speaks_of_us, words))]
+    act = disarming(event, inside, ()) or next(filter(None, map(removes_state, inside)), "")
+    return f"BLOCKED fusewire.disarm: {act}.\nNext: go on without it, or ask the user to run it." if act else ""
 
 
 def _speaks_of_us(line: str) -> bool:

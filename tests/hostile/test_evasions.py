@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from conftest import Project, lines_run
+from conftest import SOURCE, Project, lines_run
 from fusewire.detectors.constraints import word_fits
 from fusewire.guard.literals import commands_in
 
@@ -259,3 +260,35 @@ def test_an_option_that_a_shell_is_started_with_counts(project: Project, line: s
     project.hook(project.bash("touch a"))
     assert b"it would delete .fusewire" in project.hook(project.bash(line)).stderr
     assert project.hook(project.bash(line.replace("dotglob", "nullglob"))).returncode == 0
+
+
+PROMPT = '{"hook_event_name":"UserPromptSubmit","session_id":"479528ae-91f4-4945-992c-9db9f0bba192","prompt":"go on"}'
+
+
+@pytest.mark.parametrize("run", ["sh p.sh", "make x", "npm run x", "bash ./p.sh", "cd . && make x"])
+@pytest.mark.parametrize(
+    "does",
+    [f"echo '{PROMPT}' | python3 -I -S {SOURCE}/hook.py claude", "rm -rf .fusewire", "fusewire reset loop --reason x"],
+    ids=["hook", "state", "reset"],
+)
+def test_scripts_and_recipes_do_not_disarm_either(project: Project, run: str, does: str) -> None:
+    """What a line may not do, a script or a recipe that it runs may not do; without any constraint in the project."""
+    project.starts_hooks = False
+    files = {"p.sh": f"{does}\n", "Makefile": f"x:\n\t{does}\n", "package.json": json.dumps({"scripts": {"x": does}})}
+    for name, text in files.items():
+        (project.root / name).write_text(text)
+    answer = project.hook(project.bash(run))
+    assert answer.returncode == 2
+    assert json.loads(answer.stdout)["hookSpecificOutput"]["permissionDecision"] == "deny", answer
+
+
+@pytest.mark.parametrize("run", ["sh p.sh", "make x", "npm run x"])
+@pytest.mark.parametrize(
+    "does", ["fusewire status", "rm -rf build", "echo .fusewire/ >> notes", "grep -r fusewire docs"]
+)
+def test_scripts_and_recipes_that_only_name_us_pass(project: Project, run: str, does: str) -> None:
+    project.starts_hooks = False
+    files = {"p.sh": f"{does}\n", "Makefile": f"x:\n\t{does}\n", "package.json": json.dumps({"scripts": {"x": does}})}
+    for name, text in files.items():
+        (project.root / name).write_text(text)
+    assert "deny" not in project.hook(project.bash(run)).stdout.decode()

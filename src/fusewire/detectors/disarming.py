@@ -50,6 +50,7 @@ _INSTALLING = frozenset("pip pip3 pipx uv poetry conda mamba pdm rye claude".spl
 _REMOVING = frozenset("uninstall remove disable rm delete upgrade".split())
 _ANEW = frozenset(("-U", "--upgrade", "--force-reinstall", "--reinstall"))
 _KILLING = frozenset(("kill", "pkill", "killall"))
+_TAKING_AWAY = frozenset(("mv", "rm", "rmdir", "shred", "truncate", "unlink"))
 _LOOKING_UP = frozenset(("pgrep", "pidof"))
 
 #: Programs that send requests, and what stands in those that report an event to the server.
@@ -230,6 +231,13 @@ def _sets_date(words: list[str]) -> bool:
 def _runs_us(words: list[str]) -> bool:
     target = _python_target(words) if _is_python(words) else words
     return bool(target) and _is_fusewire(target[0])
+
+
+def removes_state(words: list[str]) -> str:
+    """A program that would take the state folder away, or a part of it."""
+    if program(words) in _TAKING_AWAY and any(".fusewire" in word.split("/") for word in words[1:]):
+        return ".fusewire/ is Fusewire's state; `fusewire status` shows it"
+    return ""
 
 
 def is_own_file(path: str) -> bool:
