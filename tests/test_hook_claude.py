@@ -744,3 +744,78 @@ def test_a_deed_in_a_rarer_dress_is_one_too(project: Project) -> None:
     """What runs another command as it stands is looked through: find -exec, shell options, here-strings, functions."""
     project.constraint(ID, "circuit_breaker:\n  dedup_seconds: 0\n  violation_threshold: 1000\n" + FORCE_PUSH)
     assert [command for command in RARER_DEEDS if not project.hook(project.bash(command)).stdout] == []
+
+
+# -- what extends the agent -----------------------------------------------------------------------------
+
+
+def assert_asked(answer: Answer) -> str:
+    """Exit 0 and the question as JSON: the person decides in Claude Code's own prompt."""
+    assert (answer.returncode, answer.stderr) == (0, b"")
+    output = json.loads(answer.stdout)
+    assert set(output) == {"hookSpecificOutput"}
+    question = output["hookSpecificOutput"]
+    assert set(question) == {"hookEventName", "permissionDecision", "permissionDecisionReason"}
+    assert (question["hookEventName"], question["permissionDecision"]) == ("PreToolUse", "ask")
+    reason: str = question["permissionDecisionReason"]
+    return reason
+
+
+ATTENDED = {"CLAUDE_CODE_SESSION_ATTENDED": "1"}
+
+
+def written(project: Project, path: str, **fields: Any) -> dict[str, Any]:
+    given = {"file_path": os.path.join(project.root, os.path.expanduser(path)), "content": "hi\n"}
+    return project.bash("", tool_name="Write", tool_input=given, **fields)
+
+
+@pytest.mark.parametrize("folder", ["commands", "skills/x", "agents", "output-styles"])
+def test_a_person_is_asked_about_what_extends_the_agent(project: Project, folder: str) -> None:
+    """Skills and their like may be written after a question if somebody is there to answer it, else not."""
+    project.starts_hooks = False
+    for place in (f".claude/{folder}/note.md", f"~/.claude/{folder}/note.md"):
+        payload = written(project, place)
+        assert "note.md" in assert_asked(project.hook(payload, env=ATTENDED))
+        for env in ({}, {"CLAUDE_CODE_SESSION_ATTENDED": "0"}, {**ATTENDED, "FUSEWIRE_DEPTH": "1"}):
+            assert "no person attends this session" in assert_denied(project.hook(payload, env=env))
+
+
+def test_settings_hooks_and_plugins_are_never_asked_about(project: Project, tmp_path: Path) -> None:
+    """Nor is a link that leads there, nor a removal, nor a shell command."""
+    project.starts_hooks = False
+    (project.root / ".claude/skills").mkdir(parents=True)
+    (project.root / ".claude/settings.json").write_text("{}")
+    (project.root / ".claude/skills/note.md").symlink_to("../settings.json")
+    (project.root / ".claude/skills/here.md").write_text("text")
+    os.link(project.root / ".claude/settings.json", project.root / ".claude/skills/same.md")
+    for path in (
+        *(".claude/settings.json", ".claude/hooks/x.sh", ".claude/plugins/x.json", "~/.claude/plugins/x.json"),
+        *(".claude/skills/note.md", ".claude/skills/same.md", ".claude/skills/../settings.json", ".claude/skills"),
+    ):
+        assert_denied(project.hook(written(project, path), env=ATTENDED))
+    assert_denied(project.hook(project.bash("echo x > .claude/skills/here.md"), env=ATTENDED))
+    assert_denied(project.hook(project.bash("rm .claude/skills/here.md"), env=ATTENDED))
+
+
+def test_a_change_that_a_person_has_allowed_stays(project: Project) -> None:
+    """What was asked about and then written is not taken for damage by the check after the call."""
+    project.starts_hooks = False
+    payload = written(project, ".claude/skills/x/SKILL.md")
+    assert_asked(project.hook(payload, env=ATTENDED))
+    path = project.root / ".claude/skills/x/SKILL.md"
+    path.parent.mkdir(parents=True)
+    path.write_text("hi\n")
+    after = {**payload, "hook_event_name": "PostToolUse", "tool_response": {"type": "create"}}
+    answer = project.hook(after, env=ATTENDED)
+    assert (answer.returncode, path.read_text()) == (0, "hi\n")
+    assert b"continue" not in answer.stdout
+    assert_silent(project.hook(project.bash("ls"), env=ATTENDED))
+
+
+def test_a_question_of_the_guard_does_not_lift_a_constraint(project: Project) -> None:
+    """The stricter answer counts."""
+    project.constraint(ID, f"match:\n  - tool: Write\n{TRIPS_AT_ONCE}")
+    project.starts_hooks = False
+    payload = written(project, ".claude/skills/x/SKILL.md")
+    project.hook(payload, env=ATTENDED)
+    assert ID in assert_denied(project.hook(payload, env=ATTENDED))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fusewire.events import Event
     from fusewire.guard.check import Reading
     from fusewire.guard.protected import Protected
+    from fusewire.guard.verdict import Verdict
     from fusewire.rules import Rules
 
 #: What a line has in it that may disarm us: the program, its hook, or an agent that could be started without it.
@@ -57,8 +58,8 @@ def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, 
             if too_deep:
                 return "halt", too_deep
         lifts = environment.get("FUSEWIRE_DEPTH") != _BY_HTTP
-        action, text, commands, looks = _before(event, root, start, rules, plain, changed, looks, lifts)
-        if action in ("allow", "tell") and not looks:
+        action, text, commands, looks = _before(event, root, start, rules, plain, changed, looks, lifts, environment)
+        if action in ("allow", "tell", "ask") and not looks:
             action, text = stricter((action, text), _under_way(event, commands, _home(root, start), environment))
         # The first line of a refusal is its verdict and its rule: who refuses the same again and again, halts.
         refused_by = text.partition(": ")[0].partition(" ")[2] if action in ("deny", "halt") else ""
@@ -106,11 +107,12 @@ def _before(
     changed: tuple[str, ...],
     looks: bool,
     lifts: bool,
+    environment: Any,
 ) -> tuple[str, str, list[list[str]], bool]:
     """What the rules that look at one call say: an action, its words, what would be run, whether that only looks."""
     from fusewire.detectors.constraints import changes_files, violated
 
-    commands, read, reading = plain, None, None
+    commands, read, reading, question = plain, None, None, ""
     if event.agent == "codex" and event.command:
         from fusewire.detectors.unseen import may_be_unseen, unseen
 
@@ -133,7 +135,9 @@ def _before(
         act = _uninstalls(event, commands, root)
         if act:
             return "deny", f"BLOCKED fusewire.disarm: {act}", commands, False
-        refusal, looks, reading = _guarded(event, changed, root, rules, start, recipes=recipes)
+        verdict, looks, reading = _guarded(event, changed, root, rules, start, environment, recipes=recipes)
+        refusal = "" if verdict.allowed else verdict.message()
+        question = verdict.message() if verdict.decision == "ASK" else ""
         if not refusal and reading is not None:
             refusal = _disarmed_inside(event, reading)
         if not refusal and not looks:
@@ -144,12 +148,13 @@ def _before(
         halted = _begin(event, root, rules, lifts)
         if halted:
             return "halt", halted, commands, looks
+    asked = ("ask", question) if question else ("allow", "")
     if not constrained:
-        return "allow", "", commands, looks
+        return *asked, commands, looks
     if rules.just_compiled:
         _archive_retired(root)
     names = violated(rules.matchers(), event, [*commands, *(reading.commands() if reading is not None else ())])
-    action, text = _enforce(names, event, root, rules) if names else ("allow", "")
+    action, text = stricter(asked, _enforce(names, event, root, rules) if names else ("allow", ""))
     return action, text, commands, looks
 
 
@@ -219,9 +224,9 @@ def _changes_table(event: Event, changed: tuple[str, ...], root: str) -> bool | 
 
 
 def _guarded(
-    event: Event, changed: tuple[str, ...], root: str, rules: Rules, start: str, *, recipes: bool
-) -> tuple[str, bool, Reading | None]:
-    """Why the guard refuses this call, whether the call only looks, and how its command was read."""
+    event: Event, changed: tuple[str, ...], root: str, rules: Rules, start: str, environment: Any, *, recipes: bool
+) -> tuple[Verdict, bool, Reading | None]:
+    """What the guard says of this call, whether the call only looks, and how its command was read."""
     from fusewire.guard.policy import below, protected_of
 
     moving = below(root, start) if root != start else ()
@@ -234,16 +239,21 @@ def _guarded(
         reading = read_command(event.command, cwd=event.cwd or root, protected=protected, recipes=recipes)
         verdict = verdict_of(reading)
         if not verdict.allowed:
-            return verdict.message(), False, reading
+            return verdict, False, reading
         looks = reading.walk.pristine
     if changed or not event.command:
-        from fusewire.guard.tools import check_tool
+        from fusewire.guard.tools import check_tool, is_attended
 
-        verdict = check_tool(event.tool, changed, root=root, protected=protected, change=event.change)
-        if not verdict.allowed:
-            return verdict.message(), False, reading
+        verdict = check_tool(
+            event.tool,
+            changed,
+            root=root,
+            protected=protected,
+            change=event.change,
+            attended=is_attended(environment),
+        )
         looks = False
-    return "", looks, reading
+    return verdict, looks, reading
 
 
 def _records(event: Event) -> tuple[str, ...]:
@@ -361,7 +371,10 @@ def _permitted(event: Event, protected: Protected) -> list[str]:
     from fusewire.guard.tools import check_tool
 
     tool, root = event.tool or "", protected.root
-    return [path for path in event.paths if check_tool(tool, (path,), root=root, protected=protected).allowed]
+    # What needed a person's consent has it: the call would not have run without.
+    return [
+        path for path in event.paths if check_tool(tool, (path,), root=root, protected=protected, attended=True).allowed
+    ]
 
 
 def _notice(root: str, text: str) -> None:

@@ -327,9 +327,11 @@ def merge(decisions: list[Decision]) -> Decision:
 
 
 #: What an agent may be answered, from mild to strict.
-ACTIONS = ("allow", "tell", "deny", "halt", "end")
+ACTIONS = ("allow", "tell", "ask", "deny", "halt", "end")
 
 
 def stricter(one: tuple[str, str], other: tuple[str, str]) -> tuple[str, str]:
-    """The stricter of two answers, (action, text) each; what both say is said, once."""
-    return max(one[0], other[0], key=ACTIONS.index), "\n".join(dict.fromkeys(filter(None, (one[1], other[1]))))
+    """The stricter of two answers, (action, text) each; what both say is said once, a moot question is not."""
+    action = max(one[0], other[0], key=ACTIONS.index)
+    texts = [text for kind, text in (one, other) if text and (kind != "ask" or action == "ask")]
+    return action, "\n".join(dict.fromkeys(texts))

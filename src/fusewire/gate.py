@@ -189,6 +189,9 @@ def _render(agent: Agent, action: str, text: str, hook: str) -> Answer:
         return agent.inform(text, hook) if text else agent.allow()
     if action == "tell":
         return agent.tell(text, hook)
+    if action == "ask":
+        ask = getattr(agent, "ask", None)  # only the program of one agent has a way to
+        return ask(text, hook) if ask else agent.deny(f"{text}\nThis agent's program cannot ask the user.", hook)
     return agent.deny(text, hook) if action == "deny" else agent.halt(text, hook)
 
 

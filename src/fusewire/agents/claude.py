@@ -249,6 +249,12 @@ def inform(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
     return dumps({"systemMessage": text}), "", 0
 
 
+def ask(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
+    """Let the person decide, in the program's own permission prompt."""
+    question = {"hookEventName": hook, "permissionDecision": "ask", "permissionDecisionReason": text}
+    return dumps({"hookSpecificOutput": question}), "", 0
+
+
 def deny(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
     if hook == "UserPromptSubmit":
         return dumps({"decision": "block", "reason": text}), "", 0

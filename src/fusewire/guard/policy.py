@@ -47,7 +47,7 @@ _HOMES = (
 
 #: What runs with no hook before it: commands in them are carried out by the agent's own program. They may be large, so
 #: no copies are kept.
-_HOME_RUNS = ("plugins/", "skills/", "commands/", "agents/")
+_HOME_RUNS = ("plugins/", "skills/", "commands/", "agents/", "output-styles/")
 
 
 def _in_homes() -> tuple[list[str], list[str]]:

@@ -142,7 +142,7 @@ _OTHER_FILTERS = ("env-filter", "parent-filter", "msg-filter", "commit-filter", 
 def _filter_branch(call: Call, repo: Repo, args: list[str]) -> None:
     """What its filters take out of every commit is gone from the working tree too, when it has finished."""
     longs = " ".join(f"{name}=" for name in ("tree-filter", "index-filter", "subdirectory-filter", *_OTHER_FILTERS))
-    options = Words(args, "fd", f"{longs} force prune-empty original=")
+    options = Words(args, "d", f"{longs} force prune-empty original=")
     top = repo.top or repo.folder
     repo.line.rewrites = True
     for text in options.all("tree-filter", "index-filter"):
