@@ -11,7 +11,7 @@ import pytest
 from conftest import Project
 from fusewire.guard import disk, protected
 from fusewire.guard.check import check_command
-from fusewire.guard.programs import files, formatters, git_state, rsync
+from fusewire.guard.programs import files, formatters, git_repo, rsync
 from fusewire.guard.protected import DOCUMENT, Protected
 
 
@@ -153,5 +153,5 @@ def test_an_answer_of_git_that_was_cut_is_unknown(
     author = "-c user.name=a -c user.email=a@b"
     line_of_git = f"git add . && git {author} commit -qm x && for f in source/*/* other/*/*; do echo y > $f; done"
     subprocess.run(["sh", "-c", line_of_git], cwd=tree, check=True)
-    monkeypatch.setattr(git_state, "_OUTPUT_LIMIT", 100)
+    monkeypatch.setattr(git_repo, "_OUTPUT_LIMIT", 100)
     assert judged(tree, line, "target/zz.md")[0] == verdict

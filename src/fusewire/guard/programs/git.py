@@ -52,10 +52,10 @@ _COMMAND_VARIABLES = (
 
 _EDITS = words("commit merge revert cherry-pick tag rebase am notes pull config branch")
 
-#: Commands that write the index, or remove what is not in it.
+#: Commands that write the index.
 _INDEXING = words(
     "add am apply checkout cherry-pick commit merge mv pull read-tree rebase reset restore revert rm stage stash"
-    " switch update-index clean"
+    " switch update-index"
 )
 
 #: Commands that take a command from the line for the other side, which may be this very machine.
@@ -87,7 +87,7 @@ def _git_words(call: Call, given: list[str], inherited: list[tuple[str, str]], d
     if command is not None and not _asks(args):
         repo.line.cut = False
         command(call, repo, args)
-        if repo.line.cut and name in _INDEXING:
+        if repo.line.cut and (name in _INDEXING or name == "clean"):
             repo.may_lose_anything()
         _hooks(call, repo, name)
     call.print(printed(repo, name, args) if call.walk.is_heard else UNKNOWN)

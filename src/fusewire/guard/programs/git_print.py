@@ -65,7 +65,7 @@ def printed(repo: Repo, name: str, args: list[str]) -> str:
     if not _only_prints(name, args):
         return UNKNOWN
     lasting = name == "rev-parse" and all(word in _LASTING for word in args)
-    if not lasting and repo.line.forgets:
+    if not lasting and repo.line.forgotten:
         return UNKNOWN
     if name == "config":
         return _setting(repo, args)

@@ -50,8 +50,10 @@ def _clean(call: Call, repo: Repo, args: list[str]) -> None:
     if repo.line.unstages:
         state = repo.state(paths or ["."], untracked=True) or {}
         repo.loses(DELETE, (name for name, letters in state.items() if letters == UNTRACKED))
-    if repo.line.forgets or repo.has_changed("/.git/index"):
-        repo.loses(DELETE, repo.tracked(paths or ["."]) or ())
+    forgotten = [repo.top] if repo.has_changed("/.git/index") else repo.line.forgotten
+    if forgotten:
+        tracked = repo.tracked(paths or ["."]) or []
+        repo.loses(DELETE, (name for name in tracked if is_among(f"{repo.top}/{name}", forgotten)))
 
 
 def _cleans(call: Call, repo: Repo, options: Words) -> bool:
@@ -79,7 +81,7 @@ def _rm(call: Call, repo: Repo, args: list[str]) -> None:
     if options.has("n", "dry-run") or not paths:
         return
     if options.has("cached") and not repo.line.rewrites:
-        repo.line.forgets = True
+        repo.line.forgotten += [normal(repo.path(path)) for path in paths]
         return
     names = repo.tracked(paths) if not is_unknown(paths) else None
     if names is None:

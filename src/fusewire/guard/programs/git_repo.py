@@ -55,8 +55,8 @@ class Line:
         self.commits = self.commits_all = False
         #: what was staged is not any more
         self.unstages = False
-        #: it has taken files out of the index, so that `git clean` removes them
-        self.forgets = False
+        #: paths that it has taken out of the index, so that `git clean` removes them
+        self.forgotten: list[str] = []
         #: what it takes out of the index goes from the working tree: it rewrites history
         self.rewrites = False
         #: HEAD has no commit any more

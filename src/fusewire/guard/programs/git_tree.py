@@ -155,7 +155,7 @@ def _reset(call: Call, repo: Repo, args: list[str]) -> None:
     elif options.has("keep"):
         _move(repo, target)
     elif not options.has("soft"):
-        repo.line.forgets = repo.line.forgets or target not in _HEADS
+        repo.line.forgotten += [repo.top] if target not in _HEADS and repo.commit(target) else []
         repo.line.unstages = True
         repo.line.added.clear()
 
@@ -165,7 +165,7 @@ def _read_tree(call: Call, repo: Repo, args: list[str]) -> None:
     target = options.operands[-1] if options.operands else ""
     if options.has("n", "dry-run"):
         return
-    repo.line.forgets = True
+    repo.line.forgotten.append(repo.top)
     if not options.has("u"):
         return
     prefix = options.value("prefix")
@@ -362,7 +362,11 @@ def _commit(call: Call, repo: Repo, args: list[str]) -> None:
 
 def _update_index(call: Call, repo: Repo, args: list[str]) -> None:
     """Files may be taken out of the index without being touched."""
-    repo.line.forgets = repo.line.forgets or any(word.startswith(("--force-r", "--remove", "--ind")) for word in args)
+    options = Words(args, "", "force-remove remove cacheinfo= chmod= stdin index-info")
+    if options.has("stdin", "index-info"):
+        repo.line.forgotten.append(repo.top)
+    elif options.has("force-remove", "remove"):
+        repo.line.forgotten += [normal(repo.path(path)) for path in options.named]
 
 
 def _update_ref(call: Call, repo: Repo, args: list[str]) -> None:
