@@ -356,3 +356,97 @@ def test_the_verdict_on_a_git_command_is_what_git_really_does(
             wrong.append(f"{state}: refused ({verdict.reason}), but nothing is lost")
         shutil.rmtree(folder, ignore_errors=True)
     assert not wrong, "\n".join([command, *wrong])
+
+
+# -- what is asked, and what is said ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def repo(templates: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A clean repository of its own."""
+    folder = Path(os.path.realpath(tmp_path)) / "box"
+    shutil.copytree(templates["clean"], folder, symlinks=True)
+    for name in list(os.environ):
+        if name.startswith("GIT_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(folder / "gitconfig"))
+    return folder / "repo"
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The git commands that are started while a line is judged."""
+    from fusewire.util import git as starting
+
+    found: list[str] = []
+    real = starting._Process
+
+    class Counted(real):  # type: ignore[misc, valid-type]
+        def __init__(self, repository: object, words: tuple[str, ...], *rest: object, **options: object) -> None:
+            found.append(words[0])
+            super().__init__(repository, words, *rest, **options)
+
+    monkeypatch.setattr(starting, "_Process", Counted)
+    return found
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git status && git add -A && git commit -m 'wip' && git push origin HEAD",
+        "git fetch origin; git log --oneline -5 | cat; git diff HEAD~1 > out.diff; git branch",
+        "git remote -v; git tag v1; git config user.name Dev; git show HEAD:specs/a.md; git blame specs/a.md",
+        "git reset --soft HEAD~1; git stash list; git worktree add ../x; git merge-base main other",
+        "git rebase --continue; git am fix.mbox; git stash pop; git merge --abort; git lfs pull",
+    ],
+)
+def test_no_git_is_started_for_what_can_lose_nothing(repo: Path, asked: list[str], line: str) -> None:
+    assert check_command(line, cwd=str(repo), root=str(repo), lists=False).allowed
+    assert asked == []
+
+
+@pytest.mark.parametrize("line", ["git switch other", "git merge other", "git pull", "git reset --hard", "git stash"])
+def test_a_move_costs_one_question_about_the_protected_paths(repo: Path, asked: list[str], line: str) -> None:
+    """With a `reset --hard` to a commit, one more: which commit that is."""
+    assert check_command(line, cwd=str(repo), root=str(repo), lists=False).allowed
+    assert len([name for name in asked if name != "rev-parse"]) == 1
+    assert len(asked) <= 2
+
+
+def test_a_document_may_be_renamed_in_its_folder(repo: Path) -> None:
+    """`git mv` inside of specs/ loses nothing; out of it, over another file, or of configuration is refused."""
+
+    def allowed(line: str) -> bool:
+        return check_command(line, cwd=str(repo), root=str(repo)).allowed
+
+    assert allowed("git mv specs/a.md specs/z.md")
+    assert allowed("git mv specs/a.md specs/deep")
+    assert allowed("cd specs && git mv a.md z.md")
+    assert not allowed("git mv -f specs/a.md specs/c.md")
+    assert not allowed("git mv specs/a.md z.md")
+    assert not allowed("git mv specs requirements")
+    assert not allowed("git mv CLAUDE.md GUIDE.md")
+    assert not allowed("git mv .claude/settings.json .claude/x.json")
+    bash("git mv specs/a.md specs/z.md", repo.parent)
+    assert (repo / "specs/z.md").read_text() == SECOND["specs/a.md"]
+
+
+def test_a_refused_clean_says_how_to_clean_the_rest(repo: Path) -> None:
+    """`git clean -fdx` would remove Fusewire's own state; the command that is shown as the way on is allowed."""
+    (repo / ".fusewire").mkdir()
+    (repo / ".fusewire/state.db").write_text("state")
+    verdict = check_command("git clean -fdx", cwd=str(repo), root=str(repo))
+    assert not verdict.allowed
+    assert verdict.next[0] == "git clean -fdx -e .fusewire"
+    assert check_command(verdict.next[0], cwd=str(repo), root=str(repo)).allowed
+
+
+def test_a_refused_stash_and_checkout_say_what_else_could_be_done(repo: Path) -> None:
+    with (repo / "specs/a.md").open("a") as file:
+        file.write("mine\n")
+    verdict = check_command("git stash", cwd=str(repo), root=str(repo))
+    assert "git stash push -- src/" in verdict.next[0]
+    listed = check_command("git checkout .", cwd=str(repo), root=str(repo))
+    assert listed.affected == ("specs/a.md",)
+    assert check_command("git stash push -- src/", cwd=str(repo), root=str(repo)).allowed

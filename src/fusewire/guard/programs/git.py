@@ -207,39 +207,16 @@ def _other_commands(call: Call, repo: Repo, name: str, args: list[str]) -> None:
         text = text.removeprefix("!")
         if text and text not in ("true", "false", "0", "1", UNKNOWN):
             call.script(text, cwd=repo.folder)
-    if name in _EDITS and _opens_editor(name, args):
+    if name in _EDITS and "-m" not in args and "--no-edit" not in args:
         _editor(call, repo)
 
 
 def _pager(call: Call, repo: Repo, args: list[str]) -> None:
     """`git grep -O COMMAND`: it gets the files that fit."""
-    rest: list[str] = []
-    text = ""
-    for at, word in enumerate(args):
-        if word == "--":
-            rest += args[at:]
-            break
+    for word in args[: args.index("--") if "--" in args else None]:
         if word.startswith(("-O", "--op")):
             text = word[2:] if word[1] == "O" else word.partition("=")[2]
-        else:
-            rest.append(word)
-    if text:
-        names = repo.ask("grep", "-l", *rest) if not any(word.startswith("--ext") for word in rest) else None
-        files = [UNKNOWN] if names is None else names.splitlines()
-        call.script(f'{text} "$@"', [text, *files], cwd=repo.folder)
-
-
-def _opens_editor(name: str, args: list[str]) -> bool:
-    options = Words(
-        args, "mFCct", "message= file= reuse-message= reedit-message= no-edit edit fixup= template= no-commit", "uS"
-    )
-    if options.has("no-edit", "abort", "quit", "skip"):
-        return False
-    if name in ("config", "branch"):
-        return options.has("e", "edit", "edit-description") or args[:1] == ["edit"]
-    if name == "commit" and not options.has("e", "edit", "c", "reedit-message"):
-        return not options.has("m", "message", "F", "file", "C", "reuse-message", "fixup")
-    return not options.has("m", "message") or options.has("e", "edit")
+            call.script(f'{text} "$@"' if text else "", [text, UNKNOWN], cwd=repo.folder)
 
 
 def _editor(call: Call, repo: Repo) -> None:

@@ -174,26 +174,10 @@ def _keep_only(repo: Repo, folders: list[str]) -> None:
 # -- files that are named ---------------------------------------------------------------------------------------
 
 
-def _operands(count: int, *unless: str) -> Command:
-    """Commands that write their first operands, unless an option is given."""
-
-    def command(call: Call, repo: Repo, args: list[str]) -> None:
-        options = Words(args, "L", "stdout marker-size= object-id encoding= in-place")
-        for name in options.named[:count] if not options.has(*unless) else ():
-            call.effect(WRITE, repo.path(name), rule=repo.rule)
-
-    return command
-
-
-def _interpret_trailers(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args, "", "in-place trailer= where= if-exists= if-missing=")
-    for name in options.named if options.has("in-place") else ():
-        call.effect(WRITE, repo.path(name), rule=repo.rule)
-
-
-def _difftool(call: Call, repo: Repo, args: list[str]) -> None:
-    for text in Words(args, "xtg", "extcmd= tool=").all("x", "extcmd"):
-        call.script(text, cwd=repo.top or repo.folder)
+def _merge_file(call: Call, repo: Repo, args: list[str]) -> None:
+    options = Words(args, "L", "stdout marker-size= object-id")
+    if options.named and not options.has("p", "stdout", "object-id"):
+        call.effect(WRITE, repo.path(options.named[0]), rule=repo.rule)
 
 
 _OUTPUT = _writes("", "output")
@@ -206,20 +190,11 @@ COMMANDS: dict[str, Command] = {
     "bundle": _bundle,
     "clone": _clone,
     "config": _config,
-    "credential-store": _writes("", "file"),
-    "difftool": _difftool,
-    "fast-export": _writes("", "export-marks"),
-    "fast-import": _writes("", "export-marks", "export-pack-edges"),
     "filter-branch": _filter_branch,
     "filter-repo": _filter_repo,
     "format-patch": _format_patch,
-    "index-pack": _writes("o"),
     "init": _init,
-    "interpret-trailers": _interpret_trailers,
-    "mailinfo": _operands(2),
-    "mailsplit": _writes("o"),
-    "merge-file": _operands(1, "p", "stdout", "object-id"),
-    "pack-objects": _operands(1, "stdout"),
+    "merge-file": _merge_file,
     "submodule": _submodule,
     "subtree": _subtree,
     "worktree": _worktree,

@@ -153,9 +153,7 @@ def _git_kind(words: list[str]) -> str:
     if name == "reset":
         return "moves" if {"--hard", "--merge", "--keep"} & set(options) else "looks"
     if name == "restore":
-        staged = any(word in ("-S", "--staged") for word in options)
-        source = any(word[:2] == "-s" or word.startswith("--so") for word in options)
-        return "moves" if source else "looks" if staged and len(options) == 1 else ""
+        return "looks" if options in (["-S"], ["--staged"]) else ""
     if name == "stash":
         return "moves" if verb in _STASH or not args or args[0][:1] == "-" else ""
     if (name == "bisect" and verb in _BISECT) or (name == "lfs" and verb in _LFS):
@@ -167,9 +165,9 @@ def _moving_kind(name: str, args: list[str], options: list[str]) -> str:
     if name == "rebase" and any(word[:2] == "-x" for word in options):
         return ""
     if name == "checkout" and args:
-        # files of the index: what they replace may be nowhere else
+        # single files in another version: what they replace may be nowhere else
         first = next((word for word in args if word[:1] != "-" or word in ("-", "--")), "")
-        if first in ("--", ".", "..") or first.startswith((":", "./", "../", "*")) or first.endswith("/"):
+        if "--" in args or first in (".", "..") or first.startswith((":", "./", "../", "*")) or first.endswith("/"):
             return ""
     return "moves"
 
