@@ -144,6 +144,8 @@ def _filter_branch(call: Call, repo: Repo, args: list[str]) -> None:
     longs = " ".join(f"{name}=" for name in ("tree-filter", "index-filter", "subdirectory-filter", *_OTHER_FILTERS))
     options = Words(args, "d", f"{longs} force prune-empty original=")
     top = repo.top or repo.folder
+    if repo.top and call.walk.pristine and repo.state([":/"]):
+        return  # git refuses while anything is not committed
     repo.line.rewrites = True
     for text in options.all("tree-filter", "index-filter"):
         call.script(text, cwd=top)
