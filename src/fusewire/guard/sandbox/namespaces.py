@@ -241,6 +241,19 @@ def _own_ssh_settings(library: _Library) -> None:
     contents = {name: text for name in names if (text := read_small(f"{_SSH_FOLDER}/{name}")) is not None}
     if not contents:
         return
+    for name in list(contents):
+        lines = []
+        for line in contents[name].split(b"\n"):
+            words = line.split()
+            if (
+                len(words) == 2
+                and words[0].lower() == b"include"
+                and (text := read_small(words[1].decode())) is not None
+            ):
+                contents[f".{len(contents)}"] = text
+                line = f"Include {_SSH_FOLDER}/.{len(contents) - 1}".encode()
+            lines.append(line)
+        contents[name] = b"\n".join(lines)
     library.mount("tmpfs", _SSH_FOLDER, _NOSUID | _NODEV | _NOEXEC, b"tmpfs", b"mode=755,size=1m")
     for name, content in contents.items():
         file = os.open(f"{_SSH_FOLDER}/{name}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -52,14 +52,22 @@ def plan(protected: Protected, *, documents: bool, writable: tuple[str, ...] = (
             warnings.append(f"{pattern} is ignored, but inside of a protected folder it is read-only")
     for path in writable:
         wanted[os.path.realpath(path)] = False
-    return _plan(protected.root, wanted, warnings, scanned)
+    links = [link for folder, real in protected._folders.items() if folder != real for link in _links_in(folder)]
+    return _plan(protected.root, wanted, links, warnings, scanned)
 
 
-def _plan(root: str, wanted: dict[str, bool], warnings: list[str], scanned: list[str]) -> Plan:
+def _links_in(folder: str) -> Iterator[str]:
+    """The links on the way to a folder: who replaces one leads to another folder."""
+    while folder != "/":
+        if os.path.islink(folder):
+            yield os.path.join(os.path.realpath(os.path.dirname(folder)), os.path.basename(folder))
+        folder = os.path.dirname(folder)
+
+
+def _plan(root: str, wanted: dict[str, bool], links: list[str], warnings: list[str], scanned: list[str]) -> Plan:
     mounts: list[tuple[str, bool]] = []
-    links: list[str] = []
     absent: list[str] = []
-    looked_at = sorted(wanted, key=lambda path: path.split("/"))
+    looked_at = sorted(wanted, key=lambda path: path.split("/")) + links
     missing = _missing_folders(root, looked_at)
     around: list[tuple[str, bool]] = []
     for path in sorted(wanted, key=lambda path: path.split("/")):
@@ -85,6 +93,7 @@ def _plan(root: str, wanted: dict[str, bool], warnings: list[str], scanned: list
                 warnings.append(f"{path} has {facts.st_nlink} names (hard links): under the others it can be changed")
             mounts.append((path, is_read_only))
             around.append(mounts[-1])
+    links = [link for link in dict.fromkeys(links) if _may_rename(link)]
     pins = _pins([path for path, is_read_only in mounts if is_read_only] + links + missing)
     points = {path for path, _ in mounts}
     kept = [path for path in pins if path not in points]
@@ -173,3 +182,22 @@ def _expand(base: str, pattern: str, warnings: list[str], scanned: list[str]) ->
                 yield entry.path
             elif is_folder:
                 waiting.append((entry.path, own + 1))
+
+
+def hard_links(plan: Plan) -> tuple[list[str], bool]:
+    """Files of the project that are read-only under this name and not under another; whether there are too many."""
+    waiting = [path for path in plan.read_only() if path.startswith(f"{plan.root}/")]
+    found: list[str] = []
+    looked_at = 0
+    while waiting and looked_at < _MOST_ENTRIES:
+        path = waiting.pop()
+        looked_at += 1
+        try:
+            facts = os.lstat(path)
+            if S_ISDIR(facts.st_mode):
+                waiting += [entry.path for entry in os.scandir(path)]
+            elif S_ISREG(facts.st_mode) and facts.st_nlink > 1:
+                found.append(path)
+        except OSError:
+            continue
+    return sorted(found), bool(waiting)
