@@ -1,7 +1,7 @@
 """The supervisor's end of `fusewire.relay`: a process that answers the hooks of one run from outside of its sandbox.
 
-The supervisor listens, so that the kernel names it as the one who does, and a second process accepts: it forks for each
-request, and the fork is to the hook what the hook's own process is without a sandbox, with the same code, deadline and
+The supervisor listens, so that the kernel names it as the one who does, and a second process forks: each fork accepts
+one request, and is to the hook what the hook's own process is without a sandbox, with the same code, deadline and
 failure policy. If somebody kills that process, the supervisor starts another, and what waits in the queue is answered
 then. It ends when the supervisor does, whatever kills it: the end of a pipe tells it.
 """
@@ -9,6 +9,7 @@ then. It ends when the supervisor does, whatever kills it: the end of a pipe tel
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import select
 import shutil
@@ -22,6 +23,8 @@ from typing import Any, NoReturn
 from fusewire import agents, gate, relay
 from fusewire.quickjson import loads
 from fusewire.runner.proctable import ancestors, environment, look, started_as
+from fusewire.rules import load_rules
+from fusewire.session import opening
 from fusewire.session.nesting import DEPTH, depth
 from fusewire.stdio import INPUT_LIMIT
 from fusewire.util.environment import SET_ASIDE
@@ -33,8 +36,9 @@ SUPERVISOR = "FUSEWIRE_SUPERVISOR"
 #: Set for a command that is carried out for an agent: what it starts belongs into the agent's sandbox.
 RELAYED = "FUSEWIRE_RELAYED"
 
-#: Requests that are answered at the same time; the others wait to be accepted. And how many may wait.
-_AT_ONCE, _QUEUE = 32, 256
+#: Requests that are answered at the same time, while the others wait to be accepted; how many may wait; and processes
+#: that wait for the next ones.
+_AT_ONCE, _QUEUE, _AT_HAND = 32, 256, 2
 
 #: Bytes of a path that a socket can have, and of what stands in front of an event.
 _PATH, _HEAD = 100, 4 << 20
@@ -58,7 +62,7 @@ class HookServer:
         self._environment = {**os.environ, **variables}
         self.folder = tempfile.mkdtemp(prefix="fusewire-", dir=_runtime_folder())
         path = os.path.join(self.folder, "socket")
-        self._file = os.path.join(make_folder(root, relay.SUPERVISORS), str(os.getpid()))
+        self._root, self._file = root, os.path.join(make_folder(root, relay.SUPERVISORS), str(os.getpid()))
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._process: subprocess.Popen[bytes] | None = None
         try:
@@ -83,7 +87,7 @@ class HookServer:
             return
         number = self._listener.fileno()
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-c", _PROGRAM, _source(), str(number)],
+            [sys.executable, "-I", "-c", _PROGRAM, _source(), str(number), self._root],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -136,30 +140,36 @@ def _remove_stale(folder: str) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Fork for each request until the supervisor has gone, then wait for those that are being answered."""
+    """Have processes at hand for what comes, each for one request, until the supervisor has gone."""
+    import fusewire.agents.claude
     import fusewire.deciding
     import fusewire.guard.check
     import fusewire.guard.watch
     import fusewire.session.watch
-    import fusewire.stores.sqlite  # noqa: F401  # loaded once, for all forks
+    import fusewire.stores.sqlite  # noqa: F401  # loaded once, for all of them
 
+    gc.disable()
+    gc.freeze()  # a collection in a fork would copy all pages that it shares with this process
     for number in _ENDING_SIGNALS:
         signal.signal(number, signal.SIG_IGN)  # those who end the supervisor mean the supervisor
     listener = socket.socket(fileno=int(arguments[0]))
-    listener.setblocking(False)  # another server may have been faster
+    listener.setblocking(False)  # for all who wait for it one is the first
     supervisor = os.getppid()
+    reports, taken = os.pipe()
     children: set[int] = set()
+    busy: set[int] = set()
     while True:
         children = {pid for pid in children if os.waitpid(pid, os.WNOHANG)[0] == 0}
-        is_full = len(children) >= _AT_ONCE
-        ready, _, _ = select.select([0] if is_full else [0, listener], [], [], 0.02 if is_full else None)
+        busy &= children
+        while len(children - busy) < _AT_HAND and len(children) < _AT_ONCE:
+            children.add(os.fork() or _serve(listener, taken, supervisor, arguments[1]))
+        is_full = len(children) == _AT_ONCE
+        ready, _, _ = select.select([0, reports], [], [], 0.02 if is_full else 1.0)
         if 0 in ready:
             break
-        with contextlib.suppress(OSError):
-            if ready:
-                connection, _ = listener.accept()
-                with connection:
-                    children.add(os.fork() or _answer(connection, listener, supervisor))
+        if ready:
+            told = os.read(reports, 4 * _AT_ONCE)
+            busy |= {int.from_bytes(told[at : at + 4], "big") for at in range(0, len(told), 4)}
     listener.close()
     signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
     signal.setitimer(signal.ITIMER_REAL, _ENDING)
@@ -167,9 +177,18 @@ def main(arguments: list[str]) -> None:
         os.waitpid(pid, 0)
 
 
-def _answer(connection: socket.socket, listener: socket.socket, supervisor: int) -> NoReturn:
-    """One request, in a process of its own. Who may not ask, and what makes no sense, gets no answer."""
+def _serve(listener: socket.socket, taken: int, supervisor: int, root: str) -> NoReturn:
+    """Wait for one request and answer it. Who may not ask, and what makes no sense, gets no answer."""
     try:
+        _warm_up(root)
+        while True:
+            if 0 in select.select([0, listener], [], [])[0]:
+                os._exit(0)
+            with contextlib.suppress(BlockingIOError):
+                connection, _ = listener.accept()
+                break
+        opening.count_from_now()
+        os.write(taken, os.getpid().to_bytes(4, "big"))
         for number in _ENDING_SIGNALS:
             signal.signal(number, signal.SIG_DFL)
         listener.close()
@@ -186,13 +205,20 @@ def _answer(connection: socket.socket, listener: socket.socket, supervisor: int)
         os._exit(0)
 
 
+def _warm_up(root: str) -> None:
+    """Have open and in memory what most events need, before the first one comes."""
+    opening.kept = {}
+    with contextlib.suppress(Exception):
+        opening.quick_store(root, load_rules(root)).notices()
+
+
 def _is_of_run(pid: int, supervisor: int) -> bool:
     """Whether a process belongs to the run, and was started as our hook or command. That keeps mistakes out; whoever
     takes the trouble to look like it can do what the hook can: report."""
     names = [word.rpartition("/")[2] for word in started_as(pid)[:6]]
     if not any(name in _ASKING for name in names):
         return False
-    return supervisor in ancestors(pid) or f"{SUPERVISOR}={supervisor}".encode() in environment(pid).split(b"\0")
+    return f"{SUPERVISOR}={supervisor}".encode() in environment(pid).split(b"\0") or supervisor in ancestors(pid)
 
 
 def _receive(connection: socket.socket) -> tuple[list[str], bytes, list[int]]:
