@@ -1,11 +1,12 @@
 """Inside a supervised sandbox: hand events and commands to the supervisor of the run, which stands outside.
 
-There the state of the project is read-only. Each supervisor of a project is named by a file in `.fusewire/supervisors/`,
-by its process id, with the path of its socket in it. File and socket lie in folders that nothing inside can write, so
-that no variable decides who is asked: an agent that clears its environment, or listens itself, changes nothing.
+There the state of the project is read-only. A file in `.fusewire/supervisors/` names each supervisor of the project by
+its process id, and has the path of its socket in it. Both lie in folders that nothing inside can write, and no
+variable decides who is asked: an agent that clears its environment, or listens itself, changes nothing.
 
-A request is two lengths of 4 bytes, a JSON object and the body; an answer is the exit code in one byte, two lengths,
-standard output and standard error. One that ends early is none.
+The supervisor sends a byte as soon as it has found who asks. A request is two lengths of 4 bytes, a JSON object and the
+body; an answer is the exit code in one byte, two lengths, standard output and standard error. One that ends early is
+none.
 """
 
 from __future__ import annotations
@@ -25,6 +26,12 @@ SUPERVISORS = os.path.join(STATE_FOLDER, "supervisors")
 
 #: Beginnings of the names of variables in which an agent's program describes a session to its hooks.
 SPOKEN = ("CLAUDE_", "CLAUDECODE", "CODEX_", "COPILOT_", "FUSEWIRE_DEPTH", "GEMINI_")
+
+#: Who gets this may ask.
+WELCOME = b"+"
+
+#: Seconds until it is there.
+_WELCOMED = 5.0
 
 #: Bytes in front of a request, and of an answer.
 LENGTHS = 8
@@ -135,12 +142,14 @@ def _exchange(
 
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        connection.settimeout(wait)
+        connection.settimeout(_WELCOMED if wait is None else wait)
         connection.connect(path)
         listener, user = peer(connection)
         # 0: it is outside of the process namespace that we are in
         if user != os.geteuid() or listener not in (pid, 0):
             raise OSError(1, f"process {listener} listens in place of the supervisor {pid}")
+        receive(connection, len(WELCOME))
+        connection.settimeout(wait)
         if descriptors:
             rights = b"".join(number.to_bytes(4, "little") for number in descriptors)
             request = request[connection.sendmsg([request], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)]) :]

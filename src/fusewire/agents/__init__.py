@@ -67,7 +67,6 @@ def client_process() -> int:
     return answers_for or os.getppid()
 
 
-
 def speaking(agent: Agent, payload: Any, environment: Mapping[str, str]) -> Agent:
     """Whose words a payload really is: Copilot also runs the hooks that a project has registered for Claude Code."""
     if environment.get("COPILOT_PROJECT_DIR") and isinstance(payload, dict) and "timestamp" in payload:

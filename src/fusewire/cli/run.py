@@ -48,6 +48,11 @@ ANNOUNCEMENT = "Circuit breaker is active — monitoring for stagnation, rate li
 @click.option("--plan", metavar="FILE", help="Done when all its boxes are ticked (default: IMPLEMENTATION_PLAN.md).")
 @click.option("--junit", metavar="FILE", help="Test results to read after every iteration.")
 @click.option("--wait/--no-wait", default=True, help="Wait for cooldowns and limits (default), or exit 3 instead.")
+@click.option(
+    "--sandbox/--no-sandbox",
+    default=None,
+    help="Exit 3 where the agent cannot run in a sandbox, or run it without one (default: what `sandbox` says).",
+)
 @click.option("--end-oldest", is_flag=True, help="End the oldest run of this project first if too many are under way.")
 @common_options
 @with_breaker
@@ -76,6 +81,8 @@ def run_command(breaker: Breaker, command: tuple[str, ...], as_json: bool, **opt
     require_outside_loop(breaker.root or "")
     if options["end_oldest"]:
         options["end_oldest"] = require_person("`fusewire run --end-oldest`", breaker.root)
+    if options["sandbox"] is False:
+        require_person("`fusewire run --no-sandbox`", breaker.root)
     for name in ("until", "verify"):
         if options[name] is not None and not options[name].strip():
             raise click.UsageError(f"--{name} is an empty command")
@@ -117,8 +124,13 @@ def _options(loop: Loop, command: tuple[str, ...], here: str, options: dict[str,
         timeout=options["timeout"] or settings["timeout"],
         idle=options["idle_timeout"] or settings["idle_timeout"],
         wait=options["wait"],
+        sandbox=_sandbox(options["sandbox"]),
         end_oldest=options["end_oldest"] or None,
     )
+
+
+def _sandbox(asked: bool | None) -> str:
+    return "auto" if asked is None else "require" if asked else "off"
 
 
 def supervise(loop: Loop, options: Options, *, quiet: bool = False) -> Outcome:

@@ -22,8 +22,8 @@ from typing import Any, NoReturn
 
 from fusewire import agents, gate, relay
 from fusewire.quickjson import loads
-from fusewire.runner.proctable import ancestors, environment, look, started_as
 from fusewire.rules import load_rules
+from fusewire.runner.proctable import ancestors, environment, look, started_as
 from fusewire.session import opening
 from fusewire.session.nesting import DEPTH, depth
 from fusewire.stdio import INPUT_LIMIT
@@ -51,7 +51,7 @@ _ASKING = ("hook.py", "fusewire", "__main__.py")
 
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
-_PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from fusewire.runner.hook_server import main; main(sys.argv[2:])"
+_PROGRAM = "import sys; sys.path.insert(0, sys.argv.pop(1)); from fusewire.runner.hook_server import main; main()"
 _COMMAND = "import sys; sys.path.insert(0, sys.argv.pop(1)); from fusewire.__main__ import main; main()"
 
 
@@ -139,7 +139,7 @@ def _remove_stale(folder: str) -> None:
 # -- the process that answers ---------------------------------------------------------------------------------
 
 
-def main(arguments: list[str]) -> None:
+def main() -> None:
     """Have processes at hand for what comes, each for one request, until the supervisor has gone."""
     import fusewire.agents.claude
     import fusewire.deciding
@@ -152,7 +152,7 @@ def main(arguments: list[str]) -> None:
     gc.freeze()  # a collection in a fork would copy all pages that it shares with this process
     for number in _ENDING_SIGNALS:
         signal.signal(number, signal.SIG_IGN)  # those who end the supervisor mean the supervisor
-    listener = socket.socket(fileno=int(arguments[0]))
+    listener = socket.socket(fileno=int(sys.argv[1]))
     listener.setblocking(False)  # for all who wait for it one is the first
     supervisor = os.getppid()
     reports, taken = os.pipe()
@@ -162,7 +162,7 @@ def main(arguments: list[str]) -> None:
         children = {pid for pid in children if os.waitpid(pid, os.WNOHANG)[0] == 0}
         busy &= children
         while len(children - busy) < _AT_HAND and len(children) < _AT_ONCE:
-            children.add(os.fork() or _serve(listener, taken, supervisor, arguments[1]))
+            children.add(os.fork() or _serve(listener, taken, supervisor, sys.argv[2]))
         is_full = len(children) == _AT_ONCE
         ready, _, _ = select.select([0, reports], [], [], 0.02 if is_full else 1.0)
         if 0 in ready:
@@ -182,7 +182,7 @@ def _serve(listener: socket.socket, taken: int, supervisor: int, root: str) -> N
     try:
         _warm_up(root)
         while True:
-            if 0 in select.select([0, listener], [], [])[0]:
+            if 0 in select.select([0, listener.fileno()], [], [])[0]:
                 os._exit(0)
             with contextlib.suppress(BlockingIOError):
                 connection, _ = listener.accept()
@@ -195,6 +195,7 @@ def _serve(listener: socket.socket, taken: int, supervisor: int, root: str) -> N
         pid, user = relay.peer(connection)
         if user == os.geteuid() and _is_of_run(pid, supervisor):
             connection.settimeout(_ARRIVING)
+            connection.sendall(relay.WELCOME)
             words, body, descriptors = _receive(connection)
             connection.settimeout(None)
             if words[:1] == ["hook"] and words[1] in agents.AGENTS:

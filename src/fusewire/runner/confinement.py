@@ -1,0 +1,125 @@
+"""The sandbox around the agents of a run: what they start can write neither our state nor any configuration.
+
+Documents stay writable, because the agent's own edit tools run in there as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING
+
+from fusewire.errors import FusewireError
+from fusewire.guard.policy import protected_of
+from fusewire.guard.sandbox import placeholders
+from fusewire.guard.sandbox.namespaces import enter
+from fusewire.guard.sandbox.plan import Plan, plan
+from fusewire.guard.sandbox.support import support
+from fusewire.relay import SUPERVISORS
+from fusewire.runner.hook_server import SUPERVISOR, HookServer
+from fusewire.util.files import read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+#: What `sandbox` may say.
+AUTO, REQUIRE, OFF = "auto", "require", "off"
+
+
+class NoSandbox(FusewireError):
+    """A sandbox is required, and this machine has none."""
+
+
+def confine(root: str, variables: dict[str, str], mode: str, tell: Callable[[str], None]) -> Confinement | None:
+    """The sandbox of a run, in one line for people; None where it runs without one. NoSandbox if that must not be."""
+    if mode == OFF:
+        tell("Sandbox: off. The reader and the snapshot guard protected files.")
+        return None
+    found = support()
+    problem = found.reason
+    if found:
+        try:
+            made = Confinement(root, variables, found.means)
+            tell(f"Sandbox: on ({found.means}). Configuration and Fusewire's state are read-only for the agent.")
+            return made
+        except OSError as error:
+            problem = f"{error.filename or 'socket'}: {error.strerror}"
+    if mode == REQUIRE:
+        raise NoSandbox(f"a sandbox is required, and there is none here: {problem}; fusewire sandbox --check")
+    tell(f"Sandbox: not available ({problem}). The reader and the snapshot guard protected files.")
+    return None
+
+
+class Confinement:
+    """For one run, from before its first agent is started until after the last has ended."""
+
+    def __init__(self, root: str, variables: dict[str, str], means: str) -> None:
+        self.variables = {SUPERVISOR: str(os.getpid())}
+        self.means = means
+        self._root = root
+        self._server = HookServer(root, {**variables, **self.variables})
+        self._held = placeholders.hold(_plan(root).missing)
+
+    def __enter__(self) -> Confinement:
+        return self
+
+    def __exit__(self, *about: object) -> None:
+        try:
+            self._server.close()
+        finally:
+            placeholders.release(self._held)
+
+    def keep(self) -> None:
+        """From time to time: somebody must answer the hooks."""
+        self._server.keep()
+
+    def entrance(self) -> Entrance:
+        """The sandbox for the next agent: files may have been added since the last one was started."""
+        return Entrance(_plan(self._root, [path for path, _ in self._held]), self.means)
+
+
+class Entrance:
+    """The way into a sandbox: words before a command, or what a new process does before it becomes the command."""
+
+    def __init__(self, made: Plan, means: str) -> None:
+        self._plan, self._means = made, means
+
+    def words(self) -> Sequence[str]:
+        if self._means == "bubblewrap":
+            from fusewire.guard.sandbox import bubblewrap
+
+            return bubblewrap.arguments(self._plan)
+        if self._means == "seatbelt":
+            from fusewire.guard.sandbox import seatbelt
+
+            return seatbelt.arguments(self._plan)
+        return ()
+
+    def function(self) -> Callable[[], None] | None:
+        if self._means != "namespaces":
+            return None
+        import _ctypes  # noqa: F401  # loaded here: the new process should not import anything
+
+        return lambda: enter(self._plan)
+
+
+def entrance_of(root: str) -> Entrance | None:
+    """The sandbox for what is started on behalf of an agent that is in one; None where there is none."""
+    means = support().means
+    return Entrance(_plan(root), means) if means else None
+
+
+def _plan(root: str, held: Sequence[str] = ()) -> Plan:
+    found = plan(protected_of(root, also=tuple(_socket_folders(root))), documents=False)
+    mounts = (*found.mounts, *((path, True) for path in held))
+    return Plan(found.root, mounts, found.pins, found.missing, found.absent, found.warnings)
+
+
+def _socket_folders(root: str) -> list[str]:
+    """Where the supervisors of this project listen: an agent must not listen in their place."""
+    found = []
+    with contextlib.suppress(OSError):
+        for name in os.listdir(os.path.join(root, SUPERVISORS)):
+            path = os.fsdecode(read_file(os.path.join(root, SUPERVISORS, name)))
+            found.append(os.path.join(os.path.dirname(path), ""))
+    return found
