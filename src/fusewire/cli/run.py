@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 #: The seed's sentence.
 ANNOUNCEMENT = "Circuit breaker is active — monitoring for stagnation, rate limits, and file protection."
 
+#: What --sandbox and --no-sandbox ask for; without them the project's setting holds.
+_SANDBOX = {True: "require", False: "off"}
+
 
 @click.command("run", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
@@ -124,13 +127,9 @@ def _options(loop: Loop, command: tuple[str, ...], here: str, options: dict[str,
         timeout=options["timeout"] or settings["timeout"],
         idle=options["idle_timeout"] or settings["idle_timeout"],
         wait=options["wait"],
-        sandbox=_sandbox(options["sandbox"]),
+        sandbox=_SANDBOX.get(options["sandbox"], loop.breaker.rules.sandbox[0]),
         end_oldest=options["end_oldest"] or None,
     )
-
-
-def _sandbox(asked: bool | None) -> str:
-    return "auto" if asked is None else "require" if asked else "off"
 
 
 def supervise(loop: Loop, options: Options, *, quiet: bool = False) -> Outcome:

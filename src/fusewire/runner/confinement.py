@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from fusewire.errors import FusewireError
 from fusewire.guard.policy import protected_of
 from fusewire.guard.sandbox import placeholders
-from fusewire.guard.sandbox.namespaces import enter
-from fusewire.guard.sandbox.plan import Plan, plan
+from fusewire.guard.sandbox.namespaces import Plan, enter
+from fusewire.guard.sandbox.plan import plan
 from fusewire.guard.sandbox.support import support
 from fusewire.relay import SUPERVISORS
 from fusewire.runner.hook_server import SUPERVISOR, HookServer
