@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
+
+import pytest
 
 from harness.bench import FILES, Bench
 from harness.calls import edit, read, shell, spawn, wait
 from harness.script import Reply, Script, do, part
+
+AROUND = [sys.executable, "-m", "fusewire", "run", "--max-iterations", "1", "--sandbox", "--"]
 
 #: Where each client has its settings and our registration, below the home that it is given.
 SETTINGS = {
@@ -17,6 +22,9 @@ SETTINGS = {
     "gemini": (".gemini/settings.json",),
     "copilot": (".copilot/hooks/fusewire.json", ".copilot/config.json"),
 }
+
+#: Codex ends what a command leaves running.
+BACKGROUND = {"codex": "(sleep 1; echo late > background.txt) & wait"}
 
 #: The paths are not in the text, so that only the kernel is in the way.
 ATTACK = """import json, os, sys
@@ -40,7 +48,6 @@ def test_a_session_in_the_sandbox(bench: Bench) -> None:
     settings = [home / name for name in SETTINGS[bench.name] if (home / name).exists()]
     assert settings, f"no settings were found in {home}"
     targets = [bench.path(".fusewire/state.db"), bench.path("fusewire.toml"), *settings]
-    before = {path: path.read_bytes() for path in targets if path.exists()}
     bench.put("list.json", json.dumps([str(path).encode().hex() for path in targets]))
     bench.put("attack.py", ATTACK)
     commit = "git add src && git -c user.name=A -c user.email=a@example.org commit -qm Answer && git log --oneline"
@@ -49,7 +56,7 @@ def test_a_session_in_the_sandbox(bench: Bench) -> None:
             do(read("src/app.py")),
             do(edit("src/app.py", "    return 41", "    return 42")),
             do(shell(commit)),
-            do(shell("(sleep 1; echo late > background.txt) > /dev/null 2>&1 &")),
+            do(shell(BACKGROUND.get(bench.name, "(sleep 1; echo late > background.txt) > /dev/null 2>&1 &"))),
             do(spawn("HELPER-1: look at the notes.")),
             do(wait()),
             do(shell("python3 attack.py")),
@@ -58,8 +65,7 @@ def test_a_session_in_the_sandbox(bench: Bench) -> None:
         ),
         {"HELPER-1": part(do(shell("echo helped > helped.txt")), Reply(text="Looked."))},
     )
-    around = [sys.executable, "-m", "fusewire", "run", "--max-iterations", "1", "--sandbox", "--"]
-    run = bench.play(played, around=around)
+    run = bench.play(played, around=AROUND)
     assert run.code == 4, run
     assert "Sandbox: on" in run.ended.stderr, run
     assert "return 42" in (bench.text("src/app.py") or ""), run
@@ -68,8 +74,24 @@ def test_a_session_in_the_sandbox(bench: Bench) -> None:
     told = json.loads(bench.text("told.json") or "{}")
     assert set(told) == set(map(str, targets)), told
     assert "done" not in told.values(), told
-    assert {path: path.read_bytes() for path in before if path.name != "state.db"} == {
-        path: content for path, content in before.items() if path.name != "state.db"
-    }
+    assert all(path.is_file() for path in targets), targets
     assert bench.heard() >= 6, f"the events were counted outside\n{run}"
     assert bench.text("specs/a.md") == FILES["specs/a.md"]
+
+
+@pytest.mark.only("codex")
+def test_the_sandbox_of_codex_works_inside_ours(bench: Bench) -> None:
+    """Its own bubblewrap around each command: what it may write is written, and our commands reach the supervisor."""
+    bench.client.arguments = ["--sandbox", "workspace-write"]
+    program = f"{shlex.quote(sys.executable)} -m fusewire"
+    run = bench.run(
+        do(shell(f"echo written > written.txt; {program} attempt start S-1 test_app > started.txt 2>&1")),
+        do(shell("echo outside > ../outside.txt; touch ../project/.git/x")),
+        Reply(text="Done."),
+        around=AROUND,
+    )
+    assert run.code == 4, run
+    assert bench.text("written.txt") == "written\n", run.told_at(1)[-1500:] + run.told_at(2)[-1500:]
+    assert "checkpoint" in (bench.text("started.txt") or ""), run
+    assert not bench.path("../outside.txt").exists(), "the sandbox of Codex is on"
+    assert bench.heard() >= 2, run
