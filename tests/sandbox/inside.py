@@ -109,6 +109,8 @@ class Guarded:
             "PY": self.python,
             "PYTHONDONTWRITEBYTECODE": "1",
             "LIB": LIB,
+            "ENTER": str(ENTER),
+            "SOURCE": str(SOURCE),
         }
 
     def words(self, *command: str, documents: bool = True) -> list[str]:

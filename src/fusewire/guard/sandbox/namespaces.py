@@ -31,7 +31,7 @@ _MOUNT_SETATTR, _AT_RECURSIVE = 442, 0x8000
 #: What `statvfs` says of a mount -> the flag that says it to `mount`: they are locked, and a remount must repeat them.
 _LOCKED = ((2, _NOSUID), (4, _NODEV), (8, _NOEXEC), (1024, 1024), (2048, 2048), (4096, 1 << 21))
 
-_PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _AMBIENT_CLEAR_ALL = 24, 38, 47, 4
+_PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _AMBIENT_CLEAR_ALL = 1, 24, 38, 47, 4
 
 #: What root loses: DAC_READ_SEARCH (open a file by its handle, past all mounts), SYS_MODULE, SYS_RAWIO, SYS_PTRACE
 #: (take over a process outside), SYS_ADMIN (mount), MKNOD.
@@ -146,6 +146,11 @@ def enter(plan: Plan) -> None:
         _drop_capabilities(library, is_root)
     except OSError as error:
         raise SandboxError(error.filename or "system", error.errno or 0) from error
+
+
+def die_with_parent() -> None:
+    """Be killed when the parent is: after `enter`, because new credentials undo it."""
+    _Library().prctl(_PR_SET_PDEATHSIG, 9, 0, 0, 0)
 
 
 def _current_folder() -> str:
