@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 from harness.bench import FILES, Bench
 from harness.calls import edit, read, shell, spawn, wait
 from harness.script import Reply, Script, do, part
+
+HERE = Path(__file__)
 
 AROUND = [sys.executable, "-m", "fusewire", "run", "--max-iterations", "1", "--sandbox", "--"]
 
@@ -82,6 +85,8 @@ def test_a_session_in_the_sandbox(bench: Bench) -> None:
 @pytest.mark.only("codex")
 def test_the_sandbox_of_codex_works_inside_ours(bench: Bench) -> None:
     """Its own bubblewrap around each command: what it may write is written, and our commands reach the supervisor."""
+    if os.geteuid() == 0 or f"{bench.root}{HERE}".count("/tmp/"):
+        pytest.skip("Codex hides its folder in /tmp below every mount of /tmp or /: run it as a user, outside of /tmp")
     bench.client.arguments = ["--sandbox", "workspace-write"]
     program = f"{shlex.quote(sys.executable)} -m fusewire"
     run = bench.run(
@@ -91,7 +96,7 @@ def test_the_sandbox_of_codex_works_inside_ours(bench: Bench) -> None:
         around=AROUND,
     )
     assert run.code == 4, run
-    assert bench.text("written.txt") == "written\n", run.told_at(1)[-1500:] + run.told_at(2)[-1500:]
+    assert bench.text("written.txt") == "written\n", run
     assert "checkpoint" in (bench.text("started.txt") or ""), run
     assert not bench.path("../outside.txt").exists(), "the sandbox of Codex is on"
     assert bench.heard() >= 2, run
