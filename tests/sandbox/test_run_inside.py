@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -174,6 +175,51 @@ for name in filter(str.isdecimal, os.listdir("/proc")):
     assert stage.left() == []
 
 
+def test_a_killed_supervisor_takes_its_agent_with_it(stage: Stage) -> None:
+    """Nothing of the run is left but a socket, and the next run removes that."""
+    run = stage.start('cat .fusewire/supervisors/* > "$OUT/path"; touch "$OUT/ready"; exec sleep 600', *ONCE)
+    wait_for(stage, "ready", run)
+    run.kill()
+    run.wait()
+    deadline = time.monotonic() + 60
+    while stage.left():
+        assert time.monotonic() < deadline, stage.left()
+        time.sleep(0.05)
+    folder = Path(stage.read("path")).parent
+    assert folder.exists()
+    assert stage.run("true", *ONCE).returncode == 4
+    assert not folder.exists()
+    assert not (stage.root / relay.SUPERVISORS).exists()
+
+
+def test_a_run_inside_a_run_has_a_sandbox_of_its_own(stage: Stage) -> None:
+    """In another project: its state is read-only for its agent, and the outer one's stays so; both are supervised."""
+    inner = f"""{TOOLS}
+    (echo evil > .fusewire/x) 2> /dev/null && echo inner >> "$OUT/written"
+    (echo evil > "$OUTER/.fusewire/x") 2> /dev/null && echo outer >> "$OUT/written"
+    event PreToolUse "pytest -q" | hook > "$OUT/answer" 2>&1
+    echo $FUSEWIRE_DEPTH > "$OUT/depth"
+    """
+    script = f"""{TOOLS}
+    export OUTER="$PWD"; mkdir "$OUT/other"; cd "$OUT/other"
+    fusewire run --no-wait --max-iterations 1 --sandbox -- sh -c {shlex.quote(inner)} > "$OUT/inner" 2>&1
+    echo $? > "$OUT/code"
+    """
+    ended = stage.run(script, *ONCE)
+    assert (ended.returncode, stage.read("code")) == (4, "4\n"), stage.read("inner")
+    assert "Sandbox: on" in stage.read("inner")
+    assert (stage.read("written"), stage.read("answer"), stage.read("depth")) == ("", "", "2\n")
+
+
+def wait_for(stage: Stage, name: str, run: subprocess.Popen[str]) -> None:
+    """Until the agent has made a file outside of the project."""
+    deadline = time.monotonic() + 60
+    while not (stage.outside / name).exists():
+        assert run.poll() is None, stage.said()
+        assert time.monotonic() < deadline, stage.said()
+        time.sleep(0.02)
+
+
 def test_nobody_else_is_answered(stage: Stage) -> None:
     """A process that is not of the run, nonsense, and a request that is too large: no answer, and no harm."""
     talk = """
@@ -200,8 +246,7 @@ for request in (b"", b"nonsense" * 100, b"\\xff" * 8, b"\\0\\0\\0\\2\\0\\0\\0\\0
     event PreToolUse "git push --force" | hook > "$OUT/answer"
     """
     run = stage.start(script, *ONCE)
-    while not (stage.outside / "ready").exists():
-        assert run.poll() is None, stage.said()
+    wait_for(stage, "ready", run)
     done = subprocess.run([sys.executable, named, stage.root], capture_output=True, text=True, check=False)
     (stage.outside / "go").touch()
     assert run.wait(60) == 4, stage.said()
