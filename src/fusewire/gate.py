@@ -39,7 +39,7 @@ _HEAD = 4096
 _DEADLINE = 10
 
 #: Seconds after its start until which the supervisor of a sandboxed run is waited for; the rest is for deciding here.
-_RELAY_UNTIL = 6
+_RELAY_UNTIL = 8
 
 #: Beginnings of the names of variables that could tell this process another time; `-I` ignores Python's own.
 _LOADING = ("LD_", "DYLD_", "FAKETIME")

@@ -131,7 +131,7 @@ def test_what_agents_are_told_to_run_works_inside(stage: Stage) -> None:
     stage.write("test_it.py", "import os\ndef test_it():\n    assert not os.access('.fusewire', os.W_OK)\n")
     script = f"""{TOOLS}
     fusewire status > "$OUT/status"; fusewire check no-force > "$OUT/check"
-    fusewire attempt start S-1 test_it > "$OUT/start" 2>&1
+    PYTHONPATH=/nowhere "$PYTHON" -m fusewire attempt start S-1 test_it > "$OUT/start" 2>&1
     fusewire attempt run S-1 test_it --strategy "look" -- sh -c 'echo x > .fusewire/y; echo "FAILED test_it"; exit 1' \\
         > "$OUT/failed" 2>&1; echo $? >> "$OUT/codes"
     fusewire attempt run S-1 test_it --strategy "again" -- "$PYTHON" -m pytest -q -p no:cacheprovider test_it.py \\
@@ -257,7 +257,6 @@ for request in (b"", b"nonsense" * 100, b"\\xff" * 8, b"\\0\\0\\0\\2\\0\\0\\0\\0
 def enter(stage: Stage, script: str) -> subprocess.CompletedProcess[str]:
     """A script in a sandbox of this project that no run has made."""
     entrance = entrance_of(str(stage.root))
-    assert entrance is not None
     return subprocess.run(
         [*entrance.words(), "sh", "-c", TOOLS + script],
         cwd=stage.root,

@@ -57,8 +57,9 @@ class Confinement:
         self.variables = {SUPERVISOR: str(os.getpid())}
         self.means = means
         self._root = root
+        missing = _plan(root).missing
         self._server = HookServer(root, {**variables, **self.variables})
-        self._held = placeholders.hold(_plan(root).missing)
+        self._held = placeholders.hold(missing)
 
     def __enter__(self) -> Confinement:
         return self
@@ -75,7 +76,7 @@ class Confinement:
 
     def entrance(self) -> Entrance:
         """The sandbox for the next agent: files may have been added since the last one was started."""
-        return Entrance(_plan(self._root, [path for path, _ in self._held]), self.means)
+        return Entrance(_plan(self._root), self.means)
 
 
 class Entrance:
@@ -103,15 +104,18 @@ class Entrance:
         return lambda: enter(self._plan)
 
 
-def entrance_of(root: str) -> Entrance | None:
-    """The sandbox for what is started on behalf of an agent that is in one; None where there is none."""
-    means = support().means
-    return Entrance(_plan(root), means) if means else None
+def entrance_of(root: str) -> Entrance:
+    """The sandbox for what is started on behalf of an agent that is in one; NoSandbox if there is none any more."""
+    found = support()
+    if not found:
+        raise NoSandbox(f"the sandbox of the run cannot be entered again: {found.reason}")
+    return Entrance(_plan(root), found.means)
 
 
-def _plan(root: str, held: Sequence[str] = ()) -> Plan:
+def _plan(root: str) -> Plan:
+    """What is read-only for an agent of this project; of missing folders, those that a run holds a place for."""
     found = plan(protected_of(root, also=tuple(_socket_folders(root))), documents=False)
-    mounts = (*found.mounts, *((path, True) for path in held))
+    mounts = (*found.mounts, *((path, True) for path in found.missing if os.path.isdir(path)))
     return Plan(found.root, mounts, found.pins, found.missing, found.absent, found.warnings)
 
 

@@ -18,6 +18,8 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
+from importlib import import_module
 from typing import Any, NoReturn
 
 from fusewire import agents, gate, relay
@@ -38,13 +40,23 @@ RELAYED = "FUSEWIRE_RELAYED"
 
 #: Requests that are answered at the same time, while the others wait to be accepted; how many may wait; and processes
 #: that wait for the next ones.
-_AT_ONCE, _QUEUE, _AT_HAND = 32, 256, 2
+_AT_ONCE, _QUEUE, _AT_HAND = 16, 256, 2
 
 #: Bytes of a path that a socket can have, and of what stands in front of an event.
 _PATH, _HEAD = 100, 4 << 20
 
 #: Seconds for a request to arrive, and after the run for what is still being answered.
 _ARRIVING, _ENDING = 5.0, 5.0
+
+#: Seconds between two starts of a process that ends again and again.
+_AGAIN = 1.0
+
+#: Loaded once, for all processes that answer: what calls need that touch a rule.
+_LOADED = (
+    *("agents.claude", "breaker", "constraints.lifecycle", "deciding", "detectors.disarming", "guard.check"),
+    *("guard.policy", "guard.tools", "guard.watch", "reports.messages", "session.late", "session.watch"),
+    *("stores.recovery", "stores.sqlite", "underway.look"),
+)
 
 #: Names of the scripts that may ask.
 _ASKING = ("hook.py", "fusewire", "__main__.py")
@@ -65,6 +77,7 @@ class HookServer:
         self._root, self._file = root, os.path.join(make_folder(root, relay.SUPERVISORS), str(os.getpid()))
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._process: subprocess.Popen[bytes] | None = None
+        self._started = 0.0
         try:
             _remove_stale(os.path.dirname(self._file))
             self._listener.bind(path)
@@ -83,8 +96,9 @@ class HookServer:
 
     def keep(self) -> None:
         """Start the process that answers, if it does not run (any more)."""
-        if self._process is not None and self._process.poll() is None:
+        if self._process is not None and (self._process.poll() is None or time.monotonic() < self._started + _AGAIN):
             return
+        self._started = time.monotonic()
         number = self._listener.fileno()
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-c", _PROGRAM, _source(), str(number), self._root],
@@ -141,13 +155,8 @@ def _remove_stale(folder: str) -> None:
 
 def main() -> None:
     """Have processes at hand for what comes, each for one request, until the supervisor has gone."""
-    import fusewire.agents.claude
-    import fusewire.deciding
-    import fusewire.guard.check
-    import fusewire.guard.watch
-    import fusewire.session.watch
-    import fusewire.stores.sqlite  # noqa: F401  # loaded once, for all of them
-
+    for name in _LOADED:
+        import_module(f"fusewire.{name}")
     gc.disable()
     gc.freeze()  # a collection in a fork would copy all pages that it shares with this process
     for number in _ENDING_SIGNALS:
@@ -194,10 +203,10 @@ def _serve(listener: socket.socket, taken: int, supervisor: int, root: str) -> N
         listener.close()
         pid, user = relay.peer(connection)
         if user == os.geteuid() and _is_of_run(pid, supervisor):
-            connection.settimeout(_ARRIVING)
+            signal.setitimer(signal.ITIMER_REAL, _ARRIVING)  # whoever is slower gets no answer
             connection.sendall(relay.WELCOME)
             words, body, descriptors = _receive(connection)
-            connection.settimeout(None)
+            signal.setitimer(signal.ITIMER_REAL, 0)
             if words[:1] == ["hook"] and words[1] in agents.AGENTS:
                 _reply(connection, *_hook(words[1], body, pid))
             elif relay.is_relayed(words) and len(descriptors) == 3:
@@ -216,8 +225,8 @@ def _warm_up(root: str) -> None:
 def _is_of_run(pid: int, supervisor: int) -> bool:
     """Whether a process belongs to the run, and was started as our hook or command. That keeps mistakes out; whoever
     takes the trouble to look like it can do what the hook can: report."""
-    names = [word.rpartition("/")[2] for word in started_as(pid)[:6]]
-    if not any(name in _ASKING for name in names):
+    words = started_as(pid)[:6]
+    if not any(word.rpartition("/")[2] in _ASKING or "fusewire.__main__" in word for word in words):
         return False
     return f"{SUPERVISOR}={supervisor}".encode() in environment(pid).split(b"\0") or supervisor in ancestors(pid)
 
