@@ -71,7 +71,8 @@ def test_an_agent_writes_its_work_and_no_configuration(stage: Stage) -> None:
     """The kernel refuses; the run is not halted for it, and leaves neither placeholder nor socket behind."""
     attack = """
     for path in .fusewire/state.db .fusewire/x fusewire.toml docs/constraints/no-force.md \\
-        "$HOME/.claude/settings.json" .claude/settings.json "$(cat .fusewire/supervisors/*)"; do
+        "$HOME/.claude/settings.json" "$HOME/.config/fusewire/config.toml" .claude/settings.json \\
+        "$(cat .fusewire/supervisors/*)"; do
       (echo evil >> "$path") 2>> "$OUT/refused" && echo "$path" >> "$OUT/written"
       rm -f "$path" 2>> "$OUT/refused" || true
     done

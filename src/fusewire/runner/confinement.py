@@ -57,6 +57,7 @@ class Confinement:
         self.variables = {SUPERVISOR: str(os.getpid())}
         self.means = means
         self._root = root
+        _make_folders_of_ours()
         missing = _plan(root).missing
         self._server = HookServer(root, {**variables, **self.variables})
         self._held = placeholders.hold(missing)
@@ -117,6 +118,15 @@ def _plan(root: str) -> Plan:
     found = plan(protected_of(root, also=tuple(_socket_folders(root))), documents=False)
     mounts = (*found.mounts, *((path, True) for path in found.missing if os.path.isdir(path)))
     return Plan(found.root, mounts, found.pins, found.missing, found.absent, found.warnings)
+
+
+def _make_folders_of_ours() -> None:
+    """The user's folders of ours: what does not exist cannot be read-only, and an agent could make it."""
+    for variable, usual in (("XDG_CONFIG_HOME", "~/.config"), ("XDG_STATE_HOME", "~/.local/state")):
+        folder = os.environ.get(variable) or os.path.expanduser(usual)
+        with contextlib.suppress(OSError):
+            if os.path.isabs(folder):
+                os.makedirs(os.path.join(folder, "fusewire"), 0o700, exist_ok=True)
 
 
 def _socket_folders(root: str) -> list[str]:
