@@ -81,7 +81,7 @@ def _plan(root: str, wanted: dict[str, bool], links: list[str], warnings: list[s
         try:
             facts = os.lstat(path)
         except OSError:
-            if is_read_only:
+            if is_read_only and not (absent and path.startswith(f"{absent[-1]}/")):
                 absent.append(path)
             continue
         if S_ISLNK(facts.st_mode):
@@ -166,11 +166,11 @@ def _expand(base: str, pattern: str, warnings: list[str], scanned: list[str]) ->
         except OSError:
             continue
         looked_at += len(entries)
-        if looked_at > _MOST_ENTRIES or found > _MOST_PATHS:
-            warnings.append(f"{pattern} stands for more files than are looked through; not all of them are read-only")
-            return
         is_deep = parts[at] == "**"
         for entry in entries:
+            if looked_at > _MOST_ENTRIES or found == _MOST_PATHS:
+                warnings.append(f"{pattern} stands for more files than can be read-only; some of them are writable")
+                return
             is_folder = entry.is_dir(follow_symlinks=False)
             if is_deep and is_folder and entry.name != ".git":
                 waiting.append((entry.path, at))
