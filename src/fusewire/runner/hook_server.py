@@ -74,25 +74,28 @@ class HookServer:
         self._environment = {**os.environ, **variables}
         self.folder = tempfile.mkdtemp(prefix="fusewire-", dir=_runtime_folder())
         path = os.path.join(self.folder, "socket")
-        self._root, self._file = root, os.path.join(make_folder(root, relay.SUPERVISORS), str(os.getpid()))
+        self._root, self._file = root, os.path.join(root, relay.SUPERVISORS, str(os.getpid()))
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._process: subprocess.Popen[bytes] | None = None
         self._started = 0.0
         try:
-            _remove_stale(os.path.dirname(self._file))
             self._listener.bind(path)
             self._listener.listen(_QUEUE)
-            replace_file(self._file, os.fsencode(path))
+            self._register(path)
             self.keep()
         except BaseException:
             self.close()
             raise
 
-    def __enter__(self) -> HookServer:
-        return self
-
-    def __exit__(self, *about: object) -> None:
-        self.close()
+    def _register(self, path: str) -> None:
+        for last in (False, False, True):
+            try:
+                _remove_stale(make_folder(self._root, relay.SUPERVISORS))
+                replace_file(self._file, os.fsencode(path))
+                return
+            except FileNotFoundError:  # another run has just ended, and removed the folder
+                if last:
+                    raise
 
     def keep(self) -> None:
         """Start the process that answers, if it does not run (any more)."""
