@@ -44,9 +44,10 @@ def plan(protected: Protected, *, documents: bool, writable: tuple[str, ...] = (
             if protected.kind_of(path) is not None:
                 wanted.setdefault(path, documents or kind == CONFIGURATION)
     for pattern in protected.ignored:
-        path = os.path.normpath(os.path.join(protected.root, pattern))
-        if not any(mark in pattern for mark in "*?["):
-            if protected.kind_of(path) is None:
+        folder = pattern.removesuffix("/**")
+        path = os.path.normpath(os.path.join(protected.root, os.path.expanduser(folder)))
+        if not any(mark in folder for mark in "*?["):
+            if protected.kind_of(f"{path}/any" if folder != pattern else path) is None:
                 wanted[path] = False
         else:
             warnings.append(f"{pattern} is ignored, but inside of a protected folder it is read-only")
