@@ -112,16 +112,16 @@ def _in_sandbox(root: str, stdin: str, environment: dict[str, str]) -> Iterator[
         yield None
         return
     with Confinement(root, {}, means) as confinement:
-        entrance = confinement.entrance()
+        words, more = confinement.entrance().prepare(root)
         hook = ("-I", "-S", HOOK, "claude")
         starter = subprocess.Popen(
-            [*entrance.words(), sys.executable, "-c", _STARTER, os.path.join(root, ".fusewire"), stdin, *hook],
+            [*words, sys.executable, "-c", _STARTER, os.path.join(root, ".fusewire"), stdin, *hook],
             cwd=root,
             env={**environment, **confinement.variables},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            preexec_fn=entrance.function(),
             bufsize=0,
+            **more,
         )
         assert starter.stdin is not None
         assert starter.stdout is not None

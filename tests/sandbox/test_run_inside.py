@@ -19,6 +19,7 @@ from inside import require_sandbox
 from agents.run_stage import Stage, prepared, staged
 from fusewire import relay
 from fusewire.runner.confinement import entrance_of
+from fusewire.runner.process import run_agent
 
 HOOK = Path(__file__).parents[2] / "src" / "fusewire" / "hook.py"
 
@@ -257,12 +258,12 @@ for request in (b"", b"nonsense" * 100, b"\\xff" * 8, b"\\0\\0\\0\\2\\0\\0\\0\\0
 
 def enter(stage: Stage, script: str) -> subprocess.CompletedProcess[str]:
     """A script in a sandbox of this project that no run has made."""
-    entrance = entrance_of(str(stage.root))
+    words, more = entrance_of(str(stage.root)).prepare(str(stage.root))
     return subprocess.run(
-        [*entrance.words(), "sh", "-c", TOOLS + script],
+        [*words, "sh", "-c", TOOLS + script],
         cwd=stage.root,
         env={**os.environ, "PYTHON": sys.executable, "OUT": str(stage.outside)},
-        preexec_fn=entrance.function(),
+        **more,
         capture_output=True,
         text=True,
         check=False,
@@ -306,6 +307,40 @@ def test_a_listener_in_place_of_the_supervisor_is_not_believed(stage: Stage) -> 
         stage.write(f"{relay.SUPERVISORS}/1", str(stage.outside / "agents" / "mine"))
         done = enter(stage, "event PreToolUse 'pytest -q' | hook")
     assert f"process {os.getpid()} listens in place of the supervisor 1" in done.stdout, done
+
+
+@pytest.mark.parametrize("means", ["namespaces", "bubblewrap"])
+def test_an_agent_ends_in_the_sandbox_as_it_does_outside(stage: Stage, means: str) -> None:
+    """Its exit code, its output, a signal, a time-out and what it left behind; a program that is not there is said."""
+    if means == "bubblewrap" and subprocess.run(["bwrap", "--dev-bind", "/", "/", "true"], check=False).returncode:
+        pytest.skip("bubblewrap does not work here")
+    (stage.root / ".fusewire").mkdir(exist_ok=True)
+
+    def run(*command: str, timeout: float = 30) -> tuple[str, int | None, str]:
+        heard = bytearray()
+        ended = run_agent(
+            command,
+            cwd=str(stage.root),
+            environment={**os.environ, "OUT": str(stage.outside)},
+            given=b"prompt",
+            timeout=timeout,
+            idle=None,
+            on_output=heard.extend,
+            on_error=heard.extend,
+            on_tick=lambda: None,
+            stop=lambda: False,
+            mark=os.urandom(8).hex(),
+            grace=0.5,
+            entrance=entrance_of(str(stage.root), means),
+        )
+        return ended.why, ended.code, heard.decode()
+
+    told = f"prompt{stage.root}\n"
+    assert run("sh", "-c", "cat; pwd; touch .fusewire/x 2> /dev/null || exit 7") == ("exit", 7, told)
+    assert run("sh", "-c", "kill -TERM $$")[1] == 143
+    assert run("sh", "-c", "setsid sleep 600 & sleep 600", timeout=1)[:2] == ("timeout", 124)
+    assert run("no-such-program")[:2] == run("./missing")[:2] == ("launch", 127)
+    assert stage.left() == []
 
 
 def test_a_sandbox_that_is_required_and_missing_ends_the_run(stage: Stage) -> None:

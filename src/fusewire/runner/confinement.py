@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fusewire.errors import FusewireError
 from fusewire.guard.policy import protected_of
@@ -20,7 +20,7 @@ from fusewire.runner.hook_server import SUPERVISOR, HookServer
 from fusewire.util.files import read_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 #: What `sandbox` may say.
 AUTO, REQUIRE, OFF = "auto", "require", "off"
@@ -81,36 +81,39 @@ class Confinement:
 
 
 class Entrance:
-    """The way into a sandbox: words before a command, or what a new process does before it becomes the command."""
+    """The way into a sandbox for one process."""
 
     def __init__(self, made: Plan, means: str) -> None:
         self._plan, self._means = made, means
 
-    def words(self) -> Sequence[str]:
-        if self._means == "bubblewrap":
-            from fusewire.guard.sandbox import bubblewrap
-
-            return bubblewrap.arguments(self._plan)
+    def prepare(self, cwd: str) -> tuple[list[str], dict[str, Any]]:
+        """The words before a command, and what else `Popen` needs to start it in this folder; the descriptors that are
+        passed on are the caller's to close."""
         if self._means == "seatbelt":
             from fusewire.guard.sandbox import seatbelt
 
-            return seatbelt.arguments(self._plan)
-        return ()
+            return seatbelt.arguments(self._plan), {}
+        if self._means == "bubblewrap":
+            from fusewire.guard.sandbox import bubblewrap
 
-    def function(self) -> Callable[[], None] | None:
-        if self._means != "namespaces":
-            return None
+            words = bubblewrap.arguments(self._plan)
+            files = [int(words[at + 1]) for at, word in enumerate(words) if word == "--file"]
+            if "--chdir" in words:  # to where this process is
+                words[words.index("--chdir") + 1] = cwd
+            return words, {"pass_fds": files}
         import _ctypes  # noqa: F401  # loaded here: the new process should not import anything
 
-        return lambda: enter(self._plan)
+        return [], {"preexec_fn": lambda: enter(self._plan)}
 
 
-def entrance_of(root: str) -> Entrance:
+def entrance_of(root: str, means: str = "") -> Entrance:
     """The sandbox for what is started on behalf of an agent that is in one; NoSandbox if there is none any more."""
-    found = support()
-    if not found:
-        raise NoSandbox(f"the sandbox of the run cannot be entered again: {found.reason}")
-    return Entrance(_plan(root), found.means)
+    if not means:
+        found = support()
+        means = found.means
+        if not means:
+            raise NoSandbox(f"the sandbox of the run cannot be entered again: {found.reason}")
+    return Entrance(_plan(root), means)
 
 
 def _plan(root: str) -> Plan:

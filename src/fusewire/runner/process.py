@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -229,9 +230,13 @@ def _start(
     pipe = subprocess.PIPE
     if not command or not command[0]:
         return _Failed(127, "no program is named")
+    words, more = entrance.prepare(cwd) if entrance else ([], {})
+    name = os.path.join(cwd, command[0]) if "/" in command[0] else command[0]
     try:
+        if words and not shutil.which(name, path=environment.get("PATH")):
+            return _Failed(127, f"no such program: {command[0]}")  # what stands before it has words of its own
         return subprocess.Popen(
-            [*(entrance.words() if entrance else ()), *command],
+            [*words, *command],
             cwd=cwd,
             env=environment,
             stdin=pipe,
@@ -239,12 +244,15 @@ def _start(
             stderr=pipe,
             bufsize=0,
             start_new_session=True,
-            preexec_fn=entrance.function() if entrance else None,
+            **more,
         )
     except subprocess.SubprocessError:
         return _Failed(126, "the sandbox cannot be entered (fusewire sandbox --check)")
     except (OSError, ValueError) as error:
         return _why_not(error, command[0], cwd)
+    finally:
+        for descriptor in more.get("pass_fds", ()):
+            os.close(descriptor)
 
 
 def _why_not(error: OSError | ValueError, program: str, cwd: str) -> _Failed:
