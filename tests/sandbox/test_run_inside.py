@@ -321,7 +321,7 @@ def test_an_agent_ends_in_the_sandbox_as_it_does_outside(stage: Stage, means: st
         ended = run_agent(
             command,
             cwd=str(stage.root),
-            environment={**os.environ, "OUT": str(stage.outside)},
+            environment={**os.environ, "OUT": str(stage.outside), "PATH": "/usr/bin:/bin"},
             given=b"prompt",
             timeout=timeout,
             idle=None,
