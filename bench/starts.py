@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import fusewire
 from fusewire import Breaker, ScopeLock
+from fusewire.guard.sandbox.support import support
+from fusewire.runner.confinement import Confinement
 from measuring import Contender, goal, interleave, milli, quantile, table, times
 
 _ROUNDS = 31
@@ -62,7 +66,11 @@ def report(folder: str) -> str:
         Contender("fusewire check ID", start("-m", "fusewire", "check", "force-push", cwd=guarded)),
     ]
     _trip(start(*hook, cwd=tripped, command=forbidden, code=0))
-    interleave(processes, rounds=_ROUNDS, calls=1, warm_up=1)
+    with _in_sandbox(guarded, _payload(guarded, harmless, ""), environment) as supervised:
+        if supervised is not None:
+            name = "hook, 10 constraints, none fits; in a sandbox, answered by the supervisor"
+            processes.insert(4, Contender(name, lambda: supervised))
+        interleave(processes, rounds=_ROUNDS, calls=1, warm_up=1)
     _expect(guarded, violations=2 * _ROUNDS, phase="closed")
     _expect(tripped, violations=1, phase="open")
     rows = [
@@ -83,6 +91,48 @@ def report(folder: str) -> str:
             goal(f"in the end at most {_GOAL_IN_THE_END}", ratio <= _GOAL_IN_THE_END),
         ]
     )
+
+
+#: Runs in the sandbox: a hook for each byte that comes, and a byte when it has ended.
+_STARTER = """
+import os, sys
+hook, stdin, words = sys.argv[1], sys.argv[2], sys.argv[3:]
+files = [(os.POSIX_SPAWN_OPEN, 0, stdin, os.O_RDONLY, 0), (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+while os.read(0, 1):
+    _, status = os.waitpid(os.posix_spawn(sys.executable, [sys.executable, *words], os.environ, file_actions=files), 0)
+    os.write(1, b"0" if status == 0 and not os.access(hook, os.W_OK) else b"1")
+"""
+
+
+@contextmanager
+def _in_sandbox(root: str, stdin: str, environment: dict[str, str]) -> Iterator[Callable[[], None] | None]:
+    """What starts a hook inside the sandbox of a run; None where this machine has none."""
+    means = support().means
+    if not means:
+        yield None
+        return
+    with Confinement(root, {}, means) as confinement:
+        words, more = confinement.entrance().prepare(root)
+        hook = ("-I", "-S", HOOK, "claude")
+        starter = subprocess.Popen(
+            [*words, sys.executable, "-c", _STARTER, os.path.join(root, ".fusewire"), stdin, *hook],
+            cwd=root,
+            env={**environment, **confinement.variables},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            **more,
+        )
+        assert starter.stdin is not None
+        assert starter.stdout is not None
+
+        def run() -> None:
+            starter.stdin.write(b".")
+            if starter.stdout.read(1) != b"0":
+                raise RuntimeError("a hook in the sandbox did not end as expected")
+
+        yield run
+        starter.communicate()
 
 
 def _trip(prepare: Callable[[], Callable[[], None]]) -> None:

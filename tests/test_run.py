@@ -220,12 +220,12 @@ def test_an_open_circuit_starts_no_agent(bare: Stage) -> None:
 def test_a_loss_of_protected_files_is_restored_and_halts_the_loop(
     stage: Stage, does: str, path: str, says: str
 ) -> None:
-    """The file is back as it was, the run is over with exit 3, and no further agent was started."""
+    """Without a sandbox: the file is back, the run is over with exit 3, and no further agent was started."""
     stage.write("specs/login.md", "# Login\n")
     stage.write("AGENTS.md", "# Agents\n")
     stage.write("fusewire.toml", "[loop]\nno_progress = 4\n")
     before = (stage.root / path).read_text()
-    ended = stage.run(f"{WORK}\n{does}")
+    ended = stage.run(f"{WORK}\n{does}", "--no-sandbox")
     assert (ended.returncode, stage.starts()) == (3, [1]), ended.stderr
     assert (stage.root / path).read_text() == before
     assert says in ended.stderr
@@ -246,7 +246,7 @@ def test_state_that_an_agent_removes_is_put_back(bare: Stage, does: str) -> None
     """Counters, calls and the number of the iteration go on; where not all could be rebuilt, the loop is halted."""
     bare.write("AGENTS.md", "# Agents\n")
     bare.run(IDLE, "--max-iterations", "1")
-    ended = bare.run(f"{IDLE}; {does}", "--max-iterations", "1")
+    ended = bare.run(f"{IDLE}; {does}", "--max-iterations", "1", "--no-sandbox")
     assert ended.returncode == 3 or "was damaged" in ended.stderr, ended.stderr
     assert bare.starts() == [1, 2]
     assert (bare.loop()["iterations"], bare.loop()["calls_left"]) == (2, 98)
@@ -350,6 +350,7 @@ def test_the_environment_says_where_the_loop_stands(bare: Stage) -> None:
         seen.append({key[9:]: value for key, _, value in entries if key.startswith("FUSEWIRE_")})
     for environment in seen:
         environment.pop("MARK")
+        environment.pop("SUPERVISOR", None)  # where there is a sandbox
         assert environment.pop("PROJECT") == str(bare.root.resolve())
         assert environment.pop("DEPTH") == "1"
     first, third, probe, until = seen

@@ -22,6 +22,11 @@ def main() -> None:
         code = quick(sys.argv[2:])
         if code is not None:
             sys.exit(code)
+    from fusewire.relay import relay_command
+
+    code = relay_command(sys.argv[1:])
+    if code is not None:
+        sys.exit(code)
     from fusewire.cli.app import main as command_line
 
     sys.exit(command_line())

@@ -17,7 +17,7 @@ from fusewire.errors import in_a_line, is_broken, is_exhaustion
 from fusewire.rules import find_guarded
 from fusewire.session.opening import age
 from fusewire.stdio import INPUT_LIMIT, payload_of, read_input, write_line
-from fusewire.util.files import news
+from fusewire.util.files import STATE_FOLDER, news
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ _HEAD = 4096
 #: Seconds after the start of this process until a call that could not be judged is denied: agents wait for 15.
 _DEADLINE = 10
 
+#: Seconds after its start until which the supervisor of a sandboxed run is waited for; the rest is for deciding here.
+_RELAY_UNTIL = 8
+
 #: Beginnings of the names of variables that could tell this process another time; `-I` ignores Python's own.
 _LOADING = ("LD_", "DYLD_", "FAKETIME")
 
@@ -54,16 +57,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
 
         if arguments[0] not in AGENTS:
             _end("", f"fusewire hook: no agent named {arguments[0]!r}; allowed: {', '.join(AGENTS)}", 2)
-        agent = agent_named(arguments[0])
-        try:
-            _set_deadline()
-            if any(name.startswith(_LOADING) for name in os.environ):
-                _start_clean()
-            _end(*answer(agent, read_input(), os.environ))
-        except (Exception, _TooLate) as error:
-            if is_broken(error):
-                raise
-            _end(*_failed(agent, error))
+        _end(*answer_in_time(agent_named(arguments[0]), _read_clean, os.environ))
     except (ImportError, SyntaxError) as error:
         if is_exhaustion(error):
             raise  # nothing of the input has been read; `hook` knows what to do
@@ -72,13 +66,26 @@ def main(arguments: Sequence[str]) -> NoReturn:
         _end("", f"fusewire: the hook is not installed properly, nothing is guarded: {text}", code)
 
 
-def _start_clean() -> None:
+def answer_in_time(agent: Agent, read: Callable[[], bytes], environment: Any) -> Answer:
+    """The answer to the hook call that this process was started for, whatever goes wrong."""
+    try:
+        _set_deadline()
+        return answer(agent, read(), environment)
+    except (Exception, _TooLate) as error:
+        if is_broken(error):
+            raise
+        return _failed(agent, error)
+
+
+def _read_clean() -> bytes:
     """Settings of a project may set variables for its hooks: what tells this process another time is left out."""
-    import sys
+    if any(name.startswith(_LOADING) for name in os.environ):
+        import sys
 
-    from fusewire.person import start_clean
+        from fusewire.person import start_clean
 
-    start_clean(sys.orig_argv[1:])
+        start_clean(sys.orig_argv[1:])
+    return read_input()
 
 
 def _failed(agent: Agent, error: BaseException) -> Answer:
@@ -119,6 +126,10 @@ def answer(agent: Agent, raw: bytes, environment: Any, start: str | None = None)
         agent = speaking(agent, payload, environment)
         start = start or _standing(agent.started_in(payload, environment), payload)
         root = find_guarded(start)
+        if ends and not os.access(os.path.join(root, STATE_FOLDER), os.W_OK):
+            relayed = _relayed(agent, raw, environment, root)
+            if relayed is not None:
+                return relayed
         event = agent.parse(payload, root)
     except ValueError as error:
         return _not_understood(agent, raw, f"is not JSON: {error}")
@@ -137,6 +148,20 @@ def answer(agent: Agent, raw: bytes, environment: Any, start: str | None = None)
         if event.kind == "config_change":  # nobody knows whether these settings still call us
             return agent.deny(f"BLOCKED fusewire.failure: the breaker failed at {event.hook}: {text}", event.hook)
         return agent.inform(f"fusewire: the breaker failed at {event.hook}: {text}", event.hook)
+
+
+def _relayed(agent: Agent, raw: bytes, environment: Any, root: str) -> Answer | None:
+    """What the supervisor outside of our sandbox answers; None if this process has to decide, without the state:
+    what protects still refuses, the rest passes, and the agent is told."""
+    from fusewire.relay import NoSupervisor, is_sealed, relay_hook
+
+    if not is_sealed(root):
+        return None
+    try:
+        return relay_hook(root, agent.__name__.rpartition(".")[2], raw, environment, max(0.5, _RELAY_UNTIL - age()))
+    except (OSError, NoSupervisor) as error:
+        news.append(f"the supervisor of this run does not answer, so that nothing is counted: {error}")
+        return None
 
 
 def _standing(start: str | None, payload: Any) -> str:
@@ -200,10 +225,11 @@ def _end_process(agent: Agent, environment: Any) -> None:
     this hook is ended."""
     import signal
 
+    from fusewire.agents import client_process
     from fusewire.runner.proctable import ancestors
 
     pid = agent.process(environment)
-    if pid is not None and pid in ancestors():
+    if pid is not None and pid in ancestors(client_process()):
         try:
             os.kill(pid, getattr(signal, agent.ENDED_BY))
         except OSError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from fusewire.errors import FusewireError
 
 TYPE_CHECKING = False
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     class Agent(Protocol):
         """What a module of this package gives. Answers are (stdout, stderr, exit code)."""
 
+        __name__: str
         #: hooks that ask before a call: what cannot be judged there is denied
         GATES: tuple[str, ...]
         #: hooks at which the agent cannot be told anything beside a call that passes
@@ -54,6 +57,14 @@ class BadPayload(FusewireError):
 
 
 AGENTS = ("claude", "codex", "gemini", "copilot")
+
+#: Set in a process that answers for a hook: the process that has started the hook.
+answers_for = 0
+
+
+def client_process() -> int:
+    """The process that has started the hook: the agent's program, or a shell in between."""
+    return answers_for or os.getppid()
 
 
 def speaking(agent: Agent, payload: Any, environment: Mapping[str, str]) -> Agent:

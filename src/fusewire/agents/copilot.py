@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.agents import BadPayload
+from fusewire.agents import BadPayload, client_process
 from fusewire.agents.payload import (
     CALL_KINDS,
     SESSION_KINDS,
@@ -141,7 +141,7 @@ def _is_in_force(path: str) -> bool:
             changed, text = os.fstat(file.fileno()).st_ctime, file.read(1 << 20)
     except OSError:
         return False
-    start = began(os.getppid())
+    start = began(client_process())
     return b"PreToolUse" in text and b"hook.py" in text and (start is None or changed <= start + 1)
 
 
@@ -171,7 +171,7 @@ def _main_session(parent: str) -> str:
         return parent
     if parent in names:
         return parent
-    mark = f"inuse.{os.getppid()}.lock"
+    mark = f"inuse.{client_process()}.lock"
     opened = [name for name in names if os.path.lexists(os.path.join(sessions, name, mark))]
     return opened[0] if len(opened) == 1 else parent
 
@@ -292,7 +292,7 @@ ENDED_BY = "SIGTERM"
 
 def process(environment: Mapping[str, str]) -> int | None:
     """It starts its hooks itself; a shell in between has become the hook."""
-    return os.getppid() if environment.get("COPILOT_PROJECT_DIR") else None
+    return client_process() if environment.get("COPILOT_PROJECT_DIR") else None
 
 
 def interrupt(payload: Any) -> bool:

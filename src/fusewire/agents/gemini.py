@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 
+from fusewire.agents import client_process
 from fusewire.agents.payload import (
     an_object,
     answered,
@@ -316,7 +317,7 @@ ENDED_BY = "SIGTERM"
 
 def process(environment: Mapping[str, str]) -> int | None:
     """Gemini starts its hooks with `bash -c`, and bash gives way to the one command it is to run."""
-    return os.getppid() if environment.get("GEMINI_SESSION_ID") else None
+    return client_process() if environment.get("GEMINI_SESSION_ID") else None
 
 
 def interrupt(payload: Any) -> bool:

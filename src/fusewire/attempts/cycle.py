@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
 from fusewire.attempts.nouns import Attempt, Recorded
 from fusewire.attempts.results import Results
 from fusewire.errors import FusewireError
 from fusewire.judging.judge import Verdict, judge
+from fusewire.runner.confinement import entrance_of
+from fusewire.runner.hook_server import RELAYED
 from fusewire.runner.outputlog import OutputLog, prune
 from fusewire.runner.process import Ended, run_agent
 from fusewire.runner.warden import Warden
@@ -79,11 +82,13 @@ def run_cycle(
         on_output(data)
 
     whole = os.path.join(attempts.root, path)
-    results = Results(junit, whole.removesuffix(".log") + ".xml", command)
+    relayed = bool(os.environ.get(RELAYED))  # then the command is in a sandbox, and cannot write beside its output
+    beside = os.path.join(gettempdir(), f"fusewire-{os.urandom(8).hex()}.log") if relayed else whole
+    results = Results(junit, beside.removesuffix(".log") + ".xml", command)
     try:
-        ended = _run(command, cwd, timeout, results, heard)
+        ended = _run(attempts.root, command, cwd, timeout, results, heard)
         if results.refused(_read_end(whole)):
-            ended = _run(command, cwd, timeout, results, heard)
+            ended = _run(attempts.root, command, cwd, timeout, results, heard)
         found = results.read()
     finally:
         log.close()
@@ -111,7 +116,12 @@ def run_cycle(
 
 
 def _run(
-    command: Sequence[str], cwd: str | None, timeout: float | None, results: Results, heard: Callable[[bytes], None]
+    root: str,
+    command: Sequence[str],
+    cwd: str | None,
+    timeout: float | None,
+    results: Results,
+    heard: Callable[[bytes], None],
 ) -> Ended:
     with Warden() as warden:
         return run_agent(
@@ -128,6 +138,7 @@ def _run(
             stop=lambda: False,
             mark=os.urandom(8).hex(),
             warden=warden,
+            entrance=entrance_of(root) if os.environ.get(RELAYED) else None,
         )
 
 

@@ -9,6 +9,7 @@ import os
 import shlex
 from collections.abc import Sequence
 
+from fusewire.util.environment import children_environment
 from fusewire.util.files import read_regular
 
 #: Bytes that are read.
@@ -33,7 +34,7 @@ class Results:
         """What the command's environment needs beside its own; options of the command itself go before it."""
         if not self.asks:
             return {}
-        before = os.environ.get("PYTEST_ADDOPTS", "")
+        before = children_environment().get("PYTEST_ADDOPTS", "")
         return {"PYTEST_ADDOPTS": f"{before} --junitxml={shlex.quote(self._own)}".strip()}
 
     def refused(self, output: str) -> bool:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 #: The seed's sentence.
 ANNOUNCEMENT = "Circuit breaker is active — monitoring for stagnation, rate limits, and file protection."
 
+#: What --sandbox and --no-sandbox ask for; without them the project's setting holds.
+_SANDBOX = {True: "require", False: "off"}
+
 
 @click.command("run", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
@@ -48,6 +51,11 @@ ANNOUNCEMENT = "Circuit breaker is active — monitoring for stagnation, rate li
 @click.option("--plan", metavar="FILE", help="Done when all its boxes are ticked (default: IMPLEMENTATION_PLAN.md).")
 @click.option("--junit", metavar="FILE", help="Test results to read after every iteration.")
 @click.option("--wait/--no-wait", default=True, help="Wait for cooldowns and limits (default), or exit 3 instead.")
+@click.option(
+    "--sandbox/--no-sandbox",
+    default=None,
+    help="Exit 3 where the agent cannot run in a sandbox, or run it without one (default: what `sandbox` says).",
+)
 @click.option("--end-oldest", is_flag=True, help="End the oldest run of this project first if too many are under way.")
 @common_options
 @with_breaker
@@ -76,6 +84,8 @@ def run_command(breaker: Breaker, command: tuple[str, ...], as_json: bool, **opt
     require_outside_loop(breaker.root or "")
     if options["end_oldest"]:
         options["end_oldest"] = require_person("`fusewire run --end-oldest`", breaker.root)
+    if options["sandbox"] is False:
+        require_person("`fusewire run --no-sandbox`", breaker.root)
     for name in ("until", "verify"):
         if options[name] is not None and not options[name].strip():
             raise click.UsageError(f"--{name} is an empty command")
@@ -117,6 +127,7 @@ def _options(loop: Loop, command: tuple[str, ...], here: str, options: dict[str,
         timeout=options["timeout"] or settings["timeout"],
         idle=options["idle_timeout"] or settings["idle_timeout"],
         wait=options["wait"],
+        sandbox=_SANDBOX.get(options["sandbox"], loop.breaker.rules.sandbox[0]),
         end_oldest=options["end_oldest"] or None,
     )
 

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from fusewire.runner.leftovers import MARK, check_mark, end, end_marked
 from fusewire.runner.pipes import Pipes
 from fusewire.runner.proctable import Process, look
 from fusewire.runner.warden import Warden
+
+if TYPE_CHECKING:
+    from fusewire.runner.confinement import Entrance
 
 #: Seconds between two ticks.
 TICK = 0.25
@@ -59,8 +64,10 @@ def run_agent(
     mark: str,
     grace: float = 5.0,
     warden: Warden | None = None,
+    entrance: Entrance | None = None,
 ) -> Ended:
-    """Run it to its end, which comes at the latest `timeout` + `grace` and a few seconds from now.
+    """Run it to its end, which comes at the latest `timeout` + `grace` and a few seconds from now, in the sandbox that
+    `entrance` leads to.
 
     An exception of a callback, or of a signal handler, ends the agent and is passed on.
     """
@@ -69,7 +76,7 @@ def run_agent(
     if warden is not None:
         warden.watch(0, mark)  # it must know the mark before there is anything that has it
     try:
-        started = _start(command, cwd, environment)
+        started = _start(command, cwd, environment, entrance)
         if isinstance(started, _Failed):
             return Ended("launch", started.code, started.problem, time.monotonic() - began, 0)
         with _Agent(started, Pipes(started, given, on_output, on_error), mark, grace, on_tick, stop) as agent:
@@ -217,13 +224,19 @@ class _Failed:
     problem: str
 
 
-def _start(command: Sequence[str], cwd: str, environment: Mapping[str, str]) -> subprocess.Popen[bytes] | _Failed:
+def _start(
+    command: Sequence[str], cwd: str, environment: Mapping[str, str], entrance: Entrance | None
+) -> subprocess.Popen[bytes] | _Failed:
     pipe = subprocess.PIPE
     if not command or not command[0]:
         return _Failed(127, "no program is named")
+    words, more = entrance.prepare(cwd) if entrance else ([], {})
+    name = os.path.join(cwd, command[0]) if "/" in command[0] else command[0]
     try:
+        if words and not shutil.which(name, path=environment.get("PATH")):
+            return _Failed(127, f"no such program: {command[0]}")  # what stands before it has words of its own
         return subprocess.Popen(
-            list(command),
+            [*words, *command],
             cwd=cwd,
             env=environment,
             stdin=pipe,
@@ -231,9 +244,15 @@ def _start(command: Sequence[str], cwd: str, environment: Mapping[str, str]) -> 
             stderr=pipe,
             bufsize=0,
             start_new_session=True,
+            **more,
         )
+    except subprocess.SubprocessError:
+        return _Failed(126, "the sandbox cannot be entered (fusewire sandbox --check)")
     except (OSError, ValueError) as error:
         return _why_not(error, command[0], cwd)
+    finally:
+        for descriptor in more.get("pass_fds", ()):
+            os.close(descriptor)
 
 
 def _why_not(error: OSError | ValueError, program: str, cwd: str) -> _Failed:

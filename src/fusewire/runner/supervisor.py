@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from fusewire.answers.reader import AnswerReader
@@ -16,6 +17,7 @@ from fusewire.answers.tests import read_junit, read_tests
 from fusewire.errors import Blocked, FusewireError
 from fusewire.events import Decision
 from fusewire.person import PROJECT
+from fusewire.runner.confinement import Confinement, NoSandbox, confine
 from fusewire.runner.outputlog import OutputLog, prune
 from fusewire.runner.process import run_agent
 from fusewire.runner.registry import Place
@@ -70,6 +72,7 @@ class Supervisor:
         self._started = time.monotonic()
         self._interrupted = self._by_a_person = False
         self._outages = 0
+        self._confinement: Confinement | None = None
         self._told: set[str] = set()
         self._settings = loop.breaker.rules.tool
         #: how deep the agent is: agents start agents, and their runs start runs
@@ -109,7 +112,16 @@ class Supervisor:
         return self._place.inherit(self.options.end_oldest, lambda: self._interrupted, self.view.tells)
 
     def _run(self) -> Outcome:
-        with Warden() as warden:
+        with ExitStack() as stack:
+            warden = stack.enter_context(Warden())
+            try:
+                self._confinement = confine(
+                    self.loop.root, self._variables("loop"), self.options.sandbox, self.view.tells
+                )
+            except NoSandbox as refused:
+                return self._outcome(HALTED, str(refused))
+            if self._confinement is not None:
+                stack.enter_context(self._confinement)
             for lost in self.loop.settle_lost():
                 self.view.tells(
                     f"Iteration {lost.number} was cut off when its supervisor died; it is settled as {lost.kind}."
@@ -179,6 +191,11 @@ class Supervisor:
             if shown := reader.feed(data):
                 self.view.output(shown)
 
+        def tick() -> None:
+            self.view.tick(time.monotonic() - started)
+            if self._confinement is not None:
+                self._confinement.keep()
+
         def read_error(data: bytes) -> None:
             log.write(data)
             reader.feed_error(data)
@@ -194,10 +211,11 @@ class Supervisor:
                 idle=options.idle,
                 on_output=read,
                 on_error=read_error,
-                on_tick=lambda: self.view.tick(time.monotonic() - started),
+                on_tick=tick,
                 stop=self._stops,
                 mark=begun.token,
                 warden=warden,
+                entrance=self._confinement.entrance() if self._confinement else None,
             )
         finally:
             log.close()
@@ -378,6 +396,7 @@ class Supervisor:
     def _environment(self, begun: Begun) -> dict[str, str]:
         return {
             **self._surroundings("loop"),
+            **(self._confinement.variables if self._confinement else {}),
             "FUSEWIRE_ITERATION": str(begun.number),
             "FUSEWIRE_STATE": begun.state,
             "FUSEWIRE_ADVICE": "\n".join(begun.advice.lines).replace("\0", ""),
@@ -386,12 +405,11 @@ class Supervisor:
 
     def _surroundings(self, who: str) -> dict[str, str]:
         """What everything that this run starts can know of it."""
-        return {
-            **children_environment(),
-            "FUSEWIRE_AGENT": who,
-            PROJECT: os.path.realpath(self.loop.root),
-            nesting.DEPTH: str(self._depth),
-        }
+        return {**children_environment(), **self._variables(who)}
+
+    def _variables(self, who: str) -> dict[str, str]:
+        root = os.path.realpath(self.loop.root)
+        return {"FUSEWIRE_AGENT": who, PROJECT: root, nesting.DEPTH: str(self._depth)}
 
     def _interrupt(self, number: int) -> None:
         """In the middle of whatever goes on: nothing is said or written here."""

@@ -57,6 +57,12 @@ def age() -> float:
 _born = 0.0
 
 
+def count_from_now() -> None:
+    """In a process that has waited for its event: as if it had been started just now."""
+    global _born
+    _born = time.monotonic()
+
+
 def _seconds_until_now() -> float:
     try:
         with open("/proc/self/stat", "rb") as file:
