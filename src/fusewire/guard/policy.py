@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from fusewire.guard.protected import CONFIGURATION, DOCUMENT, Protected
+from fusewire.guard.sandbox.active import ALWAYS, UNATTENDED
 from fusewire.rules import CONSTRAINTS_FOLDER, PHASE_FILE, SESSION_CONFIG, STATE_FOLDER, load_rules, user_config_path
 
 TYPE_CHECKING = False
@@ -39,7 +40,7 @@ OWN = (
 
 #: The same for all projects: the variable that names an agent's folder, the folder if nobody does, what is in it.
 _HOMES = (
-    ("CLAUDE_CONFIG_DIR", "~/.claude", ("settings.json", "settings.local.json")),
+    ("CLAUDE_CONFIG_DIR", "~/.claude", ("settings.json", "settings.local.json", UNATTENDED, ALWAYS)),
     ("CODEX_HOME", "~/.codex", ("hooks.json", "config.toml", "managed_config.toml")),
     ("GEMINI_CLI_HOME", "~/.gemini", ("settings.json", "trustedFolders.json")),
     ("COPILOT_HOME", "~/.copilot", ("hooks/", "settings.json", "config.json")),
