@@ -24,7 +24,7 @@ from fusewire.installing.command import hook_line
 from fusewire.installing.http import Http
 from fusewire.installing.installer import Change, install, prove, uninstall
 from fusewire.installing.merging import has_our_status_line
-from fusewire.installing.registrations import adds_calls, registrations
+from fusewire.installing.registrations import adds_calls, registrations, settings_of
 from fusewire.installing.wrapper import choose_wrapper
 from fusewire.person import require_person
 from fusewire.server import PORT
@@ -95,7 +95,7 @@ def install_command(
         raise click.UsageError("--sandbox: the shell wrapper is for Claude Code and your own settings; allowed: --user")
     require_person("`fusewire install`", root)
     line, http = hook_line(client.name), _server(port, dry_run) if over_http else None
-    wrapper, ring = choose_wrapper(client, place, sandbox)
+    wrapper, ring = choose_wrapper(client, place, settings_of(place.path), sandbox)
     change = install(client, place, line, status=statusline, http=http, wrapper=wrapper, dry_run=True)
     if not dry_run:
         if change.changes:

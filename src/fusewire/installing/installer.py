@@ -66,11 +66,17 @@ def install(
         return _installing(file, client, line, status, http, wrapper)[0]
     with file.locked():
         change, clean = _installing(file, client, line, status, http, wrapper)
-        if wrapper:
+        is_new = bool(wrapper) and not os.path.lexists(wrapper)
+        if wrapper:  # before it is named: the agent would have no shell without it
             file.put_beside(wrapper, wrapper_text(line, always=wrapper.endswith(ALWAYS)))
-        if change.changes:
-            assert change.after is not None
-            file.write(change.after, clean, private=http is not None)
+        try:
+            if change.changes:
+                assert change.after is not None
+                file.write(change.after, clean, private=http is not None)
+        except BaseException:
+            if is_new:
+                os.unlink(wrapper)
+            raise
     return change
 
 

@@ -15,8 +15,7 @@ from fusewire.errors import FusewireError
 from fusewire.guard.sandbox.active import ALWAYS, OWN_PREFIX, PREFIX, UNATTENDED
 from fusewire.guard.sandbox.support import support
 from fusewire.installing.editing import put_in, take_out
-from fusewire.installing.files import SettingsFile, split_mark
-from fusewire.installing.jsonc import Node, position, read
+from fusewire.installing.jsonc import Node, position
 from fusewire.words import quoted
 
 if TYPE_CHECKING:
@@ -45,15 +44,15 @@ exec "$shell" -c "$1"
 _UNLESS_ATTENDED = '[ "$CLAUDE_CODE_SESSION_ATTENDED" != 1 ] && '
 
 
-def choose_wrapper(client: Client, place: Place, wanted: bool | None) -> tuple[str, list[str]]:
-    """The wrapper to register, if any, and what to tell the person; `wanted` is None where nobody has said.
+def choose_wrapper(client: Client, place: Place, settings: Any, wanted: bool | None) -> tuple[str, list[str]]:
+    """The wrapper to register, if any, and what to tell the person; `wanted` is None where nobody has said so.
 
     It is never registered where others may get the settings: to them it would be a wrapper that is gone.
     """
     if wanted is False or client.name != "claude" or place.scope != "user":
         return "", []
     target = os.path.realpath(place.path)
-    named = registered_wrapper(_settings(place.path))
+    named = registered_wrapper(settings)
     always = bool(wanted) or os.path.basename(named) == ALWAYS
     path = wrapper_path(target, always=always)
     refused = _why_not(place.path, path, unasked=wanted is None and not named)
@@ -78,12 +77,6 @@ def _why_not(settings: str, wrapper: str, *, unasked: bool) -> str:
     if unasked and (os.path.realpath(settings) != os.path.abspath(settings) or _is_shared(settings)):
         return f"{settings} seems to be shared with other machines; if it is not: fusewire install claude --sandbox"
     return ""
-
-
-def _settings(path: str) -> Any:
-    text = SettingsFile(path).read()
-    body = split_mark(text or "")[1]
-    return read(body).value if body.strip() else None
 
 
 def _is_shared(target: str) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 
-from fusewire.errors import in_a_line
 from fusewire.guard.sandbox.active import OWN_PREFIX, means_here
 from fusewire.guard.sandbox.lines import INSIDE, OUTSIDE, share
 from fusewire.rules import find_guarded, load_rules
@@ -44,8 +43,8 @@ def main(arguments: Sequence[str]) -> NoReturn:
         _confined(command_in(arguments[1]), argv, rules, root)
     except Exception as error:
         if rules is not None and rules.sandbox[0] == "require":
-            line = f'fusewire: not run: sandbox = "require", and there is none here: {in_a_line(error)}\n'
-            os.write(2, line.encode("utf-8", "replace"))
+            line = f'fusewire: not run: sandbox = "require", and there is none here: {error}'
+            os.write(2, line.replace("\n", " ").encode("utf-8", "replace") + b"\n")
             os._exit(126)
     _finish()
     os.execv(argv[0], argv)
