@@ -6,9 +6,7 @@ plainly; whatever is in doubt runs inside. The shell reader is not needed for it
 command, and it would have to load the reader first.
 """
 
-from __future__ import annotations
-
-import os
+from posix import lstat
 
 #: Everything protected is read-only; documents are writable; nothing is read-only.
 INSIDE, DOCUMENTS, OUTSIDE = "inside", "documents", "outside"
@@ -43,7 +41,7 @@ _RUNS = ("-x", "--exec", "run", "--upload-pack", "--config")
 _SILENT = ("2>&1", ">/dev/null", "> /dev/null", "2>/dev/null", "2> /dev/null", "&>/dev/null", "&> /dev/null")
 
 
-def share(line: str, outside: tuple[str, ...] = (), cwd: str = ".") -> str:
+def share(line: str, outside: "tuple[str, ...]" = (), cwd: str = ".") -> str:
     """Which part of ring one a command line gets; `outside` are the commands that a person lets out of it."""
     for quiet in _SILENT:
         line = line.replace(quiet, " ")
@@ -56,14 +54,14 @@ def share(line: str, outside: tuple[str, ...] = (), cwd: str = ".") -> str:
     return DOCUMENTS if "moves" in kinds and False not in kinds else INSIDE
 
 
-def _only_ours(commands: list[list[str]], line: str) -> bool:
+def _only_ours(commands: "list[list[str]]", line: str) -> bool:
     """Whether a line only speaks to Fusewire, which keeps its state in files that are read-only inside."""
     ours = [words[0].rpartition("/")[2] == "fusewire" or words[1:3] == ["-m", "fusewire"] for words in commands]
     others = [words for words, is_ours in zip(commands, ours, strict=True) if not is_ours]
     return any(ours) and ">" not in line and all(words[0] in _HARMLESS for words in others)
 
 
-def _needs_rights(words: list[str]) -> bool:
+def _needs_rights(words: "list[str]") -> bool:
     """Whether the program of a command, behind assignments and wrappers, cannot work inside."""
     if _NEEDS_RIGHTS.isdisjoint(word.rpartition("/")[2] for word in words):
         return False
@@ -76,7 +74,9 @@ def _needs_rights(words: list[str]) -> bool:
     return False
 
 
-def _is_let_out(words: list[str], outside: tuple[str, ...]) -> bool:
+def _is_let_out(words: "list[str]", outside: "tuple[str, ...]") -> bool:
+    if not outside:
+        return False
     from fusewire.globs import matches
 
     for pattern in outside:
@@ -86,12 +86,12 @@ def _is_let_out(words: list[str], outside: tuple[str, ...]) -> bool:
     return False
 
 
-def _git(words: list[str], cwd: str) -> str | bool:
+def _git(words: "list[str]", cwd: str) -> "str | bool":
     """`moves` if the command goes to a committed version, True if it leaves the tree alone, False for anything else."""
     at = 1
     while at < len(words) and words[at][:1] == "-":
         if words[at] == "-C":
-            cwd = os.path.join(cwd, words[at + 1]) if at + 1 < len(words) else cwd
+            cwd = _below(cwd, "".join(words[at + 1 : at + 2]))
         elif words[at] == "-c":
             if not "".join(words[at + 1 : at + 2]).startswith(("user.", "color.", "advice.")):
                 return False
@@ -108,14 +108,26 @@ def _git(words: list[str], cwd: str) -> str | bool:
     return "moves"
 
 
-def _names_files(rest: list[str], cwd: str) -> bool:
+def _names_files(rest: "list[str]", cwd: str) -> bool:
     """Whether `git checkout` or `git reset` is given files: these are overwritten, whatever is in them."""
     names = [word for word in rest if word[:1] != "-"]
     is_new = any(word in ("-b", "-B", "--orphan") for word in rest)
-    return any(os.path.lexists(os.path.join(cwd, name)) for name in names) or (len(names) > 1 and not is_new)
+    return any(is_there(_below(cwd, name)) for name in names) or (len(names) > 1 and not is_new)
 
 
-def _commands(line: str) -> tuple[list[list[str]], bool]:
+def _below(folder: str, name: str) -> str:
+    return name if name.startswith("/") else f"{folder}/{name}"
+
+
+def is_there(path: str) -> bool:
+    try:
+        lstat(path)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _commands(line: str) -> "tuple[list[list[str]], bool]":
     """The simple commands of a line, and whether that is all there is to it: no expansion, no redirection, no block."""
     head, heredoc, _ = line.partition("<<")  # what follows is data, at least up to its mark
     plain = not heredoc
