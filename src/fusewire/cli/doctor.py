@@ -43,8 +43,8 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
     canary proves it: a call that would delete a protected file is put to the very command line that is registered, in
     a project that exists only for that, and where a shell wrapper is registered, a command that writes to that file is
     run through it. Of each agent you see which rings guard its shell commands: the kernel, the reader, the snapshot.
-    Every finding says what to do, and the exit code is 1 if there are any. An agent that is not on this machine is no finding; one that is here and not registered is
-    none either, and is named at the end.
+    Every finding says what to do, and the exit code is 1 if there are any. An agent that is not on this machine is
+    no finding; one that is here and not registered is none either, and is named at the end.
     """
     if acknowledge:
         actor = require_person("`fusewire doctor --acknowledge`", breaker.root)
