@@ -258,7 +258,7 @@ def _holds(event: Event, root: str, rules: Rules, environment: Any) -> bool:
     from fusewire.guard.sandbox.active import active
     from fusewire.guard.sandbox.lines import INSIDE, share
 
-    inside = share(event.command or "", rules.sandbox[1], event.cwd or root) == INSIDE
+    inside = share(event.command or "", rules.sandbox[1]) == INSIDE
     return inside and active(environment, root)
 
 

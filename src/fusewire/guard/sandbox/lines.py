@@ -6,8 +6,6 @@ plainly; whatever is in doubt runs inside. The shell reader is not needed for it
 command, and it would have to load the reader first.
 """
 
-from posix import lstat
-
 #: Everything protected is read-only; documents are writable; nothing is read-only.
 INSIDE, DOCUMENTS, OUTSIDE = "inside", "documents", "outside"
 
@@ -22,36 +20,29 @@ _NEEDS_RIGHTS = frozenset(
 #: What stands before the program that is meant.
 _WRAPPERS = frozenset("builtin command env exec nice nohup setsid stdbuf time timeout".split())
 
-#: Git commands that replace the tree by a committed one (decision 33), and those that leave it alone.
-_MOVES = frozenset("am bisect checkout cherry-pick clone merge pull rebase reset revert stash switch worktree".split())
-_STAYS = frozenset(
-    (
-        "add blame branch commit config describe diff fetch log ls-files ls-remote merge-base push reflog remote "
-        "rev-list rev-parse shortlog show status symbolic-ref tag"
-    ).split()
-)
+#: Words of which a line has one if it moves between committed versions (decision 33).
+_MOVING = tuple("am bisect checkout cherry-pick lfs merge pull rebase reset restore revert stash switch".split())
 
-#: Commands beside them that change no file.
+#: Commands beside ours that change no file.
 _HARMLESS = frozenset("cat cd cut date echo false grep head ls printf pwd sleep sort tail test true uniq wc".split())
-
-#: Words by which a git command runs another program.
-_RUNS = ("-x", "--exec", "run", "--upload-pack", "--config")
 
 #: Redirections that write no file.
 _SILENT = ("2>&1", ">/dev/null", "> /dev/null", "2>/dev/null", "2> /dev/null", "&>/dev/null", "&> /dev/null")
 
 
-def share(line: str, outside: "tuple[str, ...]" = (), cwd: str = ".") -> str:
+def share(line: str, outside: "tuple[str, ...]" = ()) -> str:
     """Which part of ring one a command line gets; `outside` are the commands that a person lets out of it."""
+    text = line
     for quiet in _SILENT:
-        line = line.replace(quiet, " ")
-    commands, plain = _commands(line)
-    if any(_needs_rights(words) or _is_let_out(words, outside) for words in commands) or _only_ours(commands, line):
+        text = text.replace(quiet, " ")
+    commands, plain = _commands(text)
+    if any(_needs_rights(words) or _is_let_out(words, outside) for words in commands) or _only_ours(commands, text):
         return OUTSIDE
-    if not plain or "git" not in line:
+    if "git" not in line or not any(word in line for word in _MOVING):
         return INSIDE
-    kinds = {_git(words, cwd) if words[0] == "git" else words[0] in _HARMLESS for words in commands}
-    return DOCUMENTS if "moves" in kinds and False not in kinds else INSIDE
+    from fusewire.guard.programs.git_moves import line_only_moves, only_moves
+
+    return DOCUMENTS if (only_moves(commands) if plain else line_only_moves(line)) else INSIDE
 
 
 def _only_ours(commands: "list[list[str]]", line: str) -> bool:
@@ -84,47 +75,6 @@ def _is_let_out(words: "list[str]", outside: "tuple[str, ...]") -> bool:
         if wanted and len(words) >= len(wanted) and all(map(matches, words, wanted)):
             return True
     return False
-
-
-def _git(words: "list[str]", cwd: str) -> "str | bool":
-    """`moves` if the command goes to a committed version, True if it leaves the tree alone, False for anything else."""
-    at = 1
-    while at < len(words) and words[at][:1] == "-":
-        if words[at] == "-C":
-            cwd = _below(cwd, "".join(words[at + 1 : at + 2]))
-        elif words[at] == "-c":
-            if not "".join(words[at + 1 : at + 2]).startswith(("user.", "color.", "advice.")):
-                return False
-        elif words[at] not in ("--no-pager", "-P"):
-            return False
-        at += 2 if words[at] in ("-C", "-c") else 1
-    name, rest = "".join(words[at : at + 1]), words[at + 1 :]
-    if name in _STAYS:
-        return True
-    if name not in _MOVES or any(word.partition("=")[0] in _RUNS for word in rest):
-        return False
-    if name in ("checkout", "reset") and ("--" in rest or _names_files(rest, cwd)):
-        return False
-    return "moves"
-
-
-def _names_files(rest: "list[str]", cwd: str) -> bool:
-    """Whether `git checkout` or `git reset` is given files: these are overwritten, whatever is in them."""
-    names = [word for word in rest if word[:1] != "-"]
-    is_new = any(word in ("-b", "-B", "--orphan") for word in rest)
-    return any(is_there(_below(cwd, name)) for name in names) or (len(names) > 1 and not is_new)
-
-
-def _below(folder: str, name: str) -> str:
-    return name if name.startswith("/") else f"{folder}/{name}"
-
-
-def is_there(path: str) -> bool:
-    try:
-        lstat(path)
-    except (OSError, ValueError):
-        return False
-    return True
 
 
 def _commands(line: str) -> "tuple[list[list[str]], bool]":

@@ -6,7 +6,7 @@ the command as it would be without it, unless the project says `sandbox = "requi
 
 import posix as os
 
-from fusewire.guard.sandbox.lines import INSIDE, OUTSIDE, is_there, share
+from fusewire.guard.sandbox.lines import INSIDE, OUTSIDE, share
 from fusewire.guard.sandbox.namespaces import environment
 from fusewire.guard.sandbox.prepared import prepare
 from fusewire.guard.sandbox.start import NOT_RUNNABLE, command, execute
@@ -32,10 +32,9 @@ def main(arguments: "Sequence[str]") -> "NoReturn":
         os._exit(2)
     argv, mode = shell_line(arguments[0]), ""
     try:
-        cwd = os.getcwd()
-        root = project_of(_started_in() or cwd)
+        root = project_of(_started_in() or os.getcwd())
         plan, means, (mode, outside) = prepare(root, documents=True)
-        part = share(command_in(arguments[0]), outside, cwd) if mode != "off" else OUTSIDE
+        part = share(command_in(arguments[0]), outside) if mode != "off" else OUTSIDE
         if part != OUTSIDE and not means and mode == "require":
             raise LookupError("this machine has none; fusewire sandbox --check says why")
         if part != OUTSIDE and means:
@@ -64,14 +63,22 @@ def project_of(start: str) -> str:
     """The project that guards a folder, as `rules.find_guarded` finds it."""
     folder, nearest, inside, repository = start, "", "", ""
     while True:
-        if not nearest and is_there(f"{folder}/docs/constraints/."):
+        if not nearest and _is_there(f"{folder}/docs/constraints/."):
             nearest = folder
-        if is_there(f"{folder}/.git"):
+        if _is_there(f"{folder}/.git"):
             inside, repository = nearest, repository or folder
         parent = folder.rpartition("/")[0]
         if not parent:
             return inside or repository or start
         folder = parent
+
+
+def _is_there(path: str) -> bool:
+    try:
+        os.lstat(path)
+    except OSError:
+        return False
+    return True
 
 
 def command_in(text: str) -> str:
