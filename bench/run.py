@@ -19,6 +19,7 @@ import contention
 import detection
 import guard
 import mirror
+import sandbox
 import server
 import session
 import snapshots
@@ -50,6 +51,7 @@ def main(wanted: list[str]) -> None:
                 "11": lambda: server.report(folder),
                 "12": lambda: contention.report(folder),
                 "13": lambda: contention.report_long(folder),
+                "14": lambda: sandbox.report(folder),
             }
             for name in wanted or parts:
                 print(parts[name](), end="\n\n", flush=True)

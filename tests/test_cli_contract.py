@@ -98,7 +98,8 @@ CALLS: dict[str, str] = {
         0 guard explain --command ls
         0 guard snapshot
         0 guard verify
-        0 guard restore""",
+        0 guard restore
+        2 sandbox""",
     "session": """
         0 wrap format -- true
         1 grant 1 --reason x

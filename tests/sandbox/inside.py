@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -20,8 +21,10 @@ from fusewire.guard.sandbox.support import Support, support
 SOURCE = Path(__file__).parents[2] / "src"
 ENTER = Path(__file__).parent / "enter.py"
 
-#: Somebody who is not root, for tests that root runs.
-OTHER_USER = 65432
+#: Somebody who is not root, for tests that root runs; with a name where there is one.
+OTHER_USER, OTHER_GROUP = next(
+    ((one.pw_uid, one.pw_gid) for one in pwd.getpwall() if 1000 <= one.pw_uid < 60000), (65432, 65432)
+)
 
 
 @functools.cache
@@ -54,7 +57,7 @@ def as_user(user: int) -> list[str]:
     """Words before a command that make it another user's."""
     if user == os.geteuid():
         return []
-    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+    return ["setpriv", f"--reuid={user}", f"--regid={OTHER_GROUP}", "--clear-groups"]
 
 
 class Guarded:
@@ -89,7 +92,7 @@ class Guarded:
 
     def own(self) -> None:
         if self.user != os.geteuid():
-            subprocess.run(["chown", "-Rh", f"{self.user}:{self.user}", self.home], check=True)
+            subprocess.run(["chown", "-Rh", f"{self.user}:{OTHER_GROUP}", self.home], check=True)
 
     @property
     def variables(self) -> dict[str, str]:
@@ -133,9 +136,9 @@ class Guarded:
         )
 
     def inside(
-        self, script: str, *, documents: bool = True, cwd: Path | None = None, shell: str = "bash"
+        self, script: str, *, documents: bool = True, cwd: Path | None = None, means: str = ""
     ) -> subprocess.CompletedProcess[str]:
-        done = self.run(self.words(shell, "-c", script, documents=documents), cwd)
+        done = self.run(["env", f"MEANS={means}", *self.words("bash", "-c", script, documents=documents)], cwd)
         assert done.returncode != 99, done.stderr
         return done
 

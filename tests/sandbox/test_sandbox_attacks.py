@@ -26,6 +26,25 @@ def test_what_changes_a_file_outside_changes_none_inside(guarded: Guarded, name:
         assert another.protected() != before, f"this attack harms no file, so it proves nothing: {done}"
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("redirect", "replace by rename", "remove a folder", "find and delete", "settings in the home folder"),
+        *("folder above", "exchange the folder above", "the project folder", "the folder above the project"),
+        *("through a link", "the folder of that target", "from a folder inside", "background process"),
+    ],
+)
+def test_bubblewrap_keeps_the_same_files(guarded: Guarded, name: str) -> None:
+    """The same plan by other means; only a link itself can be replaced there, which `bwrap` cannot mount on."""
+    if guarded.outside("bwrap --dev-bind / / true").returncode:
+        pytest.skip("bubblewrap does not run here")
+    link = str(guarded.root / "CLAUDE.md")
+    before = guarded.protected()
+    done = guarded.inside(PLAIN[name], means="bubblewrap")
+    assert guarded.protected() | {link: before[link]} == before, done
+    assert "bwrap:" not in done.stderr
+
+
 @pytest.mark.parametrize("name", TRICKS)
 def test_no_trick_with_the_kernel_reaches_a_protected_file(guarded: Guarded, name: str) -> None:
     """Namespaces inside ours, the memory and files of processes outside, handles, devices."""
@@ -60,7 +79,7 @@ def test_a_link_on_the_way_to_a_protected_folder_stays(guarded: Guarded) -> None
 
 def test_no_descriptor_of_ours_is_left_open_for_the_command(guarded: Guarded) -> None:
     """One that was opened before the mounts would lead around them."""
-    left = guarded.inside("ls /proc/self/fd", shell="bash").stdout.split()
+    left = guarded.inside("ls /proc/self/fd").stdout.split()
     assert left == guarded.outside("ls /proc/self/fd").stdout.split()
 
 

@@ -100,6 +100,15 @@ def test_a_document_in_a_configuration_folder_stays_writable_for_an_agent(guarde
     assert not (guarded.root / ".claude" / "evil").exists()
 
 
+def test_what_is_ignored_by_a_pattern_of_a_whole_folder_stays_writable(guarded: Guarded) -> None:
+    """`specs/deep/**` names all that is in a folder; a pattern of names cannot be kept, and is said."""
+    (guarded.root / "fusewire.toml").write_text('[guard]\nignore = ["specs/deep/**", "specs/*.tmp"]\n')
+    guarded.inside("echo x > specs/deep/b.md; echo x > specs/a.md; echo x > specs/n.tmp")
+    assert (guarded.root / "specs" / "deep" / "b.md").read_text() == "x\n"
+    assert (guarded.root / "specs" / "a.md").read_text() == "spec a\n"
+    assert not (guarded.root / "specs" / "n.tmp").exists()
+
+
 def test_patterns_protect_the_files_that_exist(guarded: Guarded) -> None:
     """`**/notes/` and `*.lock`, in folders below; what they do not fit stays writable."""
     (guarded.root / "fusewire.toml").write_text('[guard]\nalso_documents = ["**/notes/", "src/*.lock"]\n')
@@ -143,6 +152,25 @@ def test_what_is_remembered_is_out_of_reach_inside(guarded: Guarded) -> None:
     script = "cd ~/.local/state/fusewire/sandbox; rm -f *; echo evil > new; rm -rf ~/.local; mv ~/.local ~/l; ls -A"
     (file,) = guarded.inside(script).stdout.split()
     assert guarded.inside(script).stdout.split() == [file]
+
+
+#: What entering may import beyond what bare Python has: every shell command pays for it (`make bench`).
+IMPORTED = {
+    *("__future__", "_ctypes", "posix", "sys", "_signal", "_stat", "time", "marshal", "_imp"),
+    *("fusewire", "fusewire.guard", "fusewire.guard.sandbox"),
+    *(f"fusewire.guard.sandbox.{name}" for name in ("namespaces", "prepared", "start")),
+}
+
+
+def test_entering_with_a_plan_that_is_remembered_imports_next_to_nothing(guarded: Guarded) -> None:
+    """Neither `os` nor `ctypes`, and none of the rules."""
+    guarded.inside("true")
+    words = guarded.words("true")
+    at = words.index("-I")
+    loaded = guarded.run([*words[:at], "-X", "importtime", *words[at:]]).stderr.splitlines()
+    bare = guarded.run([*words[:at], "-X", "importtime", "-I", "-S", "-c", "pass"]).stderr.splitlines()
+    names = [{line.split("|")[2].strip() for line in lines if "|" in line} for lines in (loaded, bare)]
+    assert names[0] - names[1] <= IMPORTED
 
 
 @pytest.mark.parametrize("where", ["", "specs", "src"])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fusewire.guard.sandbox.support import Support
 
 #: Lines of one kind that are printed.
-_MOST_LINES = 12
+_MOST_LINES = 25
 
 
 @click.command("sandbox", context_settings={"allow_interspersed_args": False})

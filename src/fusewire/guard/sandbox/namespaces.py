@@ -37,7 +37,7 @@ _PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _AMB
 #: (take over a process outside), SYS_ADMIN (mount), MKNOD.
 _ROOT_LOSES = (2, 16, 17, 19, 21, 27)
 
-_SSH_FOLDER = "/etc/ssh/ssh_config.d"
+SSH_FOLDER = "/etc/ssh/ssh_config.d"
 
 
 class Plan:
@@ -140,7 +140,7 @@ def enter(plan: Plan) -> None:
         _pin(library, plan.pins)
         _mount(library, plan.mounts)
         if not is_root:
-            _own_ssh_settings(library)
+            _mount_ssh_settings(library)
         if folder:
             os.chdir(folder)  # the same folder, seen through the new mounts
         _drop_capabilities(library, is_root)
@@ -247,23 +247,27 @@ def _make_read_only(library: _Library, path: str) -> None:
     library.mount("none", path, flags)
 
 
-def _own_ssh_settings(library: _Library) -> None:
-    """Copies of the system's ssh settings that belong to the user.
+def ssh_settings() -> "dict[str, bytes]":
+    """The system's settings of ssh that a user must own: path -> content.
 
     Where only the user exists, root's files seem to be nobody's, and ssh refuses to include such files.
     """
     try:
-        names = os.listdir(_SSH_FOLDER)
+        names = os.listdir(SSH_FOLDER)
     except OSError:
-        return
-    contents = {name: text for name in names if (text := read_small(f"{_SSH_FOLDER}/{name}")) is not None}
-    if not contents:
-        return
+        return {}
+    contents = {name: text for name in names if (text := read_small(f"{SSH_FOLDER}/{name}")) is not None}
     for name in list(contents):
         contents[name] = b"\n".join(_with_own_include(line, contents) for line in contents[name].split(b"\n"))
-    library.mount("tmpfs", _SSH_FOLDER, _NOSUID | _NODEV | _NOEXEC, b"tmpfs", b"mode=755,size=1m")
-    for name, content in contents.items():
-        file = os.open(f"{_SSH_FOLDER}/{name}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    return {f"{SSH_FOLDER}/{name}": content for name, content in contents.items()}
+
+
+def _mount_ssh_settings(library: _Library) -> None:
+    contents = ssh_settings()
+    if contents:
+        library.mount("tmpfs", SSH_FOLDER, _NOSUID | _NODEV | _NOEXEC, b"tmpfs", b"mode=755,size=1m")
+    for path, content in contents.items():
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         os.write(file, content)
         os.close(file)
 
@@ -278,7 +282,7 @@ def _with_own_include(line: bytes, contents: "dict[str, bytes]") -> bytes:
         return line
     name = f".{len(contents)}"  # where no pattern finds it
     contents[name] = content
-    return f"Include {_SSH_FOLDER}/{name}".encode()
+    return f"Include {SSH_FOLDER}/{name}".encode()
 
 
 def read_small(path: str) -> "bytes | None":

@@ -44,9 +44,10 @@ def plan(protected: Protected, *, documents: bool, writable: tuple[str, ...] = (
             if protected.kind_of(path) is not None:
                 wanted.setdefault(path, documents or kind == CONFIGURATION)
     for pattern in protected.ignored:
-        path = os.path.normpath(os.path.join(protected.root, pattern))
-        if not any(mark in pattern for mark in "*?["):
-            if protected.kind_of(path) is None:
+        folder = pattern.removesuffix("/**")
+        path = os.path.normpath(os.path.join(protected.root, os.path.expanduser(folder)))
+        if not any(mark in folder for mark in "*?["):
+            if protected.kind_of(f"{path}/any" if folder != pattern else path) is None:
                 wanted[path] = False
         else:
             warnings.append(f"{pattern} is ignored, but inside of a protected folder it is read-only")
@@ -81,7 +82,7 @@ def _plan(root: str, wanted: dict[str, bool], links: list[str], warnings: list[s
         try:
             facts = os.lstat(path)
         except OSError:
-            if is_read_only:
+            if is_read_only and not (absent and path.startswith(f"{absent[-1]}/")):
                 absent.append(path)
             continue
         if S_ISLNK(facts.st_mode):
@@ -166,11 +167,11 @@ def _expand(base: str, pattern: str, warnings: list[str], scanned: list[str]) ->
         except OSError:
             continue
         looked_at += len(entries)
-        if looked_at > _MOST_ENTRIES or found > _MOST_PATHS:
-            warnings.append(f"{pattern} stands for more files than are looked through; not all of them are read-only")
-            return
         is_deep = parts[at] == "**"
         for entry in entries:
+            if looked_at > _MOST_ENTRIES or found == _MOST_PATHS:
+                warnings.append(f"{pattern} stands for more files than can be read-only; some of them are writable")
+                return
             is_folder = entry.is_dir(follow_symlinks=False)
             if is_deep and is_folder and entry.name != ".git":
                 waiting.append((entry.path, at))

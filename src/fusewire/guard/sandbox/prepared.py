@@ -56,7 +56,9 @@ def prepare(root: str, *, documents: bool) -> "tuple[Plan, str, tuple[str, tuple
 
 def _file(key: bytes) -> str:
     given = environment()
-    home = given.get(b"XDG_STATE_HOME") or given.get(b"HOME", b"/nonexistent") + b"/.local/state"
+    home = given.get(b"XDG_STATE_HOME") or given.get(b"HOME", b"") + b"/.local/state"
+    if not home.startswith(b"/") or home == b"/.local/state":
+        return ""  # nobody's home: nothing is remembered
     return f"{home.decode('utf-8', 'surrogateescape')}/fusewire/sandbox/{source_hash(_FORMAT, key).hex()}"
 
 
@@ -102,7 +104,8 @@ def _make(root: str, documents: bool, made_for: "list[Any]", file: str) -> "tupl
 
     folder = path.dirname(file)
     try:
-        makedirs(folder, 0o700, exist_ok=True)  # before the plan, which makes it read-only
+        if folder:
+            makedirs(folder, 0o700, exist_ok=True)  # before the plan, which makes it read-only
     except OSError:
         folder = ""
     package = path.dirname(path.dirname(path.dirname(path.realpath(__file__))))

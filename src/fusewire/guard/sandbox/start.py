@@ -69,6 +69,8 @@ def execute(argv: "Sequence[str]") -> "NoReturn":
         except OSError as error:
             if error.errno not in (_ENOENT, _ENOTDIR) and (path == name or _exists(path)):
                 worst = error.errno or _EACCES
+        except ValueError:  # an empty name, or a null byte
+            break
     text = "command not found" if worst == _ENOENT else os.strerror(worst)
     os.write(2, f"fusewire: {name}: {text}\n".encode("utf-8", "backslashreplace"))
     os._exit(NOT_FOUND if worst == _ENOENT else NOT_RUNNABLE)
