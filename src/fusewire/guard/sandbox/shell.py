@@ -38,7 +38,8 @@ def main(arguments: "Sequence[str]") -> "NoReturn":
         if part != OUTSIDE and not means and mode == "require":
             raise LookupError("this machine has none; fusewire sandbox --check says why")
         if part != OUTSIDE and means:
-            command(plan if part == INSIDE else prepare(root, documents=False)[0], argv, means=means)
+            plan = plan if part == INSIDE else prepare(root, documents=False)[0]
+            command(plan, argv, means=means, required=mode == "require")
     except Exception as error:
         if mode == "require":
             line = f'fusewire: not run, because sandbox = "require": {error}'.replace("\n", " ")
