@@ -73,6 +73,7 @@ def test_a_helper_that_is_stuck_stops_the_main_agent_too(over_http: Bench) -> No
 
 def test_the_answer_to_a_report_halts_at_once(over_http: Bench) -> None:
     """What an opaque program has done to a protected file is undone, and the agent does not get another reply."""
+    over_http.put("fusewire.toml", 'sandbox = "off"\n')  # or the kernel would not let it come to that
     source = over_http.put("tidy.py", "import os\nos.remove('specs/a.md')\n")
     py_compile.compile(str(source), cfile=str(over_http.path("tidy.pyc")))
     source.unlink()

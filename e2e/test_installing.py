@@ -45,8 +45,10 @@ def test_installed_and_taken_out_leaves_no_trace(bare: Bench) -> None:
 
 
 def is_record(bench: Bench, path: Path) -> bool:
-    """Our state in the project, which is documented; and what the client itself writes down of a session."""
+    """Our state in the project and of the user, which is documented; and what the client itself writes down."""
     if ".fusewire" in path.parts or path.name == "circuit_breaker_incidents.jsonl":
+        return True
+    if path.is_relative_to(bench.client.home / ".local" / "state" / "fusewire"):
         return True
     return (
         any(part in RECORDS for part in path.relative_to(bench.client.home).parts)

@@ -49,7 +49,7 @@ def test_hooks_that_are_switched_off_from_outside_still_fire(bench: Bench, where
 @pytest.mark.only("claude")
 def test_without_the_hook_for_it_the_switch_works(bare: Bench) -> None:
     """The control: the client does take such settings over in the middle of a session."""
-    bare.install()
+    bare.fusewire("install", "claude", "--user", "--no-sandbox")  # ring one needs no hook
     file = bare.client.registration
     settings = json.loads(file.read_text())
     del settings["hooks"]["ConfigChange"]

@@ -183,7 +183,7 @@ def test_all_four_registered_and_proven(project: Project) -> None:
         assert 0 < canary["bare_ms"] < canary["allowed_ms"]
         assert canary["ratio"] > 0.5
     text = project.run("doctor", "--canary").stdout
-    assert text.count("registered (user), canary blocked, a call ") == 4
+    assert text.count("reader + snapshot, canary blocked, ") == 4
     assert "x bare Python" in text
     assert sorted(one.name for one in project.root.iterdir()) in ([".git"], [".fusewire", ".git"])
 

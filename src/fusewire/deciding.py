@@ -35,6 +35,9 @@ _RECIPES = ("npm", "pnpm", "yarn")
 _RECIPE_FILES = ("Makefile", "makefile", "GNUmakefile", "package.json")
 _RECIPE_BYTES = 1 << 18
 
+#: See `fusewire.guard.sandbox.active`, which needs not be loaded where no wrapper is registered.
+_PREFIX = "CLAUDE_CODE_SHELL_PREFIX"
+
 #: See `fusewire.session.nesting`, which most calls need not load.
 _BY_HTTP = "0"
 
@@ -76,6 +79,8 @@ def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, 
         event = event.replace(kind="relayed", text="")
     if event.kind == "prompt" or (event.kind == "after_tool" and not looks):
         action, text = _afterwards(event, root)
+        if event.kind == "after_tool" and environment.get(_PREFIX):
+            action, text = stricter((action, text), _stopped_by_kernel(event, root, rules, environment))
     if action == "halt":
         _halt_session(event, root, rules, text)
         return action, text
@@ -238,6 +243,8 @@ def _guarded(
 
         reading = read_command(event.command, cwd=event.cwd or root, protected=protected, recipes=recipes)
         verdict = verdict_of(reading)
+        if not verdict.allowed and environment.get(_PREFIX) and _holds(event, root, rules, environment):
+            verdict = verdict_of(reading, kernel=True)
         if not verdict.allowed:
             return verdict, False, reading
         looks = reading.walk.pristine
@@ -254,6 +261,28 @@ def _guarded(
         )
         looks = False
     return verdict, looks, reading
+
+
+def _holds(event: Event, root: str, rules: Rules, environment: Any) -> bool:
+    """Whether this command will run with protected files read-only, so that the kernel decides what is in doubt."""
+    from fusewire.guard.sandbox.active import active
+    from fusewire.guard.sandbox.lines import INSIDE, share
+
+    inside = share(event.command or "", rules.sandbox[1]) == INSIDE
+    return inside and active(environment, root)
+
+
+def _stopped_by_kernel(event: Event, root: str, rules: Rules, environment: Any) -> tuple[str, str]:
+    """Why a command has failed: what it printed names a file, but not the reason."""
+    from fusewire.guard.sandbox.active import active
+    from fusewire.guard.sandbox.reasons import explain, may_explain
+
+    if not may_explain(event) or not active(environment, root):
+        return "allow", ""
+    from fusewire.guard.policy import protected_of
+
+    text = explain(event, protected_of(root, rules), rules.sandbox[1])
+    return ("tell", text) if text else ("allow", "")
 
 
 def _records(event: Event) -> tuple[str, ...]:

@@ -5,11 +5,9 @@ lock it together; the last of them removes it if it is still empty. What a kille
 the next one.
 """
 
-from __future__ import annotations
-
-import os
+import posix as os
+from _stat import S_ISVTX
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
-from stat import S_ISVTX
 
 #: How often a folder is made again that somebody else has just removed.
 _TRIES = 100

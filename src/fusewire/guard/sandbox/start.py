@@ -22,26 +22,32 @@ _ENOENT, _ENOTDIR, _EACCES = 2, 20, 13
 _COERCED = (b"C.UTF-8", b"C.utf8", b"UTF-8")
 
 
-def command(plan: Plan, argv: "Sequence[str]", *, means: str = "namespaces") -> "NoReturn":
-    """Become this command with the paths of a plan read-only; SandboxError if that is not possible.
+def command(plan: Plan, argv: "Sequence[str]", *, means: str = "namespaces", required: bool = True) -> "NoReturn":
+    """Become this command with the paths of a plan read-only; SandboxError if that is `required` and not possible.
 
     Where a placeholder has to be removed afterwards this process stays, passes signals on and ends as the command does.
     """
     if not plan.missing:
-        _become(plan, argv, means)
+        _become(plan, argv, means, required=required)
     from fusewire.guard.sandbox.placeholders import hold, release
     from fusewire.guard.sandbox.waiting import run
 
     held = hold(plan.missing)
     mounts = (*plan.mounts, *((path, True) for path, _ in held))
-    end = run(lambda: _become(Plan(plan.root, mounts, plan.pins), argv, means, waited_for=True))
+    end = run(lambda: _become(Plan(plan.root, mounts, plan.pins), argv, means, waited_for=True, required=required))
     release(held)
     end()
 
 
-def _become(plan: Plan, argv: "Sequence[str]", means: str, *, waited_for: bool = False) -> "NoReturn":
+def _become(
+    plan: Plan, argv: "Sequence[str]", means: str, *, waited_for: bool = False, required: bool = True
+) -> "NoReturn":
     if means == "namespaces":
-        enter(plan)
+        try:
+            enter(plan)
+        except Exception:
+            if required:
+                raise
         if waited_for:
             die_with_parent()
     elif means == "bubblewrap":

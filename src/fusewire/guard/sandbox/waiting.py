@@ -1,8 +1,6 @@
 """Wait for a command in a child process: signals are passed on, and this process ends as the command did."""
 
-from __future__ import annotations
-
-import os
+import posix as os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ _WAITED_FOR = _PASSED_ON | {signal.SIGCHLD}
 _FROM_A_PROCESS = 0
 
 
-def run(become: Callable[[], object]) -> Callable[[], NoReturn]:
+def run(become: "Callable[[], object]") -> "Callable[[], NoReturn]":
     """Run a command to its end; returns what ends this process in the same way."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED_FOR)
     child = os.fork()
@@ -44,7 +42,7 @@ def run(become: Callable[[], object]) -> Callable[[], NoReturn]:
             return lambda: _end(status)
 
 
-def _end(status: int) -> NoReturn:
+def _end(status: int) -> "NoReturn":
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         import resource
