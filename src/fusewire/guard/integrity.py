@@ -202,12 +202,13 @@ class Integrity:
 
     def list_all(self, root: int) -> tuple[set[str], dict[str, list[Any]]]:
         """The files, and the folders that they lie in; a folder is looked at before its content is listed."""
+        own = self.folder + "/"  # a snapshot of itself would never be done
         files: set[str] = set()
         folders: dict[str, list[Any]] = {}
         for path in self.entries():
             name = path.removeprefix(self._prefix)
             if path[-1] != "/":
-                if ASIDE not in name:
+                if ASIDE not in name and not path.startswith(own):
                     files.add(name)
             elif name and (found := lstat(name := name.rstrip("/"), root)):
                 folders[name] = describe_folder(name, found, root, listed=True)

@@ -53,7 +53,9 @@ class Work:
         self.integrity = integrity
         self.manifest: Manifest = manifest or new()
         self.skipped: dict[str, str] = {}
+        #: The folders as they are now, once they were listed, and what was found and is neither right nor restored.
         self.listed: dict[str, list[Any]] | None = None
+        self.open: dict[str, str] = {}
         if manifest is not None:
             self._open()
 
@@ -92,7 +94,9 @@ class Work:
         trim(self.manifest["history"], self.vault)
         folder = self.integrity.folder
         if self.listed is not None:
-            self.manifest["folders"] = folders_of(self.files, self.listed, self.way.root)
+            now = folders_of(self.files, self.listed, self.way.root)
+            kept = self._folders_of_findings()
+            self.manifest["folders"] = self.way.folders = {**now, **kept}
         absent = [path for path in self.integrity.absent() if not os.path.lexists(path)]
         index = index_of(self.manifest, absent, self.integrity.key, self.integrity.anywhere or self.listed is None)
         content = pack(index, self.manifest)
@@ -108,6 +112,16 @@ class Work:
             # What a damaged manifest spoke of may be all that is left of a file: it goes only when the room is needed.
             damaged = any(name.startswith(f"{NAME}.corrupt-") for name in names)
             self.vault.sweep(self.vault.pinned, limits.TOTAL_LIMIT - self.vault.used if damaged else 0)
+
+    def _folders_of_findings(self) -> dict[str, list[Any]]:
+        """The folders of what is to be restored stay as they were recorded."""
+        if not self.open:
+            return {}
+        kept = {}
+        for name, known in self.manifest["folders"].items():
+            if any(one.startswith(f"{name}/") for one in self.open):
+                kept[name] = known
+        return kept
 
     # -- comparing ----------------------------------------------------------------------------------------
 
@@ -127,6 +141,7 @@ class Work:
         for name, known in self.manifest["folders"].items():
             if known[2] and name not in self.listed and lstat(name, self.way.root) is None:
                 kinds[f"{name}/"] = "missing"
+        self.open = {name: kind for name, kind in kinds.items() if kind != "new"}
         return kinds
 
     # -- recording ----------------------------------------------------------------------------------------
@@ -144,11 +159,23 @@ class Work:
         if names is None:
             listed, self.listed = self.integrity.list_all(self.way.root)
             names = listed | self.files.keys()
-        self.manifest["writing"] = [name for name in self.manifest["writing"] if name not in (names := {*names})]
+        names = {*names}
+        self.manifest["writing"] = [name for name in self.manifest["writing"] if name not in names]
+        self._release(names)
         for name in sorted(names):
             self.manifest["pending"].pop(name, None)
+            self.open.pop(name, None)
             if name[-1] != "/":
                 self._accept(name, now, theirs)
+        pin_all({name: self.files[name] for name in names & self.files.keys()}, self.vault)
+
+    def _release(self, names: set[str]) -> None:
+        """Give back the room of the contents that these names have on record and that no other file has."""
+        others = {entry[DIGEST] for name, entry in self.files.items() if name not in names}
+        for name in names & self.files.keys():
+            entry, found = self.files[name], lstat(name, self.way.root)
+            if entry[DIGEST] not in others and not (found and signature(found) == entry[:5]):
+                self.vault.unpin(entry[DIGEST])
 
     def _accept(self, name: str, now: float, theirs: bool) -> None:
         found, old = lstat(name, self.way.root), self.files.get(name)
@@ -212,12 +239,14 @@ class Work:
             parent = self.way.parent(name, make=True)
             if parent is not None:
                 os.close(parent)
+            self.open.pop(name, None)
             return Restored(name)
         except OSError as error:
             return Restored(name, None, said(error))
 
     def _restored(self, plan: Plan, now: float) -> Restored:
         self.manifest["pending"].pop(plan.name, None)
+        self.open.pop(plan.name, None)
         if plan.aside and plan.row:
             self.manifest["asides"].append([plan.aside, plan.name, float(now)])
             return Restored(plan.name, self.integrity.name(self.vault.path(str(plan.row[1]))))
