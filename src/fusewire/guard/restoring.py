@@ -93,6 +93,8 @@ class Plan:
             return
         try:
             self.found = lstat(self.base, parent)
+            if self.found is not None and signature(self.found) == self.entry[:5]:
+                self.kind = "mode"  # its folder was locked, that is all
             if self.found is None or self.kind == "mode":
                 return
             if stat.S_ISREG(self.found.st_mode):

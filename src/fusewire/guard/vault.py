@@ -259,7 +259,7 @@ class Way:
                 raise OSError(f"{so_far} is now a link to {target}; nothing is written through it")
             return os.open(part, _FOLDER, dir_fd=here)
         if stat.S_ISDIR(mode):
-            if make and so_far in self.folders and ~mode & self.folders[so_far][0] & 0o700:
+            if so_far in self.folders and ~mode & self.folders[so_far][0] & 0o700:
                 os.chmod(part, stat.S_IMODE(self.folders[so_far][0]), dir_fd=here)  # what was locked is opened again
             return os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=here)
         if not make:

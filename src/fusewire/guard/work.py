@@ -96,7 +96,7 @@ class Work:
         if self.listed is not None:
             now = folders_of(self.files, self.listed, self.way.root)
             kept = self._folders_of_findings()
-            self.manifest["folders"] = self.way.folders = {**now, **kept}
+            self.manifest["folders"] = {**now, **kept}
         absent = [path for path in self.integrity.absent() if not os.path.lexists(path)]
         index = index_of(self.manifest, absent, self.integrity.key, self.integrity.anywhere or self.listed is None)
         content = pack(index, self.manifest)
@@ -221,6 +221,7 @@ class Work:
                 ready.append(plan)
             except OSError as error:
                 results.append(self._failed(plan, error))
+        self.listed = None  # folders that are made again get their modes last
         self.save()  # before the first file is replaced: a process that is killed from here on has lost nothing
         for plan in ready:
             try:
