@@ -24,6 +24,7 @@ from fusewire.breaker import Breaker
 from fusewire.cli.serve import _say
 from fusewire.detectors.disarming import disarming
 from fusewire.events import Event
+from fusewire.guard.session import folder_of
 from fusewire.person import AGENT_VARIABLES
 from fusewire.server.access import kept_token
 from fusewire.server.connections import say_in_a_line
@@ -198,7 +199,8 @@ def test_copies_of_protected_files_are_for_their_owner(project: Project) -> None
     """The guard keeps what agents' settings and the user's own file say, also where tokens and addresses are in it."""
     addressed(project)
     assert project.hook(project.bash("touch a")).returncode == 0
-    copies = [path for path in (project.root / ".fusewire").rglob("*") if path.is_file()]
+    places = [project.root / ".fusewire", Path(folder_of(str(project.root)))]
+    copies = [path for place in places for path in place.rglob("*") if path.is_file()]
     told = [path for path in copies if b"SECRET-ADDRESS" in path.read_bytes()]
     assert told
     assert all(stat.S_IMODE(path.stat().st_mode) & 0o077 == 0 for path in told)

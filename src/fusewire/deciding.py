@@ -142,7 +142,7 @@ def _before(
         if refusal:
             return "deny", refusal, commands, looks
     if not looks:
-        halted = _begin(event, root, rules)
+        halted = _begin(event, root, rules, changed)
         if halted:
             return "halt", halted, commands, looks
     if not constrained:
@@ -267,7 +267,7 @@ def _out_of_scope(event: Event, changed: tuple[str, ...], reading: Reading | Non
     return refusal(event, tuple(os.path.join(root, path) for path in changed), reading, home, PATIENCE)
 
 
-def _begin(event: Event, root: str, rules: Rules) -> str:
+def _begin(event: Event, root: str, rules: Rules, changed: tuple[str, ...]) -> str:
     """A call that may change files: what they are now is on record before it. Why the session is halted, if it is."""
     from fusewire.guard.baseline import is_unchanged, rules_key
     from fusewire.guard.session import folder_of, halted, start_call
@@ -290,7 +290,7 @@ def _begin(event: Event, root: str, rules: Rules) -> str:
                 _notice(root, text)
             text = text if answer == "halt" else ""
         if not text:
-            start_call(folder, event)
+            start_call(folder, event, changed)
         return text
     except OSError:
         return ""  # the guard itself has said yes; only its backstop is out of order, and afterwards it says so

@@ -27,7 +27,7 @@ from fusewire.guard.manifest import (
 from fusewire.guard.session import folder_of
 from fusewire.guard.vault import Vault
 from fusewire.guard.work import Work, is_below
-from fusewire.util.files import FileLock, NotOurs, free_name, read_file
+from fusewire.util.files import FileLock, NotOurs, claim, free_name, read_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -189,9 +189,16 @@ class Integrity:
     def _version_1(self) -> Manifest | None:
         """What version 0.1 has left in the project; whoever writes next takes it over."""
         try:
-            return from_version_1(read_file(os.path.join(self.root, ".fusewire", "guard", "manifest.json")))
+            return from_version_1(read_file(os.path.join(self.version_1_folder(), "manifest.json")))
         except (OSError, ValueError):
             return None
+
+    def version_1_folder(self) -> str:
+        """Where version 0.1 kept its copies; nowhere if that is no folder of ours."""
+        claim(os.path.join(self.root, ".fusewire"))  # one that came with a clone is set aside
+        folder = os.path.join(self.root, ".fusewire", "guard")
+        is_ours = os.path.realpath(folder) == os.path.join(os.path.realpath(self.root), ".fusewire", "guard")
+        return folder if is_ours and not os.path.islink(os.path.join(folder, "blobs")) else os.devnull
 
     # -- names --------------------------------------------------------------------------------------------
 

@@ -64,7 +64,9 @@ def folder_of(root: str, *, make: bool = False) -> str:
 
 
 def is_fallback(root: str) -> bool:
-    return folder_of(root).endswith(os.sep + _FALLBACK)
+    """Whether the project has its copies inside, for want of a better place."""
+    folder = folder_of(root)
+    return folder.endswith(os.sep + _FALLBACK) and os.path.isdir(folder)
 
 
 def _follow(root: str, folder: str) -> bool:
@@ -137,11 +139,9 @@ def _text(path: str) -> str:
 # -- running calls ----------------------------------------------------------------------------------------
 
 
-def start_call(folder: str, event: Event) -> None:
-    """Note that a call which may change files begins; an edit tool can change no files but those it names."""
-    from fusewire.detectors.constraints import changes_files
-
-    paths = list(event.paths) if event.paths and not event.command and changes_files(event.tool) else None
+def start_call(folder: str, event: Event, changed: tuple[str, ...]) -> None:
+    """Note that a call which may change files begins; an edit tool can change none but the named ones."""
+    paths = list(changed) if changed and not event.command else None
     noted = {"paths": paths, "text": event.described()[:2000], "tool": event.tool}
     replace_file(os.path.join(folder, _call_name(event)), dumps(noted).encode())
 

@@ -138,9 +138,12 @@ class Work:
             kinds |= {name: "type" for name in self.files if name.startswith(elsewhere)}
         names, self.listed = self.integrity.list_all(self.way.root)
         kinds |= {name: "new" for name in names - self.files.keys() if recordable(lstat(name, self.way.root))}
-        for name, known in self.manifest["folders"].items():
-            if known[2] and name not in self.listed and lstat(name, self.way.root) is None:
+        gone = [name for name, kind in kinds.items() if kind == "missing"]
+        for name in sorted(self.manifest["folders"], reverse=True):
+            was_empty = not any(one.startswith(f"{name}/") for one in gone)
+            if was_empty and self.manifest["folders"][name][2] and lstat(name, self.way.root) is None:
                 kinds[f"{name}/"] = "missing"
+                gone.append(f"{name}/")
         self.open = {name: kind for name, kind in kinds.items() if kind != "new"}
         return kinds
 
@@ -284,7 +287,7 @@ class Work:
 
     def _take_over_version_1(self) -> None:
         """Move the contents that version 0.1 kept inside the project; what is not read again is removed."""
-        old = os.path.join(self.integrity.root, ".fusewire", "guard")
+        old = self.integrity.version_1_folder()
         if not os.path.lexists(os.path.join(old, "manifest.json")):
             return
         shelf = Vault(os.path.join(old, "blobs"))
