@@ -18,6 +18,7 @@ import pytest
 from conftest import Project
 from fusewire.breaker import Breaker
 from fusewire.cli import app
+from fusewire.guard.session import folder_of
 from fusewire.views.warnings import warnings
 from session_hook import Session
 
