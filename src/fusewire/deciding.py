@@ -51,6 +51,7 @@ def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, 
     # A skill may have commands in it that its program runs by itself: only what they have done can be seen.
     opaque = changes_files(event.tool) or event.tool == "Skill"
     looks = plain is not None and not opaque and only_look(plain)
+    by_http = environment.get("FUSEWIRE_DEPTH") == _BY_HTTP
     if event.kind == "before_tool":
         rules = load_rules(root, keeps=True)
         if environment.get("FUSEWIRE_DEPTH"):
@@ -59,7 +60,7 @@ def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, 
             too_deep = refusal(environment, rules.tool)
             if too_deep:
                 return "halt", too_deep
-        action, text, commands, looks = _before(event, root, start, rules, plain, changed, looks)
+        action, text, commands, looks = _before(event, root, start, rules, plain, changed, looks, by_http)
         if action in ("allow", "tell") and not looks:
             action, text = stricter((action, text), _under_way(event, commands, _home(root, start), environment))
         # The first line of a refusal is its verdict and its rule: who refuses the same again and again, halts.
@@ -70,12 +71,12 @@ def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, 
     if event.kind == "config_change":
         return _settings_changed(event, root, rules)
     action, text = "allow", ""
-    if event.kind == "prompt" and event.agent == "claude" and environment.get("FUSEWIRE_DEPTH") == _BY_HTTP:
+    if event.kind == "prompt" and event.agent == "claude" and by_http:
         return "allow", ""  # what a person types goes to a process; no counts begin anew by what was made up
     if event.kind == "prompt" and environment.get("FUSEWIRE_DEPTH"):
         # Words of whoever started this agent, which may be an agent: they lift nothing.
         event = event.replace(kind="relayed", text="")
-    if event.kind in _MOMENTS or (event.kind == "after_tool" and not looks):
+    if (event.kind in _MOMENTS and not by_http) or (event.kind == "after_tool" and not looks):
         action, text = _afterwards(event, root, rules)
     if action == "halt":
         _halt_session(event, root, rules, text)
@@ -107,6 +108,7 @@ def _before(
     plain: list[list[str]] | None,
     changed: tuple[str, ...],
     looks: bool,
+    by_http: bool,
 ) -> tuple[str, str, list[list[str]], bool]:
     """What the rules that look at one call say: an action, its words, what would be run, whether that only looks."""
     from fusewire.detectors.constraints import changes_files, violated
@@ -142,7 +144,7 @@ def _before(
         if refusal:
             return "deny", refusal, commands, looks
     if not looks:
-        halted = _begin(event, root, rules, changed)
+        halted = _begin(event, root, rules, changed, by_http)
         if halted:
             return "halt", halted, commands, looks
     if not constrained:
@@ -267,8 +269,11 @@ def _out_of_scope(event: Event, changed: tuple[str, ...], reading: Reading | Non
     return refusal(event, tuple(os.path.join(root, path) for path in changed), reading, home, PATIENCE)
 
 
-def _begin(event: Event, root: str, rules: Rules, changed: tuple[str, ...]) -> str:
-    """A call that may change files: what they are now is on record before it. Why the session is halted, if it is."""
+def _begin(event: Event, root: str, rules: Rules, changed: tuple[str, ...], by_http: bool) -> str:
+    """A call that may change files: what they are now is on record before it. Why the session is halted, if it is.
+
+    An agent can make up events over HTTP: they make nothing right.
+    """
     from fusewire.guard.baseline import is_unchanged, rules_key
     from fusewire.guard.session import folder_of, halted, start_call
 
@@ -277,7 +282,7 @@ def _begin(event: Event, root: str, rules: Rules, changed: tuple[str, ...]) -> s
             return ""
         folder = folder_of(root, make=True)
         text = halted(root, event.session)
-        if not text and not is_unchanged(folder, root, rules_key(rules)):
+        if not text and not by_http and not is_unchanged(folder, root, rules_key(rules)):
             import time
 
             from fusewire.guard.policy import protected_of
