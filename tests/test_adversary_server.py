@@ -24,6 +24,7 @@ from fusewire.breaker import Breaker
 from fusewire.cli.serve import _say
 from fusewire.detectors.disarming import disarming
 from fusewire.events import Event
+from fusewire.guard.session import folder_of
 from fusewire.person import AGENT_VARIABLES
 from fusewire.server.access import kept_token
 from fusewire.server.connections import say_in_a_line
@@ -198,7 +199,8 @@ def test_copies_of_protected_files_are_for_their_owner(project: Project) -> None
     """The guard keeps what agents' settings and the user's own file say, also where tokens and addresses are in it."""
     addressed(project)
     assert project.hook(project.bash("touch a")).returncode == 0
-    copies = [path for path in (project.root / ".fusewire").rglob("*") if path.is_file()]
+    places = [project.root / ".fusewire", Path(folder_of(str(project.root)))]
+    copies = [path for place in places for path in place.rglob("*") if path.is_file()]
     told = [path for path in copies if b"SECRET-ADDRESS" in path.read_bytes()]
     assert told
     assert all(stat.S_IMODE(path.stat().st_mode) & 0o077 == 0 for path in told)
@@ -326,7 +328,7 @@ def test_a_session_that_somebody_makes_up_ends_no_halt_of_the_guard(project: Pro
     call = {"tool_name": "Bash", "tool_input": {"command": "make all"}, "tool_use_id": "toolu_x"}
     assert forge(served, project, "PreToolUse", "made-up", **call) == 200
     assert session.before("Bash", {"command": "make all"})[0].halted
-    assert ".ralphrc" in project.run("guard", "verify").stdout
+    assert (project.root / ".ralphrc").read_text() == "a=1\n"
     session.says("go on")
     assert session.before("Bash", {"command": "make all"})[0].silent
 
@@ -400,7 +402,21 @@ def test_a_made_up_result_makes_no_protected_file_right(project: Project, served
     (project.root / ".ralphrc").write_text("a=2\n")
     edit = {"tool_name": "Edit", "tool_input": {"file_path": str(project.root / ".ralphrc")}, "tool_response": {}}
     assert forge(served, project, "PostToolUse", session.id, **edit) == 200
-    assert ".ralphrc" in project.run("guard", "verify").stdout
+    assert (project.root / ".ralphrc").read_text() == "a=1\n"
+
+
+@pytest.mark.parametrize("hook", ["PreToolUse", "Stop", "SessionStart", "SessionEnd", "UserPromptSubmit"])
+def test_a_made_up_moment_makes_no_loss_right(project: Project, served: Served, hook: str) -> None:
+    """What was removed before such an event is found after the call, and restored."""
+    (project.root / "AGENTS.md").write_text("rules\n")
+    session = Session(project)
+    make = {"tool_name": "Bash", "tool_input": {"command": "make"}}
+    session.before("Bash", {"command": "make"})
+    assert forge(served, project, "PostToolUse", session.id, tool_response="", **make) == 200
+    (project.root / "AGENTS.md").unlink()
+    assert forge(served, project, hook, session.id, prompt="go on", background_tasks=[], **make) == 200
+    assert session.send("PostToolUse", tool_response="", **make).halted
+    assert (project.root / "AGENTS.md").read_text() == "rules\n"
 
 
 def test_many_large_events_at_once_take_turns(served: Served, project: Project) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from conftest import Project
+from fusewire.guard.session import folder_of
 from program import fusewire
 
 FIELDS = {"decision", "state", "phase", "rule", "reason", "evidence", "retry_after", "next", "affected"}
@@ -586,10 +587,10 @@ def test_without_a_snapshot_verify_and_restore_are_errors(shop: Project) -> None
 def test_a_damaged_manifest_is_an_error_and_is_kept(shop: Project, command: str, damage: bytes) -> None:
     """One line; the damaged file can be looked at; the next snapshot starts anew."""
     shop.run("guard", "snapshot")
-    manifest = shop.root / ".fusewire/guard/manifest.json"
+    manifest = Path(folder_of(str(shop.root))) / "manifest.bin"
     manifest.write_bytes(damage)
     assert_error(shop.run("guard", command), 1, "manifest", "damaged")
-    (aside,) = manifest.parent.glob("manifest.json.corrupt*")
+    (aside,) = manifest.parent.glob("manifest.bin.corrupt*")
     assert aside.read_bytes() == damage
     assert shop.run("guard", "snapshot").returncode == 0
     assert shop.run("guard", "verify").returncode == 0
@@ -599,13 +600,14 @@ def test_inside_an_agent_copies_are_not_for_the_taking(shop: Project) -> None:
     """snapshot and restore are refused with exit 3 and change nothing; asking is free."""
     shop.run("guard", "snapshot")
     (shop.root / "AGENTS.md").write_text("by the agent\n")
-    manifest = (shop.root / ".fusewire/guard/manifest.json").read_bytes()
+    place = Path(folder_of(str(shop.root))) / "manifest.bin"
+    manifest = place.read_bytes()
     for variable in ("CLAUDECODE", "FUSEWIRE_AGENT"):
         for arguments in (("snapshot",), ("restore",), ("restore", "AGENTS.md"), ("snapshot", "--json")):
             result = shop.run("guard", *arguments, env={variable: "1"})
             assert_error(result, 3, "person", variable, f"guard {arguments[0]}")
     assert (shop.root / "AGENTS.md").read_text() == "by the agent\n"
-    assert (shop.root / ".fusewire/guard/manifest.json").read_bytes() == manifest
+    assert place.read_bytes() == manifest
     agent = {"CLAUDECODE": "1"}
     assert shop.run("guard", "check", "--command", "ls", env=agent).returncode == 0
     assert shop.run("guard", "check", "--command", "rm AGENTS.md", env=agent).returncode == 3

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from conftest import SOURCE, Project
+from fusewire.guard.baseline import unpack
+from fusewire.guard.session import folder_of
 
 Answer = subprocess.CompletedProcess[bytes]
 
@@ -116,11 +118,11 @@ def assert_told(answer: Answer, *words: str, event: str = "PostToolUse") -> str:
 
 
 def manifest(project: Project) -> Path:
-    return project.root / ".fusewire/guard/manifest.json"
+    return Path(folder_of(str(project.root))) / "manifest.bin"
 
 
 def recorded(project: Project) -> set[str]:
-    return set(json.loads(manifest(project).read_text())["files"])
+    return set(unpack(manifest(project).read_bytes())["files"])
 
 
 # -- before: shell commands -------------------------------------------------------------------------------
@@ -360,12 +362,12 @@ def test_the_first_opaque_call_takes_a_snapshot_and_looking_ones_do_not(shop: Pr
     for command in ("ls", "git status", "cat AGENTS.md | head -5", 'grep -n "x" AGENTS.md', "cd specs && ls"):
         assert_silent(before(shop, command))
         assert_silent(after(shop, command))
-        assert not (shop.root / ".fusewire/guard").exists(), command
+        assert not manifest(shop).exists(), command
     assert_silent(before(shop))
     wanted = {name for name in FILES if name.split("/")[0] not in ("src", "README.md", "Makefile")}
     assert recorded(shop) >= wanted
     assert not any(name.startswith(("src", "README")) for name in recorded(shop))
-    assert json.loads(manifest(shop).read_text())["session"] == SESSION
+    assert not (shop.root / ".fusewire/guard").exists()
     assert_silent(after(shop))
 
 
@@ -412,19 +414,33 @@ def test_every_kind_of_loss_is_undone(shop: Project, damage: str, word: str) -> 
     assert shop.run("guard", "verify").returncode == 0
 
 
-def test_a_changed_file_is_told_once_and_left_as_it_is(shop: Project) -> None:
-    """The agent goes on; nobody is told twice; a person can take it or bring it back."""
+def test_a_changed_document_is_reported_with_a_diff_and_stays(shop: Project) -> None:
+    """The agent goes on and is told once; the earlier version is one command away, and so is the way back."""
     before(shop)
     (shop.root / "AGENTS.md").write_text("# Agents\nchanged by make\n")
-    assert_told(after(shop), "AGENTS.md", "changed", "fusewire guard restore", "fusewire guard snapshot")
+    assert_told(after(shop), "AGENTS.md", "+changed by make", "fusewire guard restore AGENTS.md")
     assert_silent(after(shop))
     assert_silent(before(shop))
     assert "changed by make" in (shop.root / "AGENTS.md").read_text()
     (shop.root / "CLAUDE.md").write_text("# also\n")
-    assert_told(after(shop), "CLAUDE.md")
-    assert shop.run("guard", "restore").returncode == 0
+    text = assert_told(after(shop), "CLAUDE.md", "-# Claude", "+# also")
+    assert "AGENTS.md" not in text
+    assert shop.run("guard", "restore", "AGENTS.md").returncode == 0
     assert (shop.root / "AGENTS.md").read_text() == FILES["AGENTS.md"]
     assert_silent(after(shop))
+    assert shop.run("guard", "restore", "AGENTS.md").returncode == 0
+    assert "changed by make" in (shop.root / "AGENTS.md").read_text()
+
+
+@pytest.mark.parametrize("name", [".ralphrc", ".claude/settings.json"])
+def test_changed_configuration_is_restored_and_the_agent_is_halted(shop: Project, name: str) -> None:
+    """A script of the agent may not change what only a person may; what it wrote is kept."""
+    before(shop)
+    (shop.root / name).write_text("by a script\n")
+    text = assert_halts(after(shop), f"{name} was changed", f"{name}: restored (what was there is kept in ")
+    assert (shop.root / name).read_text() == FILES[name]
+    kept = Path(text.partition("is kept in ")[2].partition(")")[0])
+    assert kept.read_text() == "by a script\n"
 
 
 @pytest.mark.parametrize("tool", ["Edit", "Write", "MultiEdit"])
@@ -540,10 +556,9 @@ def test_a_halted_session_stays_halted_until_a_person_speaks(shop: Project, even
 
 
 def test_another_session_is_not_halted_and_begins_anew(shop: Project) -> None:
-    """A person started it; it has a snapshot of its own."""
+    """A person started it."""
     halted(shop)
     assert_silent(before(shop, session_id="second"))
-    assert json.loads(manifest(shop).read_text())["session"] == "second"
     assert_silent(before(shop, session_id="second"))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import shutil
@@ -20,9 +19,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fusewire.guard import integrity as integrity_module
+from fusewire.guard import manifest as manifest_module
 from fusewire.guard import vault as vault_module
+from fusewire.guard.baseline import unpack
 from fusewire.guard.integrity import Finding, Integrity, Restored
+from fusewire.guard.session import folder_of
 from fusewire.guard.vault import settled, signature
 from program import UNPRIVILEGED
 
@@ -79,8 +80,13 @@ def kinds(integrity: Integrity) -> dict[str, str]:
     return {finding.path: finding.kind for finding in integrity.verify()}
 
 
+def store(root: Path) -> Path:
+    """Where the guard keeps what it knows of a project."""
+    return Path(folder_of(str(root)))
+
+
 def blobs(root: Path) -> list[Path]:
-    return sorted(path for path in (root / ".fusewire/guard/blobs").glob("??/*"))
+    return sorted(path for path in (store(root) / "blobs").glob("??/*"))
 
 
 def bytes_kept(root: Path) -> int:
@@ -88,7 +94,7 @@ def bytes_kept(root: Path) -> int:
 
 
 def manifest(root: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((root / ".fusewire/guard/manifest.json").read_text())
+    loaded: dict[str, Any] = unpack((store(root) / "manifest.bin").read_bytes())
     return loaded
 
 
@@ -100,17 +106,17 @@ def test_a_snapshot_counts_what_it_recorded_and_nothing_has_changed_since(root: 
     guard = guarded(root)
     assert not guard.exists()
     assert guard.verify() == []
-    first = guard.snapshot(NOW, session="one")
+    first = guard.snapshot(NOW)
     assert first.files == 5
     assert first.bytes == sum(os.lstat(path).st_size for path in walk(str(root)))
     assert first.changed == ["docs/dangling", "docs/deep/run.sh", "docs/link", "empty", "rules.md"]
     assert first.skipped == []
     assert guard.exists()
-    assert guard.session == "one"
     assert guard.verify() == []
-    assert guard.snapshot(NOW + 1, session="two").changed == []
-    assert guarded(root).session == "two"
+    assert guard.snapshot(NOW + 1).changed == []
     assert (root / ".fusewire/.gitignore").read_text() == "*\n"
+    assert not (root / ".fusewire/guard").exists()
+    assert stat.S_IMODE(store(root).stat().st_mode) == 0o700
     assert all(stat.S_IMODE(path.stat().st_mode) == 0o400 for path in blobs(root))
 
 
@@ -229,31 +235,21 @@ def test_nothing_but_the_manifest_is_opened_when_nothing_has_changed(tmp_path: P
     age(root)
     assert guarded(root).snapshot(NOW).files == 10_000
     assert len(blobs(root)) == 1
-    assert opened_by(root, "assert guard.verify() == []") == [".fusewire/guard/manifest.json", "."]
+    opened = opened_by(root, "assert guard.verify() == []")
+    assert [os.path.basename(path) for path in opened] == ["manifest.bin", "."]
 
 
 def test_a_moved_stat_with_the_same_content_is_no_finding_and_is_read_once(root: Path) -> None:
-    """`git checkout` writes the same content anew; the next verify remembers that it has seen it."""
+    """`git checkout` writes the same content again; the next snapshot knows that it has read it."""
     age(root)
     guarded(root).snapshot(NOW)
     content = (root / "rules.md").read_bytes()
     (root / "rules.md").unlink()
     (root / "rules.md").write_bytes(content)
     age(root)
-    first = opened_by(root, "assert guard.verify() == []")
-    assert any(path.endswith("rules.md") for path in first)
-    again = opened_by(root, "assert guard.verify() == []")
-    assert again == [".fusewire/guard/manifest.json", ".", ".fusewire/guard/seen.json"]
-
-
-@pytest.mark.parametrize("memory", [b"", b"[1]", b'{"rules.md": 1}', b'{"rules.md": []}', b"\xff"])
-def test_a_damaged_memory_costs_time_and_nothing_else(root: Path, memory: bytes) -> None:
-    """What verify remembers beside the manifest is believed only if it has the right shape."""
-    guard = guarded(root)
-    guard.snapshot(NOW)
-    (root / ".fusewire/guard/seen.json").write_bytes(memory)
-    (root / "rules.md").write_bytes(b"# RULES\r\n\x00\xff\n")
-    assert kinds(guard) == {"rules.md": "changed"}
+    assert any(path.endswith("rules.md") for path in opened_by(root, "assert guard.snapshot(1.0).changed == []"))
+    again = opened_by(root, "assert guard.snapshot(1.0).changed == [] and guard.verify() == []")
+    assert not any(path.endswith("rules.md") for path in again)
 
 
 def test_names_that_are_not_utf8_survive(tmp_path: Path) -> None:
@@ -284,13 +280,12 @@ def test_names_that_are_not_utf8_survive(tmp_path: Path) -> None:
 def test_only_the_named_files_are_recorded_anew(root: Path) -> None:
     """After a permitted edit: the edit counts, what else was changed in the meantime does not."""
     guard = guarded(root)
-    guard.snapshot(NOW, session="one")
+    guard.snapshot(NOW)
     (root / "rules.md").write_text("permitted")
     (root / "empty").write_text("not permitted")
     done = guard.snapshot(NOW + 1, only=[str(root / "rules.md")])
     assert (done.changed, done.files) == (["rules.md"], 5)
     assert kinds(guard) == {"empty": "changed"}
-    assert guard.session == "one"
 
 
 def test_a_named_file_that_is_gone_is_dropped_and_its_version_is_kept(root: Path) -> None:
@@ -308,13 +303,13 @@ def test_a_named_file_that_is_gone_is_dropped_and_its_version_is_kept(root: Path
     assert Path(guard.blob(version.digest)).read_bytes() == content
     (result,) = guard.restore(NOW, ["rules.md"])
     assert result.problem is not None
-    assert "the newest is .fusewire/guard/blobs/" in result.problem
+    assert f"the newest is {store(root)}/blobs/" in result.problem
 
 
 def test_pipes_and_sockets_and_our_own_files_are_no_protected_files(root: Path) -> None:
     """Whatever the list says: a pipe would hang the reader, and a snapshot of itself would never be done."""
     os.mkfifo(root / "pipe")
-    guard = Integrity(str(root), lambda: [*walk(str(root)), str(root / ".fusewire/guard/manifest.json")])
+    guard = Integrity(str(root), lambda: [*walk(str(root)), str(store(root) / "manifest.bin")])
     assert guard.snapshot(NOW).files == 5
     assert guard.snapshot(NOW).files == 5
     assert guard.verify() == []
@@ -657,7 +652,7 @@ def test_a_file_that_goes_back_and_forth_has_two_versions(root: Path) -> None:
 
 def test_the_history_does_not_grow_with_files_that_come_and_go(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are bounded too, not only bytes."""
-    monkeypatch.setattr(integrity_module, "HISTORY_ROWS", 10)
+    monkeypatch.setattr(manifest_module, "HISTORY_ROWS", 10)
     guard = guarded(root)
     for number in range(15):
         (root / f"passing-{number}").write_text("x")
@@ -684,37 +679,25 @@ def test_a_clock_that_went_back_loses_no_replaced_version(root: Path, monkeypatc
 # -- damage to the store ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        b"",
-        b"{",
-        b"[]",
-        b"\xff\xfe",
-        b'{"format": 2}',
-        b'{"format": 1, "files": [], "folders": {}, "history": {}, "session": null}',
-        b'{"format": 1, "files": {"a": [1]}, "folders": {}, "history": {}, "session": null}',
-        b'{"format": 1, "files": {}, "folders": {"a": 1}, "history": {}, "session": null}',
-        b'{"format": 1, "files": {}, "folders": {}, "history": {"a": [1]}, "session": null}',
-        b'{"format": 1, "files": {}, "folders": {}, "history": {}}',
-    ],
-)
-def test_a_damaged_manifest_is_set_aside(root: Path, damage: bytes) -> None:
+@pytest.mark.parametrize("damage", [b"", b"{", b"\xff\xfe", b"fusewire guard 2\n", "cut", "flipped", "longer"])
+def test_a_damaged_manifest_is_set_aside(root: Path, damage: bytes | str) -> None:
     """It counts as no snapshot, is said, and stays to be looked at; nothing is raised."""
     guard = guarded(root)
     guard.snapshot(NOW)
-    path = root / ".fusewire/guard/manifest.json"
+    path = store(root) / "manifest.bin"
+    good = path.read_bytes()
+    changes = {"cut": good[:-1], "flipped": good[:-9] + bytes([good[-9] ^ 1]) + good[-8:], "longer": good + b"x"}
+    damage = changes[damage] if isinstance(damage, str) else damage
     path.write_bytes(damage)
     assert guard.verify() == []
     assert guard.problem is not None
-    assert "manifest.json.corrupt-1" in guard.problem
+    assert "manifest.bin.corrupt-1" in guard.problem
     assert not guard.exists()
-    assert guard.session is None
     assert guard.restore(NOW, ["rules.md"]) == [Restored("rules.md", None, "no snapshot was taken")]
-    assert path.with_name("manifest.json.corrupt-1").read_bytes() == damage
+    assert path.with_name("manifest.bin.corrupt-1").read_bytes() == damage
     path.write_bytes(damage)
     assert guard.snapshot(NOW).files == 5
-    assert path.with_name("manifest.json.corrupt-2").read_bytes() == damage
+    assert path.with_name("manifest.bin.corrupt-2").read_bytes() == damage
     assert guard.verify() == []
 
 
@@ -723,7 +706,7 @@ def test_something_else_in_the_place_of_the_manifest_hangs_nobody(root: Path, th
     """A pipe would wait for a writer for ever."""
     guard = guarded(root)
     guard.snapshot(NOW)
-    path = root / ".fusewire/guard/manifest.json"
+    path = store(root) / "manifest.bin"
     path.unlink()
     path.mkdir() if thing == "folder" else os.mkfifo(path)
     assert guard.verify() == []
@@ -737,7 +720,7 @@ def test_contents_that_a_damaged_manifest_spoke_of_stay(root: Path, monkeypatch:
     guard.snapshot(NOW)
     content = (root / "rules.md").read_bytes()
     blob = Path(guard.blob(guard.versions("rules.md")[0].digest))
-    (root / ".fusewire/guard/manifest.json").write_text("damaged")
+    (store(root) / "manifest.bin").write_text("damaged")
     (root / "rules.md").write_text("destroyed")
     guard.snapshot(NOW)
     assert blob.read_bytes() == content
@@ -790,7 +773,7 @@ for number in range(5):
     for name in names:
         with open(name, "w") as file:
             file.write(f"{name} {number}")
-    guard.snapshot(float(number), session=first, only=names)
+    guard.snapshot(float(number), only=names)
     guard.verify()
 """
     workers = [start(root, str(number), work) for number in range(8)]
@@ -808,7 +791,7 @@ for number in range(5):
         os.unlink(path)
     assert all(result.problem is None for result in guard.restore(NOW))
     assert state(root) == before
-    assert not [name for name in os.listdir(root / ".fusewire/guard") if "corrupt" in name or ".tmp-" in name]
+    assert not [name for name in os.listdir(store(root)) if "corrupt" in name or ".tmp-" in name]
 
 
 KILLED = {
@@ -859,10 +842,7 @@ def test_a_killed_process_leaves_a_readable_state(tmp_path: Path, work: str) -> 
         assert set(kinds(guard).values()) <= {"new"}
     guard.snapshot(NOW)
     assert guard.problem is None
-    assert sorted(os.listdir(root / ".fusewire/guard")) in (
-        ["blobs", "lock", "manifest.json"],
-        ["blobs", "lock", "manifest.json", "seen.json"],
-    )
+    assert sorted(os.listdir(store(root))) == ["blobs", "lock", "manifest.bin", "root"]
 
 
 def test_what_is_replaced_is_on_file_before_it_is_replaced(root: Path) -> None:
@@ -873,7 +853,7 @@ def test_what_is_replaced_is_on_file_before_it_is_replaced(root: Path) -> None:
     (root / "rules.md").write_text("another")
     work = """
 def hook(event, arguments):
-    if event == "os.rename" and arguments[1] == "rules.md":
+    if event == "os.link" and arguments[1] == "rules.md":
         os.kill(os.getpid(), 9)
 sys.addaudithook(hook)
 guard.restore(5.0)
@@ -883,7 +863,7 @@ guard.restore(5.0)
     worker.communicate(timeout=60)
     assert worker.returncode == -signal.SIGKILL
     assert (root / "empty").read_text() == ""
-    assert (root / "rules.md").read_text() == "another"
+    assert (root / "rules.md.fusewire-aside-1").read_text() == "another"
     (kept,) = [version for version in guard.versions("empty") if version.how == "replaced"]
     assert Path(guard.blob(kept.digest)).read_text() == "the later version"
     assert [result.path for result in guard.restore(NOW)] == ["rules.md"]

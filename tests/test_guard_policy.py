@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from pathlib import Path
@@ -10,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from conftest import Project
+from fusewire.guard.baseline import unpack
 from fusewire.guard.check import check_command
 from fusewire.guard.policy import protected_of
+from fusewire.guard.session import folder_of
 from fusewire.guard.tools import check_tool
 
 DEFAULTS = ("IMPLEMENTATION_PLAN.md", "AGENTS.md", "CLAUDE.md", "specs/a.md", "memory/a.md")
@@ -508,7 +509,7 @@ def test_the_program_and_the_hook_agree_on_the_configuration(project: Project) -
         assert project.run("guard", "check", "--command", command).returncode == code, command
         assert project.hook(project.bash(command)).returncode == (2 if code else 0), command
     assert project.run("guard", "snapshot").returncode == 0
-    recorded = json.loads((project.root / ".fusewire/guard/manifest.json").read_text())["files"]
+    recorded = unpack((Path(folder_of(str(project.root))) / "manifest.bin").read_bytes())["files"]
     assert {"docs/adr/1.md", "memory/y.md", "web/AGENTS.md"} <= set(recorded)
     assert not {"memory/scratch/x", "free.md"} & set(recorded)
     subprocess.run(["rm", "-r", "docs/adr", "memory/scratch"], cwd=project.root, check=True)

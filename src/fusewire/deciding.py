@@ -38,6 +38,9 @@ _RECIPE_BYTES = 1 << 18
 #: See `fusewire.guard.sandbox.active`, which needs not be loaded where no wrapper is registered.
 _PREFIX = "CLAUDE_CODE_SHELL_PREFIX"
 
+#: When protected files are compared, beside the calls.
+_MOMENTS = ("prompt", "relayed", "notice", "stop", "session_start", "session_end")
+
 #: See `fusewire.session.nesting`, which most calls need not load.
 _BY_HTTP = "0"
 
@@ -52,6 +55,7 @@ def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, 
     # A skill may have commands in it that its program runs by itself: only what they have done can be seen.
     opaque = changes_files(event.tool) or event.tool == "Skill"
     looks = plain is not None and not opaque and only_look(plain)
+    by_http = environment.get("FUSEWIRE_DEPTH") == _BY_HTTP
     if event.kind == "before_tool":
         rules = load_rules(root, keeps=True)
         if environment.get("FUSEWIRE_DEPTH"):
@@ -60,8 +64,7 @@ def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, 
             too_deep = refusal(environment, rules.tool)
             if too_deep:
                 return "halt", too_deep
-        lifts = environment.get("FUSEWIRE_DEPTH") != _BY_HTTP
-        action, text, commands, looks = _before(event, root, start, rules, plain, changed, looks, lifts, environment)
+        action, text, commands, looks = _before(event, root, start, rules, plain, changed, looks, by_http, environment)
         if action in ("allow", "tell", "ask") and not looks:
             action, text = stricter((action, text), _under_way(event, commands, _home(root, start), environment))
         # The first line of a refusal is its verdict and its rule: who refuses the same again and again, halts.
@@ -72,13 +75,13 @@ def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, 
     if event.kind == "config_change":
         return _settings_changed(event, root, rules)
     action, text = "allow", ""
-    if event.kind == "prompt" and event.agent == "claude" and environment.get("FUSEWIRE_DEPTH") == _BY_HTTP:
+    if event.kind == "prompt" and event.agent == "claude" and by_http:
         return "allow", ""  # what a person types goes to a process; no counts begin anew by what was made up
     if event.kind == "prompt" and environment.get("FUSEWIRE_DEPTH"):
         # Words of whoever started this agent, which may be an agent: they lift nothing.
         event = event.replace(kind="relayed", text="")
-    if event.kind == "prompt" or (event.kind == "after_tool" and not looks):
-        action, text = _afterwards(event, root)
+    if (event.kind in _MOMENTS and not by_http) or (event.kind == "after_tool" and not looks):
+        action, text = _afterwards(event, root, rules)
         if event.kind == "after_tool" and environment.get(_PREFIX):
             action, text = stricter((action, text), _stopped_by_kernel(event, root, rules, environment))
     if action == "halt":
@@ -111,7 +114,7 @@ def _before(
     plain: list[list[str]] | None,
     changed: tuple[str, ...],
     looks: bool,
-    lifts: bool,
+    by_http: bool,
     environment: Any,
 ) -> tuple[str, str, list[list[str]], bool]:
     """What the rules that look at one call say: an action, its words, what would be run, whether that only looks."""
@@ -150,7 +153,7 @@ def _before(
         if refusal:
             return "deny", refusal, commands, looks
     if not looks:
-        halted = _begin(event, root, rules, lifts)
+        halted = _begin(event, root, rules, changed, by_http)
         if halted:
             return "halt", halted, commands, looks
     asked = ("ask", question) if question else ("allow", "")
@@ -305,25 +308,36 @@ def _out_of_scope(event: Event, changed: tuple[str, ...], reading: Reading | Non
     return refusal(event, tuple(os.path.join(root, path) for path in changed), reading, home, PATIENCE)
 
 
-def _begin(event: Event, root: str, rules: Rules, lifts: bool) -> str:
-    """A call that may change files: what they were is on record before it, so that it can be compared after it."""
-    from fusewire.guard.session import begun, busy, halted
+def _begin(event: Event, root: str, rules: Rules, changed: tuple[str, ...], by_http: bool) -> str:
+    """A call that may change files: what they are now is on record before it. Why the session is halted, if it is.
+
+    An agent can make up events over HTTP: they make nothing right.
+    """
+    from fusewire.guard.baseline import is_unchanged, rules_key
+    from fusewire.guard.session import folder_of, halted, start_call
 
     try:
-        if begun(root, event.session):
-            busy(root, event.session, True)
-            return halted(root, event.session)
-        import time
+        if not os.path.isdir(root):
+            return ""
+        folder = folder_of(root, make=True)
+        text = halted(root, event.session)
+        if not text and not by_http and not is_unchanged(folder, root, rules_key(rules)):
+            import time
 
-        from fusewire.guard.policy import protected_of
-        from fusewire.guard.watch import Watch
+            from fusewire.guard.policy import protected_of
+            from fusewire.guard.watch import Watch
 
-        Watch(protected_of(root, rules)).begin(event.session, time.time(), lifts=lifts)
-        if begun(root, event.session):
-            busy(root, event.session, True)
+            watch = Watch(protected_of(root, rules), rules)
+            answer, text = watch.renew(time.time())
+            if answer == "halt":
+                watch.halt(event.session, text)
+                _notice(root, text)
+            text = text if answer == "halt" else ""
+        if not text:
+            start_call(folder, event, changed)
+        return text
     except OSError:
-        pass  # the guard itself has said yes; only its backstop is out of order, and afterwards it says so
-    return ""
+        return ""  # the guard itself has said yes; only its backstop is out of order, and afterwards it says so
 
 
 def _enforce(names: list[str], event: Event, root: str, rules: Rules) -> tuple[str, str]:
@@ -369,30 +383,54 @@ def _archive_retired(root: str) -> None:
         pass  # no reason to refuse a call; the next command of a person will say it
 
 
-def _afterwards(event: Event, root: str) -> tuple[str, str]:
-    """What was done is compared with what was there; a person who speaks lifts a halt."""
+def _afterwards(event: Event, root: str, rules: Rules) -> tuple[str, str]:
+    """What was done is compared with what was there; at other moments, what background commands have removed."""
     import time
 
-    from fusewire.detectors.constraints import changes_files
-    from fusewire.guard.policy import protected_of
-    from fusewire.guard.session import busy
-    from fusewire.guard.watch import Watch
+    from fusewire.guard.baseline import is_unchanged, rules_key
+    from fusewire.guard.session import end_call, end_jobs, end_turn, folder_of, forget, moved_to
 
-    watch = Watch(protected_of(root))
     try:
+        folder, now = folder_of(root), time.time()
         if event.kind == "prompt":
-            watch.lift()
+            forget(root, "halt")
+        if not os.path.isdir(root):
+            return moved_to(root, folder) if event.kind == "after_tool" else ("allow", "")
+        if not os.path.isdir(folder):
             return "allow", ""
-        busy(watch.root, event.session, False)
-        if changes_files(event.tool) and not event.failed:
-            watch.permitted(_permitted(event, watch.protected), time.time())
-        answer, text = watch.after(event.described() or event.tool, event.session, time.time())
+        windows = end_call(folder, event) if event.kind == "after_tool" else []
+        end_turn(folder, event)
+        answer, text = "", ""
+        if not is_unchanged(folder, root, rules_key(rules)):
+            answer, text = _compare(event, root, rules, windows, now)
+        if event.kind != "after_tool":
+            end_jobs(folder, event)
     except OSError as error:
         return "tell", f"fusewire: the protected files cannot be compared: {error}"
     if answer == "halt":
         _notice(root, text)
-        return "halt", text
-    return ("tell", text) if answer else ("allow", "")
+    if event.kind in ("after_tool", "stop"):
+        return (answer, text) if answer else ("allow", "")
+    return ("tell", text) if answer else ("allow", "")  # a person is there, and nothing is running that could be halted
+
+
+def _compare(event: Event, root: str, rules: Rules, windows: list[Any], now: float) -> tuple[str, str]:
+    from fusewire.detectors.constraints import changes_files
+    from fusewire.guard.policy import protected_of
+    from fusewire.guard.watch import Watch
+
+    watch = Watch(protected_of(root, rules), rules)
+    if event.kind == "after_tool":
+        permitted = _permitted(event, watch.protected) if changes_files(event.tool) and not event.failed else []
+        cause = event.described() or event.tool
+        answer, text = watch.after(cause, now, windows=windows, permitted=permitted, took=event.took)
+    elif watch.integrity.exists():
+        answer, text = watch.renew(now)
+    else:
+        answer, text = "", ""
+    if answer == "halt" and event.kind in ("after_tool", "stop"):
+        watch.halt(event.session, text)
+    return answer, text
 
 
 def _permitted(event: Event, protected: Protected) -> list[str]:

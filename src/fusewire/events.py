@@ -116,6 +116,7 @@ class Event(Noun):
         "session",
         "subagent",
         "text",
+        "took",
         "tool",
         "transcript",
     )
@@ -141,6 +142,7 @@ class Event(Noun):
         transcript: str | None = None,
         calls: tuple[Event, ...] = (),
         running: tuple[str, ...] | None = None,
+        took: float | None = None,
     ) -> None:
         _set(self, "kind", kind)
         _set(self, "tool", tool)
@@ -166,6 +168,8 @@ class Event(Noun):
         _set(self, "calls", calls)
         #: ids of the helpers that still run, where the agent says so
         _set(self, "running", running)
+        #: seconds that a call ran, without the time in which a person was asked for permission
+        _set(self, "took", took)
 
     kind: str
     hook: str
@@ -185,6 +189,7 @@ class Event(Noun):
     transcript: str | None
     calls: tuple[Event, ...]
     running: tuple[str, ...] | None
+    took: float | None
 
     def described(self) -> str:
         """The action in a few words, for the audit trail."""

@@ -18,6 +18,7 @@ import pytest
 from conftest import Project
 from fusewire.breaker import Breaker
 from fusewire.cli import app
+from fusewire.guard.session import folder_of
 from fusewire.views.warnings import warnings
 from session_hook import Session
 
@@ -34,7 +35,7 @@ DAMAGED = (
     ".fusewire/audit.jsonl",
     "docs/constraints/.circuit-state.json",
     ".fusewire/rules.*.bin",
-    ".fusewire/guard/manifest.json",
+    "manifest.bin",
     ".fusewire/incidents.jsonl",
 )
 
@@ -120,6 +121,7 @@ def test_whatever_is_damaged_heals_and_lifts_nothing(
         shutil.copytree(wounded.root, root)
         project = Project(root, starts_hooks=number % 100 == 50)
         pattern = chance.choice(DAMAGED)
-        paths = [path for path in sorted(root.glob(pattern)) if path.stat().st_size]
+        place = Path(folder_of(str(root), make=True)) if pattern == "manifest.bin" else root
+        paths = [path for path in sorted(place.glob(pattern)) if path.stat().st_size]
         what = damage(paths[0], chance) if paths else f"nothing at {pattern}"
         probe(project, f"part {part}, number {number}: {what}", chance)

@@ -16,6 +16,7 @@ import pytest
 
 from conftest import Project
 from fusewire.durations import show_time
+from fusewire.guard.session import folder_of
 from fusewire.stores import audit_file
 from fusewire.stores.rows import AuditRow
 from session_hook import Said, Session
@@ -204,7 +205,7 @@ def test_a_halt_for_a_protected_file_has_a_second_copy_too(session: Session) -> 
     _, call = session.before("Bash", {"command": "./build.sh"})
     (session.project.root / "AGENTS.md").unlink()
     assert session.send("PostToolUse", **call, tool_response={"stdout": ""}).halted
-    (folder(session) / "guard" / "halt").unlink()
+    (Path(folder_of(str(session.project.root))) / "halt").unlink()
     assert session.before("Bash", {"command": "./build.sh"})[0].halted
     assert session.project.run("guard", "snapshot").returncode == 0
     assert session.before("Bash", {"command": "./build.sh"})[0].allowed

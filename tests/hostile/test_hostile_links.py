@@ -34,7 +34,15 @@ BLOB = f"rules.{sys.implementation.cache_tag}.bin"
 CHILDREN = (
     *("state.db", "state.db-wal", "state.db-shm", "state.db-journal", "audit.jsonl", BLOB, "scope.bin", "mark"),
     *(".gitignore", "recovery.lock", "mirror.lock", "phases.lock", "scope.lock", "checkpoints.lock", "janitor.json"),
-    *("loop/status.md", "guard/manifest.json", "guard/lock", "guard/halt", "loop/output/iteration-000001.log"),
+    *(
+        "loop/status.md",
+        "guard/manifest.json",
+        "guard/manifest.bin",
+        "guard.id",
+        "guard/lock",
+        "guard/halt",
+        "loop/output/iteration-000001.log",
+    ),
 )
 #: What the seeds have us write elsewhere, with the names under which it is prepared.
 MIRRORS = (

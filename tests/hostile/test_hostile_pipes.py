@@ -16,7 +16,7 @@ ECHO = "match:\n  - command: 'echo *'\ncircuit_breaker:\n  violation_threshold: 
 NAMES = (
     *(".fusewire/state.db", ".fusewire/state.db-wal", ".fusewire/state.db-shm", ".fusewire/audit.jsonl"),
     *(f".fusewire/rules.{sys.implementation.cache_tag}.bin", ".fusewire/scope.bin", ".fusewire/mark"),
-    *(".fusewire/recovery.lock", ".fusewire/mirror.lock", ".fusewire/guard/manifest.json", ".fusewire/guard/halt"),
+    *(".fusewire/recovery.lock", ".fusewire/mirror.lock", ".fusewire/guard/manifest.json", ".fusewire/guard.id"),
     *("docs/constraints/.circuit-state.json", ".prp-session/circuit-breaker.json", "docs/constraints/pipe.md"),
     *(".claude/memory/circuit_breaker_incidents.jsonl", ".fusewire/loop/status.md"),
 )

@@ -73,6 +73,8 @@ def parse(payload: Any, root: str) -> Event | None:
     event = _event(kind, hook, tool, given_to(tool, payload), payload, root)
     if kind == "before_tool":
         return event
+    took = payload.get("duration_ms")
+    event = event.replace(took=took / 1000) if isinstance(took, (int, float)) else event
     if hook == "PostToolUseFailure":
         if payload.get("is_interrupt") is True:
             return answered(event, None, None)

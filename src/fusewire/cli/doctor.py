@@ -14,6 +14,7 @@ from fusewire.doctoring.checkup import Checkup, Finding, all_checkups
 from fusewire.doctoring.writing import unwritten
 from fusewire.durations import counted
 from fusewire.guard.sandbox.support import Support, support
+from fusewire.guard.session import base, is_fallback
 from fusewire.installing.cache import fill_cache, lacks_cache
 from fusewire.installing.command import hook_line
 from fusewire.person import require_person
@@ -92,6 +93,8 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
         tell(f"  {finding.about}: {finding.what}", f"    do: {finding.do}")
     if slow:
         tell(f"  note on the hook: {slow}")
+    if is_fallback(root):
+        tell(f"  note on the guard: {base()} cannot be written: copies of protected files are kept in the project")
     for checkup in checkups:
         for note in checkup.notes:
             tell(f"  note on {checkup.client.name}: {note}")

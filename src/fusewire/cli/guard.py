@@ -213,7 +213,7 @@ def snapshot_command(project: str | None, as_json: bool) -> int:
 @guard_command.command("verify")
 @common_options
 def verify_command(project: str | None, as_json: bool) -> int:
-    """Are the protected files what they were at the last snapshot? Exit 0 if so, 3 if one is not."""
+    """Are the protected files what they were when they were last recorded? Exit 0 if so, 3 if one is not."""
     integrity = _watch(project).integrity
     if not integrity.exists():
         if integrity.problem:
@@ -234,7 +234,11 @@ def verify_command(project: str | None, as_json: bool) -> int:
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @common_options
 def restore_command(project: str | None, paths: tuple[str, ...], as_json: bool) -> int:
-    """Bring protected files back as they were at the last snapshot; what they replace is kept. For a person."""
+    """Bring protected files back as they were recorded; what they replace is kept. For a person.
+
+    They are recorded before every call of an agent that may change something. A file that is named, and is as it was
+    recorded, gets the version before that; the same command again takes that back.
+    """
     require_person("`fusewire guard restore`", project_root(project))
     integrity = _watch(project).integrity
     if not integrity.exists():

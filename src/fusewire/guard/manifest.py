@@ -1,14 +1,21 @@
-"""The manifest's entries and versions: made of the files on the disk, compared with them, and checked when read."""
+"""The manifest's entries and versions: made of the files on the disk, and compared with them.
+
+A manifest has `files` (name: signature, digest, whether its content is kept, when), `folders` (name: mode, inode, time
+if its content is listed, target if it is a link), `history` (name: older versions), `pending` (name: cause, of what is
+to be looked at again) and `writing` (what somebody was writing when no call of an agent ran). Names are relative inside
+the project and absolute outside.
+"""
 
 from __future__ import annotations
 
 import os
 import stat
+import time
 
 from fusewire.guard import vault as limits
-from fusewire.guard.vault import Vault, look, signature
+from fusewire.guard.baseline import folder_signature
+from fusewire.guard.vault import TICK_NS, Vault, look, signature
 from fusewire.quickjson import loads
-from fusewire.util.files import read_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,84 +25,58 @@ if TYPE_CHECKING:
     Manifest = dict[str, Any]
     Entry = list[Any]
 
-#: Versions of one file, with the one that the manifest has.
+#: Versions of one file, with the one that the manifest has; and of all files together.
 VERSIONS = 5
+HISTORY_ROWS = 10_000
 
 #: An entry of the manifest begins with the signature, of which MODE and SIZE are the first; then follow:
 MODE, SIZE, MTIME, DIGEST, KEPT, WHEN = 0, 1, 2, 5, 6, 7
-_ENTRY = [int, int, int, int, int, str, int, float]
-_ROW = [float, str, int, str, int]
+
+#: In the name of what was moved aside, which is never protected itself.
+ASIDE = ".fusewire-aside-"
 
 
-def checked(manifest: Any) -> Manifest:
-    """The manifest if it has the shape of one; a ValueError says what has not."""
-    if not isinstance(manifest, dict) or manifest.get("format") != 1:
-        raise ValueError("it is no manifest of format 1")
-    for key in ("files", "folders", "history"):
-        if not isinstance(manifest.get(key), dict):
-            raise ValueError(f"it has no {key}")
-    if not isinstance(manifest.get("session", 0), (str, type(None))):
-        raise ValueError("its session is no text")
-    for name, entry in manifest["files"].items():
-        if type(entry) is not list or list(map(type, entry)) != _ENTRY:
-            raise ValueError(f"its entry {name!a} is none")
-    for name, known in manifest["folders"].items():
-        if type(known) is not list or list(map(type, known)) not in ([int], [int, str]):
-            raise ValueError(f"its folder {name!a} is none")
-    for name, rows in manifest["history"].items():
-        if type(rows) is not list or not all(type(row) is list and list(map(type, row)) == _ROW for row in rows):
-            raise ValueError(f"its versions of {name!a} are none")
-    return manifest
+def new() -> Manifest:
+    return {"files": {}, "folders": {}, "history": {}, "pending": {}, "writing": [], "asides": []}
 
 
-def read_text(path: str) -> str:
-    """A file of ours; a pipe in its place must not hang the hook."""
-    return read_file(path).decode("ascii")
+def index_of(manifest: Manifest, absent: list[str], key: str, always: bool) -> dict[str, Any]:
+    """What `baseline` reads; not to be relied on while something is open, or if new files could be anywhere."""
+    return {
+        "key": key,
+        "busy": bool(always or manifest["pending"] or manifest["writing"] or manifest["asides"]),
+        "files": {name: tuple(entry[:5]) for name, entry in manifest["files"].items()},
+        "folders": {name: tuple(known[:3]) for name, known in manifest["folders"].items()},
+        "absent": absent,
+    }
 
 
-def read_memory(path: str) -> dict[str, list[Any]]:
+def from_version_1(raw: bytes) -> Manifest:
+    """A manifest of version 0.1, which was JSON; ValueError if it is none."""
+    old = loads(raw.decode("ascii"))
     try:
-        memory = loads(read_text(path))
-    except (OSError, ValueError):
-        return {}
-    if not isinstance(memory, dict) or not all(type(row) is list and len(row) == 6 for row in memory.values()):
-        return {}
-    return memory
+        if old["format"] != 1:
+            raise ValueError("it is no manifest of format 1")
+        files = {
+            name: [*map(int, entry[:5]), str(entry[5]), int(entry[6]), float(entry[7])]
+            for name, entry in old["files"].items()
+        }
+        rows = {name: [[float(row[0]), *row[1:5]] for row in rows] for name, rows in old["history"].items()}
+    except (TypeError, KeyError, IndexError, AttributeError) as error:
+        raise ValueError(f"it is no manifest of format 1: {error!r}") from None
+    return {**new(), "files": files, "history": rows}
 
 
-def record(
-    names: set[str], old: dict[str, Entry], files: dict[str, Entry], now: float, root: int, vault: Vault
-) -> list[tuple[str, str]]:
-    """Put the entries of these names into `files`; of those whose content is not kept, the names and the reasons."""
-    pin_all(files, vault)
-    moved = []
-    for name in sorted(names):
-        found, entry = lstat(name, root), old.get(name)
-        if entry and found and signature(found) == entry[:5] and _is_kept_as_far_as_it_can_be(entry, vault):
-            files[name] = entry
-        elif recordable(found):
-            moved.append(name)
-    pin_all(files, vault)
-    skipped = {name: why_not_kept(files[name]) for name in names & files.keys() if not files[name][KEPT]}
-    for name in moved:
-        try:
-            files[name] = _entry(*look(name, root, vault), old.get(name), now)
-            if not files[name][KEPT]:
-                skipped[name] = why_not_kept(files[name])
-        except OSError as error:
-            found = lstat(name, root)
-            if found is not None:
-                files[name] = old.get(name) or [*signature(found), "", 0, float(now)]
-                skipped[name] = said(error)
-    return sorted(skipped.items())
-
-
-def _entry(seen: list[int], digest: str, kept: bool, old: Entry | None, now: float) -> Entry:
+def make_entry(name: str, old: Entry | None, now: float, root: int, vault: Vault) -> Entry:
+    seen, digest, kept = look(name, root, vault)
     same = old is not None and old[DIGEST] == digest
     return [*seen, digest, int(kept), old[WHEN] if same and old else float(now)]
 
 
-def _is_kept_as_far_as_it_can_be(entry: Entry, vault: Vault) -> bool:
+def is_as_recorded(entry: Entry, found: os.stat_result, vault: Vault) -> bool:
+    """Whether nothing has moved, and what is to be kept of it is."""
+    if signature(found) != entry[:5]:
+        return False
     if entry[KEPT]:
         return vault.has(entry[DIGEST], entry[SIZE])
     return bool(entry[DIGEST]) and entry[SIZE] > limits.FILE_LIMIT
@@ -111,52 +92,48 @@ def why_not_kept(entry: Entry) -> str:
     return "its kept content is missing or damaged; nothing was written"
 
 
-def folders_of(names: Iterable[str], root: int) -> dict[str, list[int | str]]:
-    """The folders above these files: the mode of each and, if it is a link, where that leads."""
-    folders: dict[str, list[int | str]] = {}
-    for name in names:
+def folders_of(names: Iterable[str], listed: dict[str, list[Any]], root: int) -> dict[str, list[Any]]:
+    """The folders whose content is listed, and those above all of these files."""
+    folders = dict(listed)
+    for name in (*names, *listed):
         folder = os.path.dirname(name)
         while folder not in ("", "/") and folder not in folders:
             found = lstat(folder, root)
-            if found is not None:
-                known: list[int | str] = [stat.S_IMODE(found.st_mode)]
-                if stat.S_ISLNK(found.st_mode):
-                    known.append(os.readlink(folder, dir_fd=root))
-                folders[folder] = known
+            if found is None:
+                break
+            folders[folder] = describe_folder(folder, found, root, listed=False)
             folder = os.path.dirname(folder)
     return folders
 
 
-def judge(
-    name: str, entry: Entry, found: os.stat_result, root: int, known: dict[str, list[Any]], seen: dict[str, list[Any]]
-) -> str | None:
-    """The kind of a file whose signature moved; None if it is still what it was."""
+def describe_folder(name: str, found: os.stat_result, root: int, *, listed: bool) -> list[Any]:
+    mode, inode, modified = folder_signature(found, listed)
+    if modified > time.time_ns() - TICK_NS:
+        modified = 1  # something may be added in the same tick: it is looked through again
+    return [mode, inode, modified, os.readlink(name, dir_fd=root) if stat.S_ISLNK(mode) else ""]
+
+
+def judge(name: str, entry: Entry, found: os.stat_result, root: int) -> str | None:
+    """The kind of a file whose signature moved; None if it is still what it was: then its signature is renewed."""
     if stat.S_IFMT(found.st_mode) != stat.S_IFMT(entry[MODE]):
         return "type"
     if found.st_size != entry[SIZE]:
         return "changed" if found.st_size else "emptied"
     other_mode = stat.S_ISREG(found.st_mode) and found.st_mode != entry[MODE]
     if not entry[DIGEST]:
-        same = found.st_mtime_ns == entry[MTIME]
+        same, seen = found.st_mtime_ns == entry[MTIME], None
     else:
-        if known.get(name, ())[:5] == signature(found):
-            seen[name] = known[name]
-        else:
-            try:
-                now, digest, _ = look(name, root)
-            except OSError:
-                return "mode" if other_mode else "changed"
-            seen[name] = [*now, digest]
-        same = seen[name][5] == entry[DIGEST]
+        try:
+            seen, digest, _ = look(name, root)
+        except OSError:
+            return "mode" if other_mode else "changed"
+        same = digest == entry[DIGEST]
     if not same:
         return "changed"
-    return "mode" if other_mode else None
-
-
-def differs(old: Entry | None, new: Entry | None) -> bool:
-    if old is None or new is None:
-        return old is not new
-    return bool(old[MODE] != new[MODE] or old[DIGEST] != new[DIGEST])
+    if other_mode:
+        return "mode"
+    entry[:5] = seen or entry[:5]
+    return None
 
 
 def pin_all(files: dict[str, Entry], vault: Vault) -> None:
@@ -165,8 +142,8 @@ def pin_all(files: dict[str, Entry], vault: Vault) -> None:
             vault.pin(entry[DIGEST], entry[SIZE])
 
 
-def row_of(entry: Entry) -> list[Any]:
-    return [entry[WHEN], entry[DIGEST], entry[SIZE], "snapshot", entry[MODE]]
+def row_of(entry: Entry, how: str = "snapshot") -> list[Any]:
+    return [entry[WHEN], entry[DIGEST], entry[SIZE], how, entry[MODE]]
 
 
 def remember(history: dict[str, list[list[Any]]], name: str, row: list[Any]) -> None:
@@ -180,6 +157,19 @@ def supersede(history: dict[str, list[list[Any]]], name: str, old: Entry | None,
         remember(history, name, row_of(old))
     if new is not None and new[KEPT] and name in history:
         history[name] = [row for row in history[name] if row[1] != new[DIGEST]]
+
+
+def trim(history: dict[str, list[list[Any]]], vault: Vault) -> None:
+    """Drop the oldest versions for which there is no room beside what the writer has pinned; pin the others."""
+    rows = [(row, name) for name, rows in history.items() for row in rows]
+    rows.sort(key=lambda pair: pair[0][0], reverse=True)
+    full = False
+    for number, (row, name) in enumerate(rows):
+        full = full or not vault.pin(row[1], row[2])
+        if number >= HISTORY_ROWS or (full and row[1] not in vault.pinned):
+            history[name].remove(row)
+    for name in [name for name, left in history.items() if not left]:
+        del history[name]
 
 
 def lstat(name: str, folder: int) -> os.stat_result | None:

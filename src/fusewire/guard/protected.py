@@ -153,7 +153,7 @@ class Protected:
         inside = folder.rstrip("/") + "/"
         found = [place for place in self.places if place.startswith(inside) and os.path.lexists(place)]
         if self.ignored:
-            found = [place for place in found if any(True for _ in self._files_of(place))]
+            found = [place for place in found if any(path[-1] != "/" for path in self._files_of(place))]
         for base, _, _ in self.patterns:
             if len(found) >= most:
                 break
@@ -166,6 +166,10 @@ class Protected:
 
     def files(self) -> Iterator[str]:
         """All protected files and links that exist."""
+        return (path for path in self.entries() if path[-1] != "/")
+
+    def entries(self) -> Iterator[str]:
+        """The same with the folders that they lie in, each before its content, and with a slash behind its name."""
         seen: set[str] = set()
         for place in self.places:
             for path in self._files_of(place) if place not in self._unwatched else ():
@@ -174,7 +178,7 @@ class Protected:
                     yield path
         for base, pattern, _ in self.patterns:
             size = len(base.rstrip("/")) + 1
-            for path in self._walk(base):
+            for path in self._walk(base, folders=True):
                 if path not in seen and _fits(path[size:], pattern) and self.kind_of(path) and self._is_watched(path):
                     seen.add(path)
                     yield path
@@ -191,30 +195,33 @@ class Protected:
 
     def _files_of(self, place: str) -> Iterator[str]:
         if os.path.isdir(place) and not os.path.islink(place):
-            for path in self._walk(place):
+            for path in self._walk(place, folders=True):
                 if not self.ignored or not self._is_ignored(path):
                     yield path
         elif os.path.lexists(place) and not (self.ignored and self._is_ignored(place)):
             yield place
 
-    def _walk(self, folder: str, most: int = _MOST) -> Iterator[str]:
-        folders = [folder]
+    def _walk(self, folder: str, most: int = _MOST, *, folders: bool = False) -> Iterator[str]:
+        todo = [folder]
         count = 0
         self._cut = False
         own = os.path.join(self.root, ".fusewire")
-        while folders and count < most:
+        while todo and count < most:
+            here = todo.pop()
+            if folders:
+                yield f"{here}/"
             try:
-                entries = list(os.scandir(folders.pop()))
+                entries = list(os.scandir(here))
             except OSError:
                 continue
             for entry in entries:
                 count += 1
                 if entry.is_dir(follow_symlinks=False):
                     if entry.name != ".git" and entry.path != own:
-                        folders.append(entry.path)
+                        todo.append(entry.path)
                 else:
                     yield entry.path
-        self._cut = bool(folders)
+        self._cut = bool(todo)
 
     def shown(self, path: str) -> str:
         """A path as people of this project name it."""

@@ -13,6 +13,7 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container
+    from typing import Any
 
 #: Bytes of all blobs together, and of one file: a backstop for rules and configuration, not a backup of the disk.
 TOTAL_LIMIT = 256 * 1024 * 1024
@@ -24,9 +25,9 @@ _CHUNK = 256 * 1024
 _TRIES = 3
 
 #: File systems stamp times in ticks of up to 10 ms: a change in the same tick leaves no trace in them.
-_TICK_NS = 50_000_000
+TICK_NS = 50_000_000
 
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -38,7 +39,7 @@ def signature(found: os.stat_result) -> list[int]:
 def settled(found: os.stat_result, now_ns: int) -> list[int]:
     """The signature, or one that never matches if the next change could have the same."""
     mode, size, modified, changed, inode = signature(found)
-    return [mode, size, modified, changed if changed < now_ns - _TICK_NS else 0, inode]
+    return [mode, size, modified, changed if changed < now_ns - TICK_NS else 0, inode]
 
 
 def copy(source: int, size: int, target: int | None = None) -> str:
@@ -62,7 +63,7 @@ def look(name: str, folder: int, vault: Vault | None = None) -> tuple[list[int],
     found = os.stat(name, dir_fd=folder, follow_symlinks=False)
     if stat.S_ISLNK(found.st_mode):
         return _look_at_link(name, folder, settled(found, now), vault)
-    descriptor = os.open(name, _READ, dir_fd=folder)
+    descriptor = os.open(name, READ, dir_fd=folder)
     try:
         for _ in range(_TRIES):
             now = time.time_ns()
@@ -147,7 +148,7 @@ class Vault:
     def intact(self, digest: str, size: int) -> bool:
         """Whether the blob is there and has the content that its name promises."""
         try:
-            descriptor = os.open(self.path(digest), _READ)
+            descriptor = os.open(self.path(digest), READ)
         except OSError:
             return False
         try:
@@ -162,7 +163,7 @@ class Vault:
     def write_file(self, digest: str, size: int, mode: int, name: str, folder: int) -> None:
         """Write a blob to a new file of that mode; what is there under the name already is removed."""
         unlink(name, folder)
-        source = os.open(self.path(digest), _READ)
+        source = os.open(self.path(digest), READ)
         try:
             target = os.open(name, _CREATE, 0o600, dir_fd=folder)
             try:
@@ -208,9 +209,9 @@ class Way:
     Everything is done relative to the folder that was opened: what is swapped afterwards leads nowhere else.
     """
 
-    def __init__(self, root: str, folders: dict[str, list[int | str]]) -> None:
+    def __init__(self, root: str, folders: dict[str, list[Any]]) -> None:
         self.root = os.open(root, _FOLDER)
-        #: Each folder above a protected file: its mode and, if it was a link, where that led.
+        #: Each folder above a protected file, as the manifest has it.
         self.folders = folders
         self.made: list[str] = []
         #: Where that is now which stood in the way of a folder.
@@ -225,7 +226,7 @@ class Way:
         for name, known in self.folders.items():
             try:
                 mode = os.stat(name, dir_fd=self.root, follow_symlinks=False).st_mode
-                if stat.S_ISLNK(mode) and os.readlink(name, dir_fd=self.root) not in known[1:]:
+                if stat.S_ISLNK(mode) and os.readlink(name, dir_fd=self.root) != known[3]:
                     found.append(name)
             except OSError:
                 continue  # its files are missing then, which is said of each
@@ -254,10 +255,12 @@ class Way:
             return self._make(here, part, so_far) if make else None
         if stat.S_ISLNK(mode):
             target = os.readlink(part, dir_fd=here)
-            if target not in self.folders.get(so_far, [])[1:]:
+            if target not in self.folders.get(so_far, [])[3:]:
                 raise OSError(f"{so_far} is now a link to {target}; nothing is written through it")
             return os.open(part, _FOLDER, dir_fd=here)
         if stat.S_ISDIR(mode):
+            if so_far in self.folders and ~mode & self.folders[so_far][0] & 0o700:
+                os.chmod(part, stat.S_IMODE(self.folders[so_far][0]), dir_fd=here)  # what was locked is opened again
             return os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=here)
         if not make:
             return None
@@ -265,8 +268,8 @@ class Way:
         return self._make(here, part, so_far)
 
     def _make(self, here: int, part: str, so_far: str) -> int:
-        if len(self.folders.get(so_far, ())) > 1:
-            raise OSError(f"{so_far} was a link to {self.folders[so_far][1]} and is gone")
+        if so_far in self.folders and self.folders[so_far][3]:
+            raise OSError(f"{so_far} was a link to {self.folders[so_far][3]} and is gone")
         os.mkdir(part, 0o700, dir_fd=here)
         self.made.append(so_far)
         return os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=here)
@@ -281,13 +284,13 @@ class Way:
                 continue  # its files are back, and somebody is at work on it
             if here is not None:
                 try:
-                    os.chmod(".", int(known[0]) if known else 0o755, dir_fd=here)
+                    os.chmod(".", stat.S_IMODE(known[0]) if known else 0o755, dir_fd=here)
                 finally:
                     os.close(here)
 
 
 def move_aside(name: str, folder: int) -> str:
-    """Rename what cannot be kept otherwise to `<name>.fusewire-aside-N`; the new name."""
+    """Rename a thing to `<name>.fusewire-aside-N`, so that it stays whatever it is; the new name."""
     start = os.fsdecode(os.fsencode(name)[:220])  # a name has 255 bytes
     number = 1
     while True:

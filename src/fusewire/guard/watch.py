@@ -1,119 +1,274 @@
-"""After every operation: are the protected files still what they were?
+"""After every operation: are the protected files still what they were, and if not, who has changed them?
 
-A session starts from a snapshot. What a permitted tool has updated is taken into it; what is missing or emptied is
-restored and the agent is halted; what was changed otherwise is told, once, and left for a person to judge.
+What changed while no call of an agent ran is a person's, and becomes the baseline. What changed while one ran is looked
+at: git may have moved to another version, which is the new baseline; an edit tool may update a document. A file that is
+missing, emptied or replaced, and configuration that was changed, is restored and the agent is halted. A document that
+was changed by something else stays, is reported with a diff, and its earlier version is kept.
 """
 
 from __future__ import annotations
 
 import os
+import time
 
-from fusewire.guard import session as files
-from fusewire.guard.integrity import Integrity
+from fusewire.guard import session as calls
+from fusewire.guard.baseline import rules_key
+from fusewire.guard.integrity import Integrity, is_below
+from fusewire.guard.manifest import judge, lstat
+from fusewire.guard.moves import brought_by_git, in_progress, is_granted
+from fusewire.guard.protected import CONFIGURATION
+from fusewire.guard.vault import signature
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
+    from typing import Any
 
-    from fusewire.guard.integrity import Finding
+    from fusewire.guard.findings import Restored
     from fusewire.guard.protected import Protected
+    from fusewire.guard.work import Work
+    from fusewire.rules import Rules
 
-#: Paths that a message names.
+#: Paths that a message names, and lines of a diff that it shows.
 _NAMED = 8
+_DIFF_LINES = 12
+
+#: Seconds in which a file that an editor is replacing is complete again.
+_SETTLES = 0.25
+
+#: What a loop around the agent writes all the time; only its loss is a finding.
+_LOOP_STATE = ".ralph/"
+
+#: Where a client adds what a person has permitted for ever.
+_SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
+
+_LOSSES = ("missing", "emptied", "type")
+_WORDS = {"missing": "is gone", "emptied": "was emptied", "type": "was replaced by something else"}
 
 
 class Watch:
-    """The protected files of one project, over one session."""
+    """The protected files of one project."""
 
-    def __init__(self, protected: Protected) -> None:
+    def __init__(self, protected: Protected, rules: Rules | None = None) -> None:
         self.protected = protected
         self.root = protected.root
-        self.integrity = Integrity(protected.root, protected.files)
+        key = rules_key(rules) if rules is not None else ""
+        self.integrity = Integrity(
+            self.root, protected.entries, lambda: protected.places, key, anywhere=bool(protected.patterns)
+        )
 
-    def begin(self, session: str | None, now: float, *, lifts: bool = True) -> None:
-        """The first call of a session that may change something: what was changed before is not its doing.
+    # -- moments ------------------------------------------------------------------------------------------
 
-        One that `lifts` nothing leaves everything as it is where somebody was halted. A folder with nothing to
-        protect, in which Fusewire has never been, stays as it is.
+    def renew(self, now: float) -> tuple[str, str]:
+        """Before a call, at a prompt, at the start or end of a session: what has changed is a person's.
+
+        It is not if it was still to be looked at, or was lost while a background command of an agent ran: then the
+        answer is that of `after`. Nothing is renewed while a call is running.
         """
-        if not os.path.isdir(os.path.join(self.root, ".fusewire")) and next(self.protected.files_here(), None) is None:
-            return
-        stays = (not lifts and files.read(self.root, "halt")) or files.others_busy(self.root, session, now)
-        if not self.integrity.exists() or not stays:
-            self.integrity.snapshot(now, session=session or "")
-            self.lift()
-        files.begin(self.root, session)
+        folder = calls.folder_of(self.root, make=True)
+        with self.integrity.work() as work:
+            if calls.running(folder, now):
+                return "", ""
+            kinds = work.compare()
+            jobs = calls.running(folder, now, "job")
+            looked = {
+                name: kind
+                for name, kind in kinds.items()
+                if name in work.manifest["pending"] or (jobs and kind in _LOSSES and name[-1] != "/")
+            }
+            work.accept(now, kinds.keys() - looked.keys(), theirs=True)
+            cause = next((job["text"] for job in jobs), "an earlier call")
+            return self._judge(work, looked, jobs, cause, now)
 
-    def permitted(self, paths: Iterable[str], now: float) -> None:
-        """A tool that may has updated these."""
-        mine = [
-            path
-            for path in map(self._full, paths)
-            if self.protected.kind_of(os.path.realpath(path)) and _has_content(path)
-        ]
-        if mine and self.integrity.exists():
-            self.integrity.snapshot(now, only=mine)
-
-    def after(self, cause: str, session: str | None, now: float, *, strict: Collection[str] = ()) -> tuple[str, str]:
+    def after(
+        self,
+        cause: str,
+        now: float,
+        *,
+        windows: Collection[dict[str, Any]] = (),
+        permitted: Iterable[str] = (),
+        took: float | None = None,
+    ) -> tuple[str, str]:
         """After a call: ("halt", text), ("tell", text), or ("", "") if everything is as it should be.
 
-        Of what is `strict` any change is as bad as a loss.
+        `windows` are the calls that have ended, one of which `took` so long; if all that ran could change named files
+        only, everything else is a person's. `permitted` are the paths that a tool was allowed to update.
         """
         if not self.integrity.exists():
             problem = self.integrity.problem
-            return (
-                ("tell", f"WARN guard.integrity: {problem}; a new snapshot is taken before the next call")
-                if problem
-                else ("", "")
-            )
-        findings = self.integrity.verify()
-        lost = [
-            finding
-            for finding in findings
-            if finding.kind in ("missing", "emptied", "type") or (finding.kind == "changed" and finding.path in strict)
-        ]
-        if lost:
-            text = self._restore(lost, cause, now)
-            files.write(self.root, "halt", f"{session or ''}\n{text}")
-            return "halt", text
-        changed = [finding for finding in findings if finding.kind != "new"]
-        text = "\n".join(f"{finding.kind} {finding.path}" for finding in changed)
-        if not changed or files.read(self.root, "told") == text:
-            return "", ""
-        files.write(self.root, "told", text)
-        return "tell", self._tell(changed, cause)
+            text = f"WARN guard.integrity: {problem}; a new snapshot is taken before the next call"
+            return ("tell", text) if problem else ("", "")
+        with self.integrity.work() as work:
+            kinds = work.compare()
+            windows = [*windows, *calls.running(self.integrity.folder, now)]
+            updated = [self.integrity.name(path) for path in map(self._full, permitted) if _has_content(path)]
+            theirs = [name for name in kinds if not self._in_windows(name, kinds[name], windows, took, now, work)]
+            work.accept(now, {*theirs, *(name for name in kinds if name in updated)})
+            looked = {name: kind for name, kind in kinds.items() if name not in theirs and name not in updated}
+            return self._judge(work, looked, windows, cause, now)
+
+    def halt(self, session: str | None, text: str) -> None:
+        calls.write(self.root, "halt", f"{session or ''}\n{text}")
 
     def lift(self) -> None:
         """A person has spoken, or another session has begun."""
-        files.forget(self.root, "halt")
-        files.forget(self.root, "told")
+        calls.forget(self.root, "halt")
 
-    def _restore(self, lost: list[Finding], cause: str, now: float) -> str:
-        restored = self.integrity.restore(now, [self._full(finding.path) for finding in lost])
-        words = {
-            "missing": "is gone",
-            "emptied": "was emptied",
-            "type": "was replaced by something else",
-            "changed": "was changed",
-        }
-        lines = [f"BLOCKED guard.integrity: {_names(lost)} {words[lost[0].kind]} after: {cause[:300]}"]
-        for one in restored[:_NAMED]:
-            kept = f" (what was there is kept in {one.kept})" if one.kept else ""
-            lines.append(
-                f"{one.path}: could not be restored: {one.problem}" if one.problem else f"{one.path}: restored{kept}"
-            )
-        lines.append("Next: do not do it again; find out what in it removes or changes protected files; ask the user.")
+    # -- who did it ---------------------------------------------------------------------------------------
+
+    def _in_windows(
+        self, name: str, kind: str, windows: list[dict[str, Any]], took: float | None, now: float, work: Work
+    ) -> bool:
+        """Whether a call of an agent can have changed this."""
+        if kind == "new":
+            return False
+        if name in work.manifest["writing"] and kind in ("changed", "emptied"):
+            return False  # somebody was writing it before the call began
+        if name in work.manifest["pending"] or not windows:
+            return True
+        if all(one["paths"] is not None for one in windows):
+            paths = [self._full(path) for one in windows for path in one["paths"]]
+            return is_below(name, [self.integrity.name(path) for path in (*paths, *map(os.path.realpath, paths))])
+        started = min(one["start"] for one in windows)
+        if took is None or len(windows) > 1 or now - started < took + 2:
+            return True
+        return self._time_of(name, kind) >= now - took - 1  # before that, the call waited for a person's permission
+
+    def _time_of(self, name: str, kind: str) -> float:
+        """When something was changed or, at the latest, removed."""
+        path = self._full(name.rstrip("/"))
+        if kind == "missing":
+            path = os.path.dirname(path)
+            while not os.path.lexists(path):
+                path = os.path.dirname(path)
+            return os.lstat(path).st_mtime
+        return os.lstat(path).st_ctime
+
+    def _judge(
+        self, work: Work, kinds: dict[str, str], windows: Collection[dict[str, Any]], cause: str, now: float
+    ) -> tuple[str, str]:
+        """Restore what is to be restored, record what is right, and say both."""
+        pending = work.manifest["pending"]
+        since = min((*(one["start"] for one in windows), *pending.values()), default=now)
+        pending.clear()
+        if not kinds:
+            return "", ""
+        before = {name: self._content(work, name) for name in kinds if name[-1] != "/"}
+        right = self._brought(kinds, before, windows, since)
+        left = {name: kind for name, kind in kinds.items() if name not in right}
+        if left and in_progress(self.root):
+            pending |= dict.fromkeys((name for name in left if name[0] != "/"), since)
+        bad = {name: kind for name, kind in left.items() if name not in pending and self._is_bad(name, kind)}
+        bad = self._settled(work, bad, since) if bad else bad
+        restored = [one for one in work.bring_back(bad, now) if one.path not in pending] if bad else []
+        changed = {name: kind for name, kind in left.items() if name not in bad and name not in pending}
+        told = self._report({name: kind for name, kind in changed.items() if _LOOP_STATE not in name}, before, cause)
+        work.accept(now, {*right, *changed})
+        halts = any(bad[one.path] != "mode" and one.path[-1] != "/" for one in restored)
+        text = "\n".join(filter(None, (_restored_text(restored, bad, cause, halts), told)))
+        return ("halt" if halts else "tell" if text else ""), text
+
+    def _brought(
+        self,
+        kinds: dict[str, str],
+        before: dict[str, bytes | None],
+        windows: Collection[dict[str, Any]],
+        since: float,
+    ) -> set[str]:
+        """What git has moved to another version, and settings to which a person's answer was added."""
+        right = brought_by_git(self.root, before, since)
+        if right:
+            right |= {name for name in kinds if name[-1] == "/"}  # git removes folders that become empty
+        for name in kinds.keys() - right:
+            content = before.get(name)
+            if content is not None and kinds[name] == "changed" and name.endswith(_SETTINGS):
+                right |= {name} if is_granted(content, _read(self._full(name)), windows) else set()
+        return right
+
+    def _is_bad(self, name: str, kind: str) -> bool:
+        """Whether a change is undone: any loss, and every change of the project's configuration."""
+        if kind in _LOSSES:
+            return True
+        if name[0] == "/" or name.startswith(_LOOP_STATE):
+            return False
+        return self._kind(self._full(name)) == CONFIGURATION
+
+    def _settled(self, work: Work, bad: dict[str, str], since: float) -> dict[str, str]:
+        """Those that are still the same after a moment: an editor may be about to write what it has removed."""
+        first = {name: lstat(name, work.way.root) for name in bad}
+        time.sleep(_SETTLES)
+        found = dict(bad)
+        for name, was in first.items():
+            now = lstat(name, work.way.root)
+            if (now and signature(now)) != (was and signature(was)):
+                del found[name]
+                if name in work.files and (now is None or judge(name, work.files[name], now, work.way.root)):
+                    work.manifest["pending"][name] = since
+        return found
+
+    # -- words --------------------------------------------------------------------------------------------
+
+    def _report(self, changed: dict[str, str], before: dict[str, bytes | None], cause: str) -> str:
+        """What was changed and stays, with a short diff of each."""
+        names = sorted(changed)
+        if not names:
+            return ""
+        lines = [f"WARN guard.integrity: {_list(names)} was changed outside of the edit tools, during: {cause[:300]}"]
+        for name in names[:_NAMED]:
+            if changed[name] == "changed":
+                lines += _diff(name, before.get(name), _read(self._full(name)))
+        lines.append(
+            "Next: if that was not intended, tell the user. The change stays, and the earlier version is kept:"
+            f" a person can run: fusewire guard restore {names[0]}"
+        )
         return "\n".join(lines)
 
-    def _tell(self, changed: list[Finding], cause: str) -> str:
-        return (
-            f"WARN guard.integrity: {_names(changed)} was changed by no tool that may, after: {cause[:300]}\n"
-            "Next: tell the user. A person can run: fusewire guard verify, and then fusewire guard restore"
-            " (or fusewire guard snapshot, to take it as it is)."
-        )
+    def _content(self, work: Work, name: str) -> bytes | None:
+        """The recorded content of a file, if it is kept."""
+        entry = work.files.get(name)
+        return _read(work.vault.path(entry[5])) if entry and entry[6] else None
+
+    def _kind(self, path: str) -> str | None:
+        return self.protected.kind_of(os.path.realpath(path))
 
     def _full(self, path: str) -> str:
-        return os.path.join(self.protected.root, path)
+        return os.path.join(self.root, path)
+
+
+def _restored_text(restored: list[Restored], bad: dict[str, str], cause: str, halts: bool) -> str:
+    if not restored:
+        return ""
+    names = [one.path for one in restored]
+    word = _WORDS.get(bad[names[0]], "was changed")
+    lines = [f"{'BLOCKED' if halts else 'WARN'} guard.integrity: {_list(names)} {word} after: {cause[:300]}"]
+    for one in restored[:_NAMED]:
+        kept = f" (what was there is kept in {one.kept})" if one.kept else ""
+        problem = f"could not be restored: {one.problem}" if one.problem else ""
+        lines.append(f"{one.path}: {problem or f'restored{kept}'}")
+    lines.append("Next: do not do it again; find out what in it removes or changes protected files; ask the user.")
+    return "\n".join(lines)
+
+
+def _diff(name: str, before: bytes | None, now: bytes) -> list[str]:
+    from difflib import unified_diff
+
+    from fusewire.visible import visible
+
+    if before is None or b"\0" in before + now or len(before) + len(now) > 1 << 20:
+        return []
+    old, new = (text.decode("utf-8", "replace").splitlines() for text in (before, now))
+    lines = [str(visible(line[:200])) for line in unified_diff(old, new, name, name, lineterm="", n=1)][2:]
+    more = [f"... and {len(lines) - _DIFF_LINES} more lines"] if len(lines) > _DIFF_LINES else []
+    return [f"{name}:", *lines[:_DIFF_LINES], *more]
+
+
+def _read(path: str) -> bytes:
+    from fusewire.util.files import read_regular
+
+    try:
+        return os.fsencode(os.readlink(path)) if os.path.islink(path) else read_regular(path, 1 << 25)
+    except OSError:
+        return b""
 
 
 def _has_content(path: str) -> bool:
@@ -124,7 +279,6 @@ def _has_content(path: str) -> bool:
         return False
 
 
-def _names(findings: list[Finding]) -> str:
-    names = [finding.path for finding in findings]
+def _list(names: list[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more

@@ -10,7 +10,6 @@ from fusewire.guard.policy import OWN, protected_of
 from fusewire.guard.protected import DOCUMENT
 from fusewire.guard.watch import Watch
 from fusewire.rules import STATE_FOLDER
-from fusewire.runner.copies import Copies
 from fusewire.util.files import free_name
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 #: The loop's name among the sessions that watch a project.
 _SESSION = "loop"
 
-#: What would disarm the breaker or its hooks: a change of these is undone, and the loop halted.
+#: What would disarm the breaker or its hooks if an agent added it.
 _STRICT = tuple(path for path in OWN if not path.endswith("/"))
 
 
@@ -29,16 +28,17 @@ class Protection:
 
     def __init__(self, root: str, rules: Rules) -> None:
         self.root = root
-        self.watch = Watch(protected_of(root, rules))
-        self._copies = Copies()
+        self.watch = Watch(protected_of(root, rules), rules)
+        self._began = False
 
     def begin(self, now: float) -> None:
-        self.watch.begin(_SESSION, now)
-        self._copies.take(self.watch.protected.files())
+        self.watch.renew(now)
+        self.watch.lift()
+        self._began = True
 
     def halt(self, text: str) -> None:
         """Halt the loop until a person lifts it."""
-        marks.write(self.root, "halt", f"{_SESSION}\n{text}")
+        self.watch.halt(_SESSION, text)
 
     def halted(self) -> bool:
         return bool(marks.read(self.root, "halt"))
@@ -48,25 +48,19 @@ class Protection:
         halted_by_hook = marks.read(self.root, "halt").partition("\n")[2]
         if halted_by_hook:
             return "halt", halted_by_hook
-        if self._copies and not self.watch.integrity.exists():
-            return self._put_back(cause)
-        findings = self.watch.integrity.verify()
-        added = self._set_aside_new(findings)
-        self.watch.permitted(self._updated_documents(findings), now)
-        verdict, text = self.watch.after(cause, _SESSION, now, strict=_STRICT)
-        if added:
-            text = "\n".join(part for part in (added, text if verdict == "halt" else "") if part)
+        integrity = self.watch.integrity
+        if self._began and not integrity.exists():
+            text = f"BLOCKED guard.integrity: the copies of protected files were removed after: {cause}"
             self.halt(text)
             return "halt", text
+        findings = integrity.verify()
+        added = self._set_aside_new(findings)
+        verdict, text = self.watch.after(cause, now, permitted=self._updated_documents(findings))
+        if added:
+            verdict, text = "halt", "\n".join(part for part in (added, text if verdict == "halt" else "") if part)
+        if verdict == "halt":
+            self.halt(text)
         return verdict, text
-
-    def _put_back(self, cause: str) -> tuple[str, str]:
-        """Fusewire's own copies are gone; what this process remembers is put back, and nobody goes on."""
-        restored = self._copies.put_back(self.root)
-        text = f"BLOCKED guard.integrity: the copies of protected files were removed after: {cause}"
-        text = "\n".join([text, *(f"{path}: restored" for path in restored)])
-        self.halt(text)
-        return "halt", text
 
     def _set_aside_new(self, findings: list[Finding]) -> str:
         """Configuration that was not there before and would be in force from the next start on; nothing is lost."""

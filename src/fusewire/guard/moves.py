@@ -1,0 +1,167 @@
+"""Who else may have changed a protected file while a call of an agent ran: git, or a person's answer to a question.
+
+Git moves between committed versions: its reflog has an entry of that time which is no mere commit, or its stash has
+changed; what was there is among its objects, and so is what is there now, or HEAD has no such file.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fusewire.quickjson import loads
+from fusewire.util.files import read_regular
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+#: There while git is in the middle of something.
+_IN_PROGRESS = (
+    *("index.lock", "HEAD.lock", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"),
+    *("sequencer", "BISECT_LOG"),
+)
+
+#: The reflog's words for a commit of what was in the working tree already.
+_COMMITS = (b"commit: ", b"commit (initial): ", b"commit (amend): ")
+
+_TAIL = 65536
+_LARGEST = 32 * 1024 * 1024
+
+#: Seconds that git may take to answer; the hook has ten.
+_PATIENCE = 4.0
+
+
+def git_folders(root: str) -> tuple[str, str, str] | None:
+    """The top of the repository that a project lies in, its git directory, and the one that all worktrees share."""
+    top = os.path.abspath(root)
+    while not os.path.lexists(os.path.join(top, ".git")):
+        if top == os.path.dirname(top):
+            return None
+        top = os.path.dirname(top)
+    folder = os.path.join(top, ".git")
+    try:
+        if not os.path.isdir(folder):
+            folder = os.path.join(top, _line(folder).removeprefix("gitdir: "))
+        shared = os.path.join(folder, "commondir")
+        return top, folder, os.path.join(folder, _line(shared)) if os.path.exists(shared) else folder
+    except OSError:
+        return None
+
+
+def _line(path: str) -> str:
+    return os.fsdecode(read_regular(path, 4096)).strip()
+
+
+def in_progress(root: str) -> bool:
+    """Whether git is in the middle of something in the project."""
+    found = git_folders(root)
+    return found is not None and any(os.path.lexists(os.path.join(found[1], name)) for name in _IN_PROGRESS)
+
+
+def brought_by_git(root: str, changes: Mapping[str, bytes | None], since: float) -> set[str]:
+    """The names (relative to the project) that git has moved to another version since then.
+
+    `changes` has of each what was there before; None if that is not known.
+    """
+    found = git_folders(root)
+    if found is None or not _has_moved(found[1], found[2], since):
+        return set()
+    from fusewire.util.git import GitFailure, git
+    from fusewire.util.gitdir import find
+
+    top = found[0]
+    prefix = "" if os.path.realpath(root) == os.path.realpath(top) else os.path.relpath(root, top) + "/"
+    repository = find(top)
+    if repository is None:
+        return set()
+    asked = []
+    for name, before in changes.items():
+        if name[0] == "/" or "\n" in name or before is None:
+            continue
+        now = _content(os.path.join(root, name))
+        later = _ids(now, repository.format) if now is not None else [f"HEAD:{prefix}{name}"] * 2
+        asked.append((name, now is not None, [*_ids(before, repository.format), *later]))
+    lines = "".join(f"{query}\n" for _, _, queries in asked for query in queries)
+    if not lines:
+        return set()
+    try:
+        given = os.fsencode(lines)
+        printed = git(repository, "cat-file", "--batch-check", given=given, limit=_PATIENCE).splitlines()
+    except GitFailure:
+        return set()
+    known = [not line.endswith(b" missing") for line in printed]
+    brought = set()
+    for at, (name, is_there, _) in enumerate(asked):
+        was_known, is_known = any(known[4 * at : 4 * at + 2]), any(known[4 * at + 2 : 4 * at + 4])
+        if was_known and is_known == is_there:
+            brought.add(name)
+    return brought
+
+
+def _has_moved(folder: str, shared: str, since: float) -> bool:
+    for path in ("refs", "refs/stash", "logs/refs/stash"):
+        try:
+            if os.lstat(os.path.join(shared, path)).st_mtime >= since:
+                return True
+        except OSError:
+            continue
+    try:
+        with open(os.path.join(folder, "logs", "HEAD"), "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
+            lines = file.read().splitlines()
+    except OSError:
+        return False
+    for line in lines:
+        head, _, action = line.partition(b"\t")
+        when = head.rpartition(b"> ")[2].partition(b" ")[0]
+        if when.isdigit() and int(when) >= int(since) and not action.startswith(_COMMITS):
+            return True
+    return False
+
+
+def _content(path: str) -> bytes | None:
+    """What git would store of a file or a link; None if there is none."""
+    try:
+        if os.path.islink(path):
+            return os.fsencode(os.readlink(path))
+        return read_regular(path, _LARGEST)
+    except OSError:
+        return None
+
+
+def _ids(content: bytes, kind: str) -> list[str]:
+    """The names of the object that git has of a content: as it is, or with other line ends."""
+    import hashlib
+
+    variants = (content, content.replace(b"\r\n", b"\n"))
+    return [hashlib.new(kind, b"blob %d\0%s" % (len(one), one), usedforsecurity=False).hexdigest() for one in variants]
+
+
+def is_granted(before: bytes, now: bytes, calls: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether settings differ only in permissions for running calls: a person was asked and said "always"."""
+    try:
+        old, new = loads(before.decode() or "{}"), loads(now.decode())
+        given, added = _permissions(old), _permissions(new)
+    except (ValueError, AttributeError, TypeError):
+        return False
+    if old != new or not given <= added:
+        return False
+    return all(any(_fits(rule, call) for call in calls) for rule in added - given)
+
+
+def _permissions(settings: Any) -> set[str]:
+    """Take the permissions out of settings."""
+    permissions = settings.get("permissions", {})
+    rules = set(permissions.pop("allow", []))
+    if not any(permissions.values()):
+        settings.pop("permissions", None)
+    return rules
+
+
+def _fits(rule: str, call: Mapping[str, Any]) -> bool:
+    tool, _, what = rule.partition("(")
+    if tool != call["tool"]:
+        return False
+    words = what.rstrip(")").removesuffix(":*").removesuffix(" *")
+    return bool(words.strip("*")) and words in call["text"] if tool == "Bash" else True

@@ -1,0 +1,315 @@
+"""One manifest in the hands of one process: compared with the files, brought up to date, used to restore them."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from fusewire.guard import vault as limits
+from fusewire.guard.baseline import NAME, pack
+from fusewire.guard.findings import Restored
+from fusewire.guard.manifest import (
+    DIGEST,
+    KEPT,
+    MODE,
+    SIZE,
+    folders_of,
+    index_of,
+    is_as_recorded,
+    judge,
+    lstat,
+    make_entry,
+    new,
+    pin_all,
+    recordable,
+    remember,
+    row_of,
+    said,
+    supersede,
+    trim,
+)
+from fusewire.guard.restoring import Busy, Plan, has_writer
+from fusewire.guard.session import leave_marker
+from fusewire.guard.vault import Vault, Way, look, signature, unlink
+from fusewire.util.files import read_file, replace_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+    from typing import Any
+
+    from fusewire.guard.integrity import Integrity
+    from fusewire.guard.manifest import Entry, Manifest
+
+#: Seconds for which what was moved aside stays: a writer may have found it under its old name just before.
+_LATE = 60.0
+
+
+class Work:
+    """One manifest in the hands of one process: as a context with the lock, and saved at its end."""
+
+    def __init__(self, integrity: Integrity, manifest: Manifest | None = None) -> None:
+        self.integrity = integrity
+        self.manifest: Manifest = manifest or new()
+        self.skipped: dict[str, str] = {}
+        #: The folders as they are now, once they were listed, and what was found and is neither right nor restored.
+        self.listed: dict[str, list[Any]] | None = None
+        self.open: dict[str, str] = {}
+        if manifest is not None:
+            self._open()
+
+    def _open(self) -> None:
+        self.files: dict[str, Entry] = self.manifest["files"]
+        self.vault = self.integrity.vault()
+        self.way = Way(self.integrity.root, self.manifest["folders"])
+
+    def __enter__(self) -> Work:
+        self._lock = self.integrity.lock()
+        self._lock.__enter__()
+        try:
+            os.makedirs(os.path.join(self.integrity.folder, "blobs"), 0o700, exist_ok=True)
+            self.manifest = self.integrity.load(locked=True) or new()
+            self._open()
+            pin_all(self.files, self.vault)
+            self._take_over_version_1()
+        except BaseException:
+            self._lock.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._collect_asides()
+                self.save(sweep=True)
+        finally:
+            self.way.close()
+            self._lock.__exit__(kind, error, trace)
+
+    def save(self, *, sweep: bool = False) -> None:
+        """Write the manifest; the vault has what it needs pinned. Only then may go what it does not need."""
+        trim(self.manifest["history"], self.vault)
+        folder = self.integrity.folder
+        if self.listed is not None:
+            now = folders_of(self.files, self.listed, self.way.root)
+            kept = self._folders_of_findings()
+            self.manifest["folders"] = {**now, **kept}
+        absent = [path for path in self.integrity.absent() if not os.path.lexists(path)]
+        index = index_of(self.manifest, absent, self.integrity.key, self.integrity.anywhere or self.listed is None)
+        content = pack(index, self.manifest)
+        path = os.path.join(folder, NAME)
+        if not os.path.lexists(path) or read_file(path) != content:
+            replace_file(path, content)
+            leave_marker(self.integrity.root, folder)
+        if sweep:
+            names = os.listdir(folder)
+            for name in names:
+                if ".tmp-" in name:  # of a writer that was killed; we hold the lock
+                    unlink(os.path.join(folder, name))
+            # What a damaged manifest spoke of may be all that is left of a file: it goes only when the room is needed.
+            damaged = any(name.startswith(f"{NAME}.corrupt-") for name in names)
+            self.vault.sweep(self.vault.pinned, limits.TOTAL_LIMIT - self.vault.used if damaged else 0)
+
+    def _folders_of_findings(self) -> dict[str, list[Any]]:
+        """The folders of what is to be restored stay as they were recorded."""
+        if not self.open:
+            return {}
+        kept = {}
+        for name, known in self.manifest["folders"].items():
+            if any(one.startswith(f"{name}/") for one in self.open):
+                kept[name] = known
+        return kept
+
+    # -- comparing ----------------------------------------------------------------------------------------
+
+    def compare(self) -> dict[str, str]:
+        """What is not as it was recorded, with the kind of each; the names of folders end with a slash."""
+        kinds: dict[str, str] = {}
+        for name, entry in self.files.items():
+            found = lstat(name, self.way.root)
+            if found is None:
+                kinds[name] = "missing"
+            elif signature(found) != entry[:5] and (kind := judge(name, entry, found, self.way.root)):
+                kinds[name] = kind
+        if elsewhere := tuple(f"{folder}/" for folder in self.way.leads_elsewhere()):
+            kinds |= {name: "type" for name in self.files if name.startswith(elsewhere)}
+        names, self.listed = self.integrity.list_all(self.way.root)
+        kinds |= {name: "new" for name in names - self.files.keys() if recordable(lstat(name, self.way.root))}
+        gone = [name for name, kind in kinds.items() if kind == "missing"]
+        for name in sorted(self.manifest["folders"], reverse=True):
+            was_empty = not any(one.startswith(f"{name}/") for one in gone)
+            if was_empty and self.manifest["folders"][name][2] and lstat(name, self.way.root) is None:
+                kinds[f"{name}/"] = "missing"
+                gone.append(f"{name}/")
+        self.open = {name: kind for name, kind in kinds.items() if kind != "new"}
+        return kinds
+
+    # -- recording ----------------------------------------------------------------------------------------
+
+    def named(self, paths: Iterable[str]) -> set[str]:
+        wanted = [self.integrity.name(path) for path in paths]
+        return {*wanted, *(name for name in self.files if is_below(name, wanted))}
+
+    def accept(self, now: float, names: Iterable[str] | None = None, *, theirs: bool = False) -> None:
+        """Take what is there for what is right: of these names, or of all.
+
+        What is `theirs` was changed while no call of an agent ran. Of a file that is being written at that moment the
+        earlier content stays on record until its writer is done.
+        """
+        if names is None:
+            listed, self.listed = self.integrity.list_all(self.way.root)
+            names = listed | self.files.keys()
+        names = {*names}
+        self.manifest["writing"] = [name for name in self.manifest["writing"] if name not in names]
+        self._release(names)
+        for name in sorted(names):
+            self.manifest["pending"].pop(name, None)
+            self.open.pop(name, None)
+            if name[-1] != "/":
+                self._accept(name, now, theirs)
+        pin_all({name: self.files[name] for name in names & self.files.keys()}, self.vault)
+
+    def _release(self, names: set[str]) -> None:
+        """Give back the room of the contents that these names have on record and that no other file has."""
+        others = {entry[DIGEST] for name, entry in self.files.items() if name not in names}
+        for name in names & self.files.keys():
+            entry, found = self.files[name], lstat(name, self.way.root)
+            if entry[DIGEST] not in others and not (found and signature(found) == entry[:5]):
+                self.vault.unpin(entry[DIGEST])
+
+    def _accept(self, name: str, now: float, theirs: bool) -> None:
+        found, old = lstat(name, self.way.root), self.files.get(name)
+        if found is None or not recordable(found):
+            supersede(self.manifest["history"], name, self.files.pop(name, None), None)
+            return
+        if old is not None and is_as_recorded(old, found, self.vault):
+            return
+        if theirs and old is not None and has_writer(name, self.way.root):
+            self.manifest["writing"].append(name)
+            return
+        try:
+            entry = make_entry(name, old, now, self.way.root, self.vault)
+        except OSError as error:
+            self.skipped[name] = said(error)
+            entry = old or [*signature(found), "", 0, float(now)]
+        self.files[name] = entry
+        supersede(self.manifest["history"], name, old, entry)
+
+    # -- restoring ----------------------------------------------------------------------------------------
+
+    def step_back(self, name: str) -> bool:
+        """Take the version before the present one for what is right; False if there is none."""
+        rows = [row for row in self.manifest["history"].get(name, ()) if self.vault.intact(row[1], row[2])]
+        if not rows:
+            return False
+        when, digest, size, _, mode = rows[0]
+        old = self.files[name]
+        self.files[name] = [mode, size, 0, 0, 0, digest, 1, when]
+        supersede(self.manifest["history"], name, old, self.files[name])
+        return True
+
+    def bring_back(self, kinds: dict[str, str], now: float) -> list[Restored]:
+        """Restore these; what somebody is writing becomes pending."""
+        plans = [Plan(name, kind, self.files[name]) for name, kind in sorted(kinds.items()) if name in self.files]
+        results = [self._make_folder(name) for name in sorted(kinds) if name[-1] == "/"]
+        ready = []
+        for plan in plans:
+            try:
+                plan.keep_what_is_there(now, self.way, self.vault)
+                if plan.row and plan.row[1] != plan.entry[DIGEST]:
+                    remember(self.manifest["history"], plan.name, plan.row)
+                ready.append(plan)
+            except OSError as error:
+                results.append(self._failed(plan, error))
+        self.listed = None  # folders that are made again get their modes last
+        self.save()  # before the first file is replaced: a process that is killed from here on has lost nothing
+        for plan in ready:
+            try:
+                plan.put_back(self.way, self.vault)
+                results.append(self._restored(plan, now))
+            except OSError as error:
+                results.append(self._failed(plan, error))
+            finally:
+                plan.close()
+        self.way.finish()
+        self.listed = self.integrity.list_all(self.way.root)[1]
+        return sorted(results, key=lambda result: result.path)
+
+    def _make_folder(self, name: str) -> Restored:
+        try:
+            parent = self.way.parent(name, make=True)
+            if parent is not None:
+                os.close(parent)
+            self.open.pop(name, None)
+            return Restored(name)
+        except OSError as error:
+            return Restored(name, None, said(error))
+
+    def _restored(self, plan: Plan, now: float) -> Restored:
+        self.manifest["pending"].pop(plan.name, None)
+        self.open.pop(plan.name, None)
+        if plan.aside and plan.row:
+            self.manifest["asides"].append([plan.aside, plan.name, float(now)])
+            return Restored(plan.name, self.integrity.name(self.vault.path(str(plan.row[1]))))
+        return Restored(plan.name, plan.aside or None)
+
+    def _failed(self, plan: Plan, error: OSError) -> Restored:
+        plan.close()
+        if isinstance(error, Busy):
+            self.manifest["pending"].setdefault(plan.name, time.time())
+        return Restored(plan.name, None, said(error))
+
+    def _collect_asides(self) -> None:
+        """Remove what was moved aside once its content is in the vault and no late writer has it open."""
+        left = []
+        for aside in self.manifest["asides"]:
+            path, name, when = aside
+            found = lstat(path, self.way.root)
+            if found is None:
+                continue
+            if 0 <= time.time() - when < _LATE or has_writer(path, self.way.root):
+                left.append(aside)
+                continue
+            try:
+                seen, digest, kept = look(path, self.way.root, self.vault)
+            except OSError:
+                continue
+            if kept:
+                if name not in self.files or self.files[name][DIGEST] != digest:
+                    remember(self.manifest["history"], name, [when, digest, seen[SIZE], "replaced", seen[MODE]])
+                unlink(path, self.way.root)
+        self.manifest["asides"] = left
+
+    # -- version 0.1 --------------------------------------------------------------------------------------
+
+    def _take_over_version_1(self) -> None:
+        """Move the contents that version 0.1 kept inside the project; what is not read again is removed."""
+        old = self.integrity.version_1_folder()
+        if not os.path.lexists(os.path.join(old, "manifest.json")):
+            return
+        shelf = Vault(os.path.join(old, "blobs"))
+        rows = [row_of(entry) for entry in self.files.values() if entry[KEPT]]
+        rows += [row for rows in self.manifest["history"].values() for row in rows]
+        for _, digest, size, _, _ in rows:
+            try:
+                descriptor = os.open(shelf.path(digest), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            except OSError:
+                continue
+            try:
+                self.vault.keep(descriptor, digest, size)
+            finally:
+                os.close(descriptor)
+        self.save()
+        if shelf.folder != self.vault.folder:
+            import shutil
+
+            shutil.rmtree(shelf.folder, ignore_errors=True)
+        unlink(os.path.join(old, "manifest.json"))
+
+
+def is_below(name: str, folders: Iterable[str]) -> bool:
+    """Whether a file is one of these, or lies in one of them; "." is the project."""
+    return any(name == at or name.startswith(f"{at}/") or (at == "." and name[0] != "/") for at in folders)
