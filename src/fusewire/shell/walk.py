@@ -42,9 +42,8 @@ _STEPS = 40_000
 
 #: What stands in a line in which the output of a command can become a word or a command.
 _LISTENERS = (
-    *("$(", "`", "<(", ">(", "xargs", "read", "mapfile", "parallel", "sh", "eval", "source", ". ", "./", "python"),
-    *("perl", "ruby", "node", "awk", "sed", "make", "patch", "apply", "am", "tar", "cpio", "ed ", "ex ", "-f", "-a"),
-    *("at ", "batch"),
+    *("$(", "`", "<(", ">(", "xargs", "read", "mapfile", "parallel", "sh", "eval", "source", ". ", "python", "perl"),
+    *("ruby", "node", "make", "patch", "apply", "cpio", "ed ", "ex ", "-f ", "--", "-@", " -"),
 )
 
 #: Variables whose values are commands, or prompts in which commands are substituted.
