@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 
 from fusewire.guard.disk import MOST, Disk
-from fusewire.guard.effects import DELETE, LINK, MODE, MOVE, READ, WRITE, Effects
+from fusewire.guard.effects import DELETE, LINK, MODE, MOVE, PERMIT, READ, WRITE, Effects
 from fusewire.guard.protected import CONFIGURATION, DOCUMENT
 from fusewire.guard.verdict import Verdict
 from fusewire.paths import normal
@@ -90,7 +90,7 @@ class Reading:
         seen: set[tuple[str, str, bool]] = set()
         for effect in self.effects.found:
             key = (effect.path, effect.kind, effect.follows)
-            if effect.kind == READ or key in seen:
+            if effect.kind in (READ, PERMIT) or key in seen:
                 continue
             seen.add(key)
             if certain and (UNKNOWN in effect.path or effect.kind not in (DELETE, MOVE, WRITE)):

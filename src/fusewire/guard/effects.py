@@ -30,11 +30,17 @@ if TYPE_CHECKING:
 
 READ, WRITE, DELETE, MOVE, LINK, MODE = "read", "write", "delete", "move", "link", "mode"
 
+#: A permission is added, which destroys nothing.
+PERMIT = "permit"
+
 #: Programs whose effects are all known: what adds none has changed nothing.
 _EXACT = LOOKING | frozenset("find parallel rg sort tree uniq xargs".split())
 
 #: Programs that do more than their words say.
 _OPAQUE = frozenset("git make npm pnpm yarn python python3 perl ruby node".split())
+
+#: Programs of which `-o` is known to name a file.
+_OWN_OUTPUT = frozenset("curl wget gcc g++ cc clang".split())
 
 #: A longer script on the disk is not read; the snapshot stands behind it.
 SCRIPT_LIMIT = 50_000
@@ -113,7 +119,7 @@ class Call:
 
     def outputs(self, words: list[str]) -> None:
         """The files that options of a program which is not known here name as its outputs."""
-        rule = self.rule if self.name in ("curl", "wget") else "guard.output"
+        rule = self.rule if self.name in _OWN_OUTPUT else "guard.output"
         for at, word in enumerate(words):
             name, equals, value = word.partition("=")
             following = "".join(words[at + 1 : at + 2])

@@ -7,6 +7,7 @@ from fusewire.guard.effects import DELETE, MODE, MOVE, SCRIPT_LIMIT, WRITE
 from fusewire.paths import normal
 from fusewire.shell.argv import Argv
 from fusewire.shell.values import UNKNOWN
+from fusewire.wrappers import is_wrapper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,10 +64,16 @@ def _interpreter(language: str) -> Program:
 
     def program(call: Call) -> None:
         if language == "python" and "-m" in call.args[:3]:  # a module: what it does is its own affair
-            call.outputs(call.args[call.args.index("-m") + 1 :])
+            module = call.args[call.args.index("-m") + 1 :]
+            if module and is_wrapper(module[0]):
+                call.run(module)
+            else:
+                call.outputs(module)
             call.walk.pristine = False
             call.print(UNKNOWN)
             return
+        if language == "node":
+            call.outputs([word for word in call.args if word[:2] == "--"])
         args = call.args[1:] if call.args[:1] in (["eval"], ["run"]) and call.name in ("deno", "bun") else call.args
         optional = "i0lmM" if language in ("perl", "ruby") else ""
         argv = Argv(args, letters + valued, longs, optional=optional, permutes=False)

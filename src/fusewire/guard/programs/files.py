@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.guard.effects import DELETE, LINK, MODE, MOVE, READ, WRITE
+from fusewire.guard.effects import DELETE, LINK, MODE, MOVE, PERMIT, READ, WRITE
 from fusewire.paths import normal
 from fusewire.shell.argv import Argv
 from fusewire.shell.outputs import printed
@@ -223,12 +223,11 @@ def _chmod(call: Call) -> None:
     mode = flags[0] if flags else ""
     if not flags and not argv.has("reference"):
         mode, names = "".join(names[:1]), names[1:]
-    if call.name == "chmod" and "+" in mode and not any(mark in mode for mark in "-="):
-        return
+    adds = call.name == "chmod" and "+" in mode and not any(mark in mode for mark in "-=")
     recursive = argv.has("R", "recursive")
     for name in names:
         if recursive or call.name != "chmod" or not _has_mode(call, name, mode):
-            call.effect(MODE, name, recursive=recursive)
+            call.effect(PERMIT if adds else MODE, name, recursive=recursive)
 
 
 def _is_mode(word: str) -> bool:
