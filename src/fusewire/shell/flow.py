@@ -90,8 +90,6 @@ def _pipeline(walk: Walk, node: tree.Pipeline, worlds: list[World]) -> list[Worl
             text, status = joint.out, joint.status
         if "pipefail" in world.options:
             status = None
-        if "lastpipe" in world.options and ended:
-            world.variables, world.cwd = ended[-1].variables, ended[-1].cwd
         world.out = cut(world.out + (text or ""))
         world.status = (not status if status is not None else None) if node.negated else status
     return worlds
@@ -102,7 +100,6 @@ def _group(walk: Walk, node: tree.Group, worlds: list[World]) -> list[World]:
         return walk.run(node.body, worlds)
     for world in worlds:
         inner = world.copy()
-        inner.traps = {}
         walk.conditions += 1
         walk.join(world, walk.run(node.body, [inner]))
         walk.conditions -= 1
@@ -195,8 +192,6 @@ def _case(walk: Walk, node: tree.Case, worlds: list[World]) -> list[World]:
         falls = False
         for patterns, body, terminator in node.branches:
             texts = [pattern_of(pattern, world, walk) for pattern in patterns]
-            if "nocasematch" in world.options:
-                value, texts = value.lower(), [text.lower() for text in texts]
             sure = known and not any(UNKNOWN in text for text in texts)
             if falls or (sure and any(matches(value, text) for text in texts)):
                 ended = walk.run(body, [world])
@@ -217,8 +212,6 @@ def _function(walk: Walk, node: tree.Function, worlds: list[World]) -> list[Worl
     for world in worlds:
         world.functions[node.name] = node.body
         world.status = True
-        if node.name == "command_not_found_handle":
-            walk.run(node.body, [world.copy()])
     return worlds
 
 
