@@ -46,7 +46,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "shell.compound": {"shell.lexer", "shell.tree", "words"},
     "shell.parser": {"shell.compound", "shell.lexer", "shell.tree", "words"},
     "shell.expansion": {"globs", "shell.braces", "shell.tree", "shell.values", "words"},
-    "shell.builtins": {"paths", "shell.outputs", "shell.values"},
+    "shell.builtins": {"paths", "shell.argv", "shell.outputs", "shell.values"},
     "shell.flow": {"globs", "shell.builtins", "shell.expansion", "shell.tree", "shell.values", "shell.world"},
     "events": set(),
     "meters": set(),
