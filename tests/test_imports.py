@@ -47,7 +47,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "shell.parser": {"shell.compound", "shell.lexer", "shell.tree", "words"},
     "shell.expansion": {"globs", "shell.braces", "shell.tree", "shell.values", "words"},
     "shell.builtins": {"paths", "shell.argv", "shell.outputs", "shell.values"},
-    "shell.flow": {"globs", "shell.builtins", "shell.expansion", "shell.tree", "shell.values", "shell.world"},
+    "shell.flow": {
+        *("globs", "shell.builtins", "shell.expansion", "shell.looking", "shell.tree", "shell.values", "shell.world"),
+    },
     "events": set(),
     "meters": set(),
     "state": {"meters", "events"},

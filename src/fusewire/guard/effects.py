@@ -204,7 +204,7 @@ class Effects:
         *,
         guess: bool = False,
     ) -> None:
-        if self.doubts and UNKNOWN in path:
+        if self.doubts and path[:1] == UNKNOWN:
             return
         if kind in (WRITE, LINK) and UNKNOWN not in path:
             self.disk.made(normal(path))

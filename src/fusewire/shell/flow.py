@@ -6,6 +6,7 @@ from fusewire.globs import matches
 from fusewire.shell import tree
 from fusewire.shell.builtins import tested
 from fusewire.shell.expansion import VALUE_LIMIT, fields_of, pattern_of, text_of
+from fusewire.shell.looking import LOOKING
 from fusewire.shell.values import UNKNOWN
 from fusewire.shell.world import World, distinct
 
@@ -76,10 +77,10 @@ def _pipeline(walk: Walk, node: tree.Pipeline, worlds: list[World]) -> list[Worl
     for world in worlds:
         text = world.stdin
         status: bool | None = None
-        for command in node.commands:
+        for at, command in enumerate(node.commands, 1):
             inner = world.copy()
             inner.out, inner.stdin = "", text
-            piped = command is not node.commands[-1]
+            piped = not all(map(_only_prints, node.commands[at:]))
             walk.heard += piped
             walk.conditions += 1
             ended = walk.run(command, [inner])
@@ -93,6 +94,12 @@ def _pipeline(walk: Walk, node: tree.Pipeline, worlds: list[World]) -> list[Worl
         world.out = cut(world.out + (text or ""))
         world.status = (not status if status is not None else None) if node.negated else status
     return worlds
+
+
+def _only_prints(node: tree.Node) -> bool:
+    """Whether a command makes nothing of its input but another output, which then somebody else may hear."""
+    name = node.words[0] if isinstance(node, tree.Simple) and node.words else None
+    return isinstance(name, str) and (name in LOOKING or name in ("sort", "uniq"))
 
 
 def _group(walk: Walk, node: tree.Group, worlds: list[World]) -> list[World]:

@@ -39,12 +39,6 @@ if TYPE_CHECKING:
 #: Simple commands that are followed in one line, loops included.
 _STEPS = 40_000
 
-#: What stands in a line in which the output of a command can become a word or a command.
-_LISTENERS = (
-    *("$(", "`", "<(", ">(", "xargs", "read", "mapfile", "parallel", "sh", "eval", "source", ". ", "python", "perl"),
-    *("ruby", "node", "make", "patch", "apply", "cpio", "ed ", "ex ", "-f ", "--", "-@", " -"),
-)
-
 
 class TooMuch(Exception):
     """The line is longer than anybody can judge."""
@@ -89,7 +83,6 @@ class Walk:
         self.steps = _STEPS
         self.depth = 0
         self._processes = 0
-        self._listens = True
         self._budget = Budget(0)
         self.unread_nodes: set[int] = set()
         #: texts that were read already: `find -exec sh -c` gives the same one again and again
@@ -99,7 +92,6 @@ class Walk:
         """Walk through a whole line."""
         text = cleaned(text)
         self._budget = Budget(len(text))
-        self._listens = any(mark in text for mark in _LISTENERS)
         worlds = self.text(text, World(cwd))
         for world in worlds:
             script = world.variables.get("trap EXIT")
@@ -143,7 +135,7 @@ class Walk:
     @property
     def is_heard(self) -> bool:
         """Whether somebody who makes something of it reads what is printed now; else nobody has to know it."""
-        return self.heard > 0 and (self._listens or self.literal)
+        return self.heard > 0
 
     def tainted(self, text: str) -> str:
         """What is unknown in an output, marked if the line speaks of something protected."""
