@@ -1,7 +1,7 @@
 """find: its expression, and what that does to the files it finds.
 
 A tree is walked only where something follows from it: a file that is deleted or given to a program that changes files,
-or an output that another command reads.
+or an output that another command reads. What is behind a test that cannot be answered is not done.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from fusewire.guard.effects import Call, Program
 
+    #: True, False, or None where it may be either; an action does what it does, and is True
     Test = Callable[["Entry"], bool | None]
 
 #: Entries of a tree that are looked at where files change, and where only names are printed.
@@ -57,20 +58,19 @@ class Entry:
 
 
 class _Find:
-    """An expression as a function: True, False, or None where it may be either; what it reaches, it does."""
+    """An expression, read into one function."""
 
     def __init__(self, call: Call, words: list[str]) -> None:
         self.call = call
         self.words = words
         self.at = 0
         self.limits = {"-maxdepth": 1000, "-mindepth": 0}
-        self.has_action = False
+        self.has_action = self.ended = False
         #: whether an action changes files, or may
         self.changes = False
-        self.ended = False
         self.deleted: set[str] = set()
         #: `-exec ... +`: its words and the entries for them
-        self.gathered: list[tuple[list[str], list[Entry], bool]] = []
+        self.gathered: list[tuple[list[str], list[Entry]]] = []
         self.runs = 0
         test = self._list() if words else _always
         self.test = test if self.has_action else _both(test, self._print("\n"))
@@ -88,7 +88,8 @@ class _Find:
         test = self._or()
         while self._peek() == ",":
             self.at += 1
-            test = _comma(test, self._or())
+            before, after = test, self._or()
+            test = lambda entry, one=before, other=after: (one(entry), other(entry))[1]  # type: ignore[misc]  # noqa: E731
         return test
 
     def _or(self) -> Test:
@@ -122,41 +123,30 @@ class _Find:
             if word in self.limits and value.isdigit():
                 self.limits[word] = int(value[:4])
             return _always
-        if word in ("-prune", "-quit", "-true", "-false", "-empty", "-delete"):
+        if word in ("-true", "-false"):
+            return lambda entry: word == "-true"
+        if word in ("-prune", "-quit", "-empty", "-delete"):
             self.changes = self.changes or word == "-delete"
             self.has_action = self.has_action or word == "-delete"
             return getattr(self, f"_{word[1:]}")  # type: ignore[no-any-return]
-        if word in ("-print", "-print0"):
-            self.has_action = True
-            return self._print("\0" if word == "-print0" else "\n")
         if word in ("-exec", "-execdir", "-ok", "-okdir"):
-            return self._exec(word)
-        if word in ("-printf", "-ls", "-fprint", "-fprint0", "-fls", "-fprintf"):
+            return self._exec(word.endswith("dir"))
+        if word in ("-print", "-print0", "-printf", "-ls", "-fprint", "-fprint0", "-fls", "-fprintf"):
             self.has_action = True
             if word[:2] == "-f":
                 self.call.effect(WRITE, self._take())
             self.at += word in ("-printf", "-fprintf")
-            return self._print_unknown
+            return self._print({"-print": "\n", "-print0": "\0"}.get(word, ""))
         return _always if word == ")" else _test(self.call, word, "" if word in _ALONE else self._take())
 
     # Actions.
 
     def _print(self, end: str) -> Test:
         def test(entry: Entry) -> bool:
-            self.call.print(entry.shown + end)
+            self.call.print(entry.shown + end if end else f"{UNKNOWN}\n")
             return True
 
         return test
-
-    def _print_unknown(self, entry: Entry) -> bool:
-        self.call.print(f"{UNKNOWN}\n")
-        return True
-
-    def _true(self, entry: Entry) -> bool:
-        return True
-
-    def _false(self, entry: Entry) -> bool:
-        return False
 
     def _empty(self, entry: Entry) -> bool | None:
         if entry.kind != "d":
@@ -165,12 +155,11 @@ class _Find:
         return all(f"{base}/{name}" in self.deleted for name in self.call.disk.listing(entry.full))
 
     def _delete(self, entry: Entry) -> bool:
-        if entry.shown == ".":
-            return True
         if entry.kind == "d" and (os.path.islink(entry.full.rstrip("/")) or not self._empty(entry)):
             return False
-        self.deleted.add(entry.full)
-        self.call.delete(entry.shown)
+        if entry.shown != ".":
+            self.deleted.add(entry.full)
+            self.call.delete(entry.shown)
         return True
 
     def _prune(self, entry: Entry) -> bool:
@@ -181,46 +170,32 @@ class _Find:
         self.ended = True
         return True
 
-    def _exec(self, word: str) -> Test:
+    def _exec(self, in_folder: bool) -> Test:
         self.has_action = True
-        inner: list[str] = []
-        part = ""
-        while self.at < len(self.words) and not (part == ";" or (part == "+" and inner[-1:] == ["{}"])):
-            part = self._take()
-            if part != ";" and not (part == "+" and inner[-1:] == ["{}"]):
-                inner.append(part)
-        if not inner or inner[0] in LOOKING:
-            return _unsure if inner else _always
+        words: list[str] = []
+        while self.at < len(self.words) and self._peek() != ";" and (self._peek() != "+" or words[-1:] != ["{}"]):
+            words.append(self._take())
+        gathers = self._take() == "+" and not in_folder
+        if not words or words[0] in LOOKING:
+            return _unsure
         self.changes = True
-        in_folder = word.endswith("dir")
-        if part == "+":
-            entries: list[Entry] = []
-            self.gathered.append((inner[:-1], entries, in_folder))
-            return _gathers(entries)
+        entries: list[Entry] = []
+        if gathers:
+            self.gathered.append((words[:-1], entries))
 
         def execute(entry: Entry) -> bool:
-            self.runs += 1
-            if self.runs <= _RUNS:
-                self.execute(inner, entry, in_folder)
+            self.runs += not gathers
+            if gathers:
+                entries.append(entry)
+            elif self.runs <= _RUNS:
+                folder = entry.shown.rstrip("/").rpartition("/")[0] or "." if in_folder else None
+                shown = f"./{entry.name}" if in_folder else entry.shown
+                self.call.run([word.replace("{}", shown) for word in words], cwd=folder)
             elif self.runs == _RUNS + 1:
-                self.call.run([part.replace("{}", UNKNOWN) for part in inner], stdin="")
+                self.call.run([word.replace("{}", UNKNOWN) for word in words], stdin="")
             return True
 
         return execute
-
-    def execute(self, words: list[str], entry: Entry, in_folder: bool) -> None:
-        shown, folder = entry.shown, None
-        if in_folder:
-            shown, folder = f"./{entry.name}", entry.shown.rstrip("/").rpartition("/")[0] or "."
-        self.call.run([word.replace("{}", shown) for word in words], cwd=folder)
-
-    def finish(self) -> None:
-        for words, entries, in_folder in self.gathered:
-            if in_folder:
-                for entry in entries[:_RUNS]:
-                    self.execute([*words, "{}"], entry, True)
-            elif entries:
-                self.call.run([*words, *(entry.shown for entry in entries)])
 
 
 # -- tests --------------------------------------------------------------------------------------------------------
@@ -234,16 +209,7 @@ def _unsure(entry: Entry) -> None:
     return None
 
 
-def _gathers(entries: list[Entry]) -> Test:
-    def test(entry: Entry) -> bool:
-        entries.append(entry)
-        return True
-
-    return test
-
-
 def _both(one: Test, other: Test) -> Test:
-    """What is behind an unsure test is not done: only what is certain counts."""
     return lambda entry: other(entry) if (first := one(entry)) is True else first
 
 
@@ -251,29 +217,25 @@ def _either(one: Test, other: Test) -> Test:
     return lambda entry: other(entry) if (first := one(entry)) is False else first
 
 
-def _comma(one: Test, other: Test) -> Test:
-    return lambda entry: (one(entry), other(entry))[1]
-
-
 def _test(call: Call, word: str, value: str) -> Test:
     """A test of a name or of what is known of the file before the command runs."""
-    lower = word.startswith(("-iname", "-ipath", "-iwholename", "-iregex"))
+    folds = word[:2] == "-i" and word != "-inum"
     if word in ("-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename"):
-        by_name, wanted = word.endswith("-name") or word == "-iname", value.lower() if lower else value
+        wanted = value.lower() if folds else value
 
         def named(entry: Entry) -> bool | None:
-            text = entry.name if by_name else entry.shown
+            text = entry.name if word in ("-name", "-iname") else entry.shown
             if TAINT in text:  # what lies beyond the limit; its name is known
                 return True
-            return None if UNKNOWN in text + wanted else matches(text.lower() if lower else text, wanted)
+            return None if UNKNOWN in text + wanted else matches(text.lower() if folds else text, wanted)
 
         return named
     if word in ("-regex", "-iregex"):
         import re
 
-        try:  # close enough to find's own syntaxes; where brackets are escaped, the other way round
+        try:  # close enough to find's own syntaxes
             text = value.replace("\\(", "(").replace("\\)", ")").replace("\\|", "|")
-            pattern = re.compile(text, re.IGNORECASE if lower else 0)
+            pattern = re.compile(text, re.IGNORECASE if folds else 0)
         except re.error:
             return _unsure
         return lambda entry: None if UNKNOWN in entry.shown else pattern.fullmatch(entry.shown) is not None
@@ -283,17 +245,16 @@ def _test(call: Call, word: str, value: str) -> Test:
 
 
 def _by_facts(call: Call, word: str, value: str, entry: Entry) -> bool | None:
-    """Tests of size, age, owner and mode; None where nobody can say."""
+    """Tests of size, age and owner; None where the answer is not known."""
     try:
         facts = os.lstat(entry.full)
-        if word == "-samefile":
-            return os.path.samestat(facts, os.stat(call.path(value)))
-        if word in ("-user", "-uid", "-group", "-gid"):
-            return _owner(word, value) == (facts.st_uid if word in ("-user", "-uid") else facts.st_gid)
-        if word == "-perm":
-            return facts.st_mode & 0o7777 == int(value, 8) if value[:1] not in "-/" else None
-        if word in ("-inum", "-links"):
-            return _compared(facts.st_ino if word == "-inum" else facts.st_nlink, value)
+        if word == "-user" and not value.isdigit():
+            import pwd
+
+            return facts.st_uid == pwd.getpwnam(value).pw_uid
+        if word in ("-user", "-uid", "-inum", "-links"):
+            number = {"-inum": facts.st_ino, "-links": facts.st_nlink}.get(word, facts.st_uid)
+            return _compared(number, value)
         if word == "-size":
             return _compared(-(-facts.st_size // _UNITS.get(value[-1], 512)), value.rstrip("bcwkMG"))
         if word == "-newer":
@@ -306,24 +267,9 @@ def _by_facts(call: Call, word: str, value: str, entry: Entry) -> bool | None:
             import time
 
             return _compared(int((time.time() - facts.st_mtime) // (60 if word == "-mmin" else 86400)), value)
-    except (OSError, ValueError, IndexError):
+    except (OSError, ValueError, IndexError, KeyError):
         pass
     return None
-
-
-def _owner(word: str, value: str) -> int | None:
-    if value.isdigit():
-        return int(value)
-    try:
-        if word == "-user":
-            import pwd
-
-            return pwd.getpwnam(value).pw_uid
-        import grp
-
-        return grp.getgrnam(value).gr_gid
-    except KeyError:
-        return None
 
 
 def _compared(number: int, wanted: str) -> bool:
@@ -356,22 +302,18 @@ def _tree(call: Call, start: str, follows: bool, follows_start: bool, deepest: i
             yield Entry(f"{start.rstrip('/')}/{REST}", f"{full}/{REST}", 999, "")
             return
         yield entry
-        if entry.kind != "d" or entry.pruned or entry.depth >= deepest:
+        real = os.path.realpath(entry.full) if follows else entry.full
+        if entry.kind != "d" or entry.pruned or entry.depth >= deepest or real in seen:
             continue
-        if follows:
-            real = os.path.realpath(entry.full)
-            if real in seen:
-                continue
-            seen.add(real)
+        seen.add(real)
         for name in reversed(call.disk.listing(entry.full)):
             path = f"{entry.full.rstrip('/')}/{name}"
             todo.append(Entry(f"{entry.shown.rstrip('/')}/{name}", path, entry.depth + 1, _kind(path, follows)))
 
 
 def _find(call: Call) -> None:
-    at, follows = 0, False
+    at = 0
     while at < len(call.args) and call.args[at][:2] in ("-H", "-L", "-P", "-D", "-O"):
-        follows = call.args[at] == "-L" or (follows and call.args[at] != "-P")
         at += 2 if call.args[at] == "-D" else 1
     end = at
     while end < len(call.args) and call.args[end][:1] != "-" and call.args[end] not in ("(", "!", ","):
@@ -380,16 +322,18 @@ def _find(call: Call) -> None:
     call.world.status = None
     if not find.changes and not call.walk.is_heard:
         return
+    follows = "-L" in call.args[:at] or "-follow" in find.words
     post = not {"-depth", "-d", "-delete"}.isdisjoint(find.words)
     most = _ENTRIES if find.changes else _PRINTED
     for start in call.args[at:end] or ["."]:
-        follows = follows or "-follow" in find.words
         found = _tree(call, start, follows, "-H" in call.args[:at], find.limits["-maxdepth"], most)
         for entry in reversed(list(found)) if post else found:
             entry.shown += _name_in(find.words) if entry.shown.endswith(REST) else ""
             if entry.depth >= find.limits["-mindepth"] and not find.ended:
                 find.test(entry)
-    find.finish()
+    for words, entries in find.gathered:
+        if entries:
+            call.run([*words, *(entry.shown for entry in entries)])
 
 
 def _name_in(words: list[str]) -> str:
