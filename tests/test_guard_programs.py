@@ -133,9 +133,6 @@ SEARCH = [
     ("xargs -r -a /dev/null rm a.md", ""),
     ("curl -s http://x | xargs rm", "delete ?"),
     ("echo a.md | xargs", ""),
-    ("parallel rm ::: a.md b.txt", "delete a.md, delete b.txt"),
-    ("parallel -a list.txt rm {}", "delete a.md, delete b.txt"),
-    ("parallel --dry-run rm ::: a.md", ""),
 ]
 ARCHIVES = [
     ("tar xf p.tar", "write docs/one.md, write fresh.md"),
@@ -179,12 +176,6 @@ ARCHIVES = [
     ("zstd --rm a.md", "write a.md.zst, delete a.md"),
     ("xz --keep a.md", "write a.md.xz"),
     ("bzip2 a.md", "write a.md.bz2, delete a.md"),
-    ("cpio -i < p.tar", "write ?/"),
-    ("ls *.txt | cpio -pd empty", "write empty/b.txt, write empty/list.txt"),
-    ("ls | cpio -o -O o.cpio", "write o.cpio"),
-    ("7z x p.7z -oempty", ""),
-    ("7z x p.tar -oempty", "write empty/?/"),
-    ("7z a o.7z docs", "write o.7z"),
     ("rsync -a docs/ empty/", "write empty/one.md, write empty/two.md"),
     ("rsync -a docs empty", "write empty/docs/one.md, write empty/docs/two.md"),
     ("rsync docs empty", ""),

@@ -150,7 +150,6 @@ UNKNOWN_NAMES = [
     "git archive HEAD | tar x",
     "cp -r $SRC/. .",
     "rsync -a --delete host:site/ ./",
-    "7z x bad.tar",
 ]
 
 

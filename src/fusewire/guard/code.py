@@ -44,6 +44,12 @@ _METHODS = {
     "chmod": ("mode", ""),
 }
 
+#: Functions that give a path for a path, or the names in a folder.
+_PATH_FUNCTIONS = frozenset(
+    "pathlib.Path Path join str os.fspath abspath realpath expanduser glob.glob glob.iglob os.listdir os.scandir"
+    " os.walk sorted list".split()
+)
+
 #: Modules, and beginnings of the names of their functions that start a program.
 _STARTING = {
     "subprocess": ("run", "call", "check_", "Popen", "getoutput", "getstatusoutput"),
@@ -275,18 +281,7 @@ class _Python:
     def called(self, node: Any, depth: int) -> list[str]:
         """Functions and methods that give a path for a path."""
         name = (".".join(self.dotted(node.func)) or getattr(node.func, "id", "")).removeprefix("os.path.")
-        if name in (
-            "pathlib.Path",
-            "Path",
-            "join",
-            "str",
-            "os.fspath",
-            "abspath",
-            "realpath",
-            "expanduser",
-        ) or name in (
-            *("glob.glob", "glob.iglob", "os.listdir", "os.scandir", "os.walk", "sorted", "list", "pathlib.PurePath"),
-        ):
+        if name in _PATH_FUNCTIONS:
             return self.joined(node.args, "/", depth) if node.args else ["."]
         method = getattr(node.func, "attr", "")
         if method in ("joinpath", "glob", "rglob", "iterdir", "resolve", "absolute", "expanduser", "strip", "format"):

@@ -34,7 +34,7 @@ READ, WRITE, DELETE, MOVE, LINK, MODE = "read", "write", "delete", "move", "link
 PERMIT = "permit"
 
 #: Programs whose effects are all known: what adds none has changed nothing.
-_EXACT = LOOKING | frozenset("find parallel rg sort tree uniq xargs".split())
+_EXACT = LOOKING | frozenset("find rg sort tree uniq xargs".split())
 
 #: Programs that do more than their words say.
 _OPAQUE = frozenset("git make npm pnpm yarn python python3 perl ruby node".split())
@@ -130,7 +130,7 @@ class Call:
                 target = following if word[:1] == "-" else ""
             elif word[:2] == "-o" and not equals:
                 target = word[2:]
-            if target != "-" and not target.startswith("/dev/"):
+            if target[:1] != "-" and not target.startswith("/dev/"):
                 self.write(target, rule=rule)
 
     def print(self, text: str) -> None:

@@ -246,35 +246,18 @@ def _element(value: str | list[str] | None, index: str) -> str | list[str] | Non
 
 
 def _changed(value: str, operator: str, argument: Word, world: World, walk: Walk) -> str:
-    """`${name%pattern}` and its kin on a known value."""
-    if operator in ("^", "^^"):
-        return value.upper() if operator == "^^" else value[:1].upper() + value[1:]
-    if operator in ("@", "~", "~~"):
-        return UNKNOWN
-    if operator in (",", ",,"):
-        return value.lower() if operator == ",," else value[:1].lower() + value[1:]
+    """`${name%pattern}`, `${name/a/b}` and changes of case, on a known value."""
+    if operator in ("^^", ",,"):
+        return value.upper() if operator == "^^" else value.lower()
     if UNKNOWN in value or len(value) > 1000:
         return UNKNOWN
-    if operator == ":":
-        return _slice(value, text_of(argument, world, walk))
     pattern = pattern_of(argument, world, walk)
     if operator in ("#", "##", "%", "%%"):
         return _trimmed(value, operator, pattern)
     wanted, _, replacement = pattern.partition("/")
-    return _replaced(value, wanted, replacement, operator)
-
-
-def _slice(value: str, text: str) -> str:
-    offset, _, length = text.partition(":")
-    try:
-        start = int(offset.strip() or 0)
-        start = max(0, len(value) + start) if start < 0 else start
-        if not length:
-            return value[start:]
-        size = int(length)
-        return value[start:size] if size < 0 else value[start : start + size]
-    except ValueError:
+    if operator not in ("/", "//") or not wanted or any(mark in wanted for mark in "*?["):
         return UNKNOWN
+    return value.replace(wanted, replacement, -1 if operator == "//" else 1)
 
 
 def _trimmed(value: str, operator: str, pattern: str) -> str:
@@ -285,21 +268,3 @@ def _trimmed(value: str, operator: str, pattern: str) -> str:
         if operator[0] == "%" and matches(value[len(value) - size :], pattern):
             return value[: len(value) - size]
     return value
-
-
-def _replaced(value: str, wanted: str, replacement: str, operator: str) -> str:
-    if not wanted:
-        return value
-    result, at = "", 0
-    while at < len(value):
-        size = next((n for n in range(len(value) - at, 0, -1) if matches(value[at : at + n], wanted)), 0)
-        fits = size and (operator != "/#" or at == 0) and (operator != "/%" or at + size == len(value))
-        if fits:
-            result += replacement
-            at += size
-            if operator != "//":
-                break
-        else:
-            result += value[at]
-            at += 1
-    return result + value[at:]

@@ -211,9 +211,6 @@ class WordReader:
                     self._read_quoting(char, parts)
                 elif char == "`":
                     self._backtick(parts, quoted=True)
-                elif opener == "(" and not self._simple_braces():
-                    self.at += 2
-                    parts.append((QUOTED, "${"))
                 else:
                     self._dollar(parts, quoted=True)
                 plain = self.at
@@ -222,13 +219,6 @@ class WordReader:
         parts.append((QUOTED, text[plain:size]))
         self.at = size
         return False
-
-    def _simple_braces(self) -> bool:
-        """Between round brackets bash does not look for the end of `${`; only without brackets it is the same."""
-        if not self.text.startswith("${", self.at):
-            return True
-        end = self.text.find("}", self.at, self.at + 200)
-        return end > 0 and not any(char in "()'\"`\\" for char in self.text[self.at : end])
 
     def hidden(self, parts: list[Part]) -> list[Part]:
         """What runs where only its running counts, as in `${a[$(b)]}`: a substitution that gives nothing."""
@@ -399,7 +389,7 @@ class WordReader:
             parts += self.hidden(inside)
         return text[start : self.at]
 
-    def _until_brace(self, literal_quotes: bool) -> Word:
+    def _until_brace(self, quoted: bool) -> Word:
         text, size = self.text, self.size
         parts: list[Part] = []
         while self.at < size:
@@ -407,8 +397,9 @@ class WordReader:
             if char == "}":
                 self.at += 1
                 return joined(parts)
-            if char == "'" and literal_quotes:
-                self._literal_quotes(parts)
+            if char == "'" and quoted:
+                self.at += 1  # in double quotes it means itself
+                parts.append((QUOTED, "'"))
             elif char in "<>" and text.startswith("(", self.at + 1):
                 parts.append(self.process())
             elif not self._read_quoting(char, parts):
@@ -418,18 +409,6 @@ class WordReader:
                     self.at += 1
                 parts.append((TEXT, text[start : self.at]))
         return joined(parts)
-
-    def _literal_quotes(self, parts: list[Part]) -> None:
-        """Single quotes in `"${name:-'a}b'}"` hide a brace, and are part of the value, in which all is expanded."""
-        end = self.text.find("'", self.at + 1)
-        end = self.size if end < 0 else end
-        inside = self.text[self.at + 1 : end]
-        self.at = end + 1
-        if self.depth >= DEPTH or self.budget.left < len(inside):
-            parts.append((COMMAND, Unread(inside), True, inside))
-            return
-        word = self.inner(inside).expanded_text()
-        parts += ((QUOTED, "'"), *(word if isinstance(word, tuple) else ((QUOTED, word),)), (QUOTED, "'"))
 
     def process(self) -> Part:
         """`<(...)` or `>(...)`."""

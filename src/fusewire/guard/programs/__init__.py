@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 #: module -> its programs
 _FAMILIES = {
     "files": (
-        "rm rmdir unlink shred srm trash trash-put rimraf del-cli mv rename cp install ln link truncate dd tee sponge"
+        "rm rmdir unlink shred srm trash trash-put rimraf del-cli mv cp install ln link truncate dd tee sponge"
         " touch chmod chown chgrp mkdir mkfifo sort shuf uniq mktemp flock"
     ),
     "listing": "ls dir pwd realpath readlink which cat busybox toybox",
     "find": "find",
-    "xargs": "xargs parallel",
-    "archives": "tar bsdtar unzip zip 7z 7za cpio gzip gunzip bzip2 bunzip2 xz unxz zstd",
+    "xargs": "xargs",
+    "archives": "tar bsdtar unzip zip gzip gunzip bzip2 bunzip2 xz unxz zstd",
     "rsync": "rsync",
     "patches": "patch",
     "git": "git",

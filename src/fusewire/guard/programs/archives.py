@@ -167,7 +167,7 @@ class _Unpacked:
         self.file.close()
 
 
-# -- zip, 7z, cpio --------------------------------------------------------------------------------------------------
+# -- zip --------------------------------------------------------------------------------------------------
 
 
 def _without_list(words: list[str], *names: str) -> tuple[list[str], list[str]]:
@@ -243,30 +243,6 @@ def _zip(call: Call) -> None:
             call.delete(name, recursive=argv.has("r", "recurse-paths"))
 
 
-def _7z(call: Call) -> None:
-    operands = [word for word in call.args if word[:1] != "-"]
-    if len(operands) > 1 and operands[0] in ("x", "e") and "-so" not in call.args and not call.is_missing(operands[1]):
-        call.write_into(next((word[2:] for word in call.args if word[:2] == "-o"), "."))
-    elif len(operands) > 1 and operands[0] in ("a", "u", "d", "rn"):
-        call.write(operands[1] if "." in _last(operands[1]) else f"{operands[1]}.7z")
-        for name in operands[2:] if "-sdel" in call.args else []:
-            call.delete(name, recursive=True)
-
-
-def _cpio(call: Call) -> None:
-    argv = Argv(call.args, "FIOCEHMRD", "file directory pattern-file")
-    if argv.has("o", "create"):
-        call.write(argv.value("O", "F", "file") or "")
-        call.print(UNKNOWN)
-    elif argv.has("p", "pass-through"):
-        text = UNKNOWN if call.world.stdin is None else call.world.stdin
-        for name in text.split("\0" if argv.has("0", "null") else "\n"):
-            if name and argv.operands and not call.disk.is_folder(call.path(name)):
-                call.effect(WRITE, _under(argv.operands[0], name.lstrip("/").removeprefix("./")), follows=False)
-    elif argv.has("i", "extract") and not argv.has("t", "list", "to-stdout"):
-        call.write_into(argv.value("D", "directory") or "")
-
-
 # -- one file at a time -----------------------------------------------------------------------------------------------
 
 _ENDINGS = {"gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst"}
@@ -297,9 +273,7 @@ def _pack(call: Call) -> None:
 
 PROGRAMS: dict[str, Program] = {
     **dict.fromkeys((*_ENDINGS, *_UNPACKING), _pack),
-    **dict.fromkeys(("7z", "7za"), _7z),
     **dict.fromkeys(("bsdtar", "tar"), _tar),
-    "cpio": _cpio,
     "unzip": _unzip,
     "zip": _zip,
 }

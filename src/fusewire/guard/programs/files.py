@@ -172,15 +172,6 @@ def _ln(call: Call) -> None:
         call.disk.links[call.disk.real(path, last=False)] = normal(points)
 
 
-def _rename(call: Call) -> None:
-    """Perl's `rename 's/a/b/' FILES` and util-linux's `rename a b FILES`."""
-    argv = Argv(call.args)
-    if not argv.has("n", "nono", "dry-run", "no-act"):
-        for name in argv.operands[1:]:
-            if call.disk.exists(call.path(name)):
-                call.effect(MOVE, name, recursive=True)
-
-
 # -- changing -----------------------------------------------------------------------------------------------------
 
 
@@ -268,20 +259,15 @@ def _sort(call: Call) -> None:
 def _mktemp(call: Call) -> None:
     """A new file somewhere for temporary files, under a name that no other file has."""
     argv = Argv(call.args, "p", "tmpdir suffix")
-    template = argv.operands[0] if argv.operands else "tmp.XXXXXXXXXX"
-    folder = argv.value("p", "tmpdir")
-    if folder is None and argv.operands and ("/" in template or not argv.has("t")):
-        path = call.path(template)
-    else:
-        known = call.world.variables.get("TMPDIR", call.walk.environment.get("TMPDIR"))
-        path = call.path(f"{folder or (known if isinstance(known, str) and known else '/tmp')}/{template}")
-    name = path.replace("XXX", "new")
-    if not argv.has("u", "dry-run"):
-        call.effect(WRITE, name)
-        if argv.has("d", "directory"):
-            call.disk.made_folder(normal(name))
+    template = "".join(argv.operands[:1])
+    folder = argv.value("p", "tmpdir") or call.walk.environment.get("TMPDIR") or "/tmp"
+    name = template if template and not argv.has("t", "p", "tmpdir") else f"{folder}/{template or 'tmp.XXXXXX'}"
+    path = call.path(name.replace("XXX", "new"))
+    call.effect(WRITE, path)
+    if argv.has("d", "directory"):
+        call.disk.made_folder(normal(path))
     call.world.status = True
-    call.print(f"{name}\n")
+    call.print(f"{path}\n")
 
 
 def _flock(call: Call) -> None:
@@ -313,7 +299,6 @@ PROGRAMS: dict[str, Program] = {
     "mkdir": _mkdir,
     "mktemp": _mktemp,
     "mv": _mv,
-    "rename": _rename,
     "rm": _rm,
     "rmdir": _rmdir,
     "shred": _shred,

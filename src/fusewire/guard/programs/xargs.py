@@ -1,10 +1,9 @@
-"""xargs and parallel: they run others with the words that they read."""
+"""xargs: it runs another program with the words that it reads."""
 
 from __future__ import annotations
 
 from fusewire.shell.argv import Argv
 from fusewire.shell.values import UNKNOWN
-from fusewire.words import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,20 +94,4 @@ def _unquoted(line: str, blanks: str = " \t\r\f\v") -> list[str]:
     return [*words, word] if begun else words
 
 
-def _parallel(call: Call) -> None:
-    """`parallel COMMAND ::: a b`: the command is a text for a shell in which each `{}` is a quoted argument."""
-    argv = Argv(call.args, "jnNIaCdPSLst", "jobs max-args arg-file colsep delay timeout joblog", permutes=False)
-    if argv.has("dry-run", "dryrun"):
-        call.print(UNKNOWN)
-        return
-    words = argv.operands
-    at = words.index(":::") if ":::" in words else len(words)
-    text = " ".join(words[:at])
-    given = [word for word in words[at:] if not word.startswith(":::")]
-    if at == len(words):
-        given = [line for line in _input(call, argv.value("a", "arg-file")).split("\n") if line]
-    for (one,) in _bounded([[one] for one in given]):
-        call.script(text.replace("{}", quoted(one)) if "{}" in text else f"{text} {quoted(one)}")
-
-
-PROGRAMS: dict[str, Program] = {"parallel": _parallel, "xargs": _xargs}
+PROGRAMS: dict[str, Program] = {"xargs": _xargs}
