@@ -30,11 +30,6 @@ _OURS = ("fusewire", "hook.py", "claude", "codex", "copilot", "gemini")
 #: Programs that could remove us from an environment that we share with the project.
 _MANAGERS = frozenset("uv pip pip-sync poetry pdm pipenv pipx conda mamba micromamba virtualenv".split())
 
-#: Plain commands whose recipes may break a constraint.
-_RECIPES = ("npm", "pnpm", "yarn")
-_RECIPE_FILES = ("Makefile", "makefile", "GNUmakefile", "package.json")
-_RECIPE_BYTES = 1 << 18
-
 #: See `fusewire.guard.sandbox.active`, which needs not be loaded where no wrapper is registered.
 _PREFIX = "CLAUDE_CODE_SHELL_PREFIX"
 
@@ -130,9 +125,7 @@ def _before(
             if act:
                 return "deny", f"BLOCKED fusewire.unseen: {act}", commands or [], False
     constrained = has_constraints(root)
-    recipes = constrained or _recipes_name_us(event, root)
-    follows = recipes and any(words[0] in _RECIPES for words in plain or ())
-    if commands is None or follows or changes_files(event.tool) or _speaks_of_us(event.command or ""):
+    if commands is None or changes_files(event.tool) or _speaks_of_us(event.command or ""):
         from fusewire.detectors.disarming import disarming
 
         commands = read if read is not None else _read(event.command) if event.command else []
@@ -143,7 +136,7 @@ def _before(
         act = _uninstalls(event, commands, root)
         if act:
             return "deny", f"BLOCKED fusewire.disarm: {act}", commands, False
-        verdict, looks, reading = _guarded(event, changed, root, rules, start, environment, recipes=recipes)
+        verdict, looks, reading = _guarded(event, changed, root, rules, start, environment)
         refusal = "" if verdict.allowed else verdict.message()
         question = verdict.message() if verdict.decision == "ASK" else ""
         if not refusal and reading is not None:
@@ -164,23 +157,6 @@ def _before(
     names = violated(rules.matchers(), event, [*commands, *(reading.commands() if reading is not None else ())])
     action, text = stricter(asked, _enforce(names, event, root, rules) if names else ("allow", ""))
     return action, text, commands, looks
-
-
-def _recipes_name_us(event: Event, root: str) -> bool:
-    """Whether a line runs recipes of a file that names Fusewire: only then is it worth reading without constraints."""
-    line = event.command or ""
-    if "make" not in line and not any(name in line for name in _RECIPES):
-        return False
-    from fusewire.util.files import read_regular
-
-    for name in _RECIPE_FILES:
-        try:
-            text = read_regular(os.path.join(event.cwd or root, name), _RECIPE_BYTES)
-        except OSError:
-            continue
-        if b"fusewire" in text or b"hook.py" in text:
-            return True
-    return False
 
 
 def _disarmed_inside(event: Event, reading: Reading) -> str:
@@ -232,7 +208,7 @@ def _changes_table(event: Event, changed: tuple[str, ...], root: str) -> bool | 
 
 
 def _guarded(
-    event: Event, changed: tuple[str, ...], root: str, rules: Rules, start: str, environment: Any, *, recipes: bool
+    event: Event, changed: tuple[str, ...], root: str, rules: Rules, start: str, environment: Any
 ) -> tuple[Verdict, bool, Reading | None]:
     """What the guard says of this call, whether the call only looks, and how its command was read."""
     from fusewire.guard.policy import below, protected_of
@@ -244,7 +220,7 @@ def _guarded(
     if event.command:
         from fusewire.guard.check import read_command, verdict_of
 
-        reading = read_command(event.command, cwd=event.cwd or root, protected=protected, recipes=recipes)
+        reading = read_command(event.command, cwd=event.cwd or root, protected=protected)
         verdict = verdict_of(reading)
         if not verdict.allowed and environment.get(_PREFIX) and _holds(event, root, rules, environment):
             verdict = verdict_of(reading, kernel=True)

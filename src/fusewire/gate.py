@@ -41,6 +41,9 @@ _DEADLINE = 10
 #: Seconds after its start until which the supervisor of a sandboxed run is waited for; the rest is for deciding here.
 _RELAY_UNTIL = 8
 
+#: Seconds more to see whether such a call would only read.
+_LOOKING_TIME = 2
+
 #: Beginnings of the names of variables that could tell this process another time; `-I` ignores Python's own.
 _LOADING = ("LD_", "DYLD_", "FAKETIME")
 
@@ -111,6 +114,16 @@ def _set_deadline() -> None:
     signal.setitimer(signal.ITIMER_REAL, _DEADLINE - age(), 1)
 
 
+def _only_looks(line: str) -> bool:
+    """Whether a line that could not be judged in time changes nothing: the deadline refuses no reading."""
+    import signal
+
+    from fusewire.shell.commands import only_looks
+
+    signal.setitimer(signal.ITIMER_REAL, _LOOKING_TIME, 1)
+    return only_looks(line)
+
+
 def answer(agent: Agent, raw: bytes, environment: Any, start: str | None = None) -> Answer:
     """The answer to one hook call, in the agent's words.
 
@@ -138,7 +151,12 @@ def answer(agent: Agent, raw: bytes, environment: Any, start: str | None = None)
     if event is None:
         return agent.allow()
     if event.kind == "before_tool":
-        return judge(agent, event, root, start, environment, payload, ends=ends)
+        try:
+            return judge(agent, event, root, start, environment, payload, ends=ends)
+        except _TooLate:
+            if event.command and _only_looks(event.command):
+                return agent.allow()
+            raise
     try:
         return judge(agent, event, root, start, environment, payload, ends=ends)
     except (Exception, _TooLate) as error:  # there is no call to deny; and denied to stop, an agent goes on

@@ -13,7 +13,7 @@ import click
 from fusewire.breaker import Breaker
 from fusewire.cli.common import common_options, print_json, project_root
 from fusewire.cli.streams import hand_over, tell, warn
-from fusewire.errors import FusewireError
+from fusewire.errors import FusewireError, in_a_line
 from fusewire.guard.check import check_command, read_command, verdict_of
 from fusewire.guard.effects import READ
 from fusewire.guard.policy import protected_of
@@ -76,7 +76,7 @@ def _say(verdict: Verdict) -> None:
     if not verdict.allowed:
         tell(*verdict.lines(), fg="red")
         return
-    tell("ALLOWED: no protected file would change")
+    tell("ALLOWED: no change to a protected file detected")
     if verdict.affected:
         tell(f"It would change {len(verdict.affected)}: {', '.join(verdict.affected[:10])}")
 
@@ -102,6 +102,10 @@ def _check_batch(project: str | None) -> int:
             wrong += 1
             tell(f"Error: line {number}: {error}", err=True)
             verdict = Verdict("BLOCKED", "guard.input", f"line {number}: {error}")
+        except Exception as error:  # a defect of ours is one line's error, not the end of the batch
+            wrong += 1
+            tell(f"Error: line {number}: the guard failed: {in_a_line(error)}", err=True)
+            verdict = Verdict("BLOCKED", "guard.failure", f"line {number}: the guard failed: {in_a_line(error)}")
         hand_over(json.dumps(verdict.to_json()))
     return 1 if wrong else 0
 

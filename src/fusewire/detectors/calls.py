@@ -9,6 +9,7 @@ from __future__ import annotations
 from fusewire.detectors.constraints import changes_files
 from fusewire.events import mark
 from fusewire.quickjson import dumps
+from fusewire.shell.looking import GIT_LOOKING, LOOKING
 from fusewire.wrappers import SHELLS, is_assignment, is_wrapper, program
 
 TYPE_CHECKING = False
@@ -66,13 +67,8 @@ _LOOKING_VERBS = ("get", "list", "read", "search", "fetch", "query", "find", "vi
 #: They prepare a line; what it is about comes after them.
 _PREPARING = frozenset("cd pushd popd export source . set unset ulimit umask echo printf true : sleep mkdir".split())
 
-_LOOKING_PROGRAMS = frozenset(
-    (
-        "cat ls head tail less more wc grep egrep fgrep rg ag find fd stat file tree which type whereis pwd date env "
-        "printenv whoami id uname df du ps top free jq yq cut sort uniq diff cmp test [ md5sum sha256sum nl od hexdump "
-        "history basename dirname realpath readlink sed awk"
-    ).split()
-)
+#: They look, but for some of their options.
+_LOOKING_PROGRAMS = LOOKING | frozenset("rg ag find fd tree whereis date env yq sort uniq history sed awk".split())
 _WAITING_PROGRAMS = frozenset(("sleep", "wait", "watch"))
 _WAITING_WORDS = frozenset(("--watch", "--wait", "watch", "wait"))
 #: Their exit status 1 is an answer: no.
@@ -102,9 +98,7 @@ _CHANGING_PROGRAMS = frozenset(
         "pip3 npm pnpm yarn brew docker kubectl terraform systemctl kill pkill git gh"
     ).split()
 )
-_LOOKING_GIT = frozenset(
-    "blame branch describe diff fetch grep log ls-files remote rev-parse shortlog show status tag reflog".split()
-)
+_LOOKING_GIT = (GIT_LOOKING - {"add"}) | {"fetch", "remote", "reflog"}
 
 #: They go one step further each time they are called.
 _STEPPING_GIT = frozenset("am bisect checkout cherry-pick pull rebase reset revert stash switch".split())

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 
 from fusewire.guard.disk import MOST, Disk
-from fusewire.guard.effects import DELETE, LINK, LOCK, MODE, MOVE, READ, WRITE, Effects
+from fusewire.guard.effects import DELETE, LINK, MODE, MOVE, PERMIT, READ, WRITE, Effects
 from fusewire.guard.protected import CONFIGURATION, DOCUMENT
 from fusewire.guard.verdict import Verdict
 from fusewire.paths import normal
@@ -33,7 +33,6 @@ _VERBS = {
     WRITE: "change",
     LINK: "replace by a link",
     MODE: "change the mode of",
-    LOCK: "hold the lock of",
 }
 
 #: Words that a text which cannot be read must not have, if it is to pass.
@@ -60,14 +59,7 @@ class Reading:
     """A command line, read: what it runs, what that does, and what of it hits something protected."""
 
     def __init__(
-        self,
-        command: str,
-        cwd: str,
-        protected: Protected,
-        environment: Mapping[str, str],
-        *,
-        recipes: bool = False,
-        lists: bool = False,
+        self, command: str, cwd: str, protected: Protected, environment: Mapping[str, str], *, lists: bool = False
     ) -> None:
         self.command = command
         self.protected = protected
@@ -75,7 +67,6 @@ class Reading:
         self.mentions = protected.mentioned_in(command)
         self.disk = Disk()
         self.effects = Effects(self.disk)
-        self.effects.follows_recipes = recipes
         self.effects.protected, self.effects.lists = protected, lists
         self.walk = Walk(
             self.effects,
@@ -96,35 +87,29 @@ class Reading:
         """Everything that would run, also by way of aliases, scripts, recipes and code."""
         return [list(words) for words in dict.fromkeys(tuple(words) for words, _ in self.effects.commands)]
 
-    def hits(self) -> list[Hit]:
+    def hits(self, *, certain: bool = False) -> list[Hit]:
+        """Effects on protected paths; with `certain` only what is known to destroy or overwrite one of them."""
         found: list[Hit] = []
         seen: set[tuple[str, str, bool]] = set()
         for effect in self.effects.found:
             key = (effect.path, effect.kind, effect.follows)
-            if effect.kind == READ or key in seen:
+            if effect.kind in (READ, PERMIT) or key in seen:
                 continue
             seen.add(key)
+            if certain and (UNKNOWN in effect.path or effect.kind not in (DELETE, MOVE, WRITE)):
+                continue
             for path in self.hit(effect):
                 found.append(Hit(effect, path, self.protected.kind_of(path) or CONFIGURATION))
             if len(found) > _LISTED:
                 break
-        for effect in self.effects.locked:
-            path = self.disk.real(normal(effect.path))
-            if "/.fusewire/" in f"{path}/":  # any other may be locked by anybody
-                found.append(Hit(effect, path, CONFIGURATION))
         return found
 
     def hit(self, effect: Effect) -> list[str]:
         """The protected paths that one effect changes."""
         protected, disk = self.protected, self.disk
-        destroys = effect.kind in (DELETE, MOVE)
         if UNKNOWN in effect.path:
-            if effect.unsure:
-                return []
-            path = disk.real(normal(effect.path)).replace(TAINT, "")
-            open_ended = destroys or (TAINT in effect.path and effect.kind in (WRITE, MODE))
-            place = protected.may_be(path, destroys=open_ended, recursive=effect.recursive)
-            return [place] if place else []
+            return self._unknown_hit(effect)
+        destroys = effect.kind in (DELETE, MOVE)
         real = disk.real(effect.path, last=effect.follows)
         written = normal(effect.path)
         for path in dict.fromkeys((real, written)):
@@ -136,6 +121,19 @@ class Reading:
             same = protected.same_file(real)
             return [same] if same else []
         return []
+
+    def _unknown_hit(self, effect: Effect) -> list[str]:
+        """A path that is partly unknown counts where the known part points to something protected.
+
+        A bare unknown operand (`rm -rf "$DIR"`) counts only where its value comes from a line that speaks of something
+        protected: the snapshot stands behind the rest.
+        """
+        path = self.disk.real(normal(effect.path)).replace(TAINT, "")
+        if effect.guess:
+            folder = path.partition(UNKNOWN)[0].rstrip("/") or "/"
+            return [folder] if self.protected.kind_of(folder) else self.protected.below(folder)
+        place = self.protected.may_be(path, open_ended=TAINT in effect.path, recursive=effect.recursive)
+        return [place] if place else []
 
     def _is_nothing(self, path: str) -> bool:
         """A file that is not there cannot be removed; a protected place that was named is held to be meant."""
@@ -162,12 +160,10 @@ def read_command(
     cwd: str,
     protected: Protected,
     environment: Mapping[str, str] | None = None,
-    recipes: bool = False,
     lists: bool = False,
 ) -> Reading:
-    """Read a command line; with `recipes` also the commands of makefiles, package scripts and code, for constraints."""
-    known = os.environ if environment is None else environment
-    return Reading(command, cwd, protected, known, recipes=recipes, lists=lists)
+    """Read a command line, with the scripts, recipes and code that it runs."""
+    return Reading(command, cwd, protected, os.environ if environment is None else environment, lists=lists)
 
 
 def check_command(
@@ -189,23 +185,17 @@ def check_command(
 
 
 def verdict_of(reading: Reading, *, lists: bool = False, kernel: bool = False) -> Verdict:
-    """What is to be said of a command that was read; where the `kernel` guards the files, only what is certain."""
-    hits = reading.hits()
+    """What is to be said of a command that was read.
+
+    With `kernel` the protected files are read-only to what the command starts: only what is certain is refused, for
+    its explanation, and what is not runs.
+    """
+    hits = reading.hits(certain=kernel)
     affected = tuple(reading.affected()) if lists else ()
-    if kernel:
-        hits = [hit for hit in hits if UNKNOWN not in hit.effect.path and not hit.effect.unsure]
     if hits:
         return _blocked(hits, reading.protected, affected, cut=reading.disk.cut)
     if kernel:
         return Verdict("ALLOWED", affected=affected)
-    if reading.effects.blind and reading.mentions:
-        return Verdict(
-            "BLOCKED",
-            "guard.unseen",
-            f"a shell is given commands that cannot be known, and the line speaks of {reading.mentions}",
-            affected=(reading.mentions,),
-            next=("write the commands out",),
-        )
     if any(_could_write(text) for text in reading.effects.unreadable):
         return Verdict(
             "BLOCKED",

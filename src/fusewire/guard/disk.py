@@ -32,10 +32,6 @@ class Disk:
         #: a glob fits more names than were looked at
         self.cut = False
 
-    def was_made(self, path: str) -> bool:
-        folder, _, name = normal(path).rpartition("/")
-        return name in self._made.get(folder or "/", ())
-
     def made_folder(self, path: str) -> None:
         self.made(path)
         folder, _, name = path.rpartition("/")
@@ -113,12 +109,6 @@ class Disk:
             return False
         path = normal(path)
         return path in self._made or path.rpartition("/")[2] in self._made_folders.get(path.rpartition("/")[0], ())
-
-    def is_empty_file(self, path: str) -> bool:
-        try:
-            return os.stat(path).st_size == 0
-        except OSError:
-            return False
 
     def is_empty(self, path: str) -> bool:
         try:

@@ -1,22 +1,22 @@
 """From commands to their effects on paths.
 
 One `Call` is one program with its words in the world in which it would run. What a program does with its operands is
-told by a function of `guard.programs`; a program that nobody knows has no effects that could be told, and the
-integrity check stands behind it.
+said by a function of `guard.programs`; a program that has none there has no known effects, and the snapshot stands
+behind it.
 """
 
 from __future__ import annotations
 
 import os
 
-from fusewire.globs import matches
 from fusewire.guard.disk import Disk
 from fusewire.guard.plain import writes_to
-from fusewire.guard.programs import ONLY_PRINT, program_named
+from fusewire.guard.programs import program_named
 from fusewire.paths import normal
 from fusewire.shell.builtins import BUILTINS
-from fusewire.shell.outputs import is_text_program, printed
-from fusewire.shell.values import TAINT, UNKNOWN
+from fusewire.shell.looking import GIT_LOOKING, LOOKING
+from fusewire.shell.outputs import printed
+from fusewire.shell.values import UNKNOWN
 from fusewire.shell.walk import TooMuch, Walk
 from fusewire.wrappers import SHELLS, is_wrapper, reads_input, scripts_of, shell_operands, wrapped_by
 
@@ -29,38 +29,37 @@ if TYPE_CHECKING:
 
     Program = Callable[["Call"], None]
 
-READ, WRITE, DELETE, MOVE, LINK, MODE, LOCK = "read", "write", "delete", "move", "link", "mode", "lock"
+READ, WRITE, DELETE, MOVE, LINK, MODE = "read", "write", "delete", "move", "link", "mode"
 
-#: Programs of ours that only look.
-_LOOKS = frozenset("ls dir pwd realpath readlink which grep egrep fgrep rg find fd fdfind sort uniq".split())
+#: A permission is added, which destroys nothing.
+PERMIT = "permit"
 
-#: What a program whose name is not quite known may be.
-_WORST = ("rm", "mv", "unlink", "shred", "truncate", "tee", "bash", "sh")
+#: Programs whose effects are all known: what adds none has changed nothing.
+_EXACT = LOOKING | frozenset("find rg sort tree uniq xargs".split())
 
-_GIT_LOOKS = frozenset("blame describe diff grep log ls-files rev-parse shortlog show status".split())
+#: Programs that do more than their words say.
+_OPAQUE = frozenset("git make npm pnpm yarn python python3 perl ruby node".split())
 
-#: Programs that only look; whatever else nobody knows may have changed any file.
-_READERS = frozenset(
-    (
-        "diff cmp df tree less more join od hexdump strings cksum date uname whoami id ps top hostname nproc free"
-        " uptime"
-    ).split()
-)
+#: Programs of which `-o` is known to name a file.
+_OWN_OUTPUT = frozenset("curl wget gcc g++ cc clang".split())
 
-#: A longer script on the disk is not read; the integrity check stands behind it.
-_SCRIPT_LIMIT = 20_000
+#: A longer script on the disk is not read; the snapshot stands behind it.
+SCRIPT_LIMIT = 50_000
 
-#: Wrappers inside each other that are looked through.
+#: Commands of one script on the disk that are followed.
+_SCRIPT_STEPS = 5000
+
+#: Programs inside each other that are followed.
 _DEPTH = 40
 
 
 class Effect:
     """What a command does to a path: absolute, as it is written, links not resolved."""
 
-    __slots__ = ("command", "follows", "kind", "path", "recursive", "rule", "unsure")
+    __slots__ = ("command", "follows", "guess", "kind", "path", "recursive", "rule")
 
     def __init__(
-        self, kind: str, path: str, rule: str, command: list[str], recursive: bool, follows: bool, unsure: bool
+        self, kind: str, path: str, rule: str, command: list[str], recursive: bool, follows: bool, guess: bool
     ) -> None:
         self.kind = kind
         self.path = path
@@ -70,65 +69,8 @@ class Effect:
         self.recursive = recursive
         #: a link at the end is followed
         self.follows = follows
-        #: found in a script that was read without knowing what it is given: only what is certain counts
-        self.unsure = unsure
-
-
-class Options:
-    """A command's words, told apart: `-rf` as r and f, `-t DIR`, `--target=DIR`, operands."""
-
-    __slots__ = ("flags", "operands", "values")
-
-    def __init__(self, words: list[str], valued: str = "", long_valued: tuple[str, ...] = ()) -> None:
-        self.flags: set[str] = set()
-        self.values: dict[str, str] = {}
-        self.operands: list[str] = []
-        at = 0
-        while at < len(words):
-            word = words[at]
-            at += 1
-            if word == "--":
-                self.operands += words[at:]
-                break
-            if word[:2] == "--":
-                name, equals, value = word[2:].partition("=")
-                self.flags.add(name)
-                if equals:
-                    self.values[name] = value
-                elif at < len(words) and any(_means(name, one) for one in long_valued):
-                    self.values[name] = words[at]
-                    at += 1
-            elif word[:1] == "-" and len(word) > 1:
-                at = self._short(word, words, at, valued)
-            else:
-                self.operands.append(word)
-
-    def _short(self, word: str, words: list[str], at: int, valued: str) -> int:
-        for number, letter in enumerate(word[1:], 1):
-            self.flags.add(letter)
-            if letter in valued:
-                rest = word[number + 1 :]
-                if not rest and at < len(words):
-                    rest = words[at]
-                    at += 1
-                self.values[letter] = rest
-                break
-        return at
-
-    def has(self, *names: str) -> bool:
-        """Whether one of these options is given; long ones may be cut short, as GNU programs take them."""
-        return any(_means(flag, name) for name in names for flag in self.flags)
-
-    def value(self, *names: str) -> str | None:
-        for name in names:
-            for given, value in self.values.items():
-                if _means(given, name):
-                    return value
-        return None
-
-
-def _means(given: str, name: str) -> bool:
-    return given == name or (len(given) > 1 and name.startswith(given))
+        #: files of names that nobody knows are written into a folder: those that are there may be among them
+        self.guess = guess
 
 
 class Call:
@@ -156,34 +98,59 @@ class Call:
     def effect(
         self, kind: str, text: str, *, recursive: bool = False, follows: bool | None = None, rule: str = ""
     ) -> None:
-        if text:
-            if text[:1] == UNKNOWN and TAINT not in text and TAINT in (self.world.stdin or ""):
-                text = text.replace(UNKNOWN, UNKNOWN + TAINT)
-            if kind == WRITE and self.walk.files:
-                known = normal(self.path(text))
-                if known in self.walk.files:
-                    self.walk.files[known] = UNKNOWN
-            followed = kind not in (DELETE, MOVE, LINK) if follows is None else follows
-            self.effects.add(kind, self.path(text), rule or self.rule, self.words, recursive, followed)
-
-    def locks(self, text: str) -> None:
-        """The lock of a file is held: no change of it, but Fusewire waits for its own."""
-        self.effects.locked.append(Effect(LOCK, self.path(text), self.rule, self.words, False, True, False))
-
-    def locks_redirected(self) -> None:
-        """The lock of a file that the shell has opened; nobody keeps account of which descriptor is which."""
-        for effect in self.effects.found:
-            if effect.kind == READ and effect.rule == "guard.redirect":
-                self.locks(effect.path)
+        if not text:
+            return
+        if kind == WRITE and self.walk.files:
+            known = normal(self.path(text))
+            if known in self.walk.files:
+                self.walk.files[known] = UNKNOWN
+        followed = kind not in (DELETE, MOVE, LINK) if follows is None else follows
+        self.effects.add(kind, self.path(text), rule or self.rule, self.words, recursive, followed)
 
     def write(self, text: str, *, rule: str = "") -> None:
         self.effect(WRITE, text, rule=rule)
 
+    def write_into(self, folder: str) -> None:
+        """Files of unknown names are put into a folder."""
+        path = f"{self.path(folder or '.').rstrip('/')}/{UNKNOWN}"
+        self.effects.add(WRITE, path, self.rule, self.words, True, False, guess=True)
+
     def delete(self, text: str, *, recursive: bool = False, rule: str = "") -> None:
         self.effect(DELETE, text, recursive=recursive, rule=rule)
 
+    def outputs(self, words: list[str]) -> None:
+        """The files that options of a program which is not known here name as its outputs."""
+        rule = self.rule if self.name in _OWN_OUTPUT else "guard.output"
+        for at, word in enumerate(words):
+            name, equals, value = word.partition("=")
+            following = "".join(words[at + 1 : at + 2])
+            target = ""
+            if word[:1] == "-" and writes_to(name if name[:2] == "--" else f"-{name}"):
+                target = value if equals else following
+            elif word == "-o" or (self.name == "wget" and word == "-O") or (self.name == "curl" and word[-1:] == "o"):
+                target = following if word[:1] == "-" else ""
+            elif word[:2] == "-o" and not equals:
+                target = word[2:]
+            if target[:1] != "-" and not target.startswith("/dev/"):
+                self.write(target, rule=rule)
+
     def print(self, text: str) -> None:
         self.world.out += text
+
+    def redirected_to_state(self) -> bool:
+        """Whether the line reads a file of Fusewire's own through a redirection, which is enough to lock it."""
+        paths = [effect.path for effect in self.effects.found if effect.rule == "guard.redirect"]
+        return any("/.fusewire/" in f"{self.disk.real(path)}/" for path in paths if UNKNOWN not in path)
+
+    def is_missing(self, name: str) -> bool:
+        """Whether a file is certainly not there."""
+        path = self.path(name)
+        known = UNKNOWN in path or not self.walk.pristine or normal(path) in self.walk.files
+        return not known and not self.disk.exists(path)
+
+    def text_of(self, name: str) -> str | None:
+        """What is in a file, or in the input (`-`); None if it is not known."""
+        return self.world.stdin if name in ("-", "/dev/stdin") else self.walk.read_file(self.path(name))
 
     def run(self, words: list[str], *, cwd: str | None = None, stdin: str | None = None) -> None:
         """Another program that this one starts."""
@@ -204,8 +171,6 @@ class Call:
         if cwd is not None:
             world = world.copy()
             world.cwd = self.path(cwd)
-        if any(line.lstrip()[:1] == UNKNOWN for line in text.splitlines()) or TAINT in text:
-            self.effects.blind = True
         if UNKNOWN not in text.strip()[:1]:
             self.walk.script(text, world, positionals or ["sh"])
             self.world.out = world.out
@@ -220,68 +185,58 @@ class Effects:
         #: what is protected, and whether files that are not are to be found as well, for a list of all that change
         self.protected: Protected | None = None
         self.lists = True
-        #: files whose locks are held, which changes none of them
-        self.locked: list[Effect] = []
-        #: commands in the order in which they would run, for `guard explain`
+        #: those of them that are no reading
+        self.changes: list[Effect] = []
+        #: commands in the order in which they would run, for `guard explain` and for constraints
         self.commands: list[tuple[list[str], str]] = []
-        #: constraints want to know of them: recipes on the disk and commands in code are followed, too
-        self.follows_recipes = False
         #: texts that could not be read
         self.unreadable: list[str] = []
-        #: a shell is given text that nobody can know
-        self.blind = False
-        #: a program has run that may have done anything
+        #: a program has run that may have changed any file
         self.opaque = False
-        #: nothing found so far changes a file
-        self._only_reads = True
-        self._doubts = 0
+        #: scripts on the disk around what is read now: in them only what is certain counts
+        self.doubts = 0
         self._depth = 0
 
-    def add(self, kind: str, path: str, rule: str, command: list[str], recursive: bool, follows: bool) -> None:
+    def add(
+        self,
+        kind: str,
+        path: str,
+        rule: str,
+        command: list[str],
+        recursive: bool,
+        follows: bool,
+        *,
+        guess: bool = False,
+    ) -> None:
+        if self.doubts and path[:1] == UNKNOWN:
+            return
         if kind in (WRITE, LINK) and UNKNOWN not in path:
             self.disk.made(normal(path))
-        self._only_reads = self._only_reads and kind == READ
-        self.found.append(Effect(kind, path, rule, command, recursive, follows, self._doubts > 0))
-
-    def unchanged(self, path: str) -> bool:
-        """Whether nothing in the line so far can have made, changed or removed what is at a path."""
-        if self.opaque or self._only_reads:
-            return not self.opaque
-        path = normal(path)
-        for effect in self.found:
-            if effect.kind == READ:
-                continue
-            other = normal(effect.path)
-            if UNKNOWN in other or f"{path}/".startswith(f"{other}/") or f"{other}/".startswith(f"{path}/"):
-                return False
-        return True
+        effect = Effect(kind, path, rule, command, recursive, follows, guess)
+        self.found.append(effect)
+        if kind != READ:
+            self.changes.append(effect)
 
     def holds(self, test: str, path: str) -> bool | None:
-        """The answer to `[ -f path ]`, if it is as it was when the line began."""
-        if UNKNOWN in path or not self.unchanged(path) or self.disk.was_made(path):
+        """The answer to `[ -f path ]`; None where the line may have changed it."""
+        if UNKNOWN in path or self.opaque or any(_touches(effect, normal(path)) for effect in self.changes):
             return None
         if test == "-d":
             return self.disk.is_folder(path)
         if test in ("-L", "-h"):
-            return self.disk.exists(path) and self.disk.real(path) != self.disk.real(path, last=False)
+            return os.path.islink(path)
         there = os.path.exists(path)
         if test in ("-e", "-r") or not there:
             return there
         if test == "-f":
             return os.path.isfile(path)
-        if test in ("-x", "-w"):
-            return os.access(path, os.X_OK if test == "-x" else os.W_OK)
         if test == "-s":
-            return not self.disk.is_empty_file(path)
-        return None
+            return os.path.getsize(path) > 0
+        return os.access(path, os.X_OK if test == "-x" else os.W_OK)
 
-    def unsure(self) -> _Doubt:
-        """While it lasts, only what is certain counts."""
-        return _Doubt(self)
-
-    def only_commands(self, walk: Walk) -> _OnlyCommands:
-        """While it lasts, what runs is noted, and what that does to files is not: it may never get there."""
-        return _OnlyCommands(self, walk)
+    def unsure(self, walk: Walk) -> _Doubt:
+        """While it lasts, only what is certain counts, and what is too much is no reason to refuse the line."""
+        return _Doubt(self, walk)
 
     # -- the runner's part ------------------------------------------------------------------------------
 
@@ -301,185 +256,113 @@ class Effects:
         return True
 
     def sourced(self, text: str, world: World, walk: Walk) -> list[World]:
-        if len(text) > _SCRIPT_LIMIT:
+        if len(text) > SCRIPT_LIMIT:
             return [world]
-        with self.unsure():
+        with self.unsure(walk):
             return walk.text(text, world)
+        return [world]
 
     def unread(self, text: str, world: World, walk: Walk) -> None:
-        self.unreadable.append(text)
+        if not self.doubts:
+            self.unreadable.append(text)
 
     def command(self, words: list[str], world: World, walk: Walk) -> None:
         if self._depth >= _DEPTH:
-            self.unreadable.append(" ".join(words))
+            self.unread(" ".join(words), world, walk)
             return
         self._depth += 1
         self.commands.append((words, world.cwd))
-        before = len(self.found)
+        before = len(self.changes)
         call = Call(words, world, walk, self)
-        self._rename(call)
         program = program_named(call.name)
-        if UNKNOWN in words[0]:
-            self._partly_known(call)
-        elif words[0].endswith(f"/{call.name}") and normal(call.path(words[0])) in walk.files:
-            self._other(call)
-        elif program is not None:
+        if UNKNOWN in words[0]:  # it may be anything, which is no reason to take it for the worst
+            walk.pristine = False
+            call.print(UNKNOWN)
+        elif program is not None and not ("/" in words[0] and normal(call.path(words[0])) in walk.files):
             program(call)
+            exact = call.name in _EXACT or (call.name == "git" and "".join(words[1:2]) in GIT_LOOKING)
+            self.opaque = self.opaque or (call.name in _OPAQUE and not exact)
+            walk.pristine = walk.pristine and exact
         elif not self._shell(call) and not self._wrapper(call):
             self._other(call)
-        looks = program is None or call.name in _LOOKS or call.name in ONLY_PRINT
-        looks = looks or (call.name == "git" and "".join(words[1:2]) in _GIT_LOOKS)
-        self.opaque = self.opaque or (call.name == "git" and not looks)
-        if not looks or any(effect.kind != READ for effect in self.found[before:]):
+        if len(self.changes) > before:
             walk.pristine = False
         self._depth -= 1
 
-    def _partly_known(self, call: Call) -> None:
-        """`r${x}m -rf specs`: it is held to be the worst that its name allows."""
-        pattern = call.name.replace(UNKNOWN, "*").replace(TAINT, "")
-        forced = any(word[:1] == "-" and word[1:2] != "-" and ("r" in word or "f" in word) for word in call.args)
-        names = [name for name in _WORST if matches(name, pattern)] if pattern != "*" else ["rm"] if forced else []
-        for name in names:
-            call.run([name, *call.args])
-        self.opaque = True
-        call.print(UNKNOWN)
-
-    def _rename(self, call: Call) -> None:
-        """A program under another name: a link to it, a copy, one that the line has put into PATH."""
-        word = call.words[0]
-        if word in ("/proc/self/exe", f"/proc/{UNKNOWN}/exe"):
-            call.name = "bash"
-            call.words = ["bash", *call.args]
-        elif ("/" in word and self.disk.exists(call.path(word))) or self.disk.links:
-            ending = f"/{word}"
-            made = next((path for path in self.disk.links if path.endswith(ending)), None) if "/" not in word else word
-            if made is not None:
-                real = self.disk.real(call.path(made)).rsplit("/", 1)[-1]
-                if real != call.name and program_named(real) is not None and real != "busybox":
-                    call.name = real
-                    call.words = [real, *call.args]
-        if "PATH" in call.world.variables and "/" not in word:
-            made = next((path for path in call.walk.files if path.endswith(f"/{word}")), None)
-            if made is not None:
-                self.script_file(call, made, call.words)
-
     def _shell(self, call: Call) -> bool:
         """`bash -c TEXT`, `sh FILE`, `sh < text`."""
+        if call.name not in SHELLS:
+            return False
         for at, word in enumerate(call.args[:-1]):
             if word in ("--rcfile", "--init-file"):
                 self.script_file(call, call.args[at + 1], ["bash"])
-        for script in scripts_of(call.words) if call.name not in ("eval", "trap", "env") else ():
-            has_script, operands, _ = shell_operands(call.words)
-            script = _shopts(call.words) + script
-            call.script(script, operands[1:] if has_script and len(operands) > 1 else ["bash"])
-            return True
-        if reads_input(call.words):
+        has_script, operands, runs = shell_operands(call.words)
+        if has_script and operands:
+            call.script(_shopts(call.words) + operands[0], operands[1:] or ["bash"])
+        elif reads_input(call.words):
             if call.world.stdin is not None:
-                _, operands, _ = shell_operands(call.words)
                 call.script(call.world.stdin, ["bash", *(operands if "-s" in call.words else [])])
-            return True
-        if call.name not in SHELLS:
-            return False
-        _, operands, runs = shell_operands(call.words)
-        if operands and runs:
+        elif operands and runs:
             self.script_file(call, operands[0], operands)
         return True
 
     def script_file(self, call: Call, path: str, positionals: list[str]) -> None:
         """A file that a shell runs: what the line itself has written into it, or what is on the disk."""
         full = call.path(path)
-        text = call.walk.files.get(normal(full), call.walk.files.get(self.disk.real(full)))
+        text = call.walk.files.get(normal(full))
         if text is not None:
             call.script(text, positionals)
             return
         text = self.disk.read(full)
-        if text is None or len(text) > _SCRIPT_LIMIT:
-            return
-        first = text.partition("\n")[0]
-        if call.name == path and first[:2] == "#!" and "sh" not in first.rsplit("/", 1)[-1]:
-            return
-        with self.unsure():
-            call.script(text, positionals)
+        call.walk.pristine = False
+        if text is not None and len(text) <= SCRIPT_LIMIT:
+            with self.unsure(call.walk):
+                call.script(text, positionals)
 
     def _wrapper(self, call: Call) -> bool:
-        """`sudo`, `env`, `timeout` and their kind: what they run is what counts."""
-        if not is_wrapper(call.name):
+        """`sudo`, `env`, `timeout` and the like: what they run is what counts."""
+        if not is_wrapper(call.name) and call.name != "su":
             return False
         for script in scripts_of(call.words):
             call.script(script)
         inner, assignments, folder = wrapped_by(call.words)
+        for assignment in assignments:
+            name, _, value = assignment.partition("=")
+            call.world.variables[name] = value
+            call.world.exported |= {name}
+        if len(inner) == 1 and " " in inner[0]:  # watch 'ls | wc -l'
+            call.script(inner[0], cwd=folder)
+        else:
+            call.run(inner, cwd=folder)
         at = len(call.words) - len(inner)
-        for candidate in (inner, call.words[at - 1 :] if at > 1 else []):
-            known = candidate and (candidate is inner or program_named(candidate[0].rsplit("/", 1)[-1]) is not None)
-            if not known:
-                continue
-            world = call.world
-            for assignment in assignments:
-                name, _, value = assignment.partition("=")
-                world.variables[name] = value
-                world.exported |= {name}
-            call.run(candidate, cwd=folder)
-        if not inner:
-            self.opaque, call.walk.pristine = True, False
+        if at > 1 and program_named(call.words[at - 1]) is not None:  # an option that takes no value after all
+            call.run(call.words[at - 1 :], cwd=folder)
+        call.walk.pristine = call.walk.pristine and bool(inner)
         return True
 
     def _other(self, call: Call) -> None:
+        """A script by its path, a builtin, or a program of which only the words are known."""
         words, world = call.words, call.world
-        if "/" in words[0]:  # a script by its path
-            path = call.path(words[0])
-            real = self.disk.real(path)
-            program = real.rsplit("/", 1)[-1]
-            if program != call.name and program_named(program) is not None:  # rm under another name
-                call.run([program, *call.args])
+        if "/" in words[0]:
+            text = call.walk.files.get(normal(call.path(words[0])))
+            text = self.disk.read(call.path(words[0])) if text is None else text
+            first = (text or "").partition("\n")[0]
+            if first[:2] == "#!" and "sh" not in first.rsplit("/", 1)[-1].split()[:2][-1:][0]:
+                call.run([word for word in first[2:].split() if word != "-S"] + words)
                 return
-            if normal(path) in call.walk.files or self.disk.exists(path):
-                text = call.walk.files.get(normal(path))
-                if text is None:
-                    head = self.disk.read(path) or ""
-                    text = head if head[:2] == "#!" else ""
-                first = text.partition("\n")[0]
-                if text and ("sh" in first.rsplit("/", 1)[-1] or first[:2] != "#!"):
-                    self.script_file(call, words[0], words)
-                elif first[:2] == "#!":
-                    call.run([word for word in first[2:].split() if word != "-S"] + words)
+            if text is not None:
+                self.script_file(call, words[0], words)
                 return
-        if call.name in BUILTINS and not is_text_program(call.name):
+        text = printed(words, world.stdin)
+        if text is not None:
+            call.print(text)
             return
-        if is_text_program(call.name):
-            self.text_program(call)
+        if call.name in BUILTINS:
             return
-        made = next((path for path in call.walk.files if path.endswith(f"/{call.name}")), None)
-        if made is not None:  # found through PATH
-            self.script_file(call, made, words)
-            return
-        for at, word in enumerate(call.args):
-            name, equals, value = word.partition("=")
-            if writes_to(name) or word == "-o" or (equals and name[:1] == "-" and writes_to(f"-{name}")):
-                call.write(value if equals else "".join(call.args[at + 1 : at + 2]), rule="guard.output")
-            elif word[:2] == "-o" and not equals:
-                call.write(word[2:], rule="guard.output")
-        if call.name not in _READERS:
-            call.walk.pristine = False
-            self.opaque = True
+        call.outputs(call.args)
+        if call.name not in _EXACT:
+            self.opaque, call.walk.pristine = True, False
         world.out += UNKNOWN
-
-    def text_program(self, call: Call) -> None:
-        """`cat`, `sort` and their kind print what is in their files, or what they read."""
-        stdin = call.world.stdin
-        if call.name in ("cat", "tac", "head", "tail", "sort", "uniq", "rev", "base64"):
-            names = Options(call.args, "ncktwoS").operands
-            for name in names:
-                call.effect(READ, name)
-            if any(n != "-" and self.holds("-e", call.path(n)) is False for n in names):
-                call.world.status = False
-            if names and call.walk.is_heard:
-                texts = [call.walk.read_file(call.path(name)) if name != "-" else stdin for name in names]
-                stdin = "".join(UNKNOWN if text is None else text for text in texts)
-                words = [call.name, *(word for word in call.args if word not in names)]
-                call.print(printed(words, stdin) or "")
-                return
-        cheap = call.name in ("echo", "printf", "cat")
-        call.print(printed(call.words, stdin) or "" if cheap or call.walk.is_heard else UNKNOWN)
 
 
 def _shopts(words: list[str]) -> str:
@@ -488,29 +371,23 @@ def _shopts(words: list[str]) -> str:
     return f"shopt -s {' '.join(names)}; " if names and all(map(str.isidentifier, names)) else ""
 
 
+def _touches(effect: Effect, path: str) -> bool:
+    """Whether an effect may have made, changed or removed what is at a path."""
+    other = normal(effect.path)
+    return UNKNOWN in other or f"{path}/".startswith(f"{other}/") or f"{other}/".startswith(f"{path}/")
+
+
 class _Doubt:
-    def __init__(self, effects: Effects) -> None:
-        self.effects = effects
-
-    def __enter__(self) -> None:
-        self.effects._doubts += 1
-
-    def __exit__(self, *error: object) -> None:
-        self.effects._doubts -= 1
-
-
-class _OnlyCommands:
     def __init__(self, effects: Effects, walk: Walk) -> None:
         self.effects = effects
         self.walk = walk
+        self.steps = walk.steps
 
     def __enter__(self) -> None:
-        effects = self.effects
-        self.blind, self.steps, self.files = effects.blind, self.walk.steps, dict(self.walk.files)
-        self.lists = [(found, len(found)) for found in (effects.found, effects.locked, effects.unreadable)]
+        self.effects.doubts += 1
+        self.walk.steps = min(self.steps, _SCRIPT_STEPS)
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> bool:
-        for found, length in self.lists:
-            del found[length:]
-        self.effects.blind, self.walk.steps, self.walk.files = self.blind, self.steps, self.files
+        self.effects.doubts -= 1
+        self.walk.steps = self.steps
         return kind is not None and issubclass(kind, (TooMuch, RecursionError))

@@ -7,25 +7,17 @@ not on these lists is read in full.
 
 from __future__ import annotations
 
+from fusewire.shell.looking import GIT_LOOKING, LOOKING
+
 _SPECIAL = frozenset("'\"\\`$*?[]{}~!<>();#\n\r\t%^")
 
-#: They only look.
-_LOOKING = frozenset(
-    (
-        "basename cat cd cmp cut df diff dirname du echo grep head hostname id jq ls md5sum nl nproc ps "
-        "pwd sha256sum sleep stat tail test true uname uptime wc which whoami"
-    ).split()
-)
-
-#: They do what their own files tell them; nobody can know what that does to ours.
+#: They do what their own files say, which is not known from their words.
 _OPAQUE = frozenset(
     (
-        "bundle cargo composer dotnet flake8 go gradle jest just kubectl mix mvn mypy ninja npm "
-        "phpunit pip pip3 pnpm psql pylint pyright pytest rake rspec rustc swift terraform tox vitest yarn"
+        "bundle cargo composer dotnet flake8 go gradle jest just kubectl mix mvn mypy ninja phpunit pip pip3 psql"
+        " pylint pyright pytest rake rspec rustc swift terraform tox vitest"
     ).split()
 )
-
-_GIT_LOOKING = frozenset(("add blame branch describe diff log ls-files rev-parse shortlog show status tag").split())
 
 _PYTHON_OPAQUE = frozenset(("pytest", "unittest", "mypy", "pip", "build", "coverage", "flake8", "pylint"))
 
@@ -59,7 +51,7 @@ def plain_commands(line: str) -> list[list[str]] | None:
 
 def only_look(commands: list[list[str]]) -> bool:
     """Whether nothing in a plain line can have changed a file."""
-    return all(words[0] in _LOOKING or words[0] in ("date", "git") for words in commands)
+    return all(words[0] in LOOKING or words[0] in ("date", "git") for words in commands)
 
 
 def _may_write(word: str) -> bool:
@@ -73,14 +65,14 @@ def _may_write(word: str) -> bool:
 
 def _is_known(words: list[str]) -> bool:
     name = words[0]
-    if name in _LOOKING:
+    if name in LOOKING:
         return True
     if any(_may_write(word) for word in words[1:]):
         return False
     if name == "date":  # with other words it may set the clock
         return all(word[:1] == "+" or word == "-u" for word in words[1:])
     if name == "git":
-        return len(words) > 1 and words[1] in _GIT_LOOKING
+        return len(words) > 1 and words[1] in GIT_LOOKING
     if name in ("python", "python3"):
         return words[1:2] == ["-m"] and len(words) > 2 and words[2] in _PYTHON_OPAQUE
     return name in _OPAQUE

@@ -229,11 +229,11 @@ class Protected:
 
     # -- what is not known --------------------------------------------------------------------------------
 
-    def may_be(self, path: str, *, destroys: bool, recursive: bool) -> str | None:
+    def may_be(self, path: str, *, open_ended: bool, recursive: bool) -> str | None:
         """A protected path that a partly unknown one could be.
 
-        What destroys is held against everything that it could hit, also folders above; what writes only if the part
-        that is known already points there.
+        If it is `open_ended`, it is held against everything that it could be, also folders above; else only if the
+        part that is known already points there.
         """
         head = path.partition(UNKNOWN)[0]
         folder = head.rpartition("/")[0]
@@ -242,16 +242,14 @@ class Protected:
         if folder in ("/tmp", "/var/tmp", os.environ.get("TMPDIR", "/tmp").rstrip("/")):
             return None  # a name of its own among the temporary files
         pattern = _pattern(path)
-        tail = path.rpartition(UNKNOWN)[2]
-        if not destroys:
-            if "/" not in tail.rstrip("/"):
+        if not open_ended:
+            if "/" not in path.rpartition(UNKNOWN)[2].rstrip("/"):
                 return None  # not even its name is known
             return next((place for place in self.places if matches(place, pattern)), None)
-        candidates = [place for place in self.places if os.path.lexists(place)]
-        for place in candidates:
-            if matches(place, pattern):
-                return place
-            if recursive and any(matches(above, pattern) for above in _above(place)):
+        for place in self.places:
+            if os.path.lexists(place) and (
+                matches(place, pattern) or (recursive and any(matches(above, pattern) for above in _above(place)))
+            ):
                 return place
         return next((name for name in self.files() if matches(name, pattern)), None)
 

@@ -13,12 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.guard.effects import Effect
 
-#: Rules behind which there is an option's value and nothing else.
-_OPTIONS = frozenset(("guard.output", "guard.pytest"))
-
-#: Files of findings that node itself writes.
-_NODES = ("--test-reporter-destination", "--redirect-warnings", "--report-filename", "--trace-event-file-pattern")
-
 #: Endings of the files that test runners and linters write their findings to, and words that say it.
 _REPORTS = (".xml", ".html", ".json", ".txt", ".sarif", ".lcov", ".info", ".tap", ".prof", ".out")
 _SAYS_REPORT = re.compile(r"report|junit|cov(?:er|erage)?\b|coverage|results?\b|lcov", re.IGNORECASE)
@@ -27,13 +21,9 @@ _SAYS_REPORT = re.compile(r"report|junit|cov(?:er|erage)?\b|coverage|results?\b|
 _NO_TARGET = re.compile(r"--no-|.*(?:config|template|format|level|style|stdout|timeout)$", re.IGNORECASE)
 
 
-def guessed(effect: Effect) -> list[str] | None:
-    """The paths that a guess may mean, absolute; None if it is no guess."""
+def guessed(effect: Effect) -> list[str]:
+    """The paths that a guess may mean, absolute."""
     words = effect.command
-    if effect.rule == "guard.node":
-        return [effect.path] if any(option in _NODES for option, _ in _options(words, effect.path)) else None
-    if effect.rule not in _OPTIONS:
-        return [effect.path] if effect.path.endswith(_REPORTS) else None
     ours = _is_ours(words)
     if ours:  # it writes nothing but its state; what it runs may
         words = words[words.index("--") + 1 :] if "--" in words else []

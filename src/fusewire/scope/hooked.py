@@ -36,8 +36,8 @@ _WHOLE_TREE = frozenset(
 #: A folder is no file; git does not even know it.
 _MKDIR = "guard.mkdir"
 
-#: The guard's rules for what may be a report, or no file at all; `guesses` looks closer.
-_GUESSED = frozenset(f"guard.{name}" for name in "output pytest node go cargo ruff eslint".split())
+#: The guard's rule for what may be a report, or no file at all; `guesses` looks closer.
+_GUESSED = "guard.output"
 
 
 def refusal(event: Event, changed: tuple[str, ...], reading: Reading | None, root: str, patience: float) -> str:
@@ -71,14 +71,12 @@ def _by_command(reading: Reading, root: str) -> list[Change]:
     for effect in reading.effects.found:
         if effect.kind == READ or effect.rule == _MKDIR or UNKNOWN in effect.path:
             continue
-        if effect.rule in _GUESSED and effect.kind == WRITE:
+        if effect.rule == _GUESSED and effect.kind == WRITE:
             from fusewire.scope.guesses import guessed
 
-            names = guessed(effect)
-            if names is not None:
-                places = [place(reading.disk.real(name), root) for name in names]
-                found += [(path, False, True) for path in places if path is not None and _counts(root, path)]
-                continue
+            places = [place(reading.disk.real(name), root) for name in guessed(effect)]
+            found += [(path, False, True) for path in places if path is not None and _counts(root, path)]
+            continue
         destroys = effect.kind in (DELETE, MOVE)
         if destroys and not os.path.lexists(effect.path):
             continue  # nothing is there, or what the line itself has made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fusewire.shell.tree import TEXT
-from fusewire.shell.values import UNKNOWN
+from fusewire.shell.values import REST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def alternatives(text: str, depth: int = 0) -> list[str]:
                 tails = alternatives(text[end + 1 :], depth + 1)
                 heads = [part for choice in choices for part in alternatives(choice, depth + 1)]
                 words = [f"{text[:start]}{head}{tail}" for head in heads for tail in tails]
-                return words if len(words) <= _ALTERNATIVES else [*words[:_ALTERNATIVES], UNKNOWN]
+                return words if len(words) <= _ALTERNATIVES + 1 else [*words[:_ALTERNATIVES], REST]
         start = text.find("{", start + 1)
     return [text]
 
@@ -93,7 +93,7 @@ def _range(inside: str) -> list[str] | None:
         width = max(len(ends[0]), len(ends[1])) if ends[0].lstrip("-")[:1] == "0" or ends[1][:1] == "0" else 0
         numbers = range(first, last + 1, step) if first <= last else range(first, last - 1, -step)
         listed = [str(number).zfill(width) for number in numbers[:_ALTERNATIVES]]
-        return listed if len(numbers) <= _ALTERNATIVES else [*listed, UNKNOWN]
+        return listed if len(numbers) <= _ALTERNATIVES else [*listed, REST]
     except ValueError:
         pass
     if len(ends[0]) == len(ends[1]) == 1 and (ends[0] + ends[1]).isalpha():

@@ -7,10 +7,11 @@ its text again and again is read flat in the end, so that what is hidden there i
 
 from __future__ import annotations
 
+from fusewire.shell.looking import GIT_LOOKING, LOOKING
 from fusewire.shell.outputs import printed
 from fusewire.shell.values import UNKNOWN
 from fusewire.shell.walk import TooMuch, Walk
-from fusewire.wrappers import program, reads_input, scripts_of, shell_operands, unwrapped
+from fusewire.wrappers import is_wrapper, program, reads_input, scripts_of, shell_operands, unwrapped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,9 +33,27 @@ def simple_commands(line: str) -> list[list[str]]:
     return collector.found
 
 
+def only_looks(line: str) -> bool:
+    """Whether a line changes no file, as far as its words say; the disk is not read."""
+    collector = _Collector()
+    try:
+        Walk(collector, environment={}, literal=True).line(line, UNKNOWN)
+    except (TooMuch, RecursionError):
+        return False
+    return not collector.writes and all(_looks(words) for words in collector.found)
+
+
+def _looks(words: list[str]) -> bool:
+    name = program(words)
+    if name in ("find", "sort", "uniq"):
+        return not any(word[:3] in ("-de", "-ex", "-ok", "-fp", "-fl", "-o", "--o") for word in words)
+    return name in LOOKING or is_wrapper(name) or (name == "git" and "".join(words[1:2]) in GIT_LOOKING)
+
+
 class _Collector:
     def __init__(self) -> None:
         self.found: list[list[str]] = []
+        self.writes = False
 
     def command(self, words: list[str], world: World, walk: Walk) -> None:
         words = [word.rstrip("\r") for word in words]
@@ -56,7 +75,7 @@ class _Collector:
             world.out += UNKNOWN
 
     def redirect(self, operator: str, path: str, world: World, walk: Walk) -> bool:
-        """Only words are wanted."""
+        self.writes = self.writes or (operator[:1] != "<" and not path.startswith("/dev/"))
         return True
 
     def sourced(self, text: str, world: World, walk: Walk) -> list[World]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fusewire.shell.lexer import BREAKS, DEPTH, WordReader
-from fusewire.shell.tree import QUOTED, Case, For, Function, Group, If, Node, Sequence, Test, Unread
+from fusewire.shell.tree import QUOTED, Case, For, Group, If, Node, Test, Unread
 from fusewire.words import NAME_CHARS
 
 TYPE_CHECKING = False
@@ -17,12 +17,6 @@ ESAC = frozenset(("esac", ";;"))
 MISPLACED = frozenset(("then", "elif", "else", "fi", "do", "done", "esac", "}", "in", "]]"))
 
 COMPOUND = frozenset(("if", "while", "until", "for", "select", "case", "{", "[[", "function", "coproc"))
-
-#: Words that start a compound command, but neither the body of a function nor a coprocess.
-_NO_BODY = frozenset(("function", "coproc"))
-
-_UNARY = frozenset(f"-{letter}" for letter in "abcdefghknoprstuvwxzGLNORS")
-_BINARY = frozenset("= == != =~ -eq -ne -lt -le -gt -ge -nt -ot -ef".split())
 
 _ENDS = BREAKS | {""}
 
@@ -73,19 +67,10 @@ class CompoundReader(WordReader):
             return ""
         return text[at:end]
 
-    def _expect(self, word: str) -> bool:
+    def _expect(self, word: str) -> None:
         self._skip_lines()
         if self._reserved() == word:
             self.at += len(word)
-            return True
-        self.complete = False
-        return False
-
-    def _require_command(self) -> None:
-        at = self.at
-        ends = at >= self.size or (self.text[at] == "\\" and at + 1 == self.size)
-        if ends or (self.text[at] in "\n;&|)" and not self.text.startswith("&>", at)):
-            self.complete = False
 
     def _breaks(self) -> bool:
         """Whether no word can start here."""
@@ -113,14 +98,10 @@ class CompoundReader(WordReader):
             if expression is not None:
                 return Test([expression])
         self.at += 1
-        body = self.nested(subshell=True)
-        if isinstance(body, Sequence) and not body.items:
-            self.complete = False
-        return Group(body, True)
+        return Group(self.nested(subshell=True), True)
 
     def _if(self) -> Node:
         branches: list[tuple[Node, Node]] = []
-        otherwise: Node | None = None
         while True:
             condition = self.sequence(_THEN, "")
             self._expect("then")
@@ -129,16 +110,15 @@ class CompoundReader(WordReader):
             self.at += len(word) if word in _FI else 0
             if word == "elif":
                 continue
-            if word == "else":
-                otherwise = self.sequence(frozenset(("fi",)), "")
-                self._expect("fi")
-            elif word != "fi":
-                self.complete = False
+            if word != "else":
+                return If(branches, None)
+            otherwise = self.sequence(frozenset(("fi",)), "")
+            self._expect("fi")
             return If(branches, otherwise)
 
-    def _do_done(self, braces: bool) -> Node:
+    def _do_done(self) -> Node:
         self._skip_lines()
-        if braces and self._reserved() == "{":
+        if self._reserved() == "{":
             self.at += 1
             body = self.sequence(BRACE, "")
             self._expect("}")
@@ -148,37 +128,27 @@ class CompoundReader(WordReader):
         self._expect("done")
         return body
 
-    def _for(self, takes_expressions: bool) -> Node:
+    def _for(self) -> Node:
         self._skip_blanks()
         name, words = "", None
         if self.text.startswith("((", self.at):
-            start = self.at + 2
             node = self._bracket()
             words = node.words if isinstance(node, Test) else []
-            if not takes_expressions or not words or self.text.count(";", start, self.at) != 2:
-                self.complete = False
-            self._skip_blanks()
-            self.at += self.text.startswith(";", self.at)
-            return For(name, words, self._do_done(braces=True))
-        name = self._name()
+        else:
+            name = self._name()
+            self._skip_lines()
+            if self._reserved() == "in":
+                self.at += 2
+                words = self._words_of_line()
         self._skip_blanks()
-        if self.text.startswith(";", self.at):
-            self.at += 1
-            return For(name, None, self._do_done(braces=True))
-        self._skip_lines()
-        if self._reserved() == "in":
-            self.at += 2
-            words = self._words_of_line()
-            self.at += self.text.startswith(";", self.at)
-        return For(name, words, self._do_done(braces=True))
+        self.at += self.text.startswith(";", self.at)
+        return For(name, words, self._do_done())
 
     def _name(self) -> str:
         """The name of a loop's variable or of a function: any word, as it is written."""
         self._skip_blanks()
         start = self.at
         word = self.word()
-        if self.at == start:
-            self.complete = False
         return word if isinstance(word, str) else self.text[start : self.at]
 
     def _words_of_line(self) -> list[Word]:
@@ -188,7 +158,6 @@ class CompoundReader(WordReader):
             if self.at >= self.size or self.text[self.at] in "\n;":
                 return words
             if self._breaks():
-                self.complete = False
                 self.at += 1
                 if self.text[self.at - 1] in "&|)":
                     return words
@@ -197,141 +166,59 @@ class CompoundReader(WordReader):
 
     def _case(self) -> Node:
         self._skip_blanks()
-        start = self.at
         word = self.word()
-        self.complete = self.complete and self.at > start
         self._expect("in")
         branches: list[tuple[list[Word], Node, str]] = []
         while True:
             self._skip_lines()
-            if self.at >= self.size:
-                self.complete = False
-                break
-            if self._reserved() == "esac":
-                self.at += 4
-                break
+            if self.at >= self.size or self._reserved() == "esac":
+                self.at = min(self.at + 4, self.size)
+                return Case(word, branches)
             patterns = self._patterns()
             body = self.sequence(ESAC, "")
-            if self._reserved() != "esac" and not self.text.startswith((";;", ";&"), self.at):
-                self.complete = False
             terminator = next((mark for mark in (";;&", ";;", ";&") if self.text.startswith(mark, self.at)), "")
             self.at += len(terminator)
             branches.append((patterns, body, terminator))
-        return Case(word, branches)
 
     def _patterns(self) -> list[Word]:
         """`(a|b)` in front of a branch."""
-        if self.text[self.at] == "(":
-            self.at += 1
+        self.at += self.text[self.at] == "("
         patterns: list[Word] = []
-        wanted = True
         while True:
             self._skip_blanks()
             char = self.text[self.at : self.at + 1]
-            if char == ")":
+            if char != "|" and self._breaks():
                 self.at += 1
-                self.complete = self.complete and not wanted
                 return patterns
             if char == "|":
                 self.at += 1
-                self.complete = self.complete and not wanted
-                wanted = True
-            elif self._breaks():
-                self.complete = False
-                self.at += 1
-                return patterns
             else:
-                self.complete = self.complete and wanted
-                wanted = False
                 patterns.append(self.word())
 
-    # -- conditions -------------------------------------------------------------------------------------
-
     def _double_bracket(self) -> Node:
-        """`[[ ... ]]`; behind what bash would not take, the words up to `]]` are still read."""
+        """The words of `[[ ... ]]`, in which brackets and `<` are operators; behind `=~` brackets belong to a word."""
         words: list[Word] = []
-        if not self._either(words, 0) or self._reserved() != "]]":
-            self.complete = False
         while True:
-            self._skip_blanks()
-            if self.at >= self.size:
-                self.complete = False
+            self._skip_lines()
+            if self.at >= self.size or self._reserved() == "]]":
+                self.at = min(self.at + 2, self.size)
                 return Test(words)
-            if self._reserved() == "]]":
-                self.at += 2
-                return Test(words)
-            if self._breaks():
+            if words[-1:] == ["=~"]:
+                words.append(self._regex())
+            elif self._breaks():
                 self.at += 1
                 if self.text[self.at - 1] == ";":
                     return Test(words)
             else:
                 words.append(self.word())
 
-    def _either(self, words: list[Word], depth: int) -> bool:
-        """Terms with `&&` and `||` between them; False where bash would stop."""
-        while self._term(words, depth):
-            self._skip_lines()
-            if self.text[self.at : self.at + 2] not in ("&&", "||"):
-                return True
-            self.at += 2
-        return False
-
-    def _term(self, words: list[Word], depth: int) -> bool:
-        self._skip_lines()
-        while self._reserved() == "!":
-            self.at += 1
-            self._skip_lines()
-        if self.text.startswith("(", self.at):
-            self.at += 1
-            if depth >= DEPTH or not self._either(words, depth + 1) or not self.text.startswith(")", self.at):
-                return False
-            self.at += 1
-            return True
-        first = self._operand(words)
-        if not first:
-            return False
-        self._skip_blanks()
-        if first in _UNARY:
-            return bool(self._operand(words))
-        if self.text[self.at : self.at + 2] in ("&&", "||") or self.text.startswith(")", self.at):
-            return True
-        if self._reserved() == "]]":
-            return True
-        if self.text[self.at : self.at + 1] in ("<", ">") and self._breaks():
-            self.at += 1
-            self._skip_blanks()
-            return bool(self._operand(words))
-        operator = self._operand(words)
-        if operator not in _BINARY:
-            return False
-        self._skip_blanks()
-        if operator == "=~":
-            return self._regex(words)
-        self.patterns = operator in ("=", "==", "!=")
-        found = bool(self._operand(words))
-        self.patterns = False
-        return found
-
-    def _operand(self, words: list[Word]) -> str:
-        """One word of a condition as it is written; empty if there is none."""
-        start = self.at
-        if self._breaks() or self._reserved() == "]]" or self._numbered(start) > start:
-            return ""
-        words.append(self.word())
-        return self.text[start : self.at].replace("\\\n", "")
-
-    def _regex(self, words: list[Word]) -> bool:
-        """The word behind `=~`: brackets and `|` belong to it."""
+    def _regex(self) -> Word:
         parts: list[Part] = []
-        start = self.at
-        if self._reserved() == "]]" or self._numbered(start) > start:
-            return False
         while self.at < self.size:
             char = self.text[self.at]
             if char == "(":
                 self.at += 1
-                if not self.balanced(parts, "(", ")"):
-                    self.complete = False
+                self.balanced(parts, "(", ")")
             elif char == "|":
                 self.at += 1
             elif self._breaks():
@@ -339,8 +226,7 @@ class CompoundReader(WordReader):
             else:
                 word = self.word()
                 parts += word if isinstance(word, tuple) else ((QUOTED, word),)
-        words.append(tuple(parts))
-        return self.at > start
+        return tuple(parts)
 
     # -- functions and coprocesses ----------------------------------------------------------------------
 
@@ -357,38 +243,20 @@ class CompoundReader(WordReader):
 
     def _body(self) -> Node:
         if self.depth >= DEPTH:
-            self.complete = False
             rest, self.at = self.text[self.at :], self.size
             return Unread(rest)
-        if not self._starts_body():
-            self.complete = False
         self.depth += 1
         node = self._command()
         self.depth -= 1
         return node
 
-    def _starts_body(self) -> bool:
-        word = self._reserved()
-        return (word in COMPOUND and word not in _NO_BODY) or self.text.startswith("(", self.at)
-
     def _coproc(self) -> Node:
+        """`coproc COMMAND`, `coproc NAME { ... }`."""
         self._skip_blanks()
-        if self._reserved() in _NO_BODY or self._reserved() in MISPLACED:
-            self.complete = False
-        if self._starts_body():
-            return self._command()
-        self._require_command()
         start = self.at
-        if not self._breaks():
+        if self._reserved() not in COMPOUND and not self._breaks():
             self.word()
             self._skip_blanks()
-            word = self._reserved()
-            if word in _NO_BODY or word in MISPLACED or word == "!":
-                self.complete = False
-            named = "=" not in self.text[start : self.at]
-            if not named or (word not in COMPOUND and not self.text.startswith("(", self.at)):
-                self.at = start
-        node = self._command()
-        if isinstance(node, Function):
-            self.complete = False
-        return node
+            if self._reserved() not in COMPOUND and not self.text.startswith("(", self.at):
+                self.at = start  # no name
+        return self._command()

@@ -6,7 +6,6 @@ from fusewire.globs import matches
 from fusewire.shell.braces import braced
 from fusewire.shell.tree import COMMAND, PARAMETER, PROCESS, QUOTED, TEXT
 from fusewire.shell.values import UNKNOWN, activated, deactivated, has_glob
-from fusewire.words import escaped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -182,10 +181,7 @@ def _arithmetic(text: str) -> str:
 def lookup(name: str, world: World, walk: Walk) -> str | list[str] | None:
     """A variable's value; None if nothing is known of it."""
     if name in world.variables:
-        value = world.variables[name]
-        if "nameref:" + name in world.options and isinstance(value, str) and value != name:
-            return world.variables.get(value)
-        return value
+        return world.variables[name]
     if name.isdigit():
         at = int(name[:6])
         if at < len(world.positionals):
@@ -197,10 +193,6 @@ def lookup(name: str, world: World, walk: Walk) -> str | list[str] | None:
         return str(len(world.positionals) - 1)
     if name == "PWD":
         return None if walk.literal else world.cwd
-    if name == "BASH":
-        return "/bin/bash"
-    if name == "BASH_REMATCH":
-        return None if walk.literal else walk.tainted(UNKNOWN)
     if name == "SHELL":
         return walk.environment.get(name, "/bin/bash")
     if name == "IFS":
@@ -209,29 +201,19 @@ def lookup(name: str, world: World, walk: Walk) -> str | list[str] | None:
 
 
 def _parameter(part: Part, world: World, walk: Walk) -> str | list[str]:
-    _, name, operator, argument, quoted, _ = part
-    if operator[:1] == "!":
-        special = _indirect(name, operator, world, walk)
-        if special is not None:
-            return special
+    _, name, operator, argument, quoted, raw = part
     base, bracket, index = name.partition("[")
     value = lookup(base, world, walk)
-    if operator[:1] == "!":
-        named = isinstance(value, str) and value and UNKNOWN not in value
-        value = lookup(str(value), world, walk) if named else None
+    if operator[:1] == "!":  # ${!name}
+        value = lookup(value, world, walk) if isinstance(value, str) and UNKNOWN not in value else None
         operator = operator[1:]
-    elif operator[:1] == "#" and part[5].startswith("${#"):
+    elif operator[:1] == "#" and raw.startswith("${#"):
         return str(len(value)) if value is not None and UNKNOWN not in value else UNKNOWN
     if (name == "*" or index == "*]") and quoted and isinstance(value, list):
         separators = world.variables.get("IFS")
         return (separators[:1] if isinstance(separators, str) else " ").join(value)
     if bracket:
-        keys = world.variables.get(f"keys {base}")
-        key = index.rstrip("]").strip("'\"")
-        if isinstance(keys, list) and isinstance(value, list) and key in keys[: len(value)]:
-            value = value[keys.index(key)]
-        else:
-            value = _element(value, index.rstrip("]"), world, walk)
+        value = _element(value, index.rstrip("]"))
     elif isinstance(value, list) and base not in ("@", "*"):
         value = value[0] if value else ""
     if operator in (":-", "-", ":=", "="):
@@ -242,93 +224,40 @@ def _parameter(part: Part, world: World, walk: Walk) -> str | list[str]:
         return value
     if operator in (":+", "+"):
         return text_of(argument, world, walk) if value or (operator == "+" and value is not None) else ""
-    if value is None and f"unset {base}" in world.options:
-        value = ""
     if value is None:
-        return UNKNOWN
+        return walk.tainted(UNKNOWN)
     if operator == ":?" and not value and not walk.literal:
         world.flow = "exit"
     if not operator or operator in (":?", "?", "*"):
         return value
     if isinstance(value, list):
-        if operator == ":":
-            return value  # a part of them; all is more
-        rest = [UNKNOWN] if len(value) > 1000 else []
-        return [_changed(one, operator, argument, world, walk) for one in value[:1000]] + rest
+        return value if operator == ":" else [_changed(one, operator, argument, world, walk) for one in value[:1000]]
     return _changed(value, operator, argument, world, walk)
 
 
-def _indirect(name: str, operator: str, world: World, walk: Walk) -> str | list[str] | None:
-    """`${!prefix*}`, `${!array[@]}`, `${!#}`."""
-    base, bracket, index = name.partition("[")
-    if operator in ("!*", "!@"):
-        return [one for one in world.variables if one.startswith(base) and " " not in one]
-    if bracket and index in ("@]", "*]"):
-        keys = world.variables.get(f"keys {base}")
-        values = world.variables.get(base)
-        return keys if isinstance(keys, list) else [str(at) for at in range(len(values) if values else 0)]
-    if base == "#":
-        return world.positionals[-1]
-    return None
-
-
-def _element(value: str | list[str] | None, index: str, world: World, walk: Walk) -> str | list[str] | None:
-    if value is None:
-        return None
-    if isinstance(value, str) and UNKNOWN in value:
+def _element(value: str | list[str] | None, index: str) -> str | list[str] | None:
+    if value is None or (isinstance(value, str) and UNKNOWN in value):
         return value
     values = value if isinstance(value, list) else [value]
-    if index in ("@", "*"):
-        return values
     if not index.lstrip("-").isdigit():
-        known = lookup(index.lstrip("$"), world, walk)
-        index = known if isinstance(known, str) and known.isdigit() else ""
-    if not index:
-        return values  # any of them
+        return values  # all, or any of them
     at = int(index[:6])
     return values[at] if -len(values) <= at < len(values) else ""
 
 
 def _changed(value: str, operator: str, argument: Word, world: World, walk: Walk) -> str:
-    """`${name%pattern}` and its kin on a known value."""
-    if operator in ("^", "^^"):
-        return value.upper() if operator == "^^" else value[:1].upper() + value[1:]
-    if operator in ("~", "~~"):
-        return value.swapcase()
-    if operator == "@":
-        kind = text_of(argument, world, walk)
-        if kind == "P":
-            return walk.expanded(value, world)
-        return escaped(value.replace("'", "\\'"), 0)[0] if kind == "E" else value
-    if operator in (",", ",,"):
-        return value.lower() if operator == ",," else value[:1].lower() + value[1:]
+    """`${name%pattern}`, `${name/a/b}` and changes of case, on a known value."""
+    if operator in ("^^", ",,"):
+        return value.upper() if operator == "^^" else value.lower()
     if UNKNOWN in value or len(value) > 1000:
         return UNKNOWN
-    if operator == ":":
-        return _slice(value, text_of(argument, world, walk), world, walk)
     pattern = pattern_of(argument, world, walk)
     if operator in ("#", "##", "%", "%%"):
         return _trimmed(value, operator, pattern)
     wanted, _, replacement = pattern.partition("/")
-    return _replaced(value, wanted, replacement, operator)
-
-
-def _number(text: str, world: World, walk: Walk) -> str:
-    known = lookup(text.strip(), world, walk) if text.strip().isidentifier() else None
-    return known if isinstance(known, str) else _arithmetic(text) if "+" in text else text.strip()
-
-
-def _slice(value: str, text: str, world: World, walk: Walk) -> str:
-    offset, _, length = text.partition(":")
-    try:
-        start = int(_number(offset, world, walk) or 0)
-        start = max(0, len(value) + start) if start < 0 else start
-        if not length:
-            return value[start:]
-        size = int(_number(length, world, walk))
-        return value[start:size] if size < 0 else value[start : start + size]
-    except ValueError:
+    if operator not in ("/", "//") or not wanted or any(mark in wanted for mark in "*?["):
         return UNKNOWN
+    return value.replace(wanted, replacement, -1 if operator == "//" else 1)
 
 
 def _trimmed(value: str, operator: str, pattern: str) -> str:
@@ -339,21 +268,3 @@ def _trimmed(value: str, operator: str, pattern: str) -> str:
         if operator[0] == "%" and matches(value[len(value) - size :], pattern):
             return value[: len(value) - size]
     return value
-
-
-def _replaced(value: str, wanted: str, replacement: str, operator: str) -> str:
-    if not wanted:
-        return value
-    result, at = "", 0
-    while at < len(value):
-        size = next((n for n in range(len(value) - at, 0, -1) if matches(value[at : at + n], wanted)), 0)
-        fits = size and (operator != "/#" or at == 0) and (operator != "/%" or at + size == len(value))
-        if fits:
-            result += replacement
-            at += size
-            if operator != "//":
-                break
-        else:
-            result += value[at]
-            at += 1
-    return result + value[at:]

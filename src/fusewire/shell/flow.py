@@ -6,6 +6,7 @@ from fusewire.globs import matches
 from fusewire.shell import tree
 from fusewire.shell.builtins import tested
 from fusewire.shell.expansion import VALUE_LIMIT, fields_of, pattern_of, text_of
+from fusewire.shell.looking import LOOKING
 from fusewire.shell.values import UNKNOWN
 from fusewire.shell.world import World, distinct
 
@@ -76,10 +77,10 @@ def _pipeline(walk: Walk, node: tree.Pipeline, worlds: list[World]) -> list[Worl
     for world in worlds:
         text = world.stdin
         status: bool | None = None
-        for command in node.commands:
+        for at, command in enumerate(node.commands, 1):
             inner = world.copy()
             inner.out, inner.stdin = "", text
-            piped = command is not node.commands[-1]
+            piped = not all(map(_only_prints, node.commands[at:]))
             walk.heard += piped
             walk.conditions += 1
             ended = walk.run(command, [inner])
@@ -90,11 +91,15 @@ def _pipeline(walk: Walk, node: tree.Pipeline, worlds: list[World]) -> list[Worl
             text, status = joint.out, joint.status
         if "pipefail" in world.options:
             status = None
-        if "lastpipe" in world.options and ended:
-            world.variables, world.cwd = ended[-1].variables, ended[-1].cwd
         world.out = cut(world.out + (text or ""))
         world.status = (not status if status is not None else None) if node.negated else status
     return worlds
+
+
+def _only_prints(node: tree.Node) -> bool:
+    """Whether a command makes nothing of its input but another output, which then somebody else may hear."""
+    name = node.words[0] if isinstance(node, tree.Simple) and node.words else None
+    return isinstance(name, str) and (name in LOOKING or name in ("sort", "uniq"))
 
 
 def _group(walk: Walk, node: tree.Group, worlds: list[World]) -> list[World]:
@@ -102,7 +107,6 @@ def _group(walk: Walk, node: tree.Group, worlds: list[World]) -> list[World]:
         return walk.run(node.body, worlds)
     for world in worlds:
         inner = world.copy()
-        inner.traps = {}
         walk.conditions += 1
         walk.join(world, walk.run(node.body, [inner]))
         walk.conditions -= 1
@@ -195,8 +199,6 @@ def _case(walk: Walk, node: tree.Case, worlds: list[World]) -> list[World]:
         falls = False
         for patterns, body, terminator in node.branches:
             texts = [pattern_of(pattern, world, walk) for pattern in patterns]
-            if "nocasematch" in world.options:
-                value, texts = value.lower(), [text.lower() for text in texts]
             sure = known and not any(UNKNOWN in text for text in texts)
             if falls or (sure and any(matches(value, text) for text in texts)):
                 ended = walk.run(body, [world])
@@ -217,8 +219,6 @@ def _function(walk: Walk, node: tree.Function, worlds: list[World]) -> list[Worl
     for world in worlds:
         world.functions[node.name] = node.body
         world.status = True
-        if node.name == "command_not_found_handle":
-            walk.run(node.body, [world.copy()])
     return worlds
 
 

@@ -1,7 +1,6 @@
 """Reading words: quotes, expansions, here-documents. The characters are walked one by one, without `re`.
 
-No input raises. Where quotes or brackets stay open, the rest belongs to them and `complete` is False, as for a
-shell that waits for more.
+No input raises. Where quotes or brackets stay open, the rest belongs to them.
 """
 
 from __future__ import annotations
@@ -63,13 +62,8 @@ class WordReader:
         self.at = 0
         self.depth = depth
         self.budget = budget
-        self.complete = True
         #: how many `$(...)` are around what is read now
         self.substitutions = 0
-        #: whether `!(a|b)` is a pattern here, as in `[[ x == !(a|b) ]]`
-        self.patterns = False
-        #: whether `x=(a b)` may be an argument: behind `declare`, and (a quirk) in a substitution behind it
-        self.arrays = False
         #: here-documents that were announced: the redirect, its delimiter, whether that was quoted, whether tabs go
         self.pending: list[tuple[Redirect, str, bool, bool]] = []
 
@@ -130,9 +124,7 @@ class WordReader:
         text = self.text
         if char == "'":
             end = text.find("'", self.at + 1)
-            if end < 0:
-                self.complete = False
-                end = self.size
+            end = self.size if end < 0 else end
             parts.append((QUOTED, text[self.at + 1 : end]))
             self.at = end + 1
         elif char == '"':
@@ -177,8 +169,6 @@ class WordReader:
                 while self.at < size and text[self.at] not in _IN_DOUBLE:
                     self.at += 1
                 parts.append((QUOTED, text[start : self.at]))
-        if closer:
-            self.complete = False
 
     def expanded_text(self) -> Word:
         """All of the text as in double quotes: a here-document's body, an arithmetic expression."""
@@ -191,8 +181,7 @@ class WordReader:
         start = self.at
         self.at += 1
         inside: list[Part] = []
-        closed = self.balanced(inside, "(", ")")
-        self.complete = self.complete and closed and (self.patterns or "extglob" in self.text)
+        self.balanced(inside, "(", ")")
         parts.append((TEXT, EXTENDED + self.text[start : self.at]))
         parts += self.hidden(inside)
 
@@ -222,9 +211,6 @@ class WordReader:
                     self._read_quoting(char, parts)
                 elif char == "`":
                     self._backtick(parts, quoted=True)
-                elif opener == "(" and not self._simple_braces():
-                    self.at += 2
-                    parts.append((QUOTED, "${"))
                 else:
                     self._dollar(parts, quoted=True)
                 plain = self.at
@@ -233,13 +219,6 @@ class WordReader:
         parts.append((QUOTED, text[plain:size]))
         self.at = size
         return False
-
-    def _simple_braces(self) -> bool:
-        """Between round brackets bash does not look for the end of `${`; only without brackets it is the same."""
-        if not self.text.startswith("${", self.at):
-            return True
-        end = self.text.find("}", self.at, self.at + 200)
-        return end > 0 and not any(char in "()'\"`\\" for char in self.text[self.at : end])
 
     def hidden(self, parts: list[Part]) -> list[Part]:
         """What runs where only its running counts, as in `${a[$(b)]}`: a substitution that gives nothing."""
@@ -276,7 +255,6 @@ class WordReader:
             parts.append((ARITHMETIC, tuple(inside), quoted, text[start : self.at]))
         elif following == "'" and not quoted:
             value, self.at = escaped(text, start + 2)
-            self.complete = self.complete and self.at <= self.size
             parts.append((QUOTED, value))
         elif following == '"' and not quoted:
             self.at += 2
@@ -300,7 +278,6 @@ class WordReader:
         if self.depth >= DEPTH:
             node: Node = Unread(self.text[self.at :])
             self.at = self.size
-            self.complete = False
             return node
         announced: list[tuple[Redirect, str, bool, bool]] = []
         if not subshell:
@@ -309,8 +286,6 @@ class WordReader:
         node = self.sequence(frozenset(), ")")
         self.depth -= 1
         self.pending = announced + self.pending
-        if self.text[self.at : self.at + 1] != ")":
-            self.complete = False
         self.at += 1
         return node
 
@@ -323,48 +298,31 @@ class WordReader:
                 at += 1
             inside.append(text[at])
             at += 1
-        self.complete = self.complete and at < self.size
         self.at = at + 1
         parts.append((COMMAND, self.read_inner("".join(inside)), quoted, text[start : self.at]))
 
     def _read_deeper(self, parts: list[Part], opener: str, closer: str) -> None:
         if self.depth >= DEPTH:
             parts.append((COMMAND, Unread(self.text[self.at :]), True, ""))
-            self.at, self.complete = self.size, False
+            self.at = self.size
             return
         self.depth += 1
-        if not self.balanced(parts, opener, closer):
-            self.complete = False
+        self.balanced(parts, opener, closer)
         self.depth -= 1
 
     def _double_round(self, quoted: bool) -> Part:
-        """`$((...))`, or `$((a); b)`, of which bash only looks for the closing bracket before it runs it."""
+        """`$((...))`, or `$((a); b)`."""
         text, start = self.text, self.at
         self.at += 1
         inside = self.expression()
         if inside is not None:
             return (ARITHMETIC, inside, quoted, text[start : self.at])
         self.at += 1
-        return (COMMAND, self._unchecked(), quoted, text[start : self.at])
-
-    def _unchecked(self) -> Node:
-        """Commands up to the closing bracket, which is passed; what is wrong in them does not matter yet."""
-        start, before, pending = self.at, self.complete, self.pending
-        if self.depth >= DEPTH or self.budget.left < 0:
-            return self.nested()
-        self.depth += 1
-        self.pending = []
-        closed = self.balanced([], "(", ")")
-        self.depth -= 1
-        self.budget.left -= self.at - start
-        inside = self.text[start : self.at - closed]
-        self.pending = pending
-        self.complete = before and closed
-        return self.read_inner(inside)
+        return (COMMAND, self.nested(), quoted, text[start : self.at])
 
     def expression(self) -> Word | None:
         """`((...))`, which is passed; None (and not moved) if these brackets hold commands."""
-        start, complete, pending = self.at, self.complete, self.pending
+        start, pending = self.at, self.pending
         if self.depth >= DEPTH or self.budget.left < 0:
             return None
         self.at += 2
@@ -378,7 +336,7 @@ class WordReader:
             self.pending = pending + self.pending
             return tuple(parts)
         self.budget.left -= self.at - start
-        self.at, self.complete, self.pending = start, complete, pending
+        self.at, self.pending = start, pending
         return None
 
     def _parameter(self, parts: list[Part], quoted: bool, start: int) -> None:
@@ -403,7 +361,7 @@ class WordReader:
                 operator = "?"  # nothing that a shell knows
         if self.depth >= DEPTH:
             parts.append((COMMAND, Unread(text[self.at :]), quoted, text[start:]))
-            self.at, self.complete = self.size, False
+            self.at = self.size
             return
         self.depth += 1
         argument = self._until_brace(literal)
@@ -431,7 +389,7 @@ class WordReader:
             parts += self.hidden(inside)
         return text[start : self.at]
 
-    def _until_brace(self, literal_quotes: bool) -> Word:
+    def _until_brace(self, quoted: bool) -> Word:
         text, size = self.text, self.size
         parts: list[Part] = []
         while self.at < size:
@@ -439,8 +397,9 @@ class WordReader:
             if char == "}":
                 self.at += 1
                 return joined(parts)
-            if char == "'" and literal_quotes:
-                self._literal_quotes(parts)
+            if char == "'" and quoted:
+                self.at += 1  # in double quotes it means itself
+                parts.append((QUOTED, "'"))
             elif char in "<>" and text.startswith("(", self.at + 1):
                 parts.append(self.process())
             elif not self._read_quoting(char, parts):
@@ -449,31 +408,15 @@ class WordReader:
                 while self.at < size and text[self.at] not in _IN_BRACE:
                     self.at += 1
                 parts.append((TEXT, text[start : self.at]))
-        self.complete = False
         return joined(parts)
-
-    def _literal_quotes(self, parts: list[Part]) -> None:
-        """Single quotes in `"${name:-'a}b'}"` hide a brace, and are part of the value, in which all is expanded."""
-        end = self.text.find("'", self.at + 1)
-        self.complete = self.complete and end >= 0
-        end = self.size if end < 0 else end
-        inside = self.text[self.at + 1 : end]
-        self.at = end + 1
-        if self.depth >= DEPTH or self.budget.left < len(inside):
-            parts.append((COMMAND, Unread(inside), True, inside))
-            return
-        word = self.inner(inside).expanded_text()
-        parts += ((QUOTED, "'"), *(word if isinstance(word, tuple) else ((QUOTED, word),)), (QUOTED, "'"))
 
     def process(self) -> Part:
         """`<(...)` or `>(...)`."""
         start, direction = self.at, self.text[self.at]
         self.at += 2
-        arrays, self.arrays = self.arrays, False
         self.substitutions += 1
-        node = self._unchecked() if self.text.startswith("(", self.at) else self.nested()
+        node = self.nested()
         self.substitutions -= 1
-        self.arrays = arrays
         return (PROCESS, node, direction, self.text[start : self.at])
 
     # -- here-documents -------------------------------------------------------------------------------------

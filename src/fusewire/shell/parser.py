@@ -1,12 +1,12 @@
 """Reading commands: lists, pipelines, simple commands, redirections.
 
 It is more patient than a shell: behind a syntax error it goes on with the next word, because what stands there may
-be run in another way. `complete` tells what `bash -n` would say.
+be run in another way.
 """
 
 from __future__ import annotations
 
-from fusewire.shell.compound import BRACE, COMPOUND, DO, ESAC, MISPLACED, CompoundReader
+from fusewire.shell.compound import BRACE, COMPOUND, DO, MISPLACED, CompoundReader
 from fusewire.shell.lexer import BREAKS, DEPTH, Budget
 from fusewire.shell.tree import (
     PARAMETER,
@@ -29,21 +29,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.shell.tree import Part, Word
 
-_NONE: frozenset[str] = frozenset()
-
 _DECLARATIONS = frozenset(("export", "declare", "local", "readonly", "typeset"))
-
-#: Programs of the shell behind which `x=(a b)` may stand.
-_TAKES_ARRAYS = _DECLARATIONS | frozenset(("alias", "eval", "let"))
 
 _REDIRECTIONS = ("&>>", "<<<", "<<-", "&>", "<<", "<>", "<&", ">>", ">|", ">&", "<", ">")
 
 
-def parse(text: str) -> tuple[Sequence, bool]:
-    """What the line would run, and whether it is a complete command."""
-    reader = Parser(text, 0, Budget(len(text)))
-    node = reader.sequence(_NONE, "")
-    return node, reader.complete
+def parse(text: str) -> Sequence:
+    """What the line would run."""
+    return Parser(text, 0, Budget(len(text))).sequence(frozenset(), "")
 
 
 class Parser(CompoundReader):
@@ -53,38 +46,26 @@ class Parser(CompoundReader):
         items: list[tuple[Node, bool]] = []
         while True:
             self._skip_lines()
-            if self.at >= size:
+            if self.at >= size or text[self.at] == closer:
                 break
-            char = text[self.at]
-            if char == closer:
+            if ";;" in stop and text.startswith((";;", ";&"), self.at):
                 break
-            if char in ";&|)" and not text.startswith("&>", self.at):
-                if ";;" in stop and text.startswith((";;", ";&"), self.at):
-                    break
-                self.complete = False
+            if text[self.at] in ";&|)" and not text.startswith("&>", self.at):
                 self.at += 1
                 continue
             word = self._reserved()
             if word in stop:
                 break
             if word in MISPLACED:
-                self.complete = False
                 self.at += len(word)
                 continue
             node = self._and_or()
             self._skip_blanks()
-            background = False
+            items.append((node, text.startswith("&", self.at)))
+            if ";;" in stop and text.startswith((";;", ";&"), self.at):
+                break
             if self.at < size and text[self.at] in ";&":
-                if ";;" in stop and text.startswith((";;", ";&"), self.at):
-                    items.append((node, False))
-                    break
-                background = text[self.at] == "&"
-                if text.startswith(";&", self.at):
-                    self.complete = False
                 self.at += 1
-            items.append((node, background))
-        if not items and (stop or closer) and stop != ESAC and closer != ")":
-            self.complete = False
         return Sequence(items)
 
     # -- lists and pipelines ----------------------------------------------------------------------------
@@ -99,30 +80,21 @@ class Parser(CompoundReader):
                 return AndOr(first, rest) if rest else first
             self.at += 2
             self._skip_lines()
-            self._require_command()
             rest.append((operator, self._pipeline()))
 
     def _pipeline(self) -> Node:
-        negated = prefixed = False
+        negated = False
         while True:
             self._skip_blanks()
             word = self._reserved()
-            if word == "!":
-                negated = not negated
-                prefixed = True
-                self.at += 1
-            elif word == "time":
-                prefixed = True
-                self.at += 4
-                self._skip_blanks()
-                for option in ("-p", "--"):
-                    if self._reserved() == option:
-                        self.at += 2
-                        self._skip_blanks()
-            else:
+            if word not in ("!", "time"):
                 break
-        if prefixed and self.text[self.at : self.at + 1] not in ("", "\n", ";", "\\"):
-            self._require_command()  # alone, `!` and `time` are commands
+            negated = negated is not (word == "!")
+            self.at += len(word)
+            self._skip_blanks()
+            while word == "time" and self._reserved() in ("-p", "--"):
+                self.at += 2
+                self._skip_blanks()
         commands = [self._command()]
         while True:
             self._skip_blanks()
@@ -130,7 +102,6 @@ class Parser(CompoundReader):
                 break
             self.at += 2 if self.text.startswith("|&", self.at) else 1
             self._skip_lines()
-            self._require_command()
             commands.append(self._command())
         return commands[0] if len(commands) == 1 and not negated else Pipeline(commands, negated)
 
@@ -140,12 +111,9 @@ class Parser(CompoundReader):
         if text[self.at : self.at + 1] == "(":
             return self._redirected(self._bracket())
         word = self._reserved()
-        if word in MISPLACED or word == "!":
-            self.complete = False
         if word not in COMPOUND:
             return self._simple()
         if self.depth >= DEPTH:
-            self.complete = False
             rest, self.at = text[self.at :], self.size
             return Unread(rest)
         self.depth += 1
@@ -154,9 +122,9 @@ class Parser(CompoundReader):
             node: Node = self._if()
         elif word in ("while", "until"):
             condition = self.sequence(DO, "")
-            node = While(condition, self._do_done(braces=False), word == "until")
+            node = While(condition, self._do_done(), word == "until")
         elif word in ("for", "select"):
-            node = self._for(word == "for")
+            node = self._for()
         elif word == "case":
             node = self._case()
         elif word == "{":
@@ -182,23 +150,14 @@ class Parser(CompoundReader):
             self._skip_blanks()
             redirect = self._redirect()
             if redirect is None:
-                break
+                return node
             node.redirects.append(redirect)
-        following = self.text[self.at : self.at + 1]
-        if not following or following in "\n;&|)" or (following == "\\" and self.at + 1 == self.size):
-            return node
-        # Behind a redirection no word is reserved.
-        if self._reserved() not in MISPLACED or (node.redirects and self.text[self.at - 1] != "}"):
-            self.complete = False
-        return node
 
     # -- simple commands --------------------------------------------------------------------------------
 
     def _simple(self) -> Node:
         text, size = self.text, self.size
         command = Simple()
-        declares = False
-        arrays, self.arrays = self.arrays, False
         first = self.at
         while True:
             self._skip_blanks()
@@ -213,29 +172,20 @@ class Parser(CompoundReader):
                 if named and self._empty_brackets():
                     self._skip_lines()
                     return Function(name, self._body())
-                self.complete = False
                 self.at += 1
                 continue
             if char in "<>&" or char in "0123456789{":
                 redirect = self._redirect()
                 if redirect is not None:
                     command.redirects.append(redirect)
-                    arrays = False
                     continue
-            self.arrays = arrays
-            if not command.words:
-                if not self._assignment(command, True):
-                    start = self.at
-                    command.words.append(self.word())
-                    declares = command.words[0] in _DECLARATIONS
-                    arrays = arrays or text[start : self.at] in _TAKES_ARRAYS
-            elif not (declares or arrays) or not self._assignment(command, arrays, declares):
+            declares = not command.words or command.words[0] in _DECLARATIONS
+            if not declares or not self._assignment(command):
                 command.words.append(self.word())
-            self.arrays = False
         return command
 
-    def _assignment(self, command: Simple, arrays: bool, plain: bool = True) -> bool:
-        """`name=value`, `name[1]+=value`, `name=(a b)`; without `plain` only the last."""
+    def _assignment(self, command: Simple) -> bool:
+        """`name=value`, `name[1]+=value`, `name=(a b)`."""
         text, start = self.text, self.at
         at = start
         while at < self.size and text[at] in NAME_CHARS:
@@ -246,42 +196,24 @@ class Parser(CompoundReader):
         if text.startswith("[", at):
             if self.budget.left < 0:
                 return False
-            before = self.complete, self.pending
+            pending = self.pending
             self.at = at + 1
             closed = self.balanced(subscript, "[", "]")
             at = self.at
-            is_assignment = text.startswith(("=", "+="), at)
-            if command.words and (not closed or not is_assignment or any(char in BREAKS for char in text[start:at])):
+            if not closed or not text.startswith(("=", "+="), at):
                 self.budget.left -= at - start
-                self.at = start
-                self.complete, self.pending = before
+                self.at, self.pending = start, pending
                 return False
-            if not closed:  # bash looks for the end of the brackets before anything else
-                self.budget.left -= at - start
-                self.at = start
-                self.complete, self.pending = False, before[1]
-                return False
-            if not is_assignment:
-                parts: list[Part] = [(TEXT, text[start:at]), *subscript]
-                rest = "" if self._breaks() else self.word()
-                parts += rest if isinstance(rest, tuple) else ((QUOTED, rest),)
-                command.words.append(tuple(parts))
-                return True
         name = text[start:at]
         appended = text.startswith("+=", at)
         if not appended and text[at : at + 1] != "=":
             return False
-        value: Word | list[Word]
-        if text.startswith("(", at + 1 + appended):
-            self.at = at + 1 + appended
-            self.complete = self.complete and arrays
+        self.at = at + 1 + appended
+        value: Word | list[Word] = ""
+        if text.startswith("(", self.at):
             value = self._array()
-        elif not plain:
-            self.at = start
-            return False
-        else:
-            self.at = at + 1 + appended
-            value = "" if self._breaks() else self.word()
+        elif not self._breaks():
+            value = self.word()
         if any(part[0] > PARAMETER for part in subscript):
             command.assignments.append(("_", False, tuple(subscript)))
         command.assignments.append((name, appended, value))
@@ -293,34 +225,27 @@ class Parser(CompoundReader):
         while True:
             self._skip_lines()
             char = self.text[self.at : self.at + 1]
-            if char == ")":
+            if char in (")", ""):
                 self.at += 1
-                if not self._breaks():
-                    words.append(self.word())
-                return words
-            if not char:
-                self.complete = False
                 return words
             if self._breaks():
-                self.complete = False
                 self.at += 1
             else:
                 words.append(self._keyed() if char == "[" else self.word())
 
     def _keyed(self) -> Word:
-        """An element of an array: `[a b]=c` is one word."""
-        start, complete = self.at, self.complete
+        """An element of an array: `[a b]=c` is one word, and its value is what counts."""
+        start = self.at
         parts: list[Part] = []
         self.at += 1
         closed = self.budget.left >= 0 and self.balanced(parts, "[", "]")
         key = self.text[start : self.at]
-        if closed and not any(char in BREAKS for char in key):
-            self.complete = complete
-        elif closed:
+        if closed and self.text.startswith("=", self.at):
+            self.at += 1
             rest = "" if self._breaks() else self.word()
-            return ((TEXT, key), *self.hidden(parts), *(rest if isinstance(rest, tuple) else ((QUOTED, rest),)))
-        else:
-            self.complete = False
+            return (*self.hidden(parts), *(rest if isinstance(rest, tuple) else ((QUOTED, rest),)))
+        if closed and any(char in BREAKS for char in key):
+            return ((TEXT, key), *self.hidden(parts))
         self.budget.left -= self.at - start
         self.at = start
         return self.word()
@@ -341,14 +266,10 @@ class Parser(CompoundReader):
         self._skip_blanks()
         begin = self.at
         if self._breaks():
-            self.complete = False
             return redirect
-        if self._numbered(begin) > begin and (operator not in (">&", "<&") or text[begin] == "{"):
-            self.complete = False
         target = self.word()
         if operator in ("<<", "<<-"):
-            raw = text[begin : self.at]
-            quoted = any(mark in raw for mark in "'\"\\")
+            quoted = any(mark in text[begin : self.at] for mark in "'\"\\")
             delimiter = target if isinstance(target, str) else "".join(map(_written, target))
             self.pending.append((redirect, delimiter, quoted, operator == "<<-"))
         else:

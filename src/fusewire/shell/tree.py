@@ -1,4 +1,4 @@
-"""What a command line is made of. The parser builds these; whoever walks them gives them a meaning.
+"""What a command line is made of. The parser builds these; the walk gives them a meaning.
 
 A word is a `str` if it is plain, else a tuple of parts, each a tuple that starts with its kind:
 
@@ -36,124 +36,96 @@ class Redirect:
 
 
 class Node:
-    """Anything that can be run."""
+    """Anything that can be run; the values are those of `__slots__`, in this order."""
 
     __slots__ = ("redirects",)
     redirects: list[Redirect]
 
+    def __init__(self, *values: Any) -> None:
+        self.redirects = []
+        for name, value in zip(self.__slots__, values, strict=True):
+            setattr(self, name, value)
+
 
 class Simple(Node):
     __slots__ = ("assignments", "words")
+    assignments: list[Assignment]
+    words: list[Word]
 
     def __init__(self) -> None:
-        self.assignments: list[Assignment] = []
-        self.words: list[Word] = []
-        self.redirects = []
+        super().__init__([], [])
 
 
 class Sequence(Node):
     """Commands one after the other; each with whether it runs in the background."""
 
     __slots__ = ("items",)
-
-    def __init__(self, items: list[tuple[Node, bool]]) -> None:
-        self.items = items
-        self.redirects = []
+    items: list[tuple[Node, bool]]
 
 
 class AndOr(Node):
     __slots__ = ("first", "rest")
-
-    def __init__(self, first: Node, rest: list[tuple[str, Node]]) -> None:
-        self.first = first
-        self.rest = rest
-        self.redirects = []
+    first: Node
+    rest: list[tuple[str, Node]]
 
 
 class Pipeline(Node):
     __slots__ = ("commands", "negated")
-
-    def __init__(self, commands: list[Node], negated: bool) -> None:
-        self.commands = commands
-        self.negated = negated
-        self.redirects = []
+    commands: list[Node]
+    negated: bool
 
 
 class Group(Node):
     """`{ ... }`, or `( ... )` if it is a subshell."""
 
     __slots__ = ("body", "subshell")
-
-    def __init__(self, body: Node, subshell: bool) -> None:
-        self.body = body
-        self.subshell = subshell
-        self.redirects = []
+    body: Node
+    subshell: bool
 
 
 class If(Node):
     __slots__ = ("branches", "otherwise")
-
-    def __init__(self, branches: list[tuple[Node, Node]], otherwise: Node | None) -> None:
-        self.branches = branches
-        self.otherwise = otherwise
-        self.redirects = []
+    branches: list[tuple[Node, Node]]
+    otherwise: Node | None
 
 
 class While(Node):
-    __slots__ = ("body", "condition", "until")
-
-    def __init__(self, condition: Node, body: Node, until: bool) -> None:
-        self.condition = condition
-        self.body = body
-        self.until = until
-        self.redirects = []
+    __slots__ = ("condition", "body", "until")  # noqa: RUF023
+    condition: Node
+    body: Node
+    until: bool
 
 
 class For(Node):
     """`for name in words`; without `in` the words are None (the positionals), for `for ((...))` the name is empty."""
 
-    __slots__ = ("body", "name", "words")
-
-    def __init__(self, name: str, words: list[Word] | None, body: Node) -> None:
-        self.name = name
-        self.words = words
-        self.body = body
-        self.redirects = []
+    __slots__ = ("name", "words", "body")  # noqa: RUF023
+    name: str
+    words: list[Word] | None
+    body: Node
 
 
 class Case(Node):
-    __slots__ = ("branches", "word")
-
-    def __init__(self, word: Word, branches: list[tuple[list[Word], Node, str]]) -> None:
-        self.word = word
-        self.branches = branches
-        self.redirects = []
+    __slots__ = ("word", "branches")  # noqa: RUF023
+    word: Word
+    branches: list[tuple[list[Word], Node, str]]
 
 
 class Function(Node):
-    __slots__ = ("body", "name")
-
-    def __init__(self, name: str, body: Node) -> None:
-        self.name = name
-        self.body = body
-        self.redirects = []
+    __slots__ = ("name", "body")  # noqa: RUF023
+    name: str
+    body: Node
 
 
 class Test(Node):
     """`[[ ... ]]` and `((...))`: only what their words substitute is run."""
 
     __slots__ = ("words",)
-
-    def __init__(self, words: list[Word]) -> None:
-        self.words = words
-        self.redirects = []
+    words: list[Word]
 
 
 class Unread(Node):
     """Text that is nested beyond reason, or too long."""
 
     __slots__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.redirects = []
+    text: str

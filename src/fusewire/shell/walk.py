@@ -16,7 +16,6 @@ from fusewire.shell.lexer import Budget
 from fusewire.shell.parser import Parser
 from fusewire.shell.values import TAINT, UNKNOWN, cleaned
 from fusewire.shell.world import World, distinct
-from fusewire.words import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,16 +38,6 @@ if TYPE_CHECKING:
 
 #: Simple commands that are followed in one line, loops included.
 _STEPS = 40_000
-
-#: What stands in a line in which the output of a command can become a word or a command.
-_LISTENERS = (
-    *("$(", "`", "<(", ">(", "xargs", "read", "mapfile", "parallel", "sh", "eval", "source", ". ", "./", "python"),
-    *("perl", "ruby", "node", "awk", "sed", "make", "patch", "apply", "am", "tar", "cpio", "ed ", "ex ", "-f", "-a"),
-    *("at ", "batch"),
-)
-
-#: Variables whose values are commands, or prompts in which commands are substituted.
-_CODE_VARIABLES = frozenset(("BASH_ENV", "ENV", "PROMPT_COMMAND", "PS0", "PS1", "PS4"))
 
 
 class TooMuch(Exception):
@@ -88,16 +77,12 @@ class Walk:
         self.heard = 0
         #: whether the line speaks of something protected, so that what it prints may do so too
         self.suspicious = False
-        #: `>(...)`: what reads the file, and in which world
-        self._sinks: dict[str, tuple[tree.Node, World]] = {}
         #: nothing has run yet that could have changed a file
         self.pristine = True
         #: commands that are still followed
         self.steps = _STEPS
         self.depth = 0
         self._processes = 0
-        self._kills = False
-        self._listens = True
         self._budget = Budget(0)
         self.unread_nodes: set[int] = set()
         #: texts that were read already: `find -exec sh -c` gives the same one again and again
@@ -107,21 +92,13 @@ class Walk:
         """Walk through a whole line."""
         text = cleaned(text)
         self._budget = Budget(len(text))
-        self._kills = "kill" in text
-        self._listens = any(mark in text for mark in _LISTENERS)
         worlds = self.text(text, World(cwd))
         for world in worlds:
-            self._trapped(world)
+            script = world.variables.get("trap EXIT")
+            if isinstance(script, str):
+                world.flow = ""
+                self.text(script, world.copy())
         return worlds
-
-    def _trapped(self, world: World, *, ends: bool = True) -> None:
-        """Run what `trap` has set: at the end of a shell, or (the other signals) wherever it has got to."""
-        for signal, script in world.traps.items():
-            at_end = signal in ("EXIT", "0")
-            if at_end is ends and (at_end or signal in ("DEBUG", "ERR", "RETURN", "CHLD") or self._kills):
-                inner = world.copy()
-                inner.flow, inner.traps = "", {}
-                self.text(script, inner)
 
     def text(self, text: str, world: World) -> list[World]:
         """A text as commands of the same shell (`eval`, `source`, the script of `bash -c`)."""
@@ -142,7 +119,6 @@ class Walk:
         """A text that another shell runs: it sees our variables, and we see what it prints."""
         inner = world.copy()
         inner.positionals = positionals
-        inner.traps = {}
         if not self.literal:
             inner.options, inner.functions = frozenset(), {}
             seen = world.exported | self.environment.keys()
@@ -151,9 +127,6 @@ class Walk:
 
     def join(self, world: World, inner: list[World]) -> None:
         """Back from a subshell: its output and its status stay, everything else is gone."""
-        for one in inner:
-            if one.traps and one.traps is not world.traps:
-                self._trapped(one)
         outs = {one.out for one in inner}
         world.out = self.tainted(outs.pop() if len(outs) == 1 else UNKNOWN)
         states = {one.status for one in inner}
@@ -162,7 +135,7 @@ class Walk:
     @property
     def is_heard(self) -> bool:
         """Whether somebody who makes something of it reads what is printed now; else nobody has to know it."""
-        return self.heard > 0 and (self._listens or self.literal)
+        return self.heard > 0
 
     def tainted(self, text: str) -> str:
         """What is unknown in an output, marked if the line speaks of something protected."""
@@ -224,12 +197,6 @@ class Walk:
 
     def wrote(self, target: tuple[str, bool], text: str) -> None:
         path, appended = target
-        sink = self._sinks.get(path)
-        if sink is not None:
-            inner = sink[1].copy()
-            inner.stdin, inner.out = text, ""
-            self.run(sink[0], [inner])
-            return
         self.files[normal(path)] = cut((self.read_file(path) or "") + text if appended else text)
 
     # -- simple commands ------------------------------------------------------------------------------
@@ -280,71 +247,28 @@ class Walk:
         return ended
 
     def _assign(self, name: str, appended: bool, value: tree.Word | list[tree.Word], world: World) -> None:
-        base, bracket, index = name.partition("[")
-        if f"nameref:{base}" in world.options and isinstance(world.variables.get(base), str):
-            base = str(world.variables[base])
-        if f"unset {base}" in world.options:
-            world.options -= {f"unset {base}"}
+        base, bracket, _ = name.partition("[")
         new: str | list[str] = fields_of(value, world, self) if isinstance(value, list) else text_of(value, world, self)
-        old = world.variables.get(base)
-        if base == "BASH_ALIASES" and isinstance(new, str):
-            world.variables[f"alias {index.rstrip(']')}"] = new
-        elif bracket:
-            values = list(old) if isinstance(old, list) else [old] if old else []
-            at = index.rstrip("]")
-            text = new if isinstance(new, str) else UNKNOWN
-            world.variables[f"keys {base}"] = [*_listed(world.variables.get(f"keys {base}")), at.strip("'\"")]
-            if at.isdigit() and int(at[:4]) < len(values):
-                values[int(at[:4])] = text
-            else:
-                values.append(text)
-            world.variables[base] = values
-        elif isinstance(new, list) and any(one[:1] == "[" and "]=" in one for one in new):
-            pairs = [one[1:].partition("]=") if one[:1] == "[" else ("", "", one) for one in new]
-            world.variables[base] = [value for _, _, value in pairs]
-            world.variables[f"keys {base}"] = [key for key, _, _ in pairs]
-        elif appended and isinstance(new, list):
-            world.variables[base] = [*(old if isinstance(old, list) else [old] if old else []), *new]
+        old = world.variables.get(base, self.environment.get(base, "") if appended else "")
+        listed = old if isinstance(old, list) else [old] if old else []
+        if bracket or (appended and isinstance(new, list)):  # which element it is does not matter
+            world.variables[base] = [*listed, *(new if isinstance(new, list) else [new])]
         elif appended:
-            if old is None:
-                old = self.environment.get(base, "")
-            first = old if isinstance(old, str) else old[0] if old else ""
-            world.variables[base] = cut(first + str(new), 4096)
+            world.variables[base] = cut("".join(listed[:1]) + str(new), 4096)
         else:
             world.variables[base] = new if isinstance(new, list) else cut(new)
-        if base in _CODE_VARIABLES and isinstance(new, str) and not self.literal:
-            self._run_variable(base, new, world)
-
-    def _run_variable(self, name: str, value: str, world: World) -> None:
-        """Variables that a shell takes for commands sooner or later."""
-        if name in ("BASH_ENV", "ENV"):
-            text = self.files.get(normal(self.path(value, world)))
-            self.text(text if text is not None else f'echo "{value}"', world.copy())
-        else:
-            self.text(value if name == "PROMPT_COMMAND" else f'echo "{value}"', world.copy())
 
     def words(self, words: list[str], world: World) -> list[World]:
         """A command as words: a function, a builtin, or a program."""
         name = words[0]
-        alias = world.variables.get(f"alias {name}") if "expand_aliases" in world.options else None
-        if isinstance(alias, str) and alias.split()[:1] != [name]:
-            return self.text(" ".join([alias, *map(quoted, words[1:])]), world)
         function = world.functions.get(name)
         if function is not None:
             return call(self, function, words, world)
         builtin = BUILTINS.get(name)
         if builtin is not None:
-            worlds = builtin(self, words, world)
-            for one in worlds:
-                one.variables["_"] = words[-1]
-                if one.traps:
-                    self._trapped(one, ends=False)
-            return worlds
+            return builtin(self, words, world)
         world.status = None
         self.runner.command(words, world, self)
-        world.variables["_"] = words[-1]
-        if world.traps:
-            self._trapped(world, ends=False)
         return [world]
 
     # -- redirections and substitutions ---------------------------------------------------------------
@@ -416,30 +340,17 @@ class Walk:
         self.depth -= 1
         return result.rstrip("\n")
 
-    def expanded(self, text: str, world: World) -> str:
-        """A text as in double quotes, expanded once more (`${name@P}`)."""
-        parsed = Parser(f'echo "{text}"', min(self.depth, 8), self._budget).sequence(frozenset(), "")
-        return self.substitute(parsed, world)
-
     def process(self, node: tree.Node, direction: str, world: World) -> str:
         """`<(...)` is a file with the output, `>(...)` one that is read."""
         self._processes += 1
         path = f"/dev/fd/{62 + self._processes}"
         inner = world.copy()
         inner.out = ""
-        if direction == ">":
-            self._sinks[path] = (node, inner.copy())
-            if not self.literal:
-                return path
         self.heard += 1
         self.join(inner, self.run(node, [inner]))
         self.heard -= 1
         self.files[path] = inner.out
         return path
-
-
-def _listed(value: str | list[str] | None) -> list[str]:
-    return value if isinstance(value, list) else [value] if value else []
 
 
 def _read_file_node(node: tree.Node) -> tree.Word | None:

@@ -14,17 +14,7 @@ _MOST = 8
 
 class World:
     __slots__ = (
-        "cwd",
-        "exported",
-        "flow",
-        "functions",
-        "options",
-        "out",
-        "positionals",
-        "stack",
-        "status",
-        "stdin",
-        "traps",
+        *("cwd", "exported", "flow", "functions", "options", "out", "positionals", "stack", "status", "stdin"),
         "variables",
     )
 
@@ -40,39 +30,25 @@ class World:
         self.out = ""
         #: $0, $1, ...
         self.positionals: list[str] = ["bash"]
+        #: the folders of `pushd`
         self.stack: list[str] = []
-        #: whether the last command went well; None if nobody can know
+        #: whether the last command went well; None if it is not known
         self.status: bool | None = True
         #: what a command would read; None if it is whatever the terminal or the caller gives
         self.stdin: str | None = None
-        #: what `trap` has set, by signal
-        self.traps: dict[str, str] = {}
         self.variables: dict[str, str | list[str]] = {}
 
     def copy(self) -> World:
         other = World(self.cwd)
-        other.exported = self.exported
-        other.flow = self.flow
-        other.traps = self.traps
+        for name in ("exported", "flow", "options", "out", "positionals", "stack", "status", "stdin"):
+            setattr(other, name, getattr(self, name))
         other.functions = dict(self.functions) if self.functions else {}
-        other.options = self.options
-        other.out = self.out
-        other.positionals = self.positionals
-        other.stack = self.stack
-        other.status = self.status
-        other.stdin = self.stdin
         other.variables = dict(self.variables)
         return other
 
     def differs(self, other: World) -> bool:
-        return (
-            self.cwd != other.cwd
-            or self.flow != other.flow
-            or self.variables != other.variables
-            or self.functions != other.functions
-            or self.options != other.options
-            or self.positionals != other.positionals
-        )
+        names = ("cwd", "flow", "variables", "functions", "options", "positionals")
+        return any(getattr(self, name) != getattr(other, name) for name in names)
 
 
 def distinct(worlds: list[World]) -> list[World]:
@@ -85,10 +61,8 @@ def distinct(worlds: list[World]) -> list[World]:
         if twin is None:
             kept.append(world)
             continue
-        if twin.status is not world.status:
-            twin.status = None
-        if twin.out != world.out:
-            twin.out = UNKNOWN
+        twin.status = twin.status if twin.status is world.status else None
+        twin.out = twin.out if twin.out == world.out else UNKNOWN
     while len(kept) > _MOST:
         world, last = kept.pop(), kept[-1]
         for name in last.variables.keys() | world.variables.keys():

@@ -1,75 +1,214 @@
-"""Programs that pack and unpack: zip, those of one file at a time, cpio, ar, 7z."""
+"""Programs that pack and unpack. The names in an archive that is there are listed; of any other they are unknown."""
 
 from __future__ import annotations
 
-import os
-
 from fusewire.globs import matches
 from fusewire.guard.effects import WRITE
-from fusewire.guard.programs.places import MOST, last, missing, put, under
-from fusewire.guard.programs.words import told_apart
+from fusewire.paths import normal
+from fusewire.shell.argv import Argv
 from fusewire.shell.values import UNKNOWN, cleaned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import zipfile
-    from collections.abc import Iterator
-
     from fusewire.guard.effects import Call, Program
-    from fusewire.guard.programs.places import Member
+
+    #: name, and whether it is a folder
+    Member = tuple[str, bool]
+
+#: Members of an archive that are listed, and bytes that are unpacked to do so.
+_MOST, _UNPACKED = 5000, 64 << 20
+
+_TAR_VALUED = "fCTXbgHIKLNVF"
+_TAR_LONGS = (
+    "file directory strip-components strip-path to-command transform xform checkpoint-action use-compress-program"
+    " exclude exclude-from files-from listed-incremental index-file owner group mode mtime format"
+)
 
 
-# -- zip ------------------------------------------------------------------------------------------------------
+def _under(folder: str, name: str) -> str:
+    return name if name[:1] == "/" or folder in ("", ".") else f"{folder.rstrip('/')}/{name}"
 
 
-def _unzip(call: Call) -> None:
-    words, excluded = _without_list(call.args, ("-x",))
-    found = told_apart(words, "dP")
-    flags = {name for name, _ in found}
-    operands = [value for name, value in found if not name]
-    if flags & set("ltpzZv") or not operands:
+def _last(name: str) -> str:
+    return name.rstrip("/").rsplit("/", 1)[-1]
+
+
+def _put(call: Call, name: str, is_folder: bool) -> None:
+    """A file that is put in place of whatever has its name; a folder that is there stays as it is."""
+    if not is_folder:
+        call.effect(WRITE, name, follows=False)
+    elif not call.disk.exists(call.path(name.rstrip("/"))):
+        call.effect(WRITE, name.rstrip("/"))
+
+
+# -- tar ----------------------------------------------------------------------------------------------------------
+
+
+def _tar_words(words: list[str]) -> list[str]:
+    """`tar xzf a.tgz` as `tar -x -z -f a.tgz`."""
+    if not words or words[0][:1] == "-":
+        return words
+    rest, result = words[1:], []
+    for letter in words[0]:
+        result.append(f"-{letter}")
+        if letter in _TAR_VALUED:
+            result += rest[:1]
+            rest = rest[1:]
+    return result + rest
+
+
+def _tar(call: Call) -> None:
+    argv = Argv(_tar_words(call.args), _TAR_VALUED, _TAR_LONGS)
+    actions = [one[5:] for one in argv.values("checkpoint-action") if one.startswith("exec=")]
+    for script in [*argv.values("to-command", "I", "use-compress-program"), *actions]:
+        call.script(script)
+    archive = argv.value("f", "file") or "-"
+    folder = ""
+    operands: list[tuple[str, str]] = []
+    for name, value in argv.given:
+        if name in ("C", "directory"):
+            folder = _under(folder, value)
+        elif not name:
+            operands.append((folder, value))
+    if argv.has("x", "extract", "get"):
+        _extract(call, argv, archive, folder, [name for _, name in operands])
+    elif argv.has("c", "r", "u", "A", "create", "append", "update", "concatenate", "delete"):
+        if archive == "-":
+            call.print(UNKNOWN)
+        else:
+            call.write(archive)
+            call.walk.files[normal(call.path(archive))] = UNKNOWN
+        for place, name in operands if argv.has("remove-files") else []:
+            call.delete(_under(place, name), recursive=True)
+    else:
+        call.print(UNKNOWN)
+
+
+def _extract(call: Call, argv: Argv, archive: str, folder: str, wanted: list[str]) -> None:
+    if argv.has("O", "to-stdout", "to-command"):
         call.print(UNKNOWN)
         return
-    folder = dict(found).get("d", "")
-    members = _zip_members(call, operands[0])
-    if members is None:
-        if not missing(call, operands[0]) or "*" in operands[0]:
-            call.effect(WRITE, under(folder or ".", UNKNOWN), follows=False)
-        return
-    for name, is_folder, link in members:
-        if not _is_zip_wanted(name, operands[1:], excluded):
+    if argv.has("one-top-level"):
+        folder = _under(folder, argv.value("one-top-level") or _last(archive).split(".")[0])
+    members = _tar_members(call, archive)
+    keeps = argv.has("k", "keep-old-files", "skip-old-files")
+    if members is None or argv.has("transform", "xform"):
+        plain = [name for name in wanted if not any(mark in name for mark in "*?[")]
+        if members is None and wanted and plain == wanted and not argv.has("strip-components", "transform"):
+            members = [(name, False) for name in wanted]  # only what is named
+        elif (archive == "-" or not call.is_missing(archive)) and not keeps:
+            call.write_into(folder)
+            return
+    strips = argv.value("strip-components", "strip-path") or "0"
+    for name, is_folder in members or ():
+        parts = [part for part in name.split("/") if part not in ("", ".")]
+        above = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
+        plain = [one.removeprefix("./").rstrip("/") for one in wanted]
+        left_out = any(matches(one, pattern) for one in (*above, *parts) for pattern in argv.values("exclude"))
+        if left_out or (wanted and not any(matches(one, pattern) for one in above for pattern in plain)):
             continue
-        target = under(folder, last(name) if "j" in flags else name.lstrip("/"))
-        there = call.disk.exists(call.path(target))
-        if (there and "n" in flags) or (not there and "f" in flags) or ("j" in flags and is_folder):
-            continue
-        put(call, target, folder=is_folder, link=link)
+        parts = parts[int(strips) if strips.isdigit() else 0 :]
+        target = _under(folder, "/".join(parts))
+        if parts and ".." not in parts and not (keeps and call.disk.exists(call.path(target))):
+            _put(call, target, is_folder)
 
 
-def _is_zip_wanted(name: str, wanted: list[str], excluded: list[str]) -> bool:
-    if any(matches(name, one) for one in excluded):
-        return False
-    return not wanted or any(matches(name, one) for one in wanted)
+def _tar_members(call: Call, archive: str) -> list[Member] | None:
+    """What is in an archive; None if that is not known."""
+    path = normal(call.path(archive))
+    if archive == "-" or UNKNOWN in path or path in call.walk.files:
+        return None
+    import tarfile
+    import zlib
+
+    found: list[Member] = []
+    try:
+        with _Unpacked(call.disk.real(path)) as file, tarfile.open(fileobj=file, mode="r|") as tar:  # type: ignore[call-overload]
+            for member in tar:
+                found.append((cleaned(member.name), member.isdir()))
+                if len(found) > _MOST:
+                    return None
+    except (OSError, ValueError, EOFError, tarfile.TarError, zlib.error):
+        return None
+    except Exception as error:
+        if type(error).__name__ != "LZMAError":  # its module is imported only where it is needed
+            raise
+        return None
+    return found
 
 
-def _without_list(words: list[str], names: tuple[str, ...]) -> tuple[list[str], list[str]]:
+class _Unpacked:
+    """A packed file as `tarfile` reads it, up to a limit: a small file can hold more than is worth waiting for."""
+
+    def __init__(self, path: str) -> None:
+        with open(path, "rb") as file:
+            head = file.read(4)
+        if head[:2] == b"\x1f\x8b":
+            from gzip import GzipFile as opener
+        elif head[:3] == b"BZh":
+            from bz2 import BZ2File as opener  # type: ignore[assignment]
+        elif head == b"\xfd7zX":
+            from lzma import LZMAFile as opener  # type: ignore[assignment]
+        else:
+            from io import FileIO as opener  # type: ignore[assignment]
+        self.file = opener(path)
+        self.left = _UNPACKED
+
+    def read(self, size: int) -> bytes:
+        self.left -= size
+        if self.left < 0:
+            raise OSError("too much")
+        return self.file.read(size) or b""
+
+    def __enter__(self) -> _Unpacked:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.file.close()
+
+
+# -- zip --------------------------------------------------------------------------------------------------
+
+
+def _without_list(words: list[str], *names: str) -> tuple[list[str], list[str]]:
     """The words without `-x a b c`, and its values."""
     kept: list[str] = []
     listed: list[str] = []
     inside = False
     for word in words:
-        if inside and word != "@" and word[:1] != "-":
+        if inside and word[:1] not in ("-", "@"):
             listed.append(word)
             continue
         inside = word in names
-        if not inside and word != "@":
-            kept.append(word)
+        kept += [word] if not inside and word != "@" else []
     return kept, listed
+
+
+def _unzip(call: Call) -> None:
+    words, excluded = _without_list(call.args, "-x")
+    argv = Argv(words, "dP")
+    if argv.has(*"ltpzZv") or not argv.operands:
+        call.print(UNKNOWN)
+        return
+    archive, *wanted = argv.operands
+    folder = argv.value("d") or ""
+    members = _zip_members(call, archive)
+    if members is None:
+        if not argv.has("n") and (not call.is_missing(archive) or "*" in archive):
+            call.write_into(folder)
+        return
+    for name, is_folder in members:
+        if any(matches(name, one) for one in excluded) or (wanted and not any(matches(name, one) for one in wanted)):
+            continue
+        target = _under(folder, _last(name) if argv.has("j") else name.lstrip("/"))
+        there = call.disk.exists(call.path(target))
+        if not (there and argv.has("n")) and (there or not argv.has("f")):
+            _put(call, target, is_folder)
 
 
 def _zip_members(call: Call, archive: str) -> list[Member] | None:
     path = call.path(archive)
-    if UNKNOWN in path or path in call.walk.files:
+    if UNKNOWN in path or normal(path) in call.walk.files:
         return None
     import zipfile
 
@@ -77,9 +216,7 @@ def _zip_members(call: Call, archive: str) -> list[Member] | None:
         try:
             with zipfile.ZipFile(call.disk.real(name)) as file:
                 members = file.infolist()
-                if len(members) > MOST:
-                    return None
-                return [(cleaned(one.filename), one.is_dir(), _zip_link(file, one)) for one in members]
+                return [(cleaned(one.filename), one.is_dir()) for one in members] if len(members) <= _MOST else None
         except FileNotFoundError:
             continue
         except (OSError, ValueError, RuntimeError, zipfile.BadZipFile, NotImplementedError):
@@ -87,178 +224,56 @@ def _zip_members(call: Call, archive: str) -> list[Member] | None:
     return None
 
 
-def _zip_link(file: zipfile.ZipFile, member: zipfile.ZipInfo) -> str:
-    if member.external_attr >> 28 != 0o12 or member.file_size > 4096:
-        return ""
-    return cleaned(file.read(member).decode("utf-8", "surrogateescape"))
-
-
 def _zip(call: Call) -> None:
-    words, _ = _without_list(call.args, ("-x", "-i", "--exclude", "--include"))
-    if "-TT" in words[:-1]:  # the program that tests what was made
-        at = words.index("-TT")
-        call.script(words[at + 1])
-        words = words[:at] + words[at + 2 :]
-    found = told_apart(
-        words, "bnOPtsZ", "move out= output-file= temp-path= unzip-command= delete recurse-paths password= test"
-    )
-    values = dict(found)
-    operands = [value for name, value in found if not name]
-    if values.keys() & {"h", "help", "version", "L"} or not operands:
+    words, _ = _without_list(call.args, "-x", "-i", "--exclude", "--include")
+    argv = Argv(words, "bnOPtsZ", "out output-file temp-path unzip-command password")
+    if argv.has("h", "help", "version", "L") or not argv.operands:
         return
-    if "unzip-command" in values:
-        call.script(values["unzip-command"])
-    archive = values.get("O") or values.get("out") or values.get("output-file") or operands[0]
-    if archive == "-":
-        call.print(UNKNOWN)
-    else:
-        archive = archive if "." in last(archive) else f"{archive}.zip"
+    archive = argv.value("O", "out", "output-file") or argv.operands[0]
+    if archive != "-":
+        archive = archive if "." in _last(archive) else f"{archive}.zip"
         call.write(archive)
-        call.walk.files[call.path(archive)] = UNKNOWN
-    if ("m" in values or "move" in values) and "d" not in values:
-        names = operands[1:]
-        if "@" in call.args or "-@" in call.args:
-            names = names + (UNKNOWN if call.world.stdin is None else call.world.stdin).split("\n")
+        call.walk.files[normal(call.path(archive))] = UNKNOWN
+    call.print(UNKNOWN)
+    if argv.has("m", "move") and not argv.has("d"):
+        names = argv.operands[1:]
+        if "-@" in call.args:
+            names = [*names, *(call.world.stdin or UNKNOWN).split("\n")]
         for name in names:
-            call.delete(name, recursive="r" in values or "recurse-paths" in values)
+            call.delete(name, recursive=argv.has("r", "recurse-paths"))
 
 
-def _zipsplit(call: Call) -> None:
-    values = dict(told_apart(call.args, "bnr"))
-    if not values.keys() & {"t", "h"}:
-        call.write(under(values.get("b") or ".", f"{UNKNOWN}.zip"))
+# -- one file at a time -----------------------------------------------------------------------------------------------
 
-
-# -- one file at a time -----------------------------------------------------------------------------------------
-
-#: program -> (ending, other endings that it knows, whether it unpacks)
-_PACKERS = {
-    "gzip": (".gz", (".tgz", ".z", ".Z"), False),
-    "gunzip": (".gz", (".tgz", ".z", ".Z"), True),
-    "pigz": (".gz", (".tgz", ".z"), False),
-    "bzip2": (".bz2", (".bz", ".tbz", ".tbz2"), False),
-    "bunzip2": (".bz2", (".bz", ".tbz", ".tbz2"), True),
-    "xz": (".xz", (".lzma", ".txz", ".tlz"), False),
-    "unxz": (".xz", (".lzma", ".txz", ".tlz"), True),
-    "lzma": (".lzma", (".xz",), False),
-    "unlzma": (".lzma", (".xz",), True),
-    "zstd": (".zst", (".tzst",), False),
-    "unzstd": (".zst", (".tzst",), True),
-    "lz4": (".lz4", (), False),
-}
-_PACKER_LONGS = (
-    "stdout to-stdout keep decompress uncompress test list force recursive suffix= rm output-dir-flat= files= threads="
-    " memlimit= quiet verbose fast best no-name name ultra long rsyncable check= format= adapt single-thread"
-)
+_ENDINGS = {"gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst"}
+_UNPACKING = {"gunzip": "gzip", "bunzip2": "bzip2", "unxz": "xz"}
 
 
 def _pack(call: Call) -> None:
-    ending, others, unpacks = _PACKERS[call.name]
-    zstd = ending in (".zst", ".lz4")
-    found = told_apart(call.args, "SoDM" if zstd else "SM", _PACKER_LONGS, optional="T")
-    values = dict(found)
-    flags = values.keys()
-    names = [value for name, value in found if not name and value != "-"]
-    unpacks = unpacks or bool(flags & {"d", "decompress", "uncompress"})
-    if flags & {"c", "stdout", "to-stdout", "t", "test", "l", "list", "help", "h", "version", "V"} or not names:
+    """`gzip a` puts `a.gz` in the place of `a`; `gzip -d a.gz` the other way round."""
+    ending = _ENDINGS[_UNPACKING.get(call.name, call.name)]
+    argv = Argv(call.args, "SoM" if call.name == "zstd" else "S", "suffix", optional="T")
+    if argv.has("c", "stdout", "to-stdout", "t", "test", "l", "list", "help", "h", "version", "V"):
         call.print(UNKNOWN)
         return
-    keeps = bool(flags & {"k", "keep"}) or (zstd and "rm" not in flags)
-    forced = bool(flags & {"f", "force"})
-    ending = values.get("S") or values.get("suffix") or ending
-    for name in _packed_files(call, names, bool(flags & {"r", "recursive"})):
-        target = _unpacked_name(name, (ending, *others)) if unpacks else f"{name}{ending}"
-        if not target or missing(call, name) or (not unpacks and name.endswith((ending, *others)) and not zstd):
-            continue
-        if not forced and not zstd and (call.disk.exists(call.path(target)) or os.path.islink(call.path(name))):
-            continue  # refused
-        call.effect(WRITE, values.get("o", target), follows=False)
-        if not keeps:
-            call.delete(name)
-
-
-def _packed_files(call: Call, names: list[str], recursive: bool) -> Iterator[str]:
-    for name in names:
-        if not call.disk.is_folder(call.path(name)):
-            yield name
-        elif recursive:
-            yield from call.disk.tree(call.path(name))
-
-
-def _unpacked_name(name: str, endings: tuple[str, ...]) -> str:
-    if UNKNOWN in name:
-        return UNKNOWN
-    for ending in endings:
-        if name.endswith(ending) and len(name) > len(ending):
-            return name.removesuffix(ending) + (".tar" if ending[1] == "t" else "")
-    return ""
-
-
-# -- cpio, ar, 7z -----------------------------------------------------------------------------------------------
-
-
-def _cpio(call: Call) -> None:
-    longs = (
-        "extract create pass-through list file= directory= to-stdout null make-directories unconditional pattern-file="
-    )
-    found = told_apart(call.args, "FIOCEHMRD", longs)
-    values = dict(found)
-    flags = values.keys()
-    folder = values.get("D", values.get("directory", ""))
-    operands = [value for name, value in found if not name]
-    if flags & {"o", "create"}:
-        target = values.get("O", values.get("F", values.get("file", "")))
-        call.write(target)
-        if not target:
-            call.print(UNKNOWN)
-    elif flags & {"p", "pass-through"}:
-        text = UNKNOWN if call.world.stdin is None else call.world.stdin
-        for name in text.split("\0" if flags & {"0", "null"} else "\n"):
-            if name and operands and not call.disk.is_folder(call.path(name)):
-                call.effect(WRITE, under(operands[0], name.lstrip("/").removeprefix("./")), follows=False)
-    elif flags & {"i", "extract"} and not flags & {"t", "list", "to-stdout"}:
-        call.effect(WRITE, under(folder or ".", UNKNOWN), follows=False)
-
-
-def _ar(call: Call) -> None:
-    words = [word for word in call.args if not word.startswith("--plugin")]
-    folder = ""
-    if "--output" in words[:-1]:
-        at = words.index("--output")
-        folder, words = words[at + 1], words[:at] + words[at + 2 :]
-    if len(words) < 2:
-        return
-    keys = words[0].lstrip("-")
-    if "x" in keys:
-        for name in words[2:] or [UNKNOWN]:
-            call.write(under(folder or ".", name))
-    elif any(key in keys for key in "dmqrs"):
-        call.write(words[1])
-
-
-def _7z(call: Call) -> None:
-    operands = [word for word in call.args if word[:1] != "-"]
-    switches = [word for word in call.args if word[:1] == "-"]
-    if len(operands) < 2:
-        return
-    command, archive = operands[:2]
-    if command in ("x", "e") and "-so" not in switches:
-        folder = next((word[2:] for word in switches if word[:2] == "-o"), ".")
-        if not missing(call, archive):
-            call.write(under(folder, UNKNOWN))
-    elif command in ("a", "u", "d", "rn"):
-        call.write(archive if "." in last(archive) else f"{archive}.7z")
-        for name in operands[2:] if "-sdel" in switches else []:
-            call.delete(name, recursive=True)
+    unpacks = call.name in _UNPACKING or argv.has("d", "decompress", "uncompress")
+    keeps = argv.has("k", "keep") or (call.name == "zstd" and not argv.has("rm"))
+    for operand in argv.operands:
+        inner = argv.has("r", "recursive") and call.disk.is_folder(call.path(operand))
+        for name in call.disk.tree(call.path(operand)) if inner else [operand]:
+            if call.is_missing(name) or name.endswith(ending) is not unpacks or call.disk.is_folder(call.path(name)):
+                continue
+            target = name.removesuffix(ending) if unpacks else f"{name}{ending}"
+            if call.disk.exists(call.path(target)) and not argv.has("f", "force"):
+                continue
+            call.effect(WRITE, argv.value("o") or target, follows=False)
+            if not keeps:
+                call.delete(name)
 
 
 PROGRAMS: dict[str, Program] = {
-    "7z": _7z,
-    "7za": _7z,
-    "ar": _ar,
-    "cpio": _cpio,
+    **dict.fromkeys((*_ENDINGS, *_UNPACKING), _pack),
+    **dict.fromkeys(("bsdtar", "tar"), _tar),
     "unzip": _unzip,
     "zip": _zip,
-    "zipsplit": _zipsplit,
-    **dict.fromkeys(_PACKERS, _pack),
 }

@@ -1,213 +1,112 @@
-"""Editors and awk: what their scripts do to files."""
+"""sed, ed, ex and vim: the files that they edit in place, and those that their scripts write."""
 
 from __future__ import annotations
 
-from fusewire.guard.effects import READ, WRITE, Options
-from fusewire.guard.programs.awk_output import awk_prints
-from fusewire.guard.programs.running import KINDS, run_code
-from fusewire.guard.programs.sed_output import sed_prints
+from fusewire.guard.effects import READ, WRITE
+from fusewire.shell.argv import Argv
 from fusewire.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.guard.effects import Call, Program
 
+#: `w file` as a command of sed, and behind `s/a/b/`.
+_SED_WRITES = r"(?:^|[;{}\n\d$/])\s*[wW]\s+([^\n;}]+)|[/|,#][gpiI0-9]*w\s+([^\n;}]+)"
 
-def _text_of(call: Call, name: str) -> str:
-    """A script from a file, which may be the input."""
-    if name in ("-", "/dev/stdin"):
-        return call.world.stdin or ""
-    return call.walk.read_file(call.path(name)) or ""
-
-
-def text_read(call: Call, names: list[str]) -> str | None:
-    """What a filter reads: its files, or its input."""
-    if not names:
-        return call.world.stdin
-    texts = [call.walk.read_file(call.path(name)) if name != "-" else call.world.stdin for name in names]
-    return "".join(UNKNOWN if text is None else text for text in texts)
-
-
-def _awk(call: Call) -> None:
-    codes: list[str] = []
-    variables: list[str] = []
-    inplace = False
-    args = call.args
-    at = 0
-    while at < len(args) and args[at][:1] == "-" and len(args[at]) > 1:
-        word = args[at]
-        at += 1
-        if word == "--":
-            break
-        option, value = word[:2], word[2:]
-        if option == "--" and "=" in word:
-            word, _, value = word.partition("=")
-        elif word in ("--include", "--assign", "--file", "--source", "--field-separator") or (
-            option in ("-i", "-v", "-f", "-e", "-F") and not value
-        ):
-            value = "".join(args[at : at + 1])
-            at += 1
-        inplace = inplace or (option in ("-i", "--") and "inplace" in value)
-        if option == "-v" or word == "--assign":
-            variables.append(value)
-        elif option == "-e" or word == "--source":
-            codes.append(value)
-        elif option == "-F" or word == "--field-separator":
-            variables.append(f"FS={value}")
-        elif option == "-f" or word == "--file":
-            codes.append(_text_of(call, value))
-    operands = args[at:]
-    if not codes:
-        codes, operands = operands[:1], operands[1:]
-    if inplace:
-        for name in operands:
-            call.effect(WRITE, name, follows=False)
-    out = call.world.out
-    code = "\n".join(codes)
-    run_code(call, "awk", code, [*variables, *operands])
-    files = [name for name in operands if "=" not in name]
-    known = awk_prints(code, args[: max(0, at)], text_read(call, files), files[0] if len(files) == 1 else "")
-    if known is not None and not inplace:
-        call.world.out = out + known
-
-
-_SED_OPTIONS = ("in-place", "follow-symlinks", "expression", "file")
+#: Commands of ed, ex and vim that write the file they are in (or the one that is named), or run a shell.
+_WRITES = r"^[\s%\d,.$;:]*(?:w|wq|x|xit|exit|up|update|write|wa|wqa|xa|wall|wn|saveas|sav)(!?)(?:\s+(?!!)(\S+))?$"
+_RUNS = r"^[\s%\d,.$;:]*(?:w|r|silent|sil)?\s*!+\s*(.+)$"
+_CALLS = r"(delete|writefile|rename|system)\s*\((?:\[[^\]]*\]\s*,\s*)?\s*(['\"])(.*?)\2"
 
 
 def _sed(call: Call) -> None:
-    scripts: list[str] = []
-    operands: list[str] = []
-    inplace = follows = False
-    suffix = ""
-    args = call.args
-    at = 0
-    while at < len(args):
-        word = args[at]
-        at += 1
-        if word == "--":
-            operands += args[at:]
-            break
-        if word[:2] == "--":
-            name, equals, value = word[2:].partition("=")
-            name = next((one for one in _SED_OPTIONS if one.startswith(name)), name)
-            if name == "in-place":
-                inplace, suffix = True, value
-            follows = follows or name == "follow-symlinks"
-            if name in ("expression", "file"):
-                if not equals:
-                    value = "".join(args[at : at + 1])
-                    at += 1
-                scripts.append(value if name == "expression" else _text_of(call, value))
-        elif word[:1] == "-" and len(word) > 1:
-            letters = word[1:]
-            while letters:
-                letter, letters = letters[0], letters[1:]
-                if letter == "i":
-                    inplace, suffix = True, letters
-                    break
-                if letter in "efl":
-                    value = letters
-                    if not value:
-                        value = "".join(args[at : at + 1])
-                        at += 1
-                    if letter != "l":
-                        scripts.append(value if letter == "e" else _text_of(call, value))
-                    break
-        else:
-            operands.append(word)
+    argv = Argv(call.args, "efl", "expression file line-length", optional="i")
+    scripts = [
+        value if name in ("e", "expression") else call.text_of(value) or ""
+        for name, value in argv.given
+        if name in ("e", "f", "expression", "file")
+    ]
+    operands = argv.operands
     if not scripts:
         scripts, operands = operands[:1], operands[1:]
+    inplace = argv.value("i", "in-place")
     for name in operands:
-        if not inplace:
+        if inplace is None:
             call.effect(READ, name)
-        elif call.disk.exists(call.path(name)) or UNKNOWN in name or not call.walk.pristine:
-            call.effect(WRITE, name, follows=follows)
-            if suffix:
+        elif not call.is_missing(name):
+            call.effect(WRITE, name, follows=argv.has("follow-symlinks"))
+            if inplace:
                 folder, slash, base = name.rpartition("/")
-                backup = suffix.replace("*", base) if "*" in suffix else base + suffix
+                backup = inplace.replace("*", base) if "*" in inplace else base + inplace
                 call.effect(WRITE, backup if "/" in backup else folder + slash + backup)
     script = "\n".join(scripts)
-    stdin = text_read(call, operands)
-    if "w" in script or "e" in script or "W" in script:
-        from fusewire.guard.code import Setting, code_effects
+    if "w" in script.lower():
+        import re
 
-        for kind, text in code_effects("sed", script, operands, setting=Setting(stdin=stdin)):
-            if kind == "shell":
-                call.script(text)
-            elif text not in ("/dev/stdout", "/dev/stderr"):
-                call.effect(KINDS[kind], text)
-    if not inplace:
-        flags = [word for word in args if word[:1] == "-" and word not in scripts]
-        known = sed_prints(script, ["-n"] if _is_quiet(flags) else [], stdin)
-        call.print(UNKNOWN if known is None else known)
-
-
-def _is_quiet(args: list[str]) -> bool:
-    return any(
-        word in ("--quiet", "--silent") or (word[:1] == "-" and word[1:2] != "-" and "n" in word) for word in args
-    )
+        for match in re.finditer(_SED_WRITES, script):
+            target = (match[1] or match[2]).strip()
+            if not target.startswith("/dev/std"):
+                call.write(target)
+    call.print(UNKNOWN)
 
 
 def _ed(call: Call) -> None:
     """`ed FILE < script`: the script decides whether it writes."""
-    options = Options(call.args, "p")
-    if call.world.stdin is None:
-        return
-    if UNKNOWN in call.world.stdin:
-        for name in options.operands:
-            call.write(name)
-        return
-    run_code(call, "ed", call.world.stdin, options.operands)
+    _edit(call, call.world.stdin or "", Argv(call.args, "p").operands)
 
 
 def _vi(call: Call) -> None:
     """`vim -es -c CMD FILE`, `ex FILE < script`."""
-    commands: list[str] = []
+    words = ["-c" if word in ("-sc", "-esc", "-ec") else word for word in call.args]
+    scripts: list[str] = []
     operands: list[str] = []
-    args = call.args
     at = 0
-    while at < len(args):
-        word = args[at]
+    while at < len(words):
+        word = words[at]
         at += 1
-        is_ex = call.name == "ex" or "-e" in args or "-es" in args
-        if word in ("-sc", "-esc", "-ec"):
-            word, is_ex = "-c", True
-        if word in ("-c", "--cmd", "-S", "-s", "-u", "-i", "-W", "-w", "--startuptime"):
-            value = "".join(args[at : at + 1])
-            if word == "-s" and is_ex:
-                continue
-            if word in ("-W", "-w", "--startuptime") and not value.isdigit():
-                call.write(value, rule="guard.vim")
+        if word in ("-c", "--cmd", "-S", "-u", "-i", "-w", "-W"):
+            value = "".join(words[at : at + 1])
+            scripts.append(value if word in ("-c", "--cmd") else call.text_of(value) or "" if word == "-S" else "")
             at += 1
-            if word in ("-c", "--cmd"):
-                commands.append(value)
-            elif word in ("-S", "-s"):
-                commands.append(_text_of(call, value))
-        elif word[:1] == "+" and len(word) > 1:
-            commands.append(word[1:])
+        elif word[:1] == "+":
+            scripts.append(word[1:])
         elif word[:1] != "-":
             operands.append(word)
-    if not commands or "-e" in args or "-es" in args or call.name == "ex":
-        commands.append(call.world.stdin or "")
-    script = "\n".join(commands)
+    if call.name == "ex" or "-e" in words or "-es" in words:
+        scripts.append(call.world.stdin or "")
+    _edit(call, "\n".join(scripts), operands)
+
+
+def _edit(call: Call, script: str, names: list[str]) -> None:
+    """What the commands of an editor write and run; text that is inserted is none of them."""
+    import re
+
+    inserts = False
+    parts = re.split(r"\n|\|(?!\|)|\bexe(?:cute)?\b", script)
+    for line in map(str.strip, parts):
+        if inserts:
+            inserts = line != "."
+            continue
+        inserts = re.fullmatch(r"[\d,.$/%]*(?:a|i|c|append|insert|change)", line) is not None
+        if written := re.search(_WRITES, line.strip("'\" ")):
+            for name in [written[2]] if written[2] else names:
+                call.write(name.replace("%", names[0] if names else UNKNOWN))
+        elif runs := re.search(_RUNS, line.strip("'\" ")):
+            call.script(runs[1])
+        for function, _, value in re.findall(_CALLS, line):
+            if function == "system":
+                call.script(value)
+            elif function == "writefile":
+                call.write(value)
+            else:
+                call.delete(value, recursive=True)
     if UNKNOWN in script:
-        for name in operands:
+        for name in names:
             call.write(name)
-    elif script.strip():
-        run_code(call, "ed", script, operands)
 
 
 PROGRAMS: dict[str, Program] = {
-    "awk": _awk,
+    **dict.fromkeys(("ex", "nvim", "vi", "vim"), _vi),
+    **dict.fromkeys(("gsed", "sed"), _sed),
     "ed": _ed,
-    "ex": _vi,
-    "gawk": _awk,
-    "gsed": _sed,
-    "mawk": _awk,
-    "nawk": _awk,
-    "nvim": _vi,
-    "sed": _sed,
-    "vi": _vi,
-    "view": _vi,
-    "vim": _vi,
 }

@@ -1,4 +1,8 @@
-"""find: its expression, and what that does to the files it finds."""
+"""find: its expression, and what that does to the files it finds.
+
+A tree is walked only where something follows from it: a file that is deleted or given to a program that changes files,
+or an output that another command reads. What is behind a test that cannot be answered is not done.
+"""
 
 from __future__ import annotations
 
@@ -6,160 +10,107 @@ import os
 
 from fusewire.globs import matches
 from fusewire.guard.effects import WRITE
-from fusewire.guard.programs.find_logic import both, comma, either, formatted, negated, true, unsure
-from fusewire.guard.programs.patterns import Pattern
-from fusewire.guard.programs.trees import Entry, tree
-from fusewire.shell.outputs import unescaped
-from fusewire.shell.values import UNKNOWN
+from fusewire.shell.looking import LOOKING
+from fusewire.shell.values import REST, TAINT, UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from fusewire.guard.effects import Call, Program
-    from fusewire.guard.programs.find_logic import Test
+
+    #: True, False, or None where it may be either; an action does what it does, and is True
+    Test = Callable[["Entry"], bool | None]
+
+#: Entries of a tree that are looked at where files change, and where only names are printed.
+_ENTRIES, _PRINTED = 50_000, 5000
 
 #: Commands that one `-exec` is followed into; one more stands for the rest.
 _RUNS = 2000
 
-#: Tests with one argument whose answer nobody can give for the moment at which the command runs.
-_UNSURE = (
-    "-group -links -inum -uid -gid -atime -amin -ctime -cmin -used -fstype"
-    " -anewer -cnewer -context -lname -ilname -xtype"
+#: Words that take no part in deciding about a file, and how many words follow them.
+_OPTIONS = {"-maxdepth": 1, "-mindepth": 1, "-regextype": 1, "-files0-from": 1} | dict.fromkeys(
+    "-depth -d -xdev -mount -daystart -follow -noleaf -warn -nowarn -ignore_readdir_race".split(), 0
 )
 
-#: Options: what they are followed by.
-_FIND_OPTIONS = {
-    "-maxdepth": 1,
-    "-mindepth": 1,
-    "-regextype": 1,
-    "-files0-from": 1,
-    "-depth": 0,
-    "-d": 0,
-    "-xdev": 0,
-    "-mount": 0,
-    "-daystart": 0,
-    "-follow": 0,
-    "-noleaf": 0,
-    "-warn": 0,
-    "-nowarn": 0,
-    "-ignore_readdir_race": 0,
-}
-
+#: Tests without an argument; every other one has one.
+_ALONE = frozenset(("-executable", "-readable", "-writable", "-nouser", "-nogroup"))
 
 #: Bytes in a unit of `-size`, of which what is begun counts.
 _UNITS = {"b": 512, "c": 1, "w": 2, "k": 1024, "M": 1 << 20, "G": 1 << 30}
 
 
-def _by_facts(call: Call, word: str, value: str) -> Test:
-    """Tests of what is known of a file before the command runs; None where that is not enough."""
+class Entry:
+    """One path of a tree: as it is shown, where it is, how deep, and its kind (`f`, `d`, `l`, else unknown)."""
 
-    def test(entry: Entry, sure: bool) -> bool | None:
-        try:
-            facts = os.lstat(entry.full)
-            if word == "-samefile":
-                other = os.stat(call.path(value))
-                return (facts.st_dev, facts.st_ino) == (other.st_dev, other.st_ino)
-            if word == "-user":
-                return _is_user(facts.st_uid, value)
-            if word == "-perm":
-                return facts.st_mode & 0o7777 == int(value, 8) if value[:1] not in "-/" else None
-            if word == "-size":
-                unit = _UNITS.get(value[-1], 512)
-                return _compared(-(-facts.st_size // unit), value.rstrip("bcwkMG"))
-            return _aged(facts.st_mtime, word, value)
-        except (OSError, ValueError, IndexError):
-            return None
+    __slots__ = ("depth", "full", "kind", "pruned", "shown")
 
-    return test
+    def __init__(self, shown: str, full: str, depth: int, kind: str) -> None:
+        self.shown = shown
+        self.full = full
+        self.depth = depth
+        self.kind = kind
+        self.pruned = False
 
-
-def _compared(number: float, wanted: str) -> bool:
-    limit = int(wanted.lstrip("+-"))
-    return number > limit if wanted[:1] == "+" else number < limit if wanted[:1] == "-" else number == limit
-
-
-def _aged(moment: float, word: str, value: str) -> bool | None:
-    """Clear cases only: what is near the limit may be on its other side when the command runs."""
-    import time
-
-    age = (time.time() - moment) / (60 if word == "-mmin" else 86400)
-    limit = int(value.lstrip("+-"))
-    if value[:1] not in "+-" or abs(age - limit) < 2:
-        return None
-    return age > limit if value[0] == "+" else age < limit
-
-
-def _is_user(number: int, name: str) -> bool | None:
-    import pwd
-
-    try:
-        return number == (int(name) if name.isdigit() else pwd.getpwnam(name).pw_uid)
-    except KeyError:
-        return None
+    @property
+    def name(self) -> str:
+        return self.shown.rstrip("/").rsplit("/", 1)[-1] or "/"
 
 
 class _Find:
-    """An expression as a function: True, False, or None where it may be either; what it reaches, it does."""
+    """An expression, read into one function."""
 
     def __init__(self, call: Call, words: list[str]) -> None:
         self.call = call
         self.words = words
         self.at = 0
-        self.follows = "-follow" in words
-        self.post = "-depth" in words or "-d" in words or "-delete" in words
         self.limits = {"-maxdepth": 1000, "-mindepth": 0}
-        self.extended = "-regextype" in words and "emacs" not in words
-        self.acts = False
-        self.ended = False
+        self.has_action = self.ended = False
+        #: whether an action changes files, or may
+        self.changes = False
         self.deleted: set[str] = set()
         #: `-exec ... +`: its words and the entries for them
-        self.gathered: list[tuple[list[str], list[Entry], bool]] = []
+        self.gathered: list[tuple[list[str], list[Entry]]] = []
         self.runs = 0
+        test = self._list() if words else _always
+        self.test = test if self.has_action else _both(test, self._print("\n"))
 
     # Reading the expression.
-
-    def parsed(self) -> Test:
-        test = self._list() if self.words else true
-        if self.acts:
-            return test
-        return both(test, self._print("\n"))
 
     def _peek(self) -> str:
         return self.words[self.at] if self.at < len(self.words) else ")"
 
     def _take(self) -> str:
-        word = self._peek()
         self.at += 1
-        return word
+        return self.words[self.at - 1] if self.at <= len(self.words) else ")"
 
     def _list(self) -> Test:
         test = self._or()
         while self._peek() == ",":
             self.at += 1
-            test = comma(test, self._or())
+            before, after = test, self._or()
+            test = lambda entry, one=before, other=after: (one(entry), other(entry))[1]  # type: ignore[misc]  # noqa: E731
         return test
 
     def _or(self) -> Test:
         test = self._and()
         while self._peek() in ("-o", "-or"):
             self.at += 1
-            test = either(test, self._and())
+            test = _either(test, self._and())
         return test
 
     def _and(self) -> Test:
         test = self._not()
         while self._peek() not in ("-o", "-or", ",", ")"):
-            if self._peek() in ("-a", "-and"):
-                self.at += 1
-            test = both(test, self._not())
+            self.at += self._peek() in ("-a", "-and")
+            test = _both(test, self._not())
         return test
 
     def _not(self) -> Test:
-        if self._peek() in ("!", "-not"):
-            self.at += 1
-            return negated(self._not())
         word = self._take()
+        if word in ("!", "-not"):
+            inner = self._not()
+            return lambda entry: None if (answer := inner(entry)) is None else not answer
         if word == "(":
             test = self._list()
             self.at += 1
@@ -167,223 +118,229 @@ class _Find:
         return self._primary(word)
 
     def _primary(self, word: str) -> Test:
-        if word in _FIND_OPTIONS:
-            value = self._take() if _FIND_OPTIONS[word] else ""
+        if word in _OPTIONS:
+            value = self._take() if _OPTIONS[word] else ""
             if word in self.limits and value.isdigit():
                 self.limits[word] = int(value[:4])
-            return true
+            return _always
+        if word in ("-true", "-false"):
+            return lambda entry: word == "-true"
+        if word in ("-prune", "-quit", "-empty", "-delete"):
+            self.changes = self.changes or word == "-delete"
+            self.has_action = self.has_action or word == "-delete"
+            return getattr(self, f"_{word[1:]}")  # type: ignore[no-any-return]
         if word in ("-exec", "-execdir", "-ok", "-okdir"):
-            return self._exec(word)
-        if word in ("-fprint", "-fprint0", "-fls", "-fprintf"):
-            self.acts = True
-            self.call.effect(WRITE, self._take())
-            self.at += word == "-fprintf"
-            return true
-        maker = _TESTS.get(word)
-        if maker is not None:
-            return maker(self, self._take())
-        action = _ACTIONS.get(word)
-        if action is not None:
-            self.acts = self.acts or word not in ("-prune", "-quit", "-true", "-false", "-empty")
-            return action(self)
-        if word in ("-size", "-perm", "-user", "-mmin", "-mtime", "-samefile"):
-            return _by_facts(self.call, word, self._take())
-        if word in _UNSURE.split() or word.startswith("-newer"):
-            self.at += 1
-        return unsure
+            return self._exec(word.endswith("dir"))
+        if word in ("-print", "-print0", "-printf", "-ls", "-fprint", "-fprint0", "-fls", "-fprintf"):
+            self.has_action = True
+            if word[:2] == "-f":
+                self.call.effect(WRITE, self._take())
+            self.at += word in ("-printf", "-fprintf")
+            return self._print({"-print": "\n", "-print0": "\0"}.get(word, ""))
+        return _always if word == ")" else _test(self.call, word, "" if word in _ALONE else self._take())
 
     # Actions.
 
     def _print(self, end: str) -> Test:
-        def test(entry: Entry, sure: bool) -> bool:
-            self.call.print(entry.shown + end)
+        def test(entry: Entry) -> bool:
+            self.call.print(entry.shown + end if end else f"{UNKNOWN}\n")
             return True
 
         return test
 
-    def printf(self, form: str) -> Test:
-        self.acts = True
-        form = unescaped(form.replace("\\0", "\0"))
-
-        def test(entry: Entry, sure: bool) -> bool:
-            self.call.print(formatted(form, entry))
-            return True
-
-        return test
-
-    def ls(self) -> Test:
-        self.acts = True
-        return self.printf(f"{'%s ' * 10}%p\n")
-
-    def delete(self, entry: Entry, sure: bool) -> bool | None:
-        if entry.shown == ".":
-            return True
-        if entry.kind == "d" and (os.path.islink(entry.full.rstrip("/")) or not self.is_empty(entry)):
-            return False
-        self.deleted.add(entry.full)
-        self.call.delete(entry.shown)
-        return True if sure else None
-
-    def is_empty(self, entry: Entry) -> bool:
+    def _empty(self, entry: Entry) -> bool | None:
         if entry.kind != "d":
             return entry.kind == "f" and os.path.getsize(entry.full) == 0
         base = entry.full.rstrip("/")
         return all(f"{base}/{name}" in self.deleted for name in self.call.disk.listing(entry.full))
 
-    def prune(self, entry: Entry, sure: bool) -> bool:
-        entry.pruned = sure
+    def _delete(self, entry: Entry) -> bool:
+        if entry.kind == "d" and (os.path.islink(entry.full.rstrip("/")) or not self._empty(entry)):
+            return False
+        if entry.shown != ".":
+            self.deleted.add(entry.full)
+            self.call.delete(entry.shown)
         return True
 
-    def quit(self, entry: Entry, sure: bool) -> bool:
-        self.ended = self.ended or (sure and not self.post)  # which comes first from below is not known
+    def _prune(self, entry: Entry) -> bool:
+        entry.pruned = True
         return True
 
-    def _exec(self, word: str) -> Test:
-        self.acts = True
-        inner: list[str] = []
-        while self.at < len(self.words):
-            part = self._take()
-            if part == ";" or (part == "+" and inner[-1:] == ["{}"]):
-                break
-            inner.append(part)
-        else:
-            return unsure
-        in_folder = word.endswith("dir")
-        if part == "+":
-            entries: list[Entry] = []
-            self.gathered.append((inner[:-1], entries, in_folder))
+    def _quit(self, entry: Entry) -> bool:
+        self.ended = True
+        return True
 
-            def gather(entry: Entry, sure: bool) -> bool:
+    def _exec(self, in_folder: bool) -> Test:
+        self.has_action = True
+        words: list[str] = []
+        while self.at < len(self.words) and self._peek() != ";" and (self._peek() != "+" or words[-1:] != ["{}"]):
+            words.append(self._take())
+        gathers = self._take() == "+" and not in_folder
+        if not words or words[0] in LOOKING:
+            return _unsure
+        self.changes = True
+        entries: list[Entry] = []
+        if gathers:
+            self.gathered.append((words[:-1], entries))
+
+        def execute(entry: Entry) -> bool:
+            self.runs += not gathers
+            if gathers:
                 entries.append(entry)
-                return True
-
-            return gather
-
-        def execute(entry: Entry, sure: bool) -> bool | None:
-            self.runs += 1
-            if self.runs <= _RUNS:
-                self.execute(inner, entry, in_folder)
+            elif self.runs <= _RUNS:
+                folder = entry.shown.rstrip("/").rpartition("/")[0] or "." if in_folder else None
+                shown = f"./{entry.name}" if in_folder else entry.shown
+                self.call.run([word.replace("{}", shown) for word in words], cwd=folder)
             elif self.runs == _RUNS + 1:
-                self.call.run([part.replace("{}", UNKNOWN) for part in inner], stdin="")
-            return None
+                self.call.run([word.replace("{}", UNKNOWN) for word in words], stdin="")
+            return True
 
         return execute
 
-    def execute(self, words: list[str], entry: Entry, in_folder: bool) -> None:
-        shown, folder = entry.shown, None
-        if in_folder:
-            shown, folder = f"./{entry.name}", entry.shown.rstrip("/").rpartition("/")[0] or "."
-        self.call.run([word.replace("{}", shown) for word in words], cwd=folder)
 
-    def finish(self) -> None:
-        for words, entries, in_folder in self.gathered:
-            if in_folder:
-                for entry in entries[:_RUNS]:
-                    self.execute([*words, "{}"], entry, True)
-                if len(entries) > _RUNS:
-                    self.call.run([*words, UNKNOWN])
-            elif entries:
-                self.call.run([*words, *(entry.shown for entry in entries)])
+# -- tests --------------------------------------------------------------------------------------------------------
 
 
-def _named(part: str, ignores_case: bool) -> Callable[[_Find, str], Test]:
-    """`-name`, `-path` and their kind."""
-
-    def maker(find: _Find, pattern: str) -> Test:
-        wanted = pattern.lower() if ignores_case else pattern
-
-        def test(entry: Entry, sure: bool) -> bool | None:
-            text = entry.name if part == "name" else entry.shown
-            if UNKNOWN in text or UNKNOWN in wanted:
-                return None
-            return matches(text.lower() if ignores_case else text, wanted)
-
-        return test
-
-    return maker
+def _always(entry: Entry) -> bool:
+    return True
 
 
-def _typed(find: _Find, kinds: str) -> Test:
-    def test(entry: Entry, sure: bool) -> bool | None:
-        return entry.kind in kinds.split(",") if entry.kind else None if UNKNOWN in entry.shown else kinds not in "fdl"
-
-    return test
+def _unsure(entry: Entry) -> None:
+    return None
 
 
-def _newer(find: _Find, name: str) -> Test:
-    def test(entry: Entry, sure: bool) -> bool | None:
-        try:
-            return os.lstat(entry.full).st_mtime > os.stat(find.call.path(name)).st_mtime
-        except (OSError, ValueError):
-            return None
-
-    return test if find.call.walk.pristine else unsure
+def _both(one: Test, other: Test) -> Test:
+    return lambda entry: other(entry) if (first := one(entry)) is True else first
 
 
-def _regex(ignores_case: bool) -> Callable[[_Find, str], Test]:
-    def maker(find: _Find, text: str) -> Test:
-        pattern = Pattern([text], "E" if find.extended else "emacs", ignores_case=ignores_case, whole=True)
-        return lambda entry, sure: pattern.fits(entry.shown)
-
-    return maker
+def _either(one: Test, other: Test) -> Test:
+    return lambda entry: other(entry) if (first := one(entry)) is False else first
 
 
-_TESTS: dict[str, Callable[[_Find, str], Test]] = {
-    "-iname": _named("name", True),
-    "-ipath": _named("path", True),
-    "-iregex": _regex(True),
-    "-iwholename": _named("path", True),
-    "-name": _named("name", False),
-    "-newer": _newer,
-    "-path": _named("path", False),
-    "-printf": _Find.printf,
-    "-regex": _regex(False),
-    "-type": _typed,
-    "-wholename": _named("path", False),
-}
+def _test(call: Call, word: str, value: str) -> Test:
+    """A test of a name or of what is known of the file before the command runs."""
+    folds = word[:2] == "-i" and word != "-inum"
+    if word in ("-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename"):
+        wanted = value.lower() if folds else value
 
-_ACTIONS: dict[str, Callable[[_Find], Test]] = {
-    "-delete": lambda find: find.delete,
-    "-empty": lambda find: lambda entry, sure: find.is_empty(entry) if entry.kind else None,
-    "-false": lambda find: lambda entry, sure: False,
-    "-ls": _Find.ls,
-    "-print": lambda find: find._print("\n"),
-    "-print0": lambda find: find._print("\0"),
-    "-prune": lambda find: find.prune,
-    "-quit": lambda find: find.quit,
-    "-true": lambda find: true,
-}
+        def named(entry: Entry) -> bool | None:
+            text = entry.name if word in ("-name", "-iname") else entry.shown
+            if TAINT in text:  # what lies beyond the limit; its name is known
+                return True
+            return None if UNKNOWN in text + wanted else matches(text.lower() if folds else text, wanted)
+
+        return named
+    if word in ("-regex", "-iregex"):
+        import re
+
+        try:  # close enough to find's own syntaxes
+            text = value.replace("\\(", "(").replace("\\)", ")").replace("\\|", "|")
+            pattern = re.compile(text, re.IGNORECASE if folds else 0)
+        except re.error:
+            return _unsure
+        return lambda entry: None if UNKNOWN in entry.shown else pattern.fullmatch(entry.shown) is not None
+    if word == "-type":
+        return lambda entry: entry.kind in value.split(",") if entry.kind else True if TAINT in entry.shown else None
+    return lambda entry: _by_facts(call, word, value, entry)
+
+
+def _by_facts(call: Call, word: str, value: str, entry: Entry) -> bool | None:
+    """Tests of size, age and owner; None where the answer is not known."""
+    try:
+        facts = os.lstat(entry.full)
+        if word == "-user" and not value.isdigit():
+            import pwd
+
+            return facts.st_uid == pwd.getpwnam(value).pw_uid
+        if word in ("-user", "-uid", "-inum", "-links"):
+            number = {"-inum": facts.st_ino, "-links": facts.st_nlink}.get(word, facts.st_uid)
+            return _compared(number, value)
+        if word == "-size":
+            return _compared(-(-facts.st_size // _UNITS.get(value[-1], 512)), value.rstrip("bcwkMG"))
+        if word == "-newer":
+            return facts.st_mtime > os.stat(call.path(value)).st_mtime
+        if word == "-newermt":
+            from datetime import datetime
+
+            return facts.st_mtime > datetime.fromisoformat(value).timestamp()
+        if word in ("-mmin", "-mtime"):
+            import time
+
+            return _compared(int((time.time() - facts.st_mtime) // (60 if word == "-mmin" else 86400)), value)
+    except (OSError, ValueError, IndexError, KeyError):
+        pass
+    return None
+
+
+def _compared(number: int, wanted: str) -> bool:
+    limit = int(wanted.lstrip("+-"))
+    return number > limit if wanted[:1] == "+" else number < limit if wanted[:1] == "-" else number == limit
+
+
+# -- the tree -----------------------------------------------------------------------------------------------------
+
+
+def _kind(path: str, follows: bool) -> str:
+    if os.path.islink(path) and not (follows and os.path.exists(path)):
+        return "l"
+    return "d" if os.path.isdir(path) else "f" if os.path.isfile(path) else "" if os.path.lexists(path) else "-"
+
+
+def _tree(call: Call, start: str, follows: bool, follows_start: bool, deepest: int, most: int) -> Iterator[Entry]:
+    """A folder and what is in it, each folder before its content, which is left out if the entry is `pruned`."""
+    full = call.disk.real(call.path(start)) if call.disk.links else call.path(start)
+    kind = _kind(full, follows or follows_start)
+    if UNKNOWN in full or (kind == "-" and not call.walk.pristine):
+        yield Entry(f"{start}/{UNKNOWN}", f"{full}/{UNKNOWN}", 1, "")
+        return
+    todo = [Entry(start, full, 0, kind)] if kind != "-" else []
+    seen = set()
+    while todo:
+        entry = todo.pop()
+        most -= 1
+        if most < 0:
+            yield Entry(f"{start.rstrip('/')}/{REST}", f"{full}/{REST}", 999, "")
+            return
+        yield entry
+        real = os.path.realpath(entry.full) if follows else entry.full
+        if entry.kind != "d" or entry.pruned or entry.depth >= deepest or real in seen:
+            continue
+        seen.add(real)
+        for name in reversed(call.disk.listing(entry.full)):
+            path = f"{entry.full.rstrip('/')}/{name}"
+            todo.append(Entry(f"{entry.shown.rstrip('/')}/{name}", path, entry.depth + 1, _kind(path, follows)))
 
 
 def _find(call: Call) -> None:
-    at, mode = 0, "-P"
+    at = 0
     while at < len(call.args) and call.args[at][:2] in ("-H", "-L", "-P", "-D", "-O"):
-        mode = call.args[at] if call.args[at] in ("-H", "-L", "-P") else mode
         at += 2 if call.args[at] == "-D" else 1
     end = at
     while end < len(call.args) and call.args[end][:1] != "-" and call.args[end] not in ("(", "!", ","):
         end += 1
     find = _Find(call, call.args[end:])
-    test = find.parsed()
-    follows = find.follows or mode == "-L"
-    for start in call.args[at:end] or ["."]:
-        found = tree(call, start, follows=follows, follows_start=mode == "-H", deepest=find.limits["-maxdepth"])
-        for entry in reversed(list(found)) if find.post else found:
-            if entry.kind == "" and UNKNOWN in entry.shown:
-                entry.shown += _name_in(find.words) if entry.shown.endswith(UNKNOWN) else ""
-            if entry.depth >= find.limits["-mindepth"] and not find.ended:
-                test(entry, True)
-    find.finish()
     call.world.status = None
+    if not find.changes and not call.walk.is_heard:
+        return
+    follows = "-L" in call.args[:at] or "-follow" in find.words
+    post = not {"-depth", "-d", "-delete"}.isdisjoint(find.words)
+    most = _ENTRIES if find.changes else _PRINTED
+    for start in call.args[at:end] or ["."]:
+        found = _tree(call, start, follows, "-H" in call.args[:at], find.limits["-maxdepth"], most)
+        for entry in reversed(list(found)) if post else found:
+            entry.shown += _name_in(find.words) if entry.shown.endswith(REST) else ""
+            if entry.depth >= find.limits["-mindepth"] and not find.ended:
+                find.test(entry)
+    for words, entries in find.gathered:
+        if entries:
+            call.run([*words, *(entry.shown for entry in entries)])
 
 
 def _name_in(words: list[str]) -> str:
-    """What is known of the name of a file somewhere below an unknown folder."""
+    """What is known of the names beyond the limit."""
     if "-name" not in words[:-1] or any(word in ("-o", "-or", "!", "-not", ",") for word in words):
         return ""
-    name = words[words.index("-name") + 1]
-    for mark in "*?":
-        name = name.replace(mark, UNKNOWN)
+    name = words[words.index("-name") + 1].replace("*", UNKNOWN).replace("?", UNKNOWN)
     return "" if "[" in name else name
 
 
