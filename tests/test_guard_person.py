@@ -134,6 +134,26 @@ def test_git_may_move_while_a_call_runs(shop: Project, act: str) -> None:
     assert contents(shop) == there
 
 
+def test_a_stash_takes_and_brings_while_a_call_runs(shop: Project) -> None:
+    """What was not committed is in the stash, so that nothing is lost; untracked files too."""
+    shell(shop, "echo mine >> AGENTS.md; echo B=1 >> .ralphrc; echo u > specs/untracked.md")
+    there = contents(shop)
+    for act in (("stash", "-u"), ("stash", "pop")):
+        assert_silent(before(shop))
+        git(shop, *act)
+        assert_silent(after(shop))
+    assert contents(shop) == there
+
+
+def test_what_a_script_commits_is_not_brought_by_git(shop: Project) -> None:
+    """A commit moves nothing in the working tree: configuration that a script changed and committed is restored."""
+    assert_silent(before(shop))
+    shell(shop, "echo B=1 >> .ralphrc")
+    git(shop, "commit", "-qam", "by a script")
+    assert_halts(after(shop), ".ralphrc")
+    assert (shop.root / ".ralphrc").read_text() == FILES[".ralphrc"]
+
+
 def test_a_worktree_is_a_project_of_its_own(shop: Project, tmp_path: Path) -> None:
     """Its git directory lies elsewhere; its versions do not mix with those of the main one."""
     git(shop, "worktree", "add", "-q", str(tmp_path / "tree"), "other")

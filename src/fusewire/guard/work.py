@@ -101,9 +101,10 @@ class Work:
         index = index_of(self.manifest, absent, self.integrity.key, self.integrity.anywhere or self.listed is None)
         content = pack(index, self.manifest)
         path = os.path.join(folder, NAME)
-        if not os.path.lexists(path) or read_file(path) != content:
-            replace_file(path, content)
-            leave_marker(self.integrity.root, folder)
+        if os.path.lexists(path) and read_file(path) == content:
+            return
+        replace_file(path, content)
+        leave_marker(self.integrity.root, folder)
         if sweep:
             names = os.listdir(folder)
             for name in names:
