@@ -129,3 +129,19 @@ def test_where_ring_one_is_on_the_reader_refuses_only_what_is_certain(wrapped: P
         assert wrapped.hook(wrapped.bash('sudo true; rm -rf "$(cat x)"'), env=env).returncode == 2
     (wrapped.root / "fusewire.toml").write_text('sandbox = "off"\n')
     assert wrapped.hook(wrapped.bash('rm -rf "$(cat x)"'), env=variables()).returncode == 2
+
+
+def test_settings_that_put_another_wrapper_in_its_place_are_not_taken_over(wrapped: Project) -> None:
+    """A file of the project would outrank the person's own; other variables may change."""
+    file = wrapped.root / ".claude" / "settings.json"
+    file.parent.mkdir()
+    payload = {"session_id": "s", "cwd": str(wrapped.root), "hook_event_name": "ConfigChange", "file_path": str(file)}
+    for env, refused in (
+        ({"CLAUDE_CODE_SHELL_PREFIX": ""}, True),
+        ({"CLAUDE_CODE_SHELL_PREFIX": "/x"}, True),
+        ({"A": "b"}, False),
+    ):
+        file.write_text(json.dumps({"env": env}))
+        assert (b"shell wrapper" in wrapped.hook(payload, env=variables()).stdout) is refused, env
+    file.write_text(json.dumps({"env": {"CLAUDE_CODE_SHELL_PREFIX": "/x"}}))
+    assert wrapped.hook(payload).stdout == b"", "where ours is not in force it is their own matter"

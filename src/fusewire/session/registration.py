@@ -51,6 +51,8 @@ def switched_off(path: str, noted: Mapping[str, Any]) -> str:
     before: list[Any] = known if isinstance(known, list) and len(known) == 2 else [[], 0]
     if settings is None:  # one that is not valid is left out as a whole, and our calls with it
         return "take Fusewire's hooks out" if before[0] or len(text) >= _LARGEST else ""
+    if _overrules_wrapper(settings):
+        return "put another shell wrapper in the place of Fusewire's"
     calls, offs = _counts(settings)
     if offs > before[1]:
         return "switch the plugin of Fusewire off"
@@ -106,6 +108,16 @@ def refusal(store: Store, session: str | None, path: str) -> str:
         f"BLOCKED fusewire.disarm: {path} would {what}, so it is not in force while this session runs.\n"
         "A person can do that: `fusewire uninstall claude`, then start a new session."
     )
+
+
+def _overrules_wrapper(settings: dict[str, Any]) -> bool:
+    """Whether settings name another shell wrapper than the one of ours that this session was started with."""
+    from fusewire.guard.sandbox.active import ALWAYS, PREFIX, UNATTENDED
+
+    env = settings.get("env")
+    given = env.get(PREFIX) if isinstance(env, dict) else None
+    names = [os.path.basename(path) for path in (os.environ.get(PREFIX), given) if isinstance(path, str)]
+    return len(names) == 2 and names[0] in (ALWAYS, UNATTENDED) and names[1] not in (ALWAYS, UNATTENDED)
 
 
 def _counts(settings: dict[str, Any] | None) -> list[Any]:
