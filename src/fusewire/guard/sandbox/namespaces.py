@@ -1,0 +1,236 @@
+"""Enter user and mount namespaces in which the paths of a plan are read-only (Linux).
+
+What follows holds for this process and all that it starts, and there is no way back: the mounts are locked for any
+namespace inside, and the capabilities that could change them are dropped.
+
+1. An ordinary user gets a user namespace in which only that user exists; root, where it may mount, needs none.
+2. Mounts no longer propagate to the outside.
+3. Pins: a folder that is a mount point anywhere in the namespace cannot be renamed or removed. They are mounted where
+   no path leads, beneath a copy of /proc that covers them, so that they do not split the tree: renaming between two
+   folders of it still works.
+4. Each path is mounted on itself, read-only; what stays writable inside of one is mounted again from the outside.
+
+This runs before every shell command: it imports `_ctypes`, because `ctypes` takes six times as long.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from stat import S_ISDIR
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fusewire.guard.sandbox.plan import Plan
+
+_CLONE_NEWNS, _CLONE_NEWUSER = 0x20000, 0x10000000
+_RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
+
+#: What `statvfs` says of a mount -> the flag that says it to `mount`: they are locked, and a remount must repeat them.
+_LOCKED = ((2, _NOSUID), (4, _NODEV), (8, _NOEXEC), (1024, 1024), (2048, 2048), (4096, 1 << 21))
+
+_PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _AMBIENT_CLEAR_ALL = 24, 38, 47, 4
+
+#: What root loses: DAC_READ_SEARCH (open a file by its handle, past all mounts), SYS_MODULE, SYS_RAWIO, SYS_PTRACE
+#: (take over a process outside), SYS_ADMIN (mount), MKNOD.
+_ROOT_LOSES = (2, 16, 17, 19, 21, 27)
+
+_SSH_FOLDER = "/etc/ssh/ssh_config.d"
+
+
+class SandboxError(Exception):
+    """Why the namespaces cannot be entered."""
+
+    def __init__(self, step: str, errno: int, *, unchanged: bool = False) -> None:
+        super().__init__(f"{step}: {os.strerror(errno)}")
+        self.step = step
+        self.errno = errno
+        #: nothing has happened to this process yet
+        self.unchanged = unchanged
+
+
+class _Library:
+    """The functions of the C library that Python lacks."""
+
+    def __init__(self) -> None:
+        import _ctypes
+
+        class Int(_ctypes._SimpleCData):  # type: ignore[type-arg]
+            _type_ = "i"
+
+        class Function(_ctypes.CFuncPtr):
+            _flags_ = _ctypes.FUNCFLAG_CDECL | _ctypes.FUNCFLAG_USE_ERRNO
+            _restype_ = Int
+
+        library = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]
+        self.errno = _ctypes.get_errno
+        self.mount_, self.unshare, self.prctl, self.capset = (
+            Function(_ctypes.dlsym(library, name)) for name in ("mount", "unshare", "prctl", "capset")
+        )
+
+    def check(self, result: int, step: str) -> None:
+        if result != 0:
+            raise SandboxError(step, self.errno())
+
+    def mount(self, source: str, target: str, flags: int, kind: bytes | None = None, data: bytes | None = None) -> None:
+        result = self.mount_(os.fsencode(source), os.fsencode(target), kind, flags, data)
+        self.check(result, f"mount {target}")
+
+
+def enter(plan: Plan) -> None:
+    """Enter a sandbox for good; SandboxError says why it did not work, and whether this process is as it was."""
+    try:
+        library = _Library()
+    except ImportError:
+        raise SandboxError("this Python has no _ctypes", 38, unchanged=True) from None
+    folder = _current_folder()
+    is_root = _unshare(library)
+    library.mount("none", "/", _REC | _PRIVATE)
+    _pin(library, plan.pins)
+    _mount(library, plan.mounts)
+    if not is_root:
+        _own_ssh_settings(library)
+    if folder:
+        os.chdir(folder)  # the same folder, seen through the new mounts
+    _drop_capabilities(library, is_root)
+
+
+def _current_folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+def _unshare(library: Any) -> bool:
+    """Enter the namespaces; returns whether root may mount without one for users."""
+    user, group = os.geteuid(), os.getegid()
+    if user == 0 and library.unshare(_CLONE_NEWNS) == 0:
+        return True
+    if library.unshare(_CLONE_NEWUSER | _CLONE_NEWNS) != 0:
+        raise SandboxError("unshare", library.errno(), unchanged=True)
+    try:
+        for name, text in (
+            ("setgroups", "deny"),
+            ("uid_map", f"{user} {user} 1"),
+            ("gid_map", f"{group} {group} 1"),
+        ):
+            _write(f"/proc/self/{name}", text)
+    except OSError as error:
+        raise SandboxError(f"write {error.filename}", error.errno or 0) from None
+    return False
+
+
+def _write(path: str, text: str) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(file, text.encode())
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None
+    finally:
+        os.close(file)
+
+
+def _pin(library: Any, pins: tuple[str, ...]) -> None:
+    """Make mount points of these folders and links where no path leads."""
+    if not pins:
+        return
+    lower = os.open("/proc", os.O_PATH | os.O_CLOEXEC)
+    library.mount("/proc", "/proc", _BIND | _REC)
+    hidden = f"/proc/self/fd/{lower}/fs"
+    by_folder: dict[str, list[str]] = {}
+    for path in pins:
+        folder, _, name = path.rpartition("/")
+        by_folder.setdefault(folder or "/", []).append(name)
+    for folder in sorted(by_folder):  # "/" first: it is copied with everything that is mounted by then
+        if not _try_mount(library, folder, hidden):
+            continue
+        for name in by_folder[folder]:
+            try:
+                point = os.open(f"{hidden}/{name}", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+            except FileNotFoundError:
+                continue
+            over = "/proc/fs" if S_ISDIR(os.fstat(point).st_mode) else "/proc/version"
+            library.mount(over, f"/proc/self/fd/{point}", _BIND | _REC)
+            os.close(point)
+    os.close(lower)
+
+
+def _try_mount(library: Any, source: str, target: str) -> bool:
+    """Whether it is still there: others may remove files while this one starts."""
+    try:
+        library.mount(source, target, _BIND | _REC)
+    except SandboxError as error:
+        if error.errno == 2:
+            return False
+        raise
+    return True
+
+
+def _mount(library: Any, mounts: tuple[tuple[str, bool], ...]) -> None:
+    kept = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path, is_read_only in mounts if not is_read_only}
+    for path, is_read_only in mounts:
+        source = path if is_read_only else f"/proc/self/fd/{kept[path]}"
+        if _try_mount(library, source, path) and is_read_only:
+            flags = _BIND | _REMOUNT | _RDONLY
+            known = os.statvfs(path).f_flag
+            for bit, flag in _LOCKED:
+                flags |= flag if known & bit else 0
+            library.mount("none", path, flags)
+    for file in kept.values():
+        os.close(file)
+
+
+def _own_ssh_settings(library: Any) -> None:
+    """Copies of the system's ssh settings that belong to the user.
+
+    Where only the user exists, root's files seem to be nobody's, and ssh refuses to include such files.
+    """
+    try:
+        names = os.listdir(_SSH_FOLDER)
+    except OSError:
+        return
+    contents = {name: text for name in names if (text := _read(f"{_SSH_FOLDER}/{name}")) is not None}
+    if not contents:
+        return
+    library.mount("tmpfs", _SSH_FOLDER, _NOSUID | _NODEV | _NOEXEC, b"tmpfs", b"mode=755,size=1m")
+    for name, content in contents.items():
+        file = os.open(f"{_SSH_FOLDER}/{name}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        os.write(file, content)
+        os.close(file)
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            return os.read(file, 1 << 16)
+        finally:
+            os.close(file)
+    except OSError:
+        return None
+
+
+def _drop_capabilities(library: Any, is_root: bool) -> None:
+    """An ordinary user keeps none, and gets none from a program; root loses those that reach past the mounts."""
+    if not is_root:
+        library.check(library.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+    for capability in _ROOT_LOSES if is_root else range(64):
+        if library.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0 and not is_root:
+            break  # the last one that this kernel knows
+    library.prctl(_PR_CAP_AMBIENT, _AMBIENT_CLEAR_ALL, 0, 0, 0)
+    sets = [0, 0, 0]
+    if is_root:
+        lost = sum(1 << capability for capability in _ROOT_LOSES)
+        sets = [_capabilities(name) & ~lost for name in (b"CapEff:", b"CapPrm:", b"CapInh:")]
+    words = [part >> shift & 0xFFFFFFFF for shift in (0, 32) for part in sets]
+    data = b"".join(word.to_bytes(4, sys.byteorder) for word in words)
+    header = (0x20080522).to_bytes(4, sys.byteorder) + bytes(4)
+    library.check(library.capset(header, data), "capset")
+
+
+def _capabilities(name: bytes) -> int:
+    status = _read("/proc/self/status") or b""
+    return int(status.partition(name)[2].split(None, 1)[0], 16)
