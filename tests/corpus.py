@@ -23,6 +23,7 @@ import shutil
 import signal
 import stat
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,12 +76,14 @@ UNTRACKED = {
 }
 
 # The machine becomes read-only but for one folder and an empty /tmp and /dev/shm, and there is no network, until
-# standard input ends.
+# standard input ends. The other two folders, this checkout and its Python, stay although they may lie in /tmp.
 SHUT_IN = """
-exec 9< "$0" && mount -t tmpfs tmp /tmp && { [ ! -d /dev/shm ] || mount -t tmpfs tmp /dev/shm; } &&
-mkdir -p "$0" && mount --no-canonicalize --bind /proc/self/fd/9 "$0" &&
-mount -o remount,bind,ro / && exec 9<&- && echo shut in && exec cat
+keep() { case $1 in /tmp/*) mkdir -p "$1" && mount --bind "/proc/self/fd/$2" "$1" && mount -o remount,bind,ro "$1";; esac; }
+exec 7< "$1" 8< "$2" 9< "$0" && mount -t tmpfs tmp /tmp && { [ ! -d /dev/shm ] || mount -t tmpfs tmp /dev/shm; } &&
+mkdir -p "$0" && mount --no-canonicalize --bind /proc/self/fd/9 "$0" && keep "$1" 7 && keep "$2" 8 &&
+mount -o remount,bind,ro / && exec 7<&- 8<&- 9<&- && echo shut in && exec cat
 """
+KEPT = (str(Path(__file__).parents[1]), sys.prefix)
 ROOM = 2**28  # bytes
 A_DAY = 86_400 * 10**9
 TIME_LIMIT = 20.0
@@ -225,7 +228,7 @@ def walls() -> tuple[Sequence[str], Sequence[str]] | None:
     if shutil.which("unshare") and shutil.which("nsenter"):
         for around, into in WALLS:
             wall = ("unshare", *around, "--", "sh", "-c", SHUT_IN)
-            built = subprocess.run([*wall, "/usr"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+            built = subprocess.run([*wall, "/usr", *KEPT], stdin=subprocess.DEVNULL, capture_output=True, check=False)
             if not built.returncode:
                 return wall, into
     return None
@@ -246,7 +249,7 @@ class Cell:
         if found:
             wall, into = found
             pipe = subprocess.PIPE
-            self._built = subprocess.Popen([*wall, str(self.folder)], stdin=pipe, stdout=pipe)
+            self._built = subprocess.Popen([*wall, str(self.folder), *KEPT], stdin=pipe, stdout=pipe)
             assert self._built.stdout is not None
             assert self._built.stdout.readline() == b"shut in\n"
             self.entrance = ["nsenter", "--target", str(self._built.pid), *into]

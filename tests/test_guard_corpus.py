@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -38,6 +39,8 @@ from corpus import (
     whole_state,
 )
 from program import fusewire
+
+SOURCE = Path(__file__).parents[1] / "src"
 
 #: Where a person wants every outcome to be written down.
 REPORT = os.environ.get("CORPUS_REPORT")
@@ -316,9 +319,26 @@ class Agent:
         fusewire("guard", "restore", cwd=self.box.project, env=self.environment)
 
 
+#: Becomes a command inside the sandbox, documents read-only, as the shell wrapper does it.
+START = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from fusewire.guard.policy import protected_of
+from fusewire.guard.programs.git_moves import line_only_moves
+from fusewire.guard.sandbox.plan import plan
+from fusewire.guard.sandbox.start import command
+command(plan(protected_of(sys.argv[2]), documents=not line_only_moves(sys.argv[-1])), sys.argv[3:])
+"""
+
+
 def sandbox_or_skip() -> Callable[[Box], list[str]]:
-    """The words in front of a shell that start it in the sandbox, documents read-only."""
-    pytest.skip("the sandbox is not there yet")
+    """The words in front of a shell that start it in the sandbox."""
+    from fusewire.guard.sandbox.support import support
+
+    found = support()
+    if found.means != "namespaces":
+        pytest.skip(f"no sandbox on this machine: {found.reason}")
+    return lambda box: [sys.executable, "-I", "-S", "-c", START, str(SOURCE), str(box.project)]
 
 
 def note(ring: str, file: Path, case: Case, outcome: str) -> None:
