@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Signature = tuple[Stamp, ...]
 
 #: Raised when the shape of the blob changes.
-_FORMAT = 5
+_FORMAT = 6
 
 #: Bytes of the hash in front of sealed data.
 _HASH = 8
@@ -90,6 +90,7 @@ class Rules:
         tool: dict[str, Any] | None = None,
         prices: Any = (),
         notify: tuple[str, ...] = (),
+        sandbox: tuple[str, tuple[str, ...]] = ("auto", ()),
     ) -> None:
         self.policies = policies
         self.constraints = {name: Constraint(*data) for name, data in constraints.items()}
@@ -102,6 +103,8 @@ class Rules:
         self.prices = prices
         #: the names of those who are told what happened
         self.notify = notify
+        #: "auto", "require" or "off", and the command lines that run outside
+        self.sandbox = sandbox
         #: without a project to look in, every bare id is a constraint of its own
         self.any_constraint = any_constraint
         #: the project's files were read for it, because something in them had changed
@@ -112,7 +115,7 @@ class Rules:
         constraints = {name: constraint.to_data() for name, constraint in self.constraints.items()}
         return (
             *(self.policies, constraints, self.warnings, self.any_constraint),
-            *(self.guard, self.tool, self.prices, self.notify),
+            *(self.guard, self.tool, self.prices, self.notify, self.sandbox),
         )
 
     def policy(self, circuit: str) -> Policy:

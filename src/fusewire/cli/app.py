@@ -31,6 +31,7 @@ COMMANDS = {
     "attempt": "attempt",
     "scope": "scope",
     "guard": "guard",
+    "sandbox": "sandbox",
     "wrap": "session",
     "grant": "session",
     "spend": "spend",

@@ -64,6 +64,7 @@ class Rulebook:
             *(policies, constraints, warnings, any_constraint, self._guard()),
             *(dict(self.values["tool"].parsed), load_prices(self.prices)),
             tuple(target.name for target in self.targets.enabled()),
+            (self.values["sandbox"].parsed["mode"], self.values["sandbox"].parsed["outside"]),
         )
 
     def _guard(self) -> tuple[Any, ...]:
@@ -160,6 +161,8 @@ def _apply(book: Rulebook, source: str, layer: Any) -> None:
         book.warnings.append(ConfigError(source, "[tool.fusewire]", layer, "a table"))
         return
     for kind, table in layer.items():
+        if kind == "sandbox" and isinstance(table, str):
+            table = {"mode": table}
         if kind == "prices" and isinstance(table, dict):
             prices, problems = parse_prices(table, source)
             for model, values in prices.items():

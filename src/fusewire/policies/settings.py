@@ -21,7 +21,7 @@ from fusewire.errors import ConfigError
 KINDS = ("constraint", "loop", "phase", "tool", "attempt")
 
 #: Tables that may be configured: the kinds of circuits, and those that have none.
-TABLES = (*KINDS, "guard", "notify")
+TABLES = (*KINDS, "guard", "sandbox", "notify")
 
 #: How much a message matters, from little to much.
 SEVERITIES = ("info", "warning", "trip", "alert")
@@ -47,6 +47,7 @@ class Setting:
     help: str = ""
     least: float | None = None
     most: int | None = None
+    choices: tuple[str, ...] = ()
 
     @property
     def allowed(self) -> str:
@@ -70,8 +71,8 @@ class Setting:
                 return "a list of texts"
             case "text":
                 return "a text"
-            case "severity":
-                return ", ".join(SEVERITIES)
+            case "severity" | "choice":
+                return ", ".join(self.choices or SEVERITIES)
             case "path":
                 return "the path of a file or folder"
             case "paths":
@@ -90,8 +91,8 @@ class Setting:
             return _words(value)
         if self.type == "text":
             return _words([value])[0]
-        if self.type == "severity":
-            if value not in SEVERITIES:
+        if self.type in ("severity", "choice"):
+            if value not in (self.choices or SEVERITIES):
                 raise ValueError(value)
             return value
         if self.type == "path":
@@ -203,6 +204,7 @@ def settings_of(table: Mapping[str, Any]) -> dict[str, Setting]:
             data.get("help", ""),
             parse_duration(least) if isinstance(least, str) else least,
             data.get("most"),
+            tuple(data.get("choices", ())),
         )
     return settings
 

@@ -10,20 +10,18 @@ namespace inside, and the capabilities that could change them are dropped.
    folders of it still works.
 4. Each path is mounted on itself, read-only; what stays writable inside of one is mounted again from the outside.
 
-This runs before every shell command: it imports `_ctypes`, because `ctypes` takes six times as long.
+This runs before every shell command, and modules are what costs most: `posix` and `_ctypes` are a sixth of `os` and
+`ctypes`.
 """
 
-from __future__ import annotations
-
-import os
+import posix as os
 import sys
-from stat import S_ISDIR
+from _stat import S_ISDIR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import MutableMapping
     from typing import Any
-
-    from fusewire.guard.sandbox.plan import Plan
 
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x20000, 0x10000000
 _RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
@@ -38,6 +36,44 @@ _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _AMBIENT_CLEAR_ALL = 24
 _ROOT_LOSES = (2, 16, 17, 19, 21, 27)
 
 _SSH_FOLDER = "/etc/ssh/ssh_config.d"
+
+
+class Plan:
+    """What is mounted for one command; all paths are absolute, and only the last part of a pin may be a link."""
+
+    __slots__ = ("absent", "looked_at", "missing", "mounts", "pins", "root", "scanned", "warnings")
+
+    def __init__(
+        self,
+        root: str,
+        mounts: "tuple[tuple[str, bool], ...]" = (),
+        pins: "tuple[str, ...]" = (),
+        missing: "tuple[str, ...]" = (),
+        absent: "tuple[str, ...]" = (),
+        warnings: "tuple[str, ...]" = (),
+    ) -> None:
+        self.root = root
+        #: (path, whether it is read-only), a folder before what is in it: what is not lies in a folder that is
+        self.mounts = mounts
+        #: folders above them, and links to them, that must not be renamed or removed
+        self.pins = pins
+        #: configuration folders that do not exist, and are kept from being created
+        self.missing = missing
+        #: protected paths that do not exist and cannot be kept from being created
+        self.absent = absent
+        self.warnings = warnings
+        #: what the plan depends on: paths that are there or not, and folders whose entries were read
+        self.looked_at: list[str] = []
+        self.scanned: list[str] = []
+
+    def data(self) -> "tuple[Any, ...]":
+        return self.root, self.mounts, self.pins, self.missing, self.absent, self.warnings
+
+    def read_only(self) -> "list[str]":
+        return [path for path, is_read_only in self.mounts if is_read_only]
+
+    def __bool__(self) -> bool:
+        return bool(self.mounts or self.missing)
 
 
 class SandboxError(Exception):
@@ -74,9 +110,19 @@ class _Library:
         if result != 0:
             raise SandboxError(step, self.errno())
 
-    def mount(self, source: str, target: str, flags: int, kind: bytes | None = None, data: bytes | None = None) -> None:
-        result = self.mount_(os.fsencode(source), os.fsencode(target), kind, flags, data)
+    def mount(self, source: str, target: str, flags: int, kind: bytes = b"none", data: bytes = b"") -> None:
+        result = self.mount_(_encoded(source), _encoded(target), kind, flags, data)
         self.check(result, f"mount {target}")
+
+
+def environment() -> "MutableMapping[bytes, bytes]":
+    """The variables of this process, also where `os` is not loaded, or has changed some."""
+    module = sys.modules.get("os")
+    return module.environb if module is not None else os.environ
+
+
+def _encoded(path: str) -> bytes:
+    return path.encode(sys.getfilesystemencoding(), sys.getfilesystemencodeerrors())
 
 
 def enter(plan: Plan) -> None:
@@ -104,7 +150,7 @@ def _current_folder() -> str:
         return ""
 
 
-def _unshare(library: Any) -> bool:
+def _unshare(library: _Library) -> bool:
     """Enter the namespaces; returns whether root may mount without one for users."""
     user, group = os.geteuid(), os.getegid()
     if user == 0 and library.unshare(_CLONE_NEWNS) == 0:
@@ -133,7 +179,7 @@ def _write(path: str, text: str) -> None:
         os.close(file)
 
 
-def _pin(library: Any, pins: tuple[str, ...]) -> None:
+def _pin(library: _Library, pins: tuple[str, ...]) -> None:
     """Make mount points of these folders and links where no path leads."""
     if not pins:
         return
@@ -158,7 +204,7 @@ def _pin(library: Any, pins: tuple[str, ...]) -> None:
     os.close(lower)
 
 
-def _try_mount(library: Any, source: str, target: str) -> bool:
+def _try_mount(library: _Library, source: str, target: str) -> bool:
     """Whether it is still there: others may remove files while this one starts."""
     try:
         library.mount(source, target, _BIND | _REC)
@@ -169,7 +215,7 @@ def _try_mount(library: Any, source: str, target: str) -> bool:
     return True
 
 
-def _mount(library: Any, mounts: tuple[tuple[str, bool], ...]) -> None:
+def _mount(library: _Library, mounts: tuple[tuple[str, bool], ...]) -> None:
     kept = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path, is_read_only in mounts if not is_read_only}
     for path, is_read_only in mounts:
         source = path if is_read_only else f"/proc/self/fd/{kept[path]}"
@@ -183,7 +229,7 @@ def _mount(library: Any, mounts: tuple[tuple[str, bool], ...]) -> None:
         os.close(file)
 
 
-def _own_ssh_settings(library: Any) -> None:
+def _own_ssh_settings(library: _Library) -> None:
     """Copies of the system's ssh settings that belong to the user.
 
     Where only the user exists, root's files seem to be nobody's, and ssh refuses to include such files.
@@ -192,9 +238,22 @@ def _own_ssh_settings(library: Any) -> None:
         names = os.listdir(_SSH_FOLDER)
     except OSError:
         return
-    contents = {name: text for name in names if (text := _read(f"{_SSH_FOLDER}/{name}")) is not None}
+    contents = {name: text for name in names if (text := read_small(f"{_SSH_FOLDER}/{name}")) is not None}
     if not contents:
         return
+    for name in list(contents):
+        lines = []
+        for line in contents[name].split(b"\n"):
+            words = line.split()
+            if (
+                len(words) == 2
+                and words[0].lower() == b"include"
+                and (text := read_small(words[1].decode())) is not None
+            ):
+                contents[f".{len(contents)}"] = text
+                line = f"Include {_SSH_FOLDER}/.{len(contents) - 1}".encode()
+            lines.append(line)
+        contents[name] = b"\n".join(lines)
     library.mount("tmpfs", _SSH_FOLDER, _NOSUID | _NODEV | _NOEXEC, b"tmpfs", b"mode=755,size=1m")
     for name, content in contents.items():
         file = os.open(f"{_SSH_FOLDER}/{name}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -202,7 +261,8 @@ def _own_ssh_settings(library: Any) -> None:
         os.close(file)
 
 
-def _read(path: str) -> bytes | None:
+def read_small(path: str) -> "bytes | None":
+    """The first 64 KB of a file, if it can be read."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
@@ -213,7 +273,7 @@ def _read(path: str) -> bytes | None:
         return None
 
 
-def _drop_capabilities(library: Any, is_root: bool) -> None:
+def _drop_capabilities(library: _Library, is_root: bool) -> None:
     """An ordinary user keeps none, and gets none from a program; root loses those that reach past the mounts."""
     if not is_root:
         library.check(library.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
@@ -232,5 +292,5 @@ def _drop_capabilities(library: Any, is_root: bool) -> None:
 
 
 def _capabilities(name: bytes) -> int:
-    status = _read("/proc/self/status") or b""
+    status = read_small("/proc/self/status") or b""
     return int(status.partition(name)[2].split(None, 1)[0], 16)

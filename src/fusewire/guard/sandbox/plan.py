@@ -7,6 +7,7 @@ from stat import S_ISDIR, S_ISLNK, S_ISREG, S_ISVTX
 
 from fusewire.globs import matches
 from fusewire.guard.protected import CONFIGURATION
+from fusewire.guard.sandbox.namespaces import Plan as Plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,47 +31,16 @@ _SETTINGS_FOLDERS = (
 )
 
 
-class Plan:
-    """What is mounted for one command; all paths are absolute, and only the last part of a pin may be a link."""
-
-    __slots__ = ("absent", "missing", "mounts", "pins", "root", "warnings")
-
-    def __init__(
-        self,
-        root: str,
-        mounts: tuple[tuple[str, bool], ...] = (),
-        pins: tuple[str, ...] = (),
-        missing: tuple[str, ...] = (),
-        absent: tuple[str, ...] = (),
-        warnings: tuple[str, ...] = (),
-    ) -> None:
-        self.root = root
-        #: (path, whether it is read-only), a folder before what is in it: what is not lies in a folder that is
-        self.mounts = mounts
-        #: folders above them, and links to them, that must not be renamed or removed
-        self.pins = pins
-        #: configuration folders that do not exist, and are kept from being created
-        self.missing = missing
-        #: protected paths that do not exist and cannot be kept from being created
-        self.absent = absent
-        self.warnings = warnings
-
-    def read_only(self) -> list[str]:
-        return [path for path, is_read_only in self.mounts if is_read_only]
-
-    def __bool__(self) -> bool:
-        return bool(self.mounts or self.missing)
-
-
 def plan(protected: Protected, *, documents: bool, writable: tuple[str, ...] = ()) -> Plan:
     """What to mount so that configuration, and with `documents` everything protected, is read-only.
 
     What is in `writable` (absolute) stays writable, also inside a folder that is not.
     """
     warnings: list[str] = []
+    scanned: list[str] = []
     wanted = {place: documents or kind == CONFIGURATION for place, kind in protected.places.items()}
     for base, pattern, kind in protected.patterns:
-        for path in _expand(base, pattern, warnings):
+        for path in _expand(base, pattern, warnings, scanned):
             if protected.kind_of(path) is not None:
                 wanted.setdefault(path, documents or kind == CONFIGURATION)
     for pattern in protected.ignored:
@@ -82,14 +52,23 @@ def plan(protected: Protected, *, documents: bool, writable: tuple[str, ...] = (
             warnings.append(f"{pattern} is ignored, but inside of a protected folder it is read-only")
     for path in writable:
         wanted[os.path.realpath(path)] = False
-    return _plan(protected.root, wanted, warnings)
+    links = [link for folder, real in protected._folders.items() if folder != real for link in _links_in(folder)]
+    return _plan(protected.root, wanted, links, warnings, scanned)
 
 
-def _plan(root: str, wanted: dict[str, bool], warnings: list[str]) -> Plan:
+def _links_in(folder: str) -> Iterator[str]:
+    """The links on the way to a folder: who replaces one leads to another folder."""
+    while folder != "/":
+        if os.path.islink(folder):
+            yield os.path.join(os.path.realpath(os.path.dirname(folder)), os.path.basename(folder))
+        folder = os.path.dirname(folder)
+
+
+def _plan(root: str, wanted: dict[str, bool], links: list[str], warnings: list[str], scanned: list[str]) -> Plan:
     mounts: list[tuple[str, bool]] = []
-    links: list[str] = []
     absent: list[str] = []
-    missing = _missing_folders(root)
+    looked_at = sorted(wanted, key=lambda path: path.split("/")) + links
+    missing = _missing_folders(root, looked_at)
     around: list[tuple[str, bool]] = []
     for path in sorted(wanted, key=lambda path: path.split("/")):
         if path in missing or any(path.startswith(f"{folder}/") for folder in missing):
@@ -114,10 +93,13 @@ def _plan(root: str, wanted: dict[str, bool], warnings: list[str]) -> Plan:
                 warnings.append(f"{path} has {facts.st_nlink} names (hard links): under the others it can be changed")
             mounts.append((path, is_read_only))
             around.append(mounts[-1])
+    links = [link for link in dict.fromkeys(links) if _may_rename(link)]
     pins = _pins([path for path, is_read_only in mounts if is_read_only] + links + missing)
     points = {path for path, _ in mounts}
     kept = [path for path in pins if path not in points]
-    return Plan(root, tuple(mounts), (*kept, *links), tuple(missing), tuple(absent), tuple(warnings))
+    made = Plan(root, tuple(mounts), (*kept, *links), tuple(missing), tuple(absent), tuple(warnings))
+    made.looked_at, made.scanned = looked_at, scanned
+    return made
 
 
 def _is_fit(path: str) -> bool:
@@ -126,11 +108,12 @@ def _is_fit(path: str) -> bool:
     return not inside or inside.split("/")[0] in _OF_GIT
 
 
-def _missing_folders(root: str) -> list[str]:
+def _missing_folders(root: str, looked_at: list[str]) -> list[str]:
     """Settings folders that do not exist, or only as what an earlier command put there and could not remove."""
     missing = []
     for name, variable, usual in _SETTINGS_FOLDERS:
         path = os.path.join(root, name)
+        looked_at.append(path)
         try:
             if not os.lstat(path).st_mode & S_ISVTX or os.listdir(path):
                 continue
@@ -138,7 +121,9 @@ def _missing_folders(root: str) -> list[str]:
             pass
         except OSError:
             continue
-        if os.path.isdir(os.environ.get(variable) or os.path.expanduser(usual)):
+        home = os.environ.get(variable) or os.path.expanduser(usual)
+        looked_at.append(home)
+        if os.path.isdir(home):
             missing.append(path)
     return missing
 
@@ -168,13 +153,14 @@ def _pins(paths: list[str]) -> list[str]:
     return [folder for folder, is_movable in seen.items() if is_movable]
 
 
-def _expand(base: str, pattern: str, warnings: list[str]) -> Iterator[str]:
+def _expand(base: str, pattern: str, warnings: list[str], scanned: list[str]) -> Iterator[str]:
     """The existing paths that a pattern below a folder stands for; what is in a folder that fits is not listed."""
     parts = [part for part in pattern.split("/") if part]
     waiting = [(base, 0)]
     looked_at = found = 0
     while waiting:
         folder, at = waiting.pop()
+        scanned.append(folder)
         try:
             entries = list(os.scandir(folder))
         except OSError:
@@ -196,3 +182,22 @@ def _expand(base: str, pattern: str, warnings: list[str]) -> Iterator[str]:
                 yield entry.path
             elif is_folder:
                 waiting.append((entry.path, own + 1))
+
+
+def hard_links(plan: Plan) -> tuple[list[str], bool]:
+    """Files of the project that are read-only under this name and not under another; whether there are too many."""
+    waiting = [path for path in plan.read_only() if path.startswith(f"{plan.root}/")]
+    found: list[str] = []
+    looked_at = 0
+    while waiting and looked_at < _MOST_ENTRIES:
+        path = waiting.pop()
+        looked_at += 1
+        try:
+            facts = os.lstat(path)
+            if S_ISDIR(facts.st_mode):
+                waiting += [entry.path for entry in os.scandir(path)]
+            elif S_ISREG(facts.st_mode) and facts.st_nlink > 1:
+                found.append(path)
+        except OSError:
+            continue
+    return sorted(found), bool(waiting)

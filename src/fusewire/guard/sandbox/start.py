@@ -1,25 +1,28 @@
 """Turn this process into a command inside the sandbox."""
 
-from __future__ import annotations
+import posix as os
 
-import os
-import sys
-
+from fusewire.guard.sandbox.namespaces import Plan, enter, environment, read_small
 from fusewire.guard.sandbox.namespaces import SandboxError as SandboxError
-from fusewire.guard.sandbox.namespaces import enter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Sequence
     from typing import NoReturn
-
-    from fusewire.guard.sandbox.plan import Plan
+else:
+    import _signal as signal  # `signal` itself imports `enum`
 
 #: As a shell says that a program is not there, and that it cannot be run.
 NOT_FOUND, NOT_RUNNABLE = 127, 126
 
+_ENOENT, _ENOTDIR, _EACCES = 2, 20, 13
 
-def command(plan: Plan, argv: Sequence[str], *, means: str = "namespaces") -> NoReturn:
+#: What Python sets where there is no locale (PEP 538).
+_COERCED = (b"C.UTF-8", b"C.utf8", b"UTF-8")
+
+
+def command(plan: Plan, argv: "Sequence[str]", *, means: str = "namespaces") -> "NoReturn":
     """Become this command with the paths of a plan read-only; SandboxError if that is not possible.
 
     Where a placeholder has to be removed afterwards this process stays, passes signals on and ends as the command does.
@@ -31,33 +34,52 @@ def command(plan: Plan, argv: Sequence[str], *, means: str = "namespaces") -> No
 
     held = hold(plan.missing)
     mounts = (*plan.mounts, *((path, True) for path, _ in held))
-    ending = run(lambda: _become(type(plan)(plan.root, mounts, plan.pins), argv, means))
+    end = run(lambda: _become(Plan(plan.root, mounts, plan.pins), argv, means))
     release(held)
-    ending()
+    end()
 
 
-def _become(plan: Plan, argv: Sequence[str], means: str) -> NoReturn:
+def _become(plan: Plan, argv: "Sequence[str]", means: str) -> "NoReturn":
     if means == "namespaces":
         enter(plan)
-    else:
-        if means == "bubblewrap":
-            from fusewire.guard.sandbox.bubblewrap import arguments
-        else:
-            from fusewire.guard.sandbox.seatbelt import arguments
-        argv = [*arguments(plan), *argv]
+    elif means == "bubblewrap":
+        from fusewire.guard.sandbox import bubblewrap
+
+        argv = [*bubblewrap.arguments(plan), *argv]
+    elif means == "seatbelt":
+        from fusewire.guard.sandbox import seatbelt
+
+        argv = [*seatbelt.arguments(plan), *argv]
     execute(argv)
 
 
-def execute(argv: Sequence[str]) -> NoReturn:
+def execute(argv: "Sequence[str]") -> "NoReturn":
     """Become a program, or end as a shell does that cannot run it."""
-    try:
-        os.execvp(argv[0], [*argv])
-    except (FileNotFoundError, NotADirectoryError):
-        text, code = "command not found", NOT_FOUND
-    except OSError as error:
-        text, code = error.strerror or "cannot be run", NOT_RUNNABLE
-    except ValueError:
-        text, code = "a null byte is in the command", NOT_RUNNABLE
-    sys.stderr.write(f"fusewire: {argv[0]}: {text}\n")
-    sys.stderr.flush()
-    os._exit(code)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
+        signal.signal(number, signal.SIG_DFL)
+    variables = _given_variables()
+    name = argv[0]
+    folders = variables.get(b"PATH", b"/usr/local/bin:/usr/bin:/bin").decode("utf-8", "surrogateescape").split(":")
+    worst = _ENOENT
+    for path in [name] if "/" in name else [f"{folder or '.'}/{name}" for folder in folders]:
+        try:
+            os.execve(path, [*argv], variables)
+        except OSError as error:
+            if error.errno not in (_ENOENT, _ENOTDIR):
+                worst = error.errno or _EACCES
+    text = "command not found" if worst == _ENOENT else os.strerror(worst)
+    os.write(2, f"fusewire: {name}: {text}\n".encode("utf-8", "backslashreplace"))
+    os._exit(NOT_FOUND if worst == _ENOENT else NOT_RUNNABLE)
+
+
+def _given_variables() -> "dict[bytes, bytes]":
+    """The environment without what Python itself has put there: a locale, where there was none."""
+    variables = dict(environment())
+    if variables.get(b"LC_CTYPE") in _COERCED:
+        for line in (read_small("/proc/self/environ") or b"").split(b"\0"):
+            if line.startswith(b"LC_CTYPE="):
+                variables[b"LC_CTYPE"] = line.partition(b"=")[2]
+                break
+        else:
+            del variables[b"LC_CTYPE"]
+    return variables
