@@ -34,6 +34,9 @@ _RECIPES = ("npm", "pnpm", "yarn")
 _RECIPE_FILES = ("Makefile", "makefile", "GNUmakefile", "package.json")
 _RECIPE_BYTES = 1 << 18
 
+#: See `fusewire.guard.sandbox.active`, which needs not be loaded where no wrapper is registered.
+_PREFIX = "CLAUDE_CODE_SHELL_PREFIX"
+
 #: See `fusewire.session.nesting`, which most calls need not load.
 _BY_HTTP = "0"
 
@@ -57,7 +60,8 @@ def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, 
             if too_deep:
                 return "halt", too_deep
         lifts = environment.get("FUSEWIRE_DEPTH") != _BY_HTTP
-        action, text, commands, looks = _before(event, root, start, rules, plain, changed, looks, lifts)
+        kernel = environment.get(_PREFIX) and _holds(event, rules, environment)
+        action, text, commands, looks = _before(event, root, start, rules, plain, changed, looks, lifts, bool(kernel))
         if action in ("allow", "tell") and not looks:
             action, text = stricter((action, text), _under_way(event, commands, _home(root, start), environment))
         # The first line of a refusal is its verdict and its rule: who refuses the same again and again, halts.
@@ -75,6 +79,8 @@ def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, 
         event = event.replace(kind="relayed", text="")
     if event.kind == "prompt" or (event.kind == "after_tool" and not looks):
         action, text = _afterwards(event, root)
+        if event.kind == "after_tool" and environment.get(_PREFIX):
+            action, text = stricter((action, text), _stopped_by_kernel(event, root, rules, environment))
     if action == "halt":
         _halt_session(event, root, rules, text)
         return action, text
@@ -106,6 +112,7 @@ def _before(
     changed: tuple[str, ...],
     looks: bool,
     lifts: bool,
+    kernel: bool,
 ) -> tuple[str, str, list[list[str]], bool]:
     """What the rules that look at one call say: an action, its words, what would be run, whether that only looks."""
     from fusewire.detectors.constraints import changes_files, violated
@@ -133,7 +140,7 @@ def _before(
         act = _uninstalls(event, commands, root)
         if act:
             return "deny", f"BLOCKED fusewire.disarm: {act}", commands, False
-        refusal, looks, reading = _guarded(event, changed, root, rules, start, recipes=recipes)
+        refusal, looks, reading = _guarded(event, changed, root, rules, start, recipes=recipes, kernel=kernel)
         if not refusal and reading is not None:
             refusal = _disarmed_inside(event, reading)
         if not refusal and not looks:
@@ -219,7 +226,7 @@ def _changes_table(event: Event, changed: tuple[str, ...], root: str) -> bool | 
 
 
 def _guarded(
-    event: Event, changed: tuple[str, ...], root: str, rules: Rules, start: str, *, recipes: bool
+    event: Event, changed: tuple[str, ...], root: str, rules: Rules, start: str, *, recipes: bool, kernel: bool
 ) -> tuple[str, bool, Reading | None]:
     """Why the guard refuses this call, whether the call only looks, and how its command was read."""
     from fusewire.guard.policy import below, protected_of
@@ -232,7 +239,7 @@ def _guarded(
         from fusewire.guard.check import read_command, verdict_of
 
         reading = read_command(event.command, cwd=event.cwd or root, protected=protected, recipes=recipes)
-        verdict = verdict_of(reading)
+        verdict = verdict_of(reading, kernel=kernel)
         if not verdict.allowed:
             return verdict.message(), False, reading
         looks = reading.walk.pristine
@@ -244,6 +251,28 @@ def _guarded(
             return verdict.message(), False, reading
         looks = False
     return "", looks, reading
+
+
+def _holds(event: Event, rules: Rules, environment: Any) -> bool:
+    """Whether this command will run with protected files read-only, so that the kernel decides what is in doubt."""
+    from fusewire.guard.sandbox.active import active
+    from fusewire.guard.sandbox.lines import INSIDE, share
+
+    mode, outside = rules.sandbox
+    return mode != "off" and active(environment) and share(event.command or "", outside, event.cwd or ".") == INSIDE
+
+
+def _stopped_by_kernel(event: Event, root: str, rules: Rules, environment: Any) -> tuple[str, str]:
+    """Why a command has failed: what it printed names a file, but not the reason."""
+    from fusewire.guard.sandbox.active import active
+    from fusewire.guard.sandbox.reasons import explain, may_explain
+
+    if not may_explain(event) or not active(environment):
+        return "allow", ""
+    from fusewire.guard.policy import protected_of
+
+    text = explain(event, protected_of(root, rules), rules.sandbox[1])
+    return ("tell", text) if text else ("allow", "")
 
 
 def _records(event: Event) -> tuple[str, ...]:

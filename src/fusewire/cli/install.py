@@ -16,6 +16,7 @@ from fusewire.cli.streams import tell, tell_text
 from fusewire.doctoring.gemini_trust import undecided
 from fusewire.doctoring.reporting import misled
 from fusewire.doctoring.trust import distrust
+from fusewire.guard.sandbox.active import PREFIX
 from fusewire.guard.uninstalling import own_environment
 from fusewire.installing.cache import lacks_cache
 from fusewire.installing.clients import client_named
@@ -23,7 +24,8 @@ from fusewire.installing.command import hook_line
 from fusewire.installing.http import Http
 from fusewire.installing.installer import Change, install, prove, uninstall
 from fusewire.installing.merging import has_our_status_line
-from fusewire.installing.registrations import adds_calls, registrations
+from fusewire.installing.registrations import adds_calls, registrations, settings_of
+from fusewire.installing.wrapper import choose_wrapper
 from fusewire.person import require_person
 from fusewire.server import PORT
 from fusewire.words import quoted
@@ -56,6 +58,12 @@ def _options(command: Command) -> Command:
     "--http", "over_http", is_flag=True, help="Send what is only reported to `fusewire serve` (Claude Code, --user)."
 )
 @click.option("--port", type=click.IntRange(1, 65535), help="The port of that server (default: 3873).")
+@click.option(
+    "--sandbox/--no-sandbox",
+    default=None,
+    help="Run shell commands with protected files read-only, in all sessions or in none"
+    " (Claude Code, --user; default: in those that nobody attends).",
+)
 def install_command(
     agent: str,
     user: bool,
@@ -66,6 +74,7 @@ def install_command(
     statusline: bool,
     over_http: bool,
     port: int | None,
+    sandbox: bool | None,
 ) -> int:
     """Register the hook with an agent: claude, codex, gemini or copilot. For a person.
 
@@ -82,13 +91,17 @@ def install_command(
     if statusline and client.name != "claude":
         raise click.UsageError("--statusline: only Claude Code has a status line")
     _refuse_http(client, place, over_http, port)
+    if sandbox and (client.name != "claude" or place.scope != "user"):
+        raise click.UsageError("--sandbox: the shell wrapper is for Claude Code and your own settings; allowed: --user")
     require_person("`fusewire install`", root)
     line, http = hook_line(client.name), _server(port, dry_run) if over_http else None
-    change = install(client, place, line, status=statusline, http=http, dry_run=True)
-    if change.changes and not dry_run:
-        prove(client, line)
-        change = install(client, place, line, status=statusline, http=http)
-    notes = [_done(client, change, dry_run), *_shared(root)]
+    wrapper, ring = choose_wrapper(client, place, settings_of(place.path), sandbox)
+    change = install(client, place, line, status=statusline, http=http, wrapper=wrapper, dry_run=True)
+    if not dry_run:
+        if change.changes:
+            prove(client, line)
+        change = install(client, place, line, status=statusline, http=http, wrapper=wrapper)
+    notes = [_done(client, change, dry_run), *ring, *_shared(root)]
     if place.scope == "project" and change.changes and _is_in_git(root):
         instead = "--local" if client.unshared else "--user"
         notes.append(f"git shares this file, and it names paths of this machine; for yourself: {instead}")
@@ -106,7 +119,7 @@ def install_command(
         notes += filter(None, [lacks_cache(line)])
         notes.append("see that it works: fusewire doctor --canary")
     reports = None if http is None else {"url": http.url(client.name), "events": list(client.reports)}
-    more = {"hook": line, "events": list(client.events), "http": reports}
+    more = {"hook": line, "events": list(client.events), "http": reports, "shell_wrapper": wrapper or None}
     _show(client, place, change, dry_run, notes, as_json, more)
     return 0
 
@@ -124,6 +137,8 @@ def uninstall_command(agent: str, user: bool, shared: bool, local: bool, dry_run
     notes = []
     if change.changes:
         notes.append(_undone(client, change, dry_run))
+        if client.name == "claude" and PREFIX in change.diff():
+            notes.append("start sessions of Claude Code again that still run: the shell wrapper that they use is gone")
     else:
         notes.append(f"{client.title}: nothing of Fusewire is in {place.path}")
     for one in registrations(client, root):

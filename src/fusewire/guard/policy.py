@@ -37,9 +37,12 @@ OWN = (
     "/Library/Application Support/GeminiCli/",
 )
 
+#: The shell wrapper that `install` writes: see `fusewire.guard.sandbox.active`.
+_WRAPPERS = ("fusewire-shell", "fusewire-shell-always")
+
 #: The same for all projects: the variable that names an agent's folder, the folder if nobody does, what is in it.
 _HOMES = (
-    ("CLAUDE_CONFIG_DIR", "~/.claude", ("settings.json", "settings.local.json")),
+    ("CLAUDE_CONFIG_DIR", "~/.claude", ("settings.json", "settings.local.json", *_WRAPPERS)),
     ("CODEX_HOME", "~/.codex", ("hooks.json", "config.toml", "managed_config.toml")),
     ("GEMINI_CLI_HOME", "~/.gemini", ("settings.json", "trustedFolders.json")),
     ("COPILOT_HOME", "~/.copilot", ("hooks/", "settings.json", "config.json")),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from fusewire.errors import FusewireError
@@ -111,8 +111,14 @@ class SettingsFile:
                 _replace(os.path.join(self.there, _KEEP), "", None)
             _replace(self.target, text, facts, 0o600 if private else 0o666)
 
-    def restore(self, text: str | None) -> None:
-        """Without Fusewire: the text that is left, or no file; the copy goes, and folders that were made for us."""
+    def put_beside(self, path: str, text: str) -> None:
+        """Write a program of ours into the same folder, before the settings name it."""
+        with _told(path):
+            _replace(path, text, None, 0o777)
+
+    def restore(self, text: str | None, also: Iterable[str] = ()) -> None:
+        """Without Fusewire: the text that is left, or no file; the copy and what is `also` ours go, and folders that
+        were made for us."""
         with _told(self.path):
             if text is not None:
                 _replace(self.target, text, _facts(self.target))
@@ -120,6 +126,8 @@ class SettingsFile:
                 os.unlink(self.target)
             _remove(self.backup)
             _remove(self.backup + _NEW)
+            for path in also:
+                _remove(path)
         if text is None:
             self.clear()
 

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fusewire.errors import FusewireError
+from fusewire.guard.sandbox.active import ALWAYS
 from fusewire.installing import merging
 from fusewire.installing.canary import fly
 from fusewire.installing.files import SettingsFile
+from fusewire.installing.wrapper import wrapper_files, wrapper_text
 
 if TYPE_CHECKING:
     from fusewire.installing.clients import Client, Place
@@ -54,23 +56,32 @@ def install(
     *,
     status: bool = False,
     http: Http | None = None,
+    wrapper: str = "",
     dry_run: bool = False,
 ) -> Change:
     """Put our entries in; those of an earlier installation are replaced. `status`: the status line, too; `http`: where
-    reports go instead of to a process."""
+    reports go instead of to a process; `wrapper`: the shell wrapper that is written and registered."""
     file = SettingsFile(place.path, place.folders)
     if dry_run:
-        return _installing(file, client, line, status, http)[0]
+        return _installing(file, client, line, status, http, wrapper)[0]
     with file.locked():
-        change, clean = _installing(file, client, line, status, http)
-        if change.changes:
-            assert change.after is not None
-            file.write(change.after, clean, private=http is not None)
+        change, clean = _installing(file, client, line, status, http, wrapper)
+        is_new = bool(wrapper) and not os.path.lexists(wrapper)
+        if wrapper:  # before it is named: the agent would have no shell without it
+            file.put_beside(wrapper, wrapper_text(line, always=wrapper.endswith(ALWAYS)))
+        try:
+            if change.changes:
+                assert change.after is not None
+                file.write(change.after, clean, private=http is not None)
+        except BaseException:
+            if is_new:
+                os.unlink(wrapper)
+            raise
     return change
 
 
 def _installing(
-    file: SettingsFile, client: Client, line: list[str], status: bool, http: Http | None
+    file: SettingsFile, client: Client, line: list[str], status: bool, http: Http | None, wrapper: str
 ) -> tuple[Change, str | None]:
     """The change, and the text without us."""
     text = file.read()
@@ -79,10 +90,10 @@ def _installing(
     clean = None
     if text is not None:
         status = status or merging.has_our_status_line(text, file.path)
-        if merging.is_current(text, file.path, client, line, status=status, http=http):
+        if merging.is_current(text, file.path, client, line, status=status, http=http, wrapper=wrapper):
             return Change(file.path, text, text), None
         clean = merging.removed(text, file.before(), file.path, client)
-    after = merging.installed(clean, file.path, client, line, status=status, http=http)
+    after = merging.installed(clean, file.path, client, line, status=status, http=http, wrapper=wrapper)
     return Change(file.path, text, after, None if clean is None else file.backup), clean
 
 
@@ -95,7 +106,7 @@ def uninstall(client: Client, place: Place, *, dry_run: bool = False) -> Change:
     with file.locked():
         change = _uninstalling(file, client, file.read())
         if change.changes:
-            file.restore(change.after)
+            file.restore(change.after, wrapper_files(file.target))
     return change
 
 

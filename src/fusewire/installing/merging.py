@@ -10,6 +10,7 @@ from fusewire.installing.command import is_our_status_line, is_ours, shell_line
 from fusewire.installing.editing import put_in, take_out
 from fusewire.installing.files import split_mark
 from fusewire.installing.jsonc import COMMENT, JsoncError, Node, beyond_json, position, read
+from fusewire.installing.wrapper import registered_wrapper, with_wrapper, without_wrapper
 
 if TYPE_CHECKING:
     from fusewire.installing.clients import Client
@@ -42,7 +43,14 @@ def registered(settings: Any, client: Client) -> dict[str, list[dict[str, Any]]]
 
 
 def installed(
-    text: str | None, path: str, client: Client, line: list[str], *, status: bool, http: Http | None = None
+    text: str | None,
+    path: str,
+    client: Client,
+    line: list[str],
+    *,
+    status: bool,
+    http: Http | None = None,
+    wrapper: str = "",
 ) -> str:
     """A text without our entries, now with them; with our `status` line only if the user has none."""
     mark, body = split_mark(text or "")
@@ -56,6 +64,8 @@ def installed(
     root = parsed(body, path)
     if status and root.part(STATUS_LINE) is None:
         body = put_in(body, root, root, STATUS_LINE, status_line(line))
+    if wrapper:
+        body = with_wrapper(body, path, parsed(body, path), wrapper)
     return mark + body
 
 
@@ -71,11 +81,20 @@ def has_our_status_line(text: str, path: str) -> bool:
 
 
 def is_current(
-    text: str, path: str, client: Client, line: list[str], *, status: bool, http: Http | None = None
+    text: str,
+    path: str,
+    client: Client,
+    line: list[str],
+    *,
+    status: bool,
+    http: Http | None = None,
+    wrapper: str | None = None,
 ) -> bool:
-    """Whether the text has exactly the entries of today, each once."""
+    """Whether the text has exactly the entries of today, each once; with a `wrapper` of None any will do."""
     body = split_mark(text)[1]
     settings = parsed(body, path).value if body.strip() else {}
+    if wrapper is not None and registered_wrapper(settings) != wrapper:
+        return False
     shown = settings.get(STATUS_LINE)
     if (status and shown is None) or (is_our_status_line(shown) and shown != status_line(line)):
         return False
@@ -166,6 +185,9 @@ def _cut(body: str, root: Node, client: Client, kept: dict[str, Any]) -> str | N
     line = root.part(STATUS_LINE)
     if line is not None and is_our_status_line(line.node.value):
         return take_out(body, root, root.parts.index(line))
+    unwrapped = without_wrapper(body, root, kept) if client.name == "claude" else None
+    if unwrapped is not None:
+        return unwrapped
     hooks = root.part("hooks")
     if hooks is None or not isinstance(hooks.node.value, dict):
         return None
