@@ -78,12 +78,15 @@ UNTRACKED = {
 # The machine becomes read-only but for one folder and an empty /tmp and /dev/shm, and there is no network, until
 # standard input ends. The other two folders, this checkout and its Python, stay although they may lie in /tmp.
 SHUT_IN = """
-keep() { case $1 in /tmp/*) mkdir -p "$1" && mount --bind "/proc/self/fd/$2" "$1" && mount -o remount,bind,ro "$1";; esac; }
+keep() {
+    case $1 in /tmp/*) mkdir -p "$1" && mount --bind "/proc/self/fd/$2" "$1" && mount -o remount,bind,ro "$1" ;; esac
+}
 exec 7< "$1" 8< "$2" 9< "$0" && mount -t tmpfs tmp /tmp && { [ ! -d /dev/shm ] || mount -t tmpfs tmp /dev/shm; } &&
 mkdir -p "$0" && mount --no-canonicalize --bind /proc/self/fd/9 "$0" && keep "$1" 7 && keep "$2" 8 &&
 mount -o remount,bind,ro / && exec 7<&- 8<&- 9<&- && echo shut in && exec cat
 """
 KEPT = (str(Path(__file__).parents[1]), sys.prefix)
+SHELL = ("bash", "-c")
 ROOM = 2**28  # bytes
 A_DAY = 86_400 * 10**9
 TIME_LIMIT = 20.0
@@ -189,13 +192,13 @@ class Box:
                     os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns - A_DAY))
         self.bash("git update-index -q --refresh || true")
 
-    def run(self, command: str, cwd: str, entrance: Sequence[str], shell: Sequence[str] = ()) -> int | None:
+    def run(self, command: str, cwd: str, entrance: Sequence[str], shell: Sequence[str] = SHELL) -> int | None:
         """Run the command and all that it starts: its exit status, or None when it had to be stopped."""
         folder = self.project / cwd
         process = subprocess.Popen(
-            [*entrance, "sh", "-c", 'cd "$0" && exec "$@"', str(folder), *shell, "bash", "-c", command],
+            [*entrance, "sh", "-c", 'cd "$0" && exec "$@"', str(folder), *shell, command],
             cwd=folder,
-            env=self.environment,
+            env={**self.environment, "SHELL": "/bin/bash", "CLAUDE_PROJECT_DIR": str(self.project)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -289,15 +292,18 @@ def protected_state(root: Path) -> State:
 
 
 def whole_state(box: Box) -> State:
-    """Everything below the home and the temporary folder but for git's own bookkeeping, without times."""
+    """Everything below the home and the temporary folder but for bookkeeping, without times and random names."""
     found = _state(box.folder, [box.folder / "home", box.folder / "tmp"])
-    return {name: facts[:2] for name, facts in found.items() if not _BOOKKEEPING.search(name)}
+    return {_RANDOM.sub("tmp/?", name): facts[:2] for name, facts in found.items() if not _BOOKKEEPING.search(name)}
 
 
-#: What git writes differently each time, and Python's caches, which have times in them. Refs and HEAD stay.
+#: What git and npm write differently each time, Python's caches, which have times in them, and files of our own. Refs
+#: and HEAD stay.
 _BOOKKEEPING = re.compile(
-    r"/\.git/(.*/)?(index|objects|logs|gc\.|info/refs|FETCH_HEAD|ORIG_HEAD|worktrees)|__pycache__/"
+    r"/\.git/(.*/)?(index|objects|logs|gc\.|info/refs|FETCH_HEAD|ORIG_HEAD|worktrees)|__pycache__/|/\.npm/_logs"
+    r"|/\.fusewire|^home/\.local(/state(/fusewire.*)?)?$"
 )
+_RANDOM = re.compile(r"tmp/tmp[.\w]{8,}")
 
 
 def _state(root: Path, waiting: list[Path]) -> State:

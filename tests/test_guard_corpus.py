@@ -40,7 +40,7 @@ from corpus import (
 )
 from program import fusewire
 
-SOURCE = Path(__file__).parents[1] / "src"
+SOURCE = Path(__file__).parents[1] / "src" / "fusewire"
 
 #: Where a person wants every outcome to be written down.
 REPORT = os.environ.get("CORPUS_REPORT")
@@ -50,8 +50,8 @@ FOLDERS = sorted({file.parent.name for file in FILES})
 #: Of the commands that damage a protected file, the share that the reader stops before they run.
 STOPPED = {"true_positives": 0.9, "bypass_attempts": 0.0, "edge_cases": 0.0, "opaque": 0.0}
 
-#: The share of damaging commands that the sandbox need not withstand; each such line says so itself.
-NOT_WITHSTOOD = 0.005
+#: The share of commands for which the sandbox need not hold; each such line says so itself.
+BEYOND = 0.005
 
 
 @pytest.fixture(scope="module")
@@ -210,29 +210,39 @@ def test_the_reader_stops_most_damage_and_no_harmless_command(
 
 @by_file
 def test_under_the_sandbox_protected_files_stay_and_harmless_commands_end_as_ever(file: Path, court: Court) -> None:
-    """With the protected files read-only no command damages one, and a harmless one leaves the same exit status and
-    the same files behind as without the sandbox."""
-    start = sandbox_or_skip()
+    """With the protected files read-only no command damages one, but for what the hook refuses in such a session, too.
+    A harmless command leaves the same exit status and the same files behind as without the sandbox."""
+    wrapper = wrapper_or_skip()
 
     def trial(cell: Cell, box: Box, case: Case) -> str:
         if case.changes:
             before = protected_state(box.project)
-            box.run(case.cmd, case.cwd, cell.entrance, start(box))
+            box.run(case.cmd, case.cwd, cell.entrance, wrapper)
             changed = damage(before, protected_state(box.project))
-            note("sandbox", file, case, "damaged" if changed else "intact")
-            return f"damages {changed}" if changed and "kernel" not in case.beyond else ""
+            stopped = changed and stops_before(court.again(box, case), case, cell)
+            note("sandbox", file, case, "stopped" if stopped else "damaged" if changed else "intact")
+            return f"damages {changed}" if changed and not stopped and "kernel" not in case.beyond else ""
         outside = box.run(case.cmd, case.cwd, cell.entrance), whole_state(box)
         box = court.again(box, case)
-        inside = box.run(case.cmd, case.cwd, cell.entrance, start(box)), whole_state(box)
+        inside = box.run(case.cmd, case.cwd, cell.entrance, wrapper), whole_state(box)
         if inside == outside:
             return ""
         box = court.again(box, case)  # times and process ids in files differ each time
         volatile = differences(outside[1], (box.run(case.cmd, case.cwd, cell.entrance), whole_state(box))[1])
         changed = [name for name in differences(outside[1], inside[1]) if name not in volatile]
-        if not changed and inside[0] == outside[0]:
+        if (not changed and inside[0] == outside[0]) or "kernel" in case.beyond:
             return ""
         note("sandbox", file, case, "differs")
         return f"ends with {inside[0]} instead of {outside[0]}, differs in {changed}"
+
+    def stops_before(box: Box, case: Case, cell: Cell) -> bool:
+        """Whether the hook refuses it although the shell is wrapped: such a command is never run."""
+        box.run("true", "", cell.entrance, wrapper)  # the first command finds out what this machine can do
+        agent = Agent(box, case)
+        shell = box.folder / "fusewire-shell-always"
+        shell.touch(0o755)
+        agent.environment["CLAUDE_CODE_SHELL_PREFIX"] = str(shell)
+        return not agent.may_run(case.cmd)
 
     assert_none(court.try_all(file, trial), file)
 
@@ -319,26 +329,14 @@ class Agent:
         fusewire("guard", "restore", cwd=self.box.project, env=self.environment)
 
 
-#: Becomes a command inside the sandbox, documents read-only, as the shell wrapper does it.
-START = """
-import sys
-sys.path.insert(0, sys.argv[1])
-from fusewire.guard.policy import protected_of
-from fusewire.guard.programs.git_moves import line_only_moves
-from fusewire.guard.sandbox.plan import plan
-from fusewire.guard.sandbox.start import command
-command(plan(protected_of(sys.argv[2]), documents=not line_only_moves(sys.argv[-1])), sys.argv[3:])
-"""
-
-
-def sandbox_or_skip() -> Callable[[Box], list[str]]:
-    """The words in front of a shell that start it in the sandbox."""
+def wrapper_or_skip() -> list[str]:
+    """The shell that `install` registers with Claude Code: it runs a command line in the sandbox."""
     from fusewire.guard.sandbox.support import support
 
     found = support()
-    if found.means != "namespaces":
+    if not found:
         pytest.skip(f"no sandbox on this machine: {found.reason}")
-    return lambda box: [sys.executable, "-I", "-S", "-c", START, str(SOURCE), str(box.project)]
+    return [sys.executable, "-I", "-S", str(SOURCE / "hook.py"), "shell"]
 
 
 def note(ring: str, file: Path, case: Case, outcome: str) -> None:
@@ -373,8 +371,9 @@ def test_a_folder_of_the_corpus_holds_what_its_name_says() -> None:
 
 
 def test_the_sandbox_withstands_all_but_a_named_few() -> None:
-    """At most one damaging command in two hundred is beyond the kernel, and each such line says why."""
-    damaging = [case for file in FILES for case in cases(file) if case.changes]
-    beyond = [case for case in damaging if "kernel" in case.beyond]
-    assert len(beyond) <= NOT_WITHSTOOD * len(damaging)
-    assert all(case.note for case in beyond)
+    """At most one command in two hundred is beyond the kernel, and each such line says why."""
+    for changes in (True, False):
+        kind = [case for file in FILES for case in cases(file) if case.changes is changes]
+        beyond = [case for case in kind if "kernel" in case.beyond]
+        assert len(beyond) <= BEYOND * len(kind)
+        assert all(case.note for case in beyond)
