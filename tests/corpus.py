@@ -140,8 +140,6 @@ class Box:
             "PATH": os.environ["PATH"],
             "LANG": "C.UTF-8",
             "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_AUTHOR_DATE": "2026-01-02T03:04:05Z",  # a commit made twice is the same commit
-            "GIT_COMMITTER_DATE": "2026-01-02T03:04:05Z",
             "GIT_CONFIG_COUNT": str(len(git)),
             **{f"GIT_CONFIG_KEY_{n}": key for n, key in enumerate(git)},
             **{f"GIT_CONFIG_VALUE_{n}": value for n, value in enumerate(git.values())},

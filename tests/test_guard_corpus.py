@@ -268,7 +268,7 @@ def test_what_the_reader_lets_through_is_intact_or_restored_after_the_snapshot(f
         outcome = "restored" if damage(before, ran) else "intact"
         if damage(before, after) and agent.said:
             outcome = "told"
-            agent.person_restores()
+            agent.person_restores(damage(before, after))
             after = others_state(box)
         changed = damage(before, after)
         note("snapshot", file, case, "damaged" if changed else outcome)
@@ -324,9 +324,9 @@ class Agent:
         self.said = (done.stdout + done.stderr).decode().strip()
         return done.returncode
 
-    def person_restores(self) -> None:
+    def person_restores(self, paths: list[str]) -> None:
         """What a person does who reads the message."""
-        fusewire("guard", "restore", cwd=self.box.project, env=self.environment)
+        fusewire("guard", "restore", *paths, cwd=self.box.project, env=self.environment)
 
 
 def wrapper_or_skip() -> list[str]:
