@@ -185,6 +185,8 @@ def test_the_reader_stops_most_damage_and_no_harmless_command(
     refused, missed, damaging = [], [], 0
     for file in (file for file in FILES if file.parent.name == folder):
         for number, case in enumerate(cases(file), 1):
+            if not case.runs_here():
+                continue
             new = case.setup not in boxes
             if new:
                 boxes[case.setup] = prepared(template, tmp_path, len(boxes), case)
