@@ -29,6 +29,11 @@ def shell(command: str) -> Call:
     return Call("shell", (command,))
 
 
+def background(command: str) -> Call:
+    """A command that goes on while the agent does something else (Claude Code only)."""
+    return Call("background", (command,))
+
+
 def read(path: str) -> Call:
     return Call("read", (path,))
 

@@ -231,6 +231,8 @@ class Claude(Client):
         match call.kind, call.given:
             case "shell", (command,):
                 return Tool("Bash", {"command": command, "description": "A step"})
+            case "background", (command,):
+                return Tool("Bash", {"command": command, "description": "A job", "run_in_background": True})
             case "read", (path,):
                 return Tool("Read", {"file_path": self.absolute(path)})
             case "write", (path, text):

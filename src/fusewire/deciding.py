@@ -60,7 +60,7 @@ def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, 
             if too_deep:
                 return "halt", too_deep
         lifts = environment.get("FUSEWIRE_DEPTH") != _BY_HTTP
-        kernel = environment.get(_PREFIX) and _holds(event, rules, environment)
+        kernel = environment.get(_PREFIX) and _holds(event, root, rules, environment)
         action, text, commands, looks = _before(event, root, start, rules, plain, changed, looks, lifts, bool(kernel))
         if action in ("allow", "tell") and not looks:
             action, text = stricter((action, text), _under_way(event, commands, _home(root, start), environment))
@@ -253,13 +253,13 @@ def _guarded(
     return "", looks, reading
 
 
-def _holds(event: Event, rules: Rules, environment: Any) -> bool:
+def _holds(event: Event, root: str, rules: Rules, environment: Any) -> bool:
     """Whether this command will run with protected files read-only, so that the kernel decides what is in doubt."""
     from fusewire.guard.sandbox.active import active
     from fusewire.guard.sandbox.lines import INSIDE, share
 
-    mode, outside = rules.sandbox
-    return mode != "off" and active(environment) and share(event.command or "", outside, event.cwd or ".") == INSIDE
+    inside = share(event.command or "", rules.sandbox[1]) == INSIDE
+    return inside and active(environment, root)
 
 
 def _stopped_by_kernel(event: Event, root: str, rules: Rules, environment: Any) -> tuple[str, str]:
@@ -267,7 +267,7 @@ def _stopped_by_kernel(event: Event, root: str, rules: Rules, environment: Any) 
     from fusewire.guard.sandbox.active import active
     from fusewire.guard.sandbox.reasons import explain, may_explain
 
-    if not may_explain(event) or not active(environment):
+    if not may_explain(event) or not active(environment, root):
         return "allow", ""
     from fusewire.guard.policy import protected_of
 

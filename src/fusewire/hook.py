@@ -1,5 +1,4 @@
-"""The program that an agent starts for every tool call: `python3 -I -S /path/to/fusewire/hook.py AGENT`; and for
-every command of Claude Code's shell: `hook.py shell COMMAND`.
+"""The program that an agent starts for every tool call: `python3 -I -S /path/to/fusewire/hook.py AGENT`.
 
 It is kept to a few lines because a script, unlike a module, is compiled anew each time it runs; the work is in
 `gate`. `-I -S` leaves the installed packages out of reach, so the one folder it needs is named here; it comes last,
@@ -8,7 +7,7 @@ so that nothing that lies beside the package stands in for a module of Python's 
 
 import gc
 import sys
-from posix import close, dup, execv, read, write
+from posix import close, dup, read, write
 
 #: How an installation that is broken ends: it is said, but it locks nobody out of their agent. Copilot denies whatever
 #: ends with anything but 0.
@@ -22,8 +21,6 @@ if sys.version_info < (3, 11):  # noqa: UP036  # the plugin runs whatever python
 def fail(error: BaseException) -> None:
     """End with one line. An installation that is broken lets the call pass; a machine that has no more descriptors or
     memory does not, because it cannot be judged. A stop that is denied would keep the agent going."""
-    if sys.argv[1:2] == ["shell"]:  # nobody loses their shell; the hook says what is wrong
-        execv("/bin/bash", ["bash", "-c", *sys.argv[2:3]])
     scarce = isinstance(error, MemoryError) or getattr(error, "errno", 0) in (12, 23, 24)  # ENOMEM, ENFILE, EMFILE
     if not scarce and not any(words in str(error) for words in ("open files", "allocate memory", "failed to map")):
         text, code = f"fusewire: the hook is not installed properly, nothing is guarded: {error}", broken
@@ -57,8 +54,6 @@ except Exception:
 try:
     if sys.argv[1:2] == ["statusline"]:
         from fusewire import statusline as gate
-    elif sys.argv[1:2] == ["shell"]:
-        from fusewire.guard.sandbox import shell as gate  # type: ignore[no-redef]
     else:
         from fusewire import gate  # type: ignore[no-redef]
 except Exception as error:

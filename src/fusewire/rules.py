@@ -110,7 +110,6 @@ class Rules:
         #: the project's files were read for it, because something in them had changed
         self.just_compiled = False
         self._built: dict[str, Policy] = {}
-        self.sandbox: tuple[str, tuple[str, ...]] = ("auto", ())  # TEMPORARY until sandbox is merged
 
     def to_data(self) -> tuple[Any, ...]:
         constraints = {name: constraint.to_data() for name, constraint in self.constraints.items()}

@@ -13,6 +13,7 @@ from fusewire.cli.streams import tell
 from fusewire.doctoring.checkup import Checkup, Finding, all_checkups
 from fusewire.doctoring.writing import unwritten
 from fusewire.durations import counted
+from fusewire.guard.sandbox.support import Support, support
 from fusewire.installing.cache import fill_cache, lacks_cache
 from fusewire.installing.command import hook_line
 from fusewire.person import require_person
@@ -40,9 +41,10 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
     An agent is looked for on the PATH; then where the hook is registered with it (user, project, local, plugin),
     whether that command line is still there and complete, whether it is trusted, switched off or registered twice. The
     canary proves it: a call that would delete a protected file is put to the very command line that is registered, in
-    a project that exists only for that; nothing is run but the hook. Every finding says what to do, and the exit code
-    is 1 if there are any. An agent that is not on this machine is no finding; one that is here and not registered is
-    none either, and is named at the end.
+    a project that exists only for that, and where a shell wrapper is registered, a command that writes to that file is
+    run through it. Of each agent you see which rings guard its shell commands: the kernel, the reader, the snapshot.
+    Every finding says what to do, and the exit code is 1 if there are any. An agent that is not on this machine is
+    no finding; one that is here and not registered is none either, and is named at the end.
     """
     if acknowledge:
         actor = require_person("`fusewire doctor --acknowledge`", breaker.root)
@@ -54,12 +56,15 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
     blocked = [] if damage else unwritten(breaker)
     line = hook_line("claude")
     slow = fill_cache(line[:-1]) if canary else lacks_cache(line[:-1])
-    checkups = all_checkups(root, line[:-1], canary=canary)
+    sandbox, mode = support(), breaker.rules.sandbox[0]
+    checkups = all_checkups(root, line[:-1], canary=canary, sandboxes=bool(sandbox) and mode != "off")
     findings = [Finding("state", one, _mending(one)) for one in damage] + [Finding("state", *one) for one in blocked]
     damage += [what for what, _ in blocked]
     notices = breaker.store.notices()
     findings += [Finding("project", one, _answering(one, notices)) for one in warnings(breaker)]
     findings += [finding for checkup in checkups for finding in checkup.findings]
+    if mode == "require" and not sandbox:
+        findings.append(Finding("sandbox", f"it is required, and there is none: {sandbox.reason}", sandbox.help))
     if as_json:
         print_json(
             {
@@ -68,6 +73,7 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
                 "damage": damage,
                 "warnings": warnings(breaker),
                 "hook": " ".join(map(quoted, line)),
+                "sandbox": {"means": sandbox.means or None, "reason": sandbox.reason, "help": sandbox.help},
                 "agents": [checkup.to_json() for checkup in checkups],
                 "findings": [finding.to_json() for finding in findings],
             }
@@ -78,6 +84,7 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
     tell(f"constraints  {active} active")
     tell(f"state        {'; '.join(damage) or 'readable and writable'}")
     tell(f"hook         {' '.join(map(quoted, line[:-1]))}")
+    tell(f"sandbox      {_sandbox(sandbox, mode)}")
     for row in columns((f"{checkup.client.name:<11}", *_agent(checkup)) for checkup in checkups):
         tell(row)
     tell(_sum(findings, [checkup.client.name for checkup in checkups if checkup.is_unguarded]))
@@ -89,6 +96,12 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
         for note in checkup.notes:
             tell(f"  note on {checkup.client.name}: {note}")
     return 1 if findings else 0
+
+
+def _sandbox(found: Support, mode: str) -> str:
+    if mode == "off":
+        return "switched off ([sandbox] mode)"
+    return found.means or f"none: {found.reason}; what would help: {found.help}"
 
 
 def _sum(findings: list[Finding], unguarded: list[str]) -> str:
@@ -107,10 +120,12 @@ def _agent(checkup: Checkup) -> tuple[str, str]:
     where = ", ".join(one.scope for one in checkup.registered)
     if any(one.http(checkup.client) for one in checkup.registered):
         where += "; reports over HTTP"
-    parts = [f"registered ({where})", *(["but see below"] if checkup.findings else [])]
+    parts = [f"registered ({where})", " + ".join(checkup.rings), *(["but see below"] if checkup.findings else [])]
     canary = checkup.canary
     if canary is not None and not canary.problem:
         parts.append("canary blocked")
+        if canary.intact is not None:
+            parts.append("protected file intact" if canary.intact else "protected file CHANGED")
         if canary.allowed_ms is not None and canary.ratio is not None:
             shell = f", {canary.shell_ms:.0f} of them your login shell" if canary.shell_ms else ""
             parts.append(f"a call {canary.allowed_ms:.0f} ms{shell} ({canary.ratio:.1f} x bare Python)")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fusewire.doctoring.gemini_trust import system_settings, undecided
 from fusewire.doctoring.programs import program_on_path, version_of
 from fusewire.doctoring.reporting import unheard
+from fusewire.doctoring.rings import broken_wrapper, rings, wrapper_of
 from fusewire.doctoring.trust import distrust
 from fusewire.errors import FusewireError
 from fusewire.installing.canary import Canary, fly
@@ -53,6 +54,8 @@ class Checkup:
     #: what a person should know, although nothing is wrong
     notes: list[str] = field(default_factory=list)
     canary: Canary | None = None
+    #: what guards its shell commands
+    rings: list[str] = field(default_factory=list)
 
     @property
     def is_unguarded(self) -> bool:
@@ -80,6 +83,7 @@ class Checkup:
                 }
                 for one in self.registered
             ],
+            "rings": self.rings,
             "canary": None
             if canary is None
             else {
@@ -90,14 +94,16 @@ class Checkup:
                 "bare_ms": canary.bare_ms,
                 "shell_ms": canary.shell_ms,
                 "ratio": canary.ratio,
+                "intact": canary.intact,
             },
             "findings": [finding.to_json() for finding in self.findings],
             "notes": self.notes,
         }
 
 
-def all_checkups(root: str, line: list[str], *, canary: bool) -> list[Checkup]:
-    """Every agent that we know. `line` is the hook of this installation, without the agent's name."""
+def all_checkups(root: str, line: list[str], *, canary: bool, sandboxes: bool) -> list[Checkup]:
+    """Every agent that we know. `line` is the hook of this installation, without the agent's name; `sandboxes`: this
+    machine can make a sandbox."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(len(CLIENTS)) as pool:  # each takes up to a second to say its version
@@ -116,8 +122,11 @@ def all_checkups(root: str, line: list[str], *, canary: bool) -> list[Checkup]:
             _switched_off(checkup, root)
             _twice(checkup)
             checkup.notes += undecided(checkup.client, root)
+        for what, do in broken_wrapper(checkup.client, root, line):
+            checkup.finds(what, do)
+        checkup.rings = rings(checkup.client, root, checkup.registered, sandboxes)
         if canary:
-            _fly(checkup)
+            _fly(checkup, wrapper_of(checkup.client, root) if sandboxes else "")
     return checkups
 
 
@@ -223,11 +232,13 @@ def _twice(checkup: Checkup) -> None:
     )
 
 
-def _fly(checkup: Checkup) -> None:
+def _fly(checkup: Checkup, wrapper: str) -> None:
     for one in checkup.registered:
         handler = one.gate(checkup.client)
         if handler is not None:
-            checkup.canary = fly(checkup.client, handler, _ROUNDS)
+            checkup.canary = fly(checkup.client, handler, _ROUNDS, wrapper)
+            if checkup.canary.intact is False:
+                checkup.finds(f"a shell command changes protected files through {wrapper}", "fusewire sandbox --check")
             if checkup.canary.problem:
                 if not _lost(handler, checkup.client, one):  # that has been found already
                     checkup.finds(f"{checkup.canary.problem} ({one.file})", checkup.client.install_line(one.scope))

@@ -60,7 +60,14 @@ class Reading:
     """A command line, read: what it runs, what that does, and what of it hits something protected."""
 
     def __init__(
-        self, command: str, cwd: str, protected: Protected, environment: Mapping[str, str], *, recipes: bool = False
+        self,
+        command: str,
+        cwd: str,
+        protected: Protected,
+        environment: Mapping[str, str],
+        *,
+        recipes: bool = False,
+        lists: bool = False,
     ) -> None:
         self.command = command
         self.protected = protected
@@ -69,6 +76,7 @@ class Reading:
         self.disk = Disk()
         self.effects = Effects(self.disk)
         self.effects.follows_recipes = recipes
+        self.effects.protected, self.effects.lists = protected, lists
         self.walk = Walk(
             self.effects,
             environment=environment,
@@ -155,9 +163,11 @@ def read_command(
     protected: Protected,
     environment: Mapping[str, str] | None = None,
     recipes: bool = False,
+    lists: bool = False,
 ) -> Reading:
     """Read a command line; with `recipes` also the commands of makefiles, package scripts and code, for constraints."""
-    return Reading(command, cwd, protected, os.environ if environment is None else environment, recipes=recipes)
+    known = os.environ if environment is None else environment
+    return Reading(command, cwd, protected, known, recipes=recipes, lists=lists)
 
 
 def check_command(
@@ -174,7 +184,8 @@ def check_command(
         from fusewire.guard.policy import protected_of
 
         protected = protected_of(root)
-    return verdict_of(read_command(command, cwd=cwd, protected=protected, environment=environment), lists=lists)
+    reading = read_command(command, cwd=cwd, protected=protected, environment=environment, lists=lists)
+    return verdict_of(reading, lists=lists)
 
 
 def verdict_of(reading: Reading, *, lists: bool = False, kernel: bool = False) -> Verdict:

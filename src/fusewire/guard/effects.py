@@ -24,6 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fusewire.guard.protected import Protected
     from fusewire.shell.world import World
 
     Program = Callable[["Call"], None]
@@ -216,6 +217,9 @@ class Effects:
     def __init__(self, disk: Disk) -> None:
         self.disk = disk
         self.found: list[Effect] = []
+        #: what is protected, and whether files that are not are to be found as well, for a list of all that change
+        self.protected: Protected | None = None
+        self.lists = True
         #: files whose locks are held, which changes none of them
         self.locked: list[Effect] = []
         #: commands in the order in which they would run, for `guard explain`

@@ -1,7 +1,8 @@
 """A harmless forbidden call through a registered command line, exactly as the agent would make it.
 
-The hook is asked whether a protected file may be deleted, in a project that exists only for this; nothing is run but
-the hook. Only this shows that a registration works: its program starts, reads this agent's words and refuses in them.
+The hook is asked whether a protected file may be deleted, in a project that exists only for this; and where a shell
+wrapper is registered, a command that writes to that file is run through it. Only this shows that a registration works:
+its program starts, reads this agent's words and refuses in them.
 """
 
 from __future__ import annotations
@@ -24,11 +25,14 @@ from fusewire.installing.command import parts_of
 from fusewire.person import AGENT_VARIABLES
 from fusewire.util.gitdir import make_git_dir
 from fusewire.util.programs import find_program
+from fusewire.words import quoted
 
 if TYPE_CHECKING:
     from fusewire.installing.clients import Client
 
 FORBIDDEN = "rm -rf specs"
+
+_PROTECTED = "# Nothing deletes this\n"
 
 #: Calls that import different modules, as they differ from Claude Code's question about a plain command.
 _KINDS: tuple[dict[str, Any], ...] = (
@@ -68,6 +72,8 @@ class Canary:
     bare_ms: float | None = None
     #: what the agent's own way to start a hook costs before it: Codex reads the user's whole profile
     shell_ms: float = 0.0
+    #: whether a write through the agent's shell left a protected file as it was; None where no ring one is registered
+    intact: bool | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -82,8 +88,9 @@ class Canary:
         return "" if self.allows else f"the hook does not let a harmless call pass: {self.answer}"
 
 
-def fly(client: Client, handler: dict[str, Any], rounds: int = 0) -> Canary:
-    """Make the forbidden call and a harmless one; then measure so many rounds of harmless ones."""
+def fly(client: Client, handler: dict[str, Any], rounds: int = 0, wrapper: str = "") -> Canary:
+    """Make the forbidden call and a harmless one; then measure so many rounds of harmless ones. With a `wrapper`, also
+    write to a protected file through it."""
     with _project() as root:
         code, said = _call(client, handler, root, FORBIDDEN, 0)
         blocked = code == 2 and "BLOCKED" in said
@@ -92,7 +99,20 @@ def fly(client: Client, handler: dict[str, Any], rounds: int = 0) -> Canary:
         code, harmless = _call(client, handler, root, "ls", 1)
         if code or "BLOCKED" in harmless:
             return Canary(True, False, _first_line(harmless, code))
-        return Canary(True, True, _first_line(said, 2), *_measured(client, handler, root, rounds))
+        measured = _measured(client, handler, root, rounds)
+        return Canary(True, True, _first_line(said, 2), *measured, _stays_intact(client, root, wrapper))
+
+
+def _stays_intact(client: Client, root: str, wrapper: str) -> bool | None:
+    """Whether a command that the agent's shell runs can write to its own files, and not to a protected one."""
+    if not wrapper:
+        return None
+    tried = "echo changed >> specs/a.md; echo written > done.txt"
+    text = f"eval {quoted(tried)} < /dev/null && pwd -P >| {quoted(os.path.join(root, 'cwd'))}"
+    environment = _environment(client, root) | {"CLAUDE_CODE_SESSION_ATTENDED": "0"}
+    _run(["/bin/sh", "-c", f"{quoted(wrapper)} {quoted(text)}"], root, environment, b"")
+    with open(os.path.join(root, "specs", "a.md")) as file:
+        return file.read() == _PROTECTED and os.path.exists(os.path.join(root, "done.txt"))
 
 
 def exercise(client: Client, handler: dict[str, Any]) -> None:
@@ -183,7 +203,7 @@ def _project() -> Iterator[str]:
     try:
         os.makedirs(os.path.join(root, "specs"))
         with open(os.path.join(root, "specs", "a.md"), "w") as file:
-            file.write("# Nothing deletes this\n")
+            file.write(_PROTECTED)
         make_git_dir(root)
         yield root
     finally:

@@ -29,7 +29,7 @@ _TEXT = """\
 case $1 in
 *" && pwd -P >|"*)
     shell=bash
-    {when}[ -x {python} ] && [ -f {hook} ] && exec {python} -I -S {hook} shell "$1" ;;
+    {when}[ -x {python} ] && [ -f {script} ] && exec {python} -I -S {script} "$1" ;;
 *)
     shell=/bin/sh ;;
 esac
@@ -92,7 +92,8 @@ def _is_shared(target: str) -> bool:
 def wrapper_text(line: list[str], *, always: bool) -> str:
     """The wrapper for the hook's command line; unless `always`, it leaves sessions alone that a person attends."""
     when = "" if always else _UNLESS_ATTENDED
-    return _TEXT.format(when=when, python=quoted(line[0]), hook=quoted(line[3]), own=OWN_PREFIX)
+    script = os.path.join(os.path.dirname(line[3]), "guard", "sandbox", "wrap.py")
+    return _TEXT.format(when=when, python=quoted(line[0]), script=quoted(script), own=OWN_PREFIX)
 
 
 def wrapper_path(settings: str, *, always: bool) -> str:

@@ -1,18 +1,17 @@
 """git: its global options, its aliases, the commands that it runs for others, and what it prints.
 
-What its commands do to files is told by its other modules: `git_clean`, `git_tree`, `git_index`, `git_history` and
-`git_files`.
+What its commands do to files is told by its other modules: `git_tree`, `git_remove`, `git_apply` and `git_files`.
 """
 
 from __future__ import annotations
 
-from fusewire.guard.effects import DELETE, WRITE
-from fusewire.guard.programs import git_clean, git_files, git_history, git_index, git_refs, git_tree
+from fusewire.guard.effects import WRITE
+from fusewire.guard.programs import git_apply, git_files, git_remove, git_tree
 from fusewire.guard.programs.git_print import printed
-from fusewire.guard.programs.git_state import Repo, line_variable, setting_key, variable
+from fusewire.guard.programs.git_repo import Repo, line_variable, setting_key, variable
 from fusewire.guard.programs.git_words import Words, split_words, words
 from fusewire.paths import normal
-from fusewire.shell.values import REST, UNKNOWN
+from fusewire.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,11 +31,11 @@ _PATHSPEC_GLOBALS = ("--literal-pathspecs", "--glob-pathspecs", "--noglob-pathsp
 #: Commands without any effect on files outside of .git, so that nobody looks for an alias of that name.
 _QUIET = words(
     "annotate blame branch cat-file check-attr check-ignore check-mailmap check-ref-format cherry commit-graph"
-    " commit-tree count-objects credential describe fetch-pack for-each-ref fsck gc get-tar-commit-id help"
-    " interpret-trailers ls-files ls-remote ls-tree maintenance merge-base merge-tree mktag mktree multi-pack-index"
-    " name-rev notes pack-refs patch-id prune prune-packed reflog remote repack replace rerere rev-list rev-parse"
-    " send-pack show-branch show-index show-ref status stripspace tag unpack-objects update-server-info upload-pack"
-    " fetch push grep lfs update-index var verify-commit verify-pack verify-tag version write-tree hash-object"
+    " commit-tree count-objects credential describe fetch fetch-pack for-each-ref fsck gc get-tar-commit-id grep"
+    " hash-object help lfs ls-files ls-remote ls-tree maintenance merge-base merge-tree mktag mktree multi-pack-index"
+    " name-rev notes pack-refs patch-id prune prune-packed push remote repack replace rerere rev-parse send-pack"
+    " show-branch show-index show-ref status stripspace tag unpack-objects update-server-info upload-pack var"
+    " verify-commit verify-pack verify-tag version write-tree"
 )
 
 #: Settings whose value is a command.
@@ -53,15 +52,10 @@ _COMMAND_VARIABLES = (
 
 _EDITS = words("commit merge revert cherry-pick tag rebase am notes pull config branch")
 
-#: Commands that write the index.
+#: Commands that write the index, or remove what is not in it.
 _INDEXING = words(
     "add am apply checkout cherry-pick commit merge mv pull read-tree rebase reset restore revert rm stage stash"
-    " switch update-index"
-)
-
-#: Commands that can lose what is in the working tree.
-_DESTROYING = words(
-    "am apply checkout cherry-pick clean merge mv pull read-tree rebase reset restore revert rm stash switch"
+    " switch update-index clean"
 )
 
 #: Commands that take a command from the line for the other side, which may be this very machine.
@@ -93,8 +87,8 @@ def _git_words(call: Call, given: list[str], inherited: list[tuple[str, str]], d
     if command is not None and not _asks(args):
         repo.line.cut = False
         command(call, repo, args)
-        if repo.line.cut and name in _DESTROYING and repo.around():
-            call.effect(DELETE, f"{repo.around()}/{REST}", rule=repo.rule)
+        if repo.line.cut and name in _INDEXING:
+            repo.may_lose_anything()
         _hooks(call, repo, name)
     call.print(printed(repo, name, args) if call.walk.is_heard else UNKNOWN)
 
@@ -178,8 +172,6 @@ def _is_alias(call: Call, repo: Repo, name: str, args: list[str], depth: int) ->
     if name in COMMANDS or name in _QUIET or depth >= _ALIASES:
         return False
     text = repo.setting(f"alias.{name.lower()}")
-    if text is None:
-        text = repo.configured(f"alias.{name.lower()}")
     if not text:
         return False
     if text[:1] == "!":
@@ -273,11 +265,9 @@ def _hooks(call: Call, repo: Repo, name: str) -> None:
 
 
 COMMANDS: dict[str, Command] = {
-    **git_clean.COMMANDS,
+    **git_apply.COMMANDS,
     **git_files.COMMANDS,
-    **git_history.COMMANDS,
-    **git_index.COMMANDS,
-    **git_refs.COMMANDS,
+    **git_remove.COMMANDS,
     **git_tree.COMMANDS,
 }
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from fusewire.guard.programs.git_state import setting_key
+from fusewire.guard.programs.git_repo import setting_key
 from fusewire.guard.programs.git_words import words
 from fusewire.shell.expansion import VALUE_LIMIT
 from fusewire.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.guard.programs.git_state import Repo
+    from fusewire.guard.programs.git_repo import Repo
 
 #: Commands that print whatever they are told, but for the options below.
 _PRINTING = words(
@@ -65,7 +65,7 @@ def printed(repo: Repo, name: str, args: list[str]) -> str:
     if not _only_prints(name, args):
         return UNKNOWN
     lasting = name == "rev-parse" and all(word in _LASTING for word in args)
-    if not lasting and repo.has_moved:
+    if not lasting and repo.line.forgets:
         return UNKNOWN
     if name == "config":
         return _setting(repo, args)
@@ -80,7 +80,7 @@ def _setting(repo: Repo, args: list[str]) -> str:
     """What `git config --get NAME` prints."""
     if args[:1] != ["--get"] or len(args) != 2:
         return UNKNOWN
-    value = repo.setting(setting_key(args[1])) or repo.configured(setting_key(args[1]))
+    value = repo.setting(setting_key(args[1]))
     return f"{value}\n" if value else ""
 
 
@@ -91,6 +91,8 @@ def _only_prints(name: str, args: list[str]) -> bool:
         return False
     if name in _ASKING and _ASKING[name].isdisjoint(options):
         return False
+    if name == "branch" and any(word.startswith("--format=") for word in options):
+        return operands == 0 and len(options) == 1
     if name in _OPTIONS:
         return _OPTIONS[name].issuperset(options) and _fits(name, options, operands)
     if name == "stash":

@@ -1,62 +1,222 @@
-"""The git commands that put files of the working tree back, remove them or carry them away."""
+"""The git commands that change the working tree, and what each of them would lose.
+
+Moving between committed versions loses nothing: git itself refuses to overwrite a changed or an unknown file, and what
+is replaced is in a commit. So these commands tell of files only where content goes that is committed nowhere, where a
+file is removed or moved by name, and where one file is put back to another version than that of HEAD.
+"""
 
 from __future__ import annotations
 
+import os
+
 from fusewire.guard.effects import DELETE, WRITE
-from fusewire.guard.programs.git_state import EMPTY
+from fusewire.guard.programs.git_repo import IGNORED, UNTRACKED, is_unknown, is_unmerged
 from fusewire.guard.programs.git_words import Words
+from fusewire.paths import normal
 from fusewire.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from fusewire.guard.effects import Call
-    from fusewire.guard.programs.git_state import Changes, Repo
+    from fusewire.guard.programs.git_repo import Repo, State
 
     Command = Callable[[Call, Repo, list[str]], None]
 
+_HEADS = ("HEAD", "@", "")
 
-_HEADS = ("HEAD", "@")
-
-#: Files that say what is ignored.
-RULES = ("/.gitignore", "/info/exclude")
-
-
-# -- reporting --------------------------------------------------------------------------------------------------
-
-
-def report(call: Call, repo: Repo, changes: Changes, *, vanish: bool = True) -> None:
-    """Tell which files would change; what the target has not vanishes, or stays."""
-    for status, name in changes:
-        if status != "A":
-            file(call, repo, WRITE, name)
-        elif vanish:
-            file(call, repo, DELETE, name)
+_CHECKOUT = (
+    "force quiet patch ours theirs merge detach track? no-track guess orphan= conflict= overlay no-overlay"
+    " overwrite-ignore no-overwrite-ignore pathspec-from-file= pathspec-file-nul recurse-submodules? progress"
+    " ignore-other-worktrees discard-changes create= force-create= ignore-skip-worktree-bits source= staged worktree"
+)
 
 
-def removed(call: Call, repo: Repo, names: Iterable[str]) -> None:
-    for name in names:
-        file(call, repo, DELETE, name)
+# -- moving to another commit -----------------------------------------------------------------------------------
 
 
-def file(call: Call, repo: Repo, kind: str, name: str) -> None:
-    """One file of the working tree: git replaces a link, it does not write through it."""
-    call.effect(kind, f"{repo.top}/{name}", follows=False, rule=repo.rule)
-
-
-def blind(call: Call, repo: Repo, kind: str, paths: list[str]) -> None:
-    """Git could not be asked: everything that is named may change, if there is a repository at all."""
-    place = repo.around()
-    if not place:
+def _discard(repo: Repo, target: str, *, staged: bool = False, untracked: bool = True) -> None:
+    """Everything becomes as it is in a commit (or only what is `staged`), and what is in its way is overwritten."""
+    if repo.line.orphan:
+        repo.may_lose(DELETE, [])
         return
-    for path in paths or [place]:
-        path = path.removeprefix(":/").removeprefix(":(top)") if path[:1] == ":" else path
-        call.effect(kind, repo.path(path or place), recursive=True, rule=repo.rule)
+    state = repo.state(untracked=True, ignored=True) if repo.top and UNKNOWN not in target else None
+    if state is None:
+        repo.may_lose(WRITE, [])
+        return
+    commit = _target(repo, target or "HEAD")
+    if not commit and target and not repo.call.effects.opaque:
+        return  # git refuses; but a command before this one may have made the branch
+    _lose_changes(repo, {name: letters for name, letters in state.items() if not staged or letters[1] in " U"})
+    in_the_way = [name for name in _unknown_to_git(state) if untracked or state[name] == IGNORED]
+    repo.loses(WRITE, repo.tracked_by(commit, in_the_way) if commit else ())
 
 
-def unclear(paths: list[str]) -> bool:
-    return any(UNKNOWN in path for path in paths)
+def _target(repo: Repo, name: str) -> str:
+    """The commit that a name stands for, also if it is a branch that only the remote has."""
+    name = name.rpartition("..")[2] or name
+    return repo.commit(name) or repo.commit(f"refs/remotes/origin/{name}")
+
+
+def _lose_changes(repo: Repo, state: State) -> None:
+    """Changed and staged files go back; what was only added goes. What git itself has merged can be merged again."""
+    merging = repo.is_in("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
+    for name, letters in state.items():
+        if letters in (UNTRACKED, IGNORED) or letters[1] == "D" or letters == "D " or (merging and letters[1] == " "):
+            continue
+        if not is_unmerged(letters) or not repo.has_conflict_markers(name):
+            repo.loses(DELETE if letters[0] == "A" and letters[1] != "A" else WRITE, [name])
+
+
+def _unknown_to_git(state: State) -> list[str]:
+    return [name for name, letters in state.items() if letters in (UNTRACKED, IGNORED)]
+
+
+def _move(repo: Repo, *targets: str) -> None:
+    """Git carries changes along or refuses; but an ignored file gives way to one that the other commit has."""
+    if not repo.top or is_unknown(targets):
+        return
+    hidden = repo.names("ls-files", "-o", "-i", "--exclude-standard", "-z", "--full-name", "--", *repo.matters())
+    hidden = [name for name in hidden if not name.startswith(".fusewire/")]
+    for target in targets if hidden else ():
+        commit = _target(repo, target)
+        repo.loses(WRITE, repo.tracked_by(commit, hidden) if commit else ())
+
+
+def _checkout(call: Call, repo: Repo, args: list[str]) -> None:
+    options = Words(args, "bBs", _CHECKOUT)
+    before = options.operands
+    if options.has("p", "patch") and call.world.stdin is None:
+        return  # it asks about every change, and nobody answers
+    if options.value("b", "B") is not None:
+        _go(repo, options, before[0] if before else "")
+        return
+    if options.has("orphan"):
+        repo.line.orphan = True
+        return
+    tree, paths = _tree_and_paths(repo, options)
+    paths = pathspecs(call, repo, options, paths)
+    if paths:
+        forced = options.has("f", "force", "ours", "theirs", "m", "merge")
+        _put_back(repo, tree, paths, vanish=options.has("no-overlay"), force=forced)
+    else:
+        _go(repo, options, tree or "")
+
+
+def _go(repo: Repo, options: Words, target: str) -> None:
+    if options.has("f", "force", "discard-changes"):
+        _discard(repo, target, untracked=not options.has("discard-changes"))
+        return
+    if options.has("m", "merge") and target not in _HEADS and repo.top:
+        other = {name for _, name in repo.between(_target(repo, target), "HEAD")}
+        _lose_changes(repo, {name: letters for name, letters in (repo.state() or {}).items() if name in other})
+    if target not in _HEADS and not options.has("no-overwrite-ignore"):
+        _move(repo, target)
+
+
+def _tree_and_paths(repo: Repo, options: Words) -> tuple[str | None, list[str]]:
+    """Which of the words is a revision and which are paths, as git finds out."""
+    before, after = options.operands, options.paths
+    if after is not None:
+        return (before[0] if before else None), before[1:] + after
+    if not before or UNKNOWN in before[0]:
+        return None, before  # a branch or a path: nobody knows
+    first = before[0]
+    is_path = len(before) > 1 or repo.call.disk.exists(repo.path(first)) or any(mark in first for mark in "*?[:")
+    if is_path and not _is_tree(repo, first):
+        return None, before
+    return first, before[1:]
+
+
+def _revision(text: str) -> str:
+    return "@{-1}" if text == "-" else text
+
+
+def _switch(call: Call, repo: Repo, args: list[str]) -> None:
+    options = Words(args, "cC", _CHECKOUT)
+    if repo.is_in("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"):
+        return  # git refuses
+    if options.has("orphan"):
+        repo.loses(DELETE, repo.tracked() or () if options.has("f", "discard-changes") or not repo.state() else ())
+        return
+    _go(repo, options, options.named[0] if options.named else "")
+
+
+def _reset(call: Call, repo: Repo, args: list[str]) -> None:
+    options = Words(args, "U", "hard merge keep soft mixed quiet patch pathspec-from-file= pathspec-file-nul")
+    target = options.operands[0] if options.operands else ""
+    if options.has("hard", "merge") and len(options.named) < 2:
+        _discard(repo, target, staged=not options.has("hard"))
+    elif options.has("keep"):
+        _move(repo, target)
+    elif not options.has("soft"):
+        repo.line.forgets = repo.line.forgets or target not in _HEADS
+        repo.line.added.clear()
+
+
+def _read_tree(call: Call, repo: Repo, args: list[str]) -> None:
+    options = Words(args, "", "reset prefix= index-output= exclude-per-directory= dry-run empty trivial aggressive")
+    target = options.operands[-1] if options.operands else ""
+    if options.has("n", "dry-run"):
+        return
+    repo.line.forgets = True
+    if not options.has("u"):
+        return
+    prefix = options.value("prefix")
+    if prefix is not None:
+        call.effect(WRITE, f"{repo.top}/{prefix}", recursive=True, rule=repo.rule)
+    elif target and options.has("reset"):
+        _put_back(repo, target, [":/"], vanish=True)
+    elif target:
+        _other_version(repo, target, [":/"], vanish=True)
+
+
+_SEQUENCE = (
+    "message= file= strategy= strategy-option= mainline= abort quit continue skip edit-todo show-current-patch? onto="
+    " exec= ff ff-only no-ff squash commit no-commit edit no-edit into-name= log? gpg-sign? cleanup= rebase?"
+    " interactive upload-pack= depth= jobs= autostash no-autostash keep-base root empty="
+)
+
+
+def _sequence(call: Call, repo: Repo, args: list[str]) -> None:
+    """merge, rebase, cherry-pick, revert, pull, am: they begin where nothing is in their way."""
+    valued = {"am": "pC", "rebase": "xsXC", "pull": "sXjo"}.get(repo.command, "mFsX")
+    options = Words(args, valued, _SEQUENCE, "S" if repo.command != "pull" else "Sr")
+    for text in options.all("x", "exec"):
+        call.script(text, cwd=repo.top or repo.folder)
+    if options.has("abort", "skip"):
+        state = repo.state() if repo.is_in("rebase-merge", "rebase-apply") else None
+        changed = [name for name, letters in (state or {}).items() if letters[1] == "M" and not is_unmerged(letters)]
+        repo.loses(WRITE, changed)  # it resets; what is staged came from a commit
+    elif options.has("quit", "continue", "edit-todo", "show-current-patch") or repo.command == "am":
+        return
+    elif repo.command == "pull":
+        _move(repo, "@{upstream}" if len(options.operands) < 2 else f"refs/remotes/{'/'.join(options.operands[:2])}")
+    elif options.value("s", "strategy") != "ours":
+        _move(repo, *(options.operands or ["@{upstream}"])[:20], *options.all("onto"))
+
+
+def _bisect(call: Call, repo: Repo, args: list[str]) -> None:
+    if args[:1] == ["run"]:
+        call.run(args[1:], cwd=repo.folder)
+    else:
+        _move(repo, *(word for word in args[1:] if word[:1] != "-"))
+
+
+# -- putting files back -----------------------------------------------------------------------------------------
+
+
+def _restore(call: Call, repo: Repo, args: list[str]) -> None:
+    options = Words(args, "s", _CHECKOUT)
+    if options.has("p", "patch") and call.world.stdin is None:
+        return
+    paths = pathspecs(call, repo, options, options.named)
+    staged, source = options.has("S", "staged"), options.value("s", "source")
+    if paths and (options.has("W", "worktree") or not staged):
+        forced = options.has("ignore-unmerged", "ours", "theirs", "m", "merge")
+        tree = source or ("HEAD" if staged else None)
+        _put_back(repo, tree, paths, vanish=not options.has("overlay"), force=forced)
 
 
 def pathspecs(call: Call, repo: Repo, options: Words, named: list[str]) -> list[str]:
@@ -65,262 +225,161 @@ def pathspecs(call: Call, repo: Repo, options: Words, named: list[str]) -> list[
     if place is None:
         return named
     text = call.world.stdin if place == "-" else call.walk.read_file(repo.path(place))
-    if text is None:
-        return [*named, UNKNOWN]
-    return named + [name for name in text.replace("\0", "\n").split("\n") if name]
+    return [*named, UNKNOWN] if text is None else named + [one for one in text.replace("\0", "\n").split("\n") if one]
 
 
-def refused(repo: Repo, changes: Changes) -> bool:
-    """Whether git would refuse, because these files have local changes or are in the way."""
-    head = repo.head
-    if not repo.untouched or head is None:
-        return False
-    local = {name for _, name in (repo.against(head) or []) + (repo.staged(head) or [])}
-    if any(name in local for _, name in changes):
-        return True
-    new = [name for status, name in changes if status == "D"]
-    return bool(new) and not set(new).isdisjoint(repo.untracked() or ())
+def _put_back(repo: Repo, tree: str | None, paths: list[str], *, vanish: bool = False, force: bool = False) -> None:
+    """Files as they are in a commit, or in the index if no tree is named."""
+    known = repo.top and not is_unknown([*paths, tree or ""])
+    if known and tree is not None and not _is_tree(repo, tree):
+        return  # git refuses
+    state = repo.state(paths, untracked=tree is not None, ignored=tree is not None) if known else None
+    if state is None:
+        repo.may_lose(WRITE, paths)
+        return
+    if tree is None and not force and any(is_unmerged(letters) for letters in state.values()):
+        return  # git refuses
+    if tree is None:
+        state = {name: letters for name, letters in state.items() if letters[1] != " "}
+    if not vanish:
+        state = {name: letters for name, letters in state.items() if tree is None or letters != "A "}
+    _lose_changes(repo, state)
+    if not os.path.lexists(f"{repo.top}/.git"):  # files of this repository in a folder of another
+        repo.loses(WRITE, (name for name, letters in state.items() if "D" in letters))
+    if tree is not None:
+        repo.loses(WRITE, repo.tracked_by(tree, _unknown_to_git(state)))
+    if tree not in (None, *_HEADS):
+        _other_version(repo, tree or "", paths, vanish=vanish)
 
 
-def settle(repo: Repo, target: str, *, index: bool) -> None:
-    """HEAD is at another commit, and the index too, or only HEAD."""
-    moves = repo.moves
-    moves.head, moves.commits = target, 0
-    moves.settled.clear()
-    if index:
-        moves.index.clear()
-        moves.added.clear()
-        moves.removed.clear()
+def _is_tree(repo: Repo, name: str) -> bool:
+    return bool(repo.ask("rev-parse", "--verify", "-q", "--end-of-options", _revision(name) + "^{tree}"))
 
 
-# -- checkout, switch, restore ----------------------------------------------------------------------------------
+def _other_version(repo: Repo, tree: str, paths: list[str], *, vanish: bool) -> None:
+    """What the tree has otherwise than HEAD."""
+    for status, name in repo.between(_revision(tree), "HEAD", paths):
+        if status != "A" or vanish:
+            repo.loses(DELETE if status == "A" else WRITE, [name])
 
-_CHECKOUT = (
-    "force quiet patch ours theirs merge detach track? no-track guess orphan= conflict= overlay no-overlay"
-    " overwrite-ignore no-overwrite-ignore pathspec-from-file= pathspec-file-nul recurse-submodules? progress"
-    " ignore-other-worktrees discard-changes create= force-create= ignore-skip-worktree-bits"
+
+def _checkout_index(call: Call, repo: Repo, args: list[str]) -> None:
+    options = Words(args, "", "all force quiet no-create prefix= stage= temp stdin index")
+    paths = options.named
+    if options.has("stdin"):
+        paths = (call.world.stdin or UNKNOWN).replace("\0", "\n").split("\n")
+    prefix = options.value("prefix")
+    if prefix is not None:
+        for name in repo.tracked(paths) or ():
+            call.effect(WRITE, f"{repo.top}/{prefix}{name}", rule=repo.rule)
+    elif options.has("f", "force") and (paths or options.has("a", "all")) and not options.has("temp"):
+        _put_back(repo, None, paths or ["."], force=True)
+
+
+# -- stash ------------------------------------------------------------------------------------------------------
+
+_STASH = (
+    "patch staged keep-index no-keep-index quiet include-untracked all message= pathspec-from-file= pathspec-file-nul"
 )
 
 
-def _checkout(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args, "bB", _CHECKOUT)
-    if is_asked(call, options):
+def _stash(call: Call, repo: Repo, args: list[str]) -> None:
+    verb = args[0] if args and args[0][:1] != "-" else "push"
+    rest = args[1:] if args[:1] == [verb] else args
+    if verb in ("push", "save"):
+        _stash_push(call, repo, Words(rest, "m", _STASH), saves=verb == "save")
+    elif verb in ("drop", "clear"):
+        _stash_drop(repo, Words(rest, "", "quiet").named if verb == "drop" else None)
+    elif verb == "show":
+        for place in Words(rest, "", "output=").all("output"):
+            call.effect(WRITE, repo.path(place), rule=repo.rule)
+
+
+def _stash_push(call: Call, repo: Repo, options: Words, *, saves: bool) -> None:
+    """What is not committed is carried away, and nobody knows when it comes back."""
+    if options.has("p", "patch") and call.world.stdin is None:
         return
-    new = options.value("b", "B", "orphan")
-    before = options.operands
-    if new is not None:
-        _switch_to(call, repo, options, before[0] if before else "HEAD", stays=options.has("orphan"))
+    paths = [] if saves else pathspecs(call, repo, options, options.named)
+    everything = options.has("a", "all")
+    untracked = everything or options.has("u", "include-untracked")
+    state = repo.state(paths, untracked=untracked, ignored=everything) if repo.top and not is_unknown(paths) else None
+    if state is None:
+        if repo.top and not is_unknown(paths) and not repo.line.cut:
+            return  # no such path, or nothing to begin with
+        repo.may_lose(DELETE if untracked else WRITE, paths)
         return
-    tree, paths = _tree_and_paths(repo, options)
-    paths = pathspecs(call, repo, options, paths)
-    if paths:
-        _put_back(call, repo, tree, paths, vanish=options.has("no-overlay"))
-    elif tree is not None or options.has("f", "force"):
-        _switch_to(call, repo, options, tree or "HEAD")
+    if options.has("k", "keep-index"):
+        state = {name: letters for name, letters in state.items() if letters[1] != " "}
+    elif options.has("S", "staged"):
+        state = {name: letters for name, letters in state.items() if letters[1] == " "}
+    _lose_changes(repo, state)
+    repo.loses(DELETE, _unknown_to_git(state))
 
 
-def is_asked(call: Call, options: Words) -> bool:
-    """`-p` asks about every change, and nobody answers."""
-    return options.has("p", "patch") and call.world.stdin is None
+def _stash_drop(repo: Repo, names: list[str] | None) -> None:
+    """What was stashed is in no branch: the files of a dropped stash are lost as they were."""
+    count = len((repo.ask("stash", "list", "--format=%H") or "").split())
+    named = range(count) if names is None else [names[0] if names else 0]
+    for name in list(named)[:20]:
+        stash = f"stash@{{{name}}}" if str(name).isdigit() else str(name)
+        commit = repo.commit(stash)
+        if commit:
+            repo.loses(WRITE, (other for _, other in repo.between(f"{commit}^1", commit)))
+            repo.loses(WRITE, repo.names("ls-tree", "-r", "-z", "--name-only", "--full-tree", f"{commit}^3"))
 
 
-def _tree_and_paths(repo: Repo, options: Words) -> tuple[str | None, list[str]]:
-    """Which of the words is a revision and which are paths, as git finds out."""
-    before, after = options.operands, options.paths
-    if after is not None:
-        return (before[0] if before else None), before[1:] + after
-    if not before:
-        return None, []
-    first = before[0]
-    if UNKNOWN in first:
-        return None, before  # a branch or a path: nobody knows
-    if repo.revision(first, "tree") is None and (len(before) > 1 or not _remote_branch(repo, first)):
-        return None, before
-    return first, before[1:]
+# -- what changes the answers of later commands -----------------------------------------------------------------
 
 
-def _remote_branch(repo: Repo, name: str) -> str | None:
-    """The only branch of that name that a remote has: it becomes a branch here."""
-    if repo.call.disk.exists(repo.path(name)):
-        return None
-    found = (repo.ask("for-each-ref", "--format=%(refname)", f"refs/remotes/*/{name}") or "").split()
-    return found[0] if len(found) == 1 else None
-
-
-def _switch(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args, "cC", _CHECKOUT)
-    if options.has("orphan"):
-        removed(call, repo, repo.tracked() or [])
-        return
-    new = options.value("c", "C", "create", "force-create")
-    before = options.named
-    if new is not None or before or options.has("f", "force", "discard-changes"):
-        _switch_to(call, repo, options, before[0] if before else "HEAD")
-
-
-def _switch_to(call: Call, repo: Repo, options: Words, name: str, *, stays: bool = False) -> None:
-    name = repo.known_ref(name)
-    target = repo.revision(name)
-    if target is None:
-        target = repo.revision(_remote_branch(repo, name) or "") if UNKNOWN not in name else None
-    head = repo.head
-    if target is None or head is None:
-        return
-    if options.has("f", "force", "discard-changes"):
-        hard(call, repo, target, current=name in _HEADS)
-    elif name not in _HEADS:
-        moved_to(call, repo, target, merges=options.has("m", "merge"))
-    if stays:
-        settle(repo, EMPTY, index=False)
-    elif name not in _HEADS:
-        settle(repo, target, index=True)
-
-
-def moved_to(call: Call, repo: Repo, target: str, *, merges: bool = False) -> None:
-    """From one commit to another, carrying local changes along."""
-    head = repo.head or "HEAD"
-    changes = repo.between(target, head)
-    if repo.moves.settled:
-        changes = (changes or []) + [("M", name) for name in repo.moves.settled]
-    if not changes:
-        return
-    kept = _already(repo, target, changes)
-    changes = [change for change in changes if change[1] not in kept]
-    if merges or not refused(repo, changes):
-        report(call, repo, changes)
-
-
-def _already(repo: Repo, target: str, changes: Changes) -> set[str]:
-    """Files that are as they shall become, in the index too: they are left alone."""
-    differing = {name for _, name in (repo.staged(target) or []) + (repo.against(target) or [])}
-    return {name for _, name in changes if name not in differing} if repo.untouched else set()
-
-
-def hard(
-    call: Call, repo: Repo, target: str, paths: Iterable[str] = (), *, current: bool = False, vanish: bool = True
-) -> None:
-    """Everything becomes as it is in a commit; `current` if that is HEAD, in which the line may have put something."""
-    changes = repo.against(target, paths)
-    if changes is None:
-        blind(call, repo, WRITE, list(paths))
-        return
-    moves = repo.moves
-    kept = moves.settled if current else set()
-    changes = [change for change in changes if change[1] not in kept]
-    report(call, repo, changes, vanish=vanish)
-    if vanish:
-        new = moves.added - kept
-        known = {name for _, name in changes}
-        tracked = set(repo.tracked() or ()) if new else set()
-        removed(call, repo, sorted(new - tracked - known))
-
-
-def _put_back(call: Call, repo: Repo, tree: str | None, paths: list[str], *, vanish: bool) -> None:
-    """Files as they are in a commit or in the index."""
-    if not repo.top or unclear(paths):
-        blind(call, repo, WRITE, paths)
-        return
-    if tree is not None:
-        if UNKNOWN in tree:
-            blind(call, repo, WRITE, paths)
-            return
-        target = repo.revision(tree, "tree")
-        if target is not None:
-            hard(call, repo, repo.revision(tree) or target, paths, current=tree in _HEADS, vanish=vanish)
-        return
-    changes = repo.unstaged(paths)
-    if changes is None:
-        return  # no such path
-    moves = repo.moves
-    changes = [change for change in changes if change[1] not in moves.added]
-    for commit, names in moves.index:
-        changes += [change for change in repo.against(commit, paths) or [] if change[1] in names and change[0] != "A"]
-    report(call, repo, changes, vanish=False)
-
-
-def _restore(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args, "s", f"source= staged worktree {_CHECKOUT}")
-    if is_asked(call, options):
+def _add(call: Call, repo: Repo, args: list[str]) -> None:
+    """Nothing happens to the files; but git knows them from now on."""
+    options = Words(args, "", "all update dry-run force pathspec-from-file= pathspec-file-nul chmod= renormalize")
+    if options.has("n", "dry-run"):
         return
     paths = pathspecs(call, repo, options, options.named)
-    source = options.value("s", "source")
-    staged = options.has("S", "staged")
-    if not paths:
+    if options.has("A", "all", "u", "update") and not paths:
+        paths = [repo.top]
+    repo.line.added += [normal(repo.path(path)) for path in paths]
+
+
+def _commit(call: Call, repo: Repo, args: list[str]) -> None:
+    options = Words(args, "mFCct", "all amend dry-run message= file= patch only include", "uS")
+    line = repo.line
+    if options.has("dry-run"):
         return
-    if staged:
-        index_at(repo, source or "HEAD", paths)
-        if not options.has("W", "worktree"):
-            return
-        source = source or "HEAD"
-    _put_back(call, repo, source, paths, vanish=not options.has("overlay"))
+    line.commits = True
+    line.commits_all = line.commits_all or options.has("a", "all")
+    line.committed += [*line.added, *(normal(repo.path(path)) for path in options.named)]
+    line.added.clear()
 
 
-def index_at(repo: Repo, revision: str, paths: list[str]) -> None:
-    """Files of the index become those of a commit; that of HEAD is what it mostly is."""
-    target = repo.revision(revision)
-    if target is not None and not unclear(paths):
-        names = {name for status, name in repo.against(target, paths) or [] if status != "A"}
-        repo.moves.index.append((target, names))
-        repo.moves.added -= names
-        repo.moves.removed |= {name for status, name in repo.against(target, paths) or [] if status == "A"}
+def _update_index(call: Call, repo: Repo, args: list[str]) -> None:
+    """Files may be taken out of the index without being touched."""
+    repo.line.forgets = repo.line.forgets or any(word.startswith(("--force-r", "--remove", "--ind")) for word in args)
 
 
-# -- reset ------------------------------------------------------------------------------------------------------
-
-
-def _reset(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(
-        args, "U", "hard merge keep soft mixed quiet patch pathspec-from-file= pathspec-file-nul intent-to-add"
-    )
-    before = options.operands
-    name = before[0] if before else "HEAD"
-    if not options.has("hard", "merge", "keep"):
-        _reset_index(repo, options, name)
-        return
-    if options.paths or len(before) > 1:
-        return  # git refuses
-    if not repo.top or UNKNOWN in name:
-        blind(call, repo, WRITE, [])
-        return
-    name = repo.known_ref(name)
-    current = name in _HEADS
-    target = repo.revision(name) or (EMPTY if current else None)  # on a branch without commits everything goes
-    if target is None:
-        return
-    if options.has("hard"):
-        hard(call, repo, target, current=current)
-    elif options.has("merge"):
-        merge_reset(call, repo, target)
-    elif not current:
-        moved_to(call, repo, target)
-    if not current and target != EMPTY:
-        settle(repo, target, index=True)
-
-
-def merge_reset(call: Call, repo: Repo, target: str) -> None:
-    """What is staged is given up, what is not stays, or stands in the way."""
-    names = {name for _, name in repo.staged(target) or []}
-    local = repo.unstaged() or []
-    unmerged = {name for status, name in local if status == "U"}
-    if repo.untouched and any(name in names and name not in unmerged for _, name in local):
-        return
-    report(call, repo, [change for change in repo.against(target) or [] if change[1] in names])
-
-
-def _reset_index(repo: Repo, options: Words, name: str) -> None:
-    paths = (options.operands[1:] if options.operands else []) + (options.paths or [])
-    target = repo.revision(name)
-    if target is None:
-        return
-    if not options.has("soft"):
-        index_at(repo, name, paths)
-    if not paths and name not in _HEADS:
-        settle(repo, target, index=False)
+def _update_ref(call: Call, repo: Repo, args: list[str]) -> None:
+    """HEAD may go to a branch that has no commits, without any file changing."""
+    options = Words(args, "m", "delete short quiet")
+    if options.named[:1] in (["HEAD"], ["@"]):
+        target = options.named[1] if len(options.named) > 1 else ""
+        repo.line.orphan = options.has("d", "delete") or bool(target and not repo.commit(target))
 
 
 COMMANDS: dict[str, Command] = {
+    **dict.fromkeys(("am", "cherry-pick", "merge", "pull", "rebase", "revert"), _sequence),
+    "add": _add,
+    "bisect": _bisect,
     "checkout": _checkout,
+    "checkout-index": _checkout_index,
+    "commit": _commit,
+    "read-tree": _read_tree,
     "reset": _reset,
     "restore": _restore,
+    "stage": _add,
+    "stash": _stash,
     "switch": _switch,
+    "symbolic-ref": _update_ref,
+    "update-index": _update_index,
+    "update-ref": _update_ref,
 }

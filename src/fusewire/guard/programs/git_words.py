@@ -96,12 +96,6 @@ def split_words(text: str) -> list[str]:
         return text.split()
 
 
-def quoted(word: str) -> str:
-    from shlex import quote
-
-    return quote(word)
-
-
 def unquoted(name: str) -> str:
     """A name as git prints it when it has special characters: "a\\tb"."""
     if name[:1] != '"' or name[-1:] != '"':

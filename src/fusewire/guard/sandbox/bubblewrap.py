@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 PROGRAM = "bwrap"
 
 
-def arguments(plan: Plan) -> list[str]:
+def arguments(plan: Plan, *, die_with_parent: bool = False) -> list[str]:
     """The words before a command."""
-    words = [PROGRAM, "--dev-bind", "/", "/"]
+    words = [PROGRAM, *(["--die-with-parent"] if die_with_parent else []), "--dev-bind", "/", "/"]
     for path in plan.pins:
         if not os.path.islink(path):  # bwrap would follow it
             folder, name = os.path.split(path)

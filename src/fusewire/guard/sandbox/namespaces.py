@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x20000, 0x10000000
 _RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
 
+_MOUNT_SETATTR, _AT_RECURSIVE = 442, 0x8000
+
 #: What `statvfs` says of a mount -> the flag that says it to `mount`: they are locked, and a remount must repeat them.
 _LOCKED = ((2, _NOSUID), (4, _NODEV), (8, _NOEXEC), (1024, 1024), (2048, 2048), (4096, 1 << 21))
 
-_PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _AMBIENT_CLEAR_ALL = 24, 38, 47, 4
+_PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _AMBIENT_CLEAR_ALL = 1, 24, 38, 47, 4
 
 #: What root loses: DAC_READ_SEARCH (open a file by its handle, past all mounts), SYS_MODULE, SYS_RAWIO, SYS_PTRACE
 #: (take over a process outside), SYS_ADMIN (mount), MKNOD.
@@ -102,8 +104,8 @@ class _Library:
 
         library = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]
         self.errno = _ctypes.get_errno
-        self.mount_, self.unshare, self.prctl, self.capset = (
-            Function(_ctypes.dlsym(library, name)) for name in ("mount", "unshare", "prctl", "capset")
+        self.mount_, self.unshare, self.prctl, self.capset, self.syscall = (
+            Function(_ctypes.dlsym(library, name)) for name in ("mount", "unshare", "prctl", "capset", "syscall")
         )
 
     def check(self, result: int, step: str) -> None:
@@ -133,14 +135,22 @@ def enter(plan: Plan) -> None:
         raise SandboxError("this Python has no _ctypes", 38, unchanged=True) from None
     folder = _current_folder()
     is_root = _unshare(library)
-    library.mount("none", "/", _REC | _PRIVATE)
-    _pin(library, plan.pins)
-    _mount(library, plan.mounts)
-    if not is_root:
-        _own_ssh_settings(library)
-    if folder:
-        os.chdir(folder)  # the same folder, seen through the new mounts
-    _drop_capabilities(library, is_root)
+    try:
+        library.mount("none", "/", _REC | _PRIVATE)
+        _pin(library, plan.pins)
+        _mount(library, plan.mounts)
+        if not is_root:
+            _own_ssh_settings(library)
+        if folder:
+            os.chdir(folder)  # the same folder, seen through the new mounts
+        _drop_capabilities(library, is_root)
+    except OSError as error:
+        raise SandboxError(error.filename or "system", error.errno or 0) from error
+
+
+def die_with_parent() -> None:
+    """Be killed when the parent is: after `enter`, because new credentials undo it."""
+    _Library().prctl(_PR_SET_PDEATHSIG, 9, 0, 0, 0)
 
 
 def _current_folder() -> str:
@@ -220,13 +230,21 @@ def _mount(library: _Library, mounts: tuple[tuple[str, bool], ...]) -> None:
     for path, is_read_only in mounts:
         source = path if is_read_only else f"/proc/self/fd/{kept[path]}"
         if _try_mount(library, source, path) and is_read_only:
-            flags = _BIND | _REMOUNT | _RDONLY
-            known = os.statvfs(path).f_flag
-            for bit, flag in _LOCKED:
-                flags |= flag if known & bit else 0
-            library.mount("none", path, flags)
+            _make_read_only(library, path)
     for file in kept.values():
         os.close(file)
+
+
+def _make_read_only(library: _Library, path: str) -> None:
+    """With all file systems below it, where the kernel knows how (Linux 5.12)."""
+    attributes = (1).to_bytes(8, sys.byteorder) + bytes(24)
+    if library.syscall(_MOUNT_SETATTR, -1, _encoded(path), _AT_RECURSIVE, attributes, len(attributes)) == 0:
+        return
+    flags = _BIND | _REMOUNT | _RDONLY
+    known = os.statvfs(path).f_flag
+    for bit, flag in _LOCKED:
+        flags |= flag if known & bit else 0
+    library.mount("none", path, flags)
 
 
 def _own_ssh_settings(library: _Library) -> None:
@@ -242,23 +260,25 @@ def _own_ssh_settings(library: _Library) -> None:
     if not contents:
         return
     for name in list(contents):
-        lines = []
-        for line in contents[name].split(b"\n"):
-            words = line.split()
-            if (
-                len(words) == 2
-                and words[0].lower() == b"include"
-                and (text := read_small(words[1].decode())) is not None
-            ):
-                contents[f".{len(contents)}"] = text
-                line = f"Include {_SSH_FOLDER}/.{len(contents) - 1}".encode()
-            lines.append(line)
-        contents[name] = b"\n".join(lines)
+        contents[name] = b"\n".join(_with_own_include(line, contents) for line in contents[name].split(b"\n"))
     library.mount("tmpfs", _SSH_FOLDER, _NOSUID | _NODEV | _NOEXEC, b"tmpfs", b"mode=755,size=1m")
     for name, content in contents.items():
         file = os.open(f"{_SSH_FOLDER}/{name}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         os.write(file, content)
         os.close(file)
+
+
+def _with_own_include(line: bytes, contents: "dict[str, bytes]") -> bytes:
+    """A line of these settings; where it includes a file, that is copied, too."""
+    words = line.split()
+    if len(words) != 2 or words[0].lower() != b"include":
+        return line
+    content = read_small(words[1].decode("utf-8", "replace"))
+    if content is None:
+        return line
+    name = f".{len(contents)}"  # where no pattern finds it
+    contents[name] = content
+    return f"Include {_SSH_FOLDER}/{name}".encode()
 
 
 def read_small(path: str) -> "bytes | None":

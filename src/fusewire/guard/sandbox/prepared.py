@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 #: Raised when the shape of what is remembered changes.
-_FORMAT = 1
+_FORMAT = 2
 
 _HASH = 8
 _LARGEST = 1 << 20
@@ -39,16 +39,16 @@ _VARIABLES = (
 _SOURCES = ("guard/policy.py", "guard/protected.py", "guard/sandbox/plan.py", "policies/guard.toml")
 
 
-def prepare(root: str, *, documents: bool) -> "tuple[Plan, str]":
-    """The plan of a project and the means to carry it out; no means where this machine has none."""
+def prepare(root: str, *, documents: bool) -> "tuple[Plan, str, tuple[str, tuple[str, ...]]]":
+    """The plan of a project, the means to carry it out (none where this machine has none), and its settings."""
     machine = os.uname()
     variables = [environment().get(name) for name in _VARIABLES]
     made_for = [_FORMAT, root, documents, os.geteuid(), sys.executable, machine.release, machine.nodename, variables]
     file = _file(dumps(made_for))
     try:
-        known, made_at, means, paths, stamps, data = _read(file)
+        known, made_at, means, paths, stamps, data, settings = _read(file)
         if known == made_for and stamps == _stamps(*paths) and (means or time() - made_at < _TRIED_AGAIN_AFTER):
-            return Plan(*data), means
+            return Plan(*data), means, settings
     except (OSError, ValueError, EOFError, TypeError):
         pass
     return _make(root, documents, made_for, file)
@@ -91,14 +91,14 @@ def _stamps(places: "list[str]", contents: "list[str]") -> "list[Any]":
     return found
 
 
-def _make(root: str, documents: bool, made_for: "list[Any]", file: str) -> "tuple[Plan, str]":
+def _make(root: str, documents: bool, made_for: "list[Any]", file: str) -> "tuple[Plan, str, Any]":
     """Make the plan, try the means, and remember both if that is possible."""
     from os import makedirs, path
 
     from fusewire.guard.policy import protected_of
     from fusewire.guard.sandbox.plan import plan
     from fusewire.guard.sandbox.support import support
-    from fusewire.rules import SESSION_CONFIG, user_config_path
+    from fusewire.rules import SESSION_CONFIG, load_rules, user_config_path
 
     folder = path.dirname(file)
     try:
@@ -109,14 +109,15 @@ def _make(root: str, documents: bool, made_for: "list[Any]", file: str) -> "tupl
     contents = [path.join(package, name) for name in _SOURCES]
     contents += [path.join(root, name) for name in ("fusewire.toml", "pyproject.toml", SESSION_CONFIG)]
     contents.append(user_config_path())
-    first = plan(protected_of(root), documents=documents)
+    rules = load_rules(root, keeps=True)
+    first = plan(protected_of(root, rules), documents=documents)
     paths = [[root, *first.looked_at], [*contents, *first.scanned]]
     stamps = _stamps(*paths)
-    made = plan(protected_of(root), documents=documents)
+    made = plan(protected_of(root, load_rules(root)), documents=documents)
     means = support().means
     if folder and made.data() == first.data():  # nothing has changed between the plan and the stamps
-        _save(folder, file, dumps((made_for, time(), means, paths, stamps, made.data())))
-    return made, means
+        _save(folder, file, dumps((made_for, time(), means, paths, stamps, made.data(), rules.sandbox)))
+    return made, means, rules.sandbox
 
 
 def _save(folder: str, file: str, content: bytes) -> None:

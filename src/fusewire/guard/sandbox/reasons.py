@@ -48,7 +48,7 @@ def explain(event: Event, protected: Protected, outside: tuple[str, ...]) -> str
 
 def _explain(call: Event, protected: Protected, outside: tuple[str, ...]) -> str:
     line, cwd = call.command or "", call.cwd or protected.root
-    if share(line, outside, cwd) == OUTSIDE:
+    if share(line, outside) == OUTSIDE:
         return ""
     if call.failed and _says(call, _NO_RIGHTS):
         return (
@@ -56,6 +56,9 @@ def _explain(call: Event, protected: Protected, outside: tuple[str, ...]) -> str
             'Next: go on without it, or ask the user to add it in fusewire.toml: sandbox.outside = ["COMMAND"].'
         )
     found = list(dict.fromkeys(_refused(call, cwd, protected)))
+    if not found and call.failed:  # a name in a folder that is not said, as Python's `rmtree` has it
+        names = {word for line in _lines(call) for word in _words(line)}
+        found = [path for path in protected.files_here() if os.path.basename(path) in names]
     name = protected.mentioned_in(line) if not found and call.failed and _says(call, _REFUSED) else ""
     found += [os.path.join(protected.root, name)] if name else []
     return _refusal(found, protected) if found else ""
@@ -72,15 +75,20 @@ def _refusal(paths: list[str], protected: Protected) -> str:
 
 def _refused(call: Event, cwd: str, protected: Protected) -> Iterator[str]:
     """The protected paths that lines of the result name as refused."""
-    for line in _text(call).splitlines():
-        if not any(words in line.lower() for words in _REFUSED):
-            continue
-        for mark in _QUOTES:
-            line = line.replace(mark, " ")
-        for word in line.split():
-            path = os.path.realpath(os.path.join(cwd, word))
-            if protected.kind_of(path) is not None and ("/" in word or os.path.lexists(path)):
-                yield path
+    for word in (word for line in _lines(call) for word in _words(line)):
+        path = os.path.realpath(os.path.join(cwd, word))
+        if protected.kind_of(path) is not None and ("/" in word or os.path.lexists(path)):
+            yield path
+
+
+def _lines(call: Event) -> list[str]:
+    return [line for line in _text(call).splitlines() if any(words in line.lower() for words in _REFUSED)]
+
+
+def _words(line: str) -> list[str]:
+    for mark in _QUOTES:
+        line = line.replace(mark, " ")
+    return line.split()
 
 
 def _says(call: Event, words: tuple[str, ...]) -> bool:

@@ -1,87 +1,84 @@
 """The shell wrapper of Claude Code: runs one command line with protected files read-only.
 
-The wrapper that `install` writes starts it as `python3 -I -S .../fusewire/hook.py shell COMMAND`, for commands of the
-Bash tool and nothing else. What it cannot judge runs as it would without it, unless the project says
-`sandbox = "require"`: nobody loses their shell.
+The wrapper that `install` writes starts it for commands of the Bash tool and for nothing else. What it cannot do leaves
+the command as it would be without it, unless the project says `sandbox = "require"`: nobody loses their shell.
 """
 
-from __future__ import annotations
+import posix as os
 
-import os
-
-from fusewire.guard.sandbox.active import OWN_PREFIX, means_here
 from fusewire.guard.sandbox.lines import INSIDE, OUTSIDE, share
-from fusewire.rules import find_guarded, load_rules
+from fusewire.guard.sandbox.namespaces import environment
+from fusewire.guard.sandbox.prepared import prepare
+from fusewire.guard.sandbox.start import NOT_RUNNABLE, command, execute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import NoReturn
 
-    from fusewire.rules import Rules
-
-#: Where the client itself looks for a shell, if the user's own is none that it can use.
+#: Where the client looks for a shell, if the user's own is none that it can use.
 _SHELLS = tuple(f"{place}/{name}" for name in ("zsh", "bash") for place in ("/bin", "/usr/bin", "/usr/local/bin"))
 
-#: Behind the person's command, in what the client passes.
+#: Behind the agent's command, in what the client passes.
 _END = " && pwd -P >|"
 
-#: Done before this process becomes a shell; `hook` sets it.
-at_end: Callable[[], None] | None = None
+_EXECUTE = 1
 
 
-def main(arguments: Sequence[str]) -> NoReturn:
+def main(arguments: "Sequence[str]") -> "NoReturn":
     """Become the shell that runs the command, inside ring one where that is right."""
-    if len(arguments) != 2:
-        os.write(2, b"fusewire hook shell: one argument is expected, the command line\n")
+    if len(arguments) != 1:
+        os.write(2, b"fusewire: the shell wrapper takes one argument, the command line\n")
         os._exit(2)
-    argv, rules = shell_line(arguments[1]), None
+    argv, mode = shell_line(arguments[0]), ""
     try:
-        start = _started_in()
-        root = find_guarded(start)
-        rules = load_rules(root, keeps=True)
-        _confined(command_in(arguments[1]), argv, rules, root)
+        root = project_of(_started_in() or os.getcwd())
+        plan, means, (mode, outside) = prepare(root, documents=True)
+        part = share(command_in(arguments[0]), outside) if mode != "off" else OUTSIDE
+        if part != OUTSIDE and not means and mode == "require":
+            raise LookupError("this machine has none; fusewire sandbox --check says why")
+        if part != OUTSIDE and means:
+            command(plan if part == INSIDE else prepare(root, documents=False)[0], argv, means=means)
     except Exception as error:
-        if rules is not None and rules.sandbox[0] == "require":
-            line = f'fusewire: not run: sandbox = "require", and there is none here: {error}'
-            os.write(2, line.replace("\n", " ").encode("utf-8", "replace") + b"\n")
-            os._exit(126)
-    _finish()
-    os.execv(argv[0], argv)
-
-
-def _confined(line: str, argv: list[str], rules: Rules, root: str) -> None:
-    """Become the shell inside ring one; returns if the line runs outside of it."""
-    mode, outside = rules.sandbox
-    part = share(line, outside, os.getcwd()) if mode != "off" else OUTSIDE
-    if part == OUTSIDE:
-        return
-    means = means_here()
-    if not means:
         if mode == "require":
-            raise LookupError("fusewire sandbox --check says why")
-        return
-    from fusewire.guard.policy import protected_of
-    from fusewire.guard.sandbox.plan import plan
-    from fusewire.guard.sandbox.start import command
-
-    planned = plan(protected_of(root, rules), documents=part == INSIDE)
-    _finish()
-    command(planned, argv, means=means)
+            line = f'fusewire: not run, because sandbox = "require": {error}'.replace("\n", " ")
+            os.write(2, line.encode("utf-8", "replace") + b"\n")
+            os._exit(NOT_RUNNABLE)
+    execute(argv)
 
 
-def _finish() -> None:
-    if at_end:
-        at_end()
+def _variable(name: bytes) -> str:
+    return environment().get(name, b"").decode("utf-8", "surrogateescape")
 
 
 def _started_in() -> str:
-    """The folder that the agent was started in: its commands may run anywhere."""
-    client = os.environ.get("CLAUDE_PID", "")
+    """The folder that the client was started in: its commands may run elsewhere."""
     try:
-        return os.environ.get("CLAUDE_PROJECT_DIR") or os.readlink(f"/proc/{int(client)}/cwd")
+        return os.readlink(f"/proc/{int(_variable(b'CLAUDE_PID'))}/cwd")
     except (OSError, ValueError):
-        return os.getcwd()
+        return ""
+
+
+def project_of(start: str) -> str:
+    """The project that guards a folder, as `rules.find_guarded` finds it."""
+    folder, nearest, inside, repository = start, "", "", ""
+    while True:
+        if not nearest and _is_there(f"{folder}/docs/constraints/."):
+            nearest = folder
+        if _is_there(f"{folder}/.git"):
+            inside, repository = nearest, repository or folder
+        parent = folder.rpartition("/")[0]
+        if not parent:
+            return inside or repository or start
+        folder = parent
+
+
+def _is_there(path: str) -> bool:
+    try:
+        os.lstat(path)
+    except OSError:
+        return False
+    return True
 
 
 def command_in(text: str) -> str:
@@ -96,7 +93,7 @@ def command_in(text: str) -> str:
     return text
 
 
-def _word(text: str, at: int) -> tuple[str, str]:
+def _word(text: str, at: int) -> "tuple[str, str]":
     """The word that begins at a place, without its quotes, and the text behind it."""
     word, quote = [], ""
     while at < len(text) and (quote or text[at] != " "):
@@ -112,12 +109,11 @@ def _word(text: str, at: int) -> tuple[str, str]:
     return "".join(word), text[at:]
 
 
-def shell_line(text: str) -> list[str]:
+def shell_line(text: str) -> "list[str]":
     """The shell that the client would have used for a text; a person's own wrapper stands between the two."""
-    own = [os.environ.get(name, "") for name in ("CLAUDE_CODE_SHELL", "SHELL")]
-    usable = [path for path in own if path.endswith(("/bash", "/zsh"))]
-    shell = next((path for path in (*usable, *_SHELLS) if os.access(path, os.X_OK)), "/bin/sh")
-    theirs = os.environ.get(OWN_PREFIX, "")
+    usable = [path for path in map(_variable, (b"CLAUDE_CODE_SHELL", b"SHELL")) if path.endswith(("/bash", "/zsh"))]
+    shell = next((path for path in (*usable, *_SHELLS) if os.access(path, _EXECUTE)), "/bin/sh")
+    theirs = _variable(b"FUSEWIRE_SHELL_PREFIX")
     if not theirs:
         return [shell, "-c", text]
     program, dash, options = theirs.rpartition(" -") if " -" in theirs else (theirs, "", "")  # as the client reads it

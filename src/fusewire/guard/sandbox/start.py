@@ -2,7 +2,7 @@
 
 import posix as os
 
-from fusewire.guard.sandbox.namespaces import Plan, enter, environment, read_small
+from fusewire.guard.sandbox.namespaces import Plan, die_with_parent, enter, environment, read_small
 from fusewire.guard.sandbox.namespaces import SandboxError as SandboxError
 
 TYPE_CHECKING = False
@@ -34,18 +34,20 @@ def command(plan: Plan, argv: "Sequence[str]", *, means: str = "namespaces") -> 
 
     held = hold(plan.missing)
     mounts = (*plan.mounts, *((path, True) for path, _ in held))
-    end = run(lambda: _become(Plan(plan.root, mounts, plan.pins), argv, means))
+    end = run(lambda: _become(Plan(plan.root, mounts, plan.pins), argv, means, waited_for=True))
     release(held)
     end()
 
 
-def _become(plan: Plan, argv: "Sequence[str]", means: str) -> "NoReturn":
+def _become(plan: Plan, argv: "Sequence[str]", means: str, *, waited_for: bool = False) -> "NoReturn":
     if means == "namespaces":
         enter(plan)
+        if waited_for:
+            die_with_parent()
     elif means == "bubblewrap":
         from fusewire.guard.sandbox import bubblewrap
 
-        argv = [*bubblewrap.arguments(plan), *argv]
+        argv = [*bubblewrap.arguments(plan, die_with_parent=waited_for), *argv]
     elif means == "seatbelt":
         from fusewire.guard.sandbox import seatbelt
 
@@ -65,11 +67,20 @@ def execute(argv: "Sequence[str]") -> "NoReturn":
         try:
             os.execve(path, [*argv], variables)
         except OSError as error:
-            if error.errno not in (_ENOENT, _ENOTDIR):
+            if error.errno not in (_ENOENT, _ENOTDIR) and (path == name or _exists(path)):
                 worst = error.errno or _EACCES
     text = "command not found" if worst == _ENOENT else os.strerror(worst)
     os.write(2, f"fusewire: {name}: {text}\n".encode("utf-8", "backslashreplace"))
     os._exit(NOT_FOUND if worst == _ENOENT else NOT_RUNNABLE)
+
+
+def _exists(path: str) -> bool:
+    """Not so in a folder that this user may not look into."""
+    try:
+        os.stat(path)
+    except OSError:
+        return False
+    return True
 
 
 def _given_variables() -> "dict[bytes, bytes]":
