@@ -12,12 +12,14 @@ import hashlib
 import os
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fusewire.guard.check import check_command
-from fusewire.guard.policy import protected_of
+from fusewire.guard.verdict import Verdict
 
 FIRST = {
     ".gitignore": "*.log\nbuild/\n.fusewire/\n",
@@ -30,7 +32,12 @@ FIRST = {
     ".claude/settings.json": "{}\n",
 }
 SECOND = {"README.md": "one\ntwo\n", "specs/a.md": "a\naa\n", "specs/c.md": "c\n"}
-OTHER = {"src/util.py": "util\nother\n", "CLAUDE.md": "guide\nother\n", "specs/new.md": "new\n", "specs/trace.log": "x\n"}
+OTHER = {
+    "src/util.py": "util\nother\n",
+    "CLAUDE.md": "guide\nother\n",
+    "specs/new.md": "new\n",
+    "specs/trace.log": "x\n",
+}
 UPSTREAM = {"specs/a.md": "a\naa\nup\n", "src/app.py": "app\nup\n"}
 
 #: What is made of the protected files before the command is run.
@@ -226,9 +233,14 @@ def write(folder: Path, files: dict[str, str]) -> None:
 
 
 @pytest.fixture(scope="module")
-def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def templates() -> Iterator[dict[str, Path]]:
     """A repository in each of the states; `other` and `upstream` have moved on from it."""
-    base = tmp_path_factory.mktemp("git")
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK | os.X_OK) else None  # thousands of copies come and go
+    with tempfile.TemporaryDirectory(prefix="fusewire-truth-", dir=memory, ignore_cleanup_errors=True) as place:
+        yield prepared(Path(os.path.realpath(place)))
+
+
+def prepared(base: Path) -> dict[str, Path]:
     folder = base / "template"
     (folder / "repo").mkdir(parents=True)
     (folder / "gitconfig").write_text(CONFIGURATION)
@@ -241,7 +253,7 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     bash("git commit -qam up && git clone -q . ../up.git && git checkout -q -b other main", folder)
     write(folder / "repo", OTHER)
     bash("git rm -q specs/deep/b.md && git add -f . && git commit -qm other && git checkout -q main", folder)
-    bash("git remote add origin ../up.git && git fetch -q && git branch -q -u origin/upstream", folder)
+    bash("git remote add origin ../up.git && git fetch -q && git branch -q -u origin/upstream && git gc -q", folder)
     found = {}
     for number, (name, setup) in enumerate(STATES.items()):
         found[name] = base / str(number)
@@ -269,14 +281,14 @@ def protected_files(repo: Path) -> dict[str, str]:
     return found
 
 
-def kept(folder: Path) -> set[str]:
-    """Every object that a ref, a stash or a reflog leads to."""
-    return set(git(folder, "rev-list", "--objects", "--all", "--reflog").split())
+def judge(folder: Path, command: str) -> Verdict:
+    repo = str(folder / "repo")
+    return check_command(command, cwd=repo, root=repo, lists=False)
 
 
 def stashed(folder: Path) -> set[str]:
     """The blobs of protected files in stashes."""
-    found = set()
+    found: set[str] = set()
     for commit in git(folder, "stash", "list", "--format=%H").split():
         for source in (commit, f"{commit}^3"):
             rows = git(folder, "ls-tree", "-r", source, "--", "specs", ".claude", "CLAUDE.md").splitlines()
@@ -284,47 +296,45 @@ def stashed(folder: Path) -> set[str]:
     return found
 
 
-def staged(folder: Path) -> set[str]:
-    rows = git(folder, "ls-files", "-s", "--", "specs", ".claude", "CLAUDE.md").splitlines()
-    return {row.split()[1] for row in rows if row.split()[2] == "0"}
-
-
-def judge(folder: Path, command: str) -> tuple[bool, str]:
-    repo = folder / "repo"
-    protected = protected_of(str(repo))
-    verdict = check_command(command, cwd=str(repo), root=str(repo), protected=protected, lists=False)
-    listed = check_command(command, cwd=str(repo), root=str(repo), protected=protected, lists=True)
-    assert (verdict.allowed, verdict.rule) == (listed.allowed, listed.rule), "a list changes no verdict"
-    return verdict.allowed, verdict.reason
+def marks(folder: Path) -> list[bytes]:
+    """What tells that git has changed its index or its stashes."""
+    places = (folder / "repo/.git" / name for name in ("index", "logs/refs/stash"))
+    return [place.read_bytes() if place.exists() else b"" for place in places]
 
 
 def damage(folder: Path, command: str) -> tuple[set[str], set[str]]:
     """(contents that are lost, protected files that are gone or not in the version of HEAD) by really running it."""
-    before, index, stashes = protected_files(folder / "repo"), staged(folder), stashed(folder)
-    unclean = unclean_files(folder)
+    repo = folder / "repo"
+    before, marked = protected_files(repo), marks(folder)
+    stashes = stashed(folder) if marked[1] else set()
     bash(command, folder)
-    after = protected_files(folder / "repo")
-    there = kept(folder) | set(after.values()) | staged(folder)
-    lost = {content for content in {*before.values(), *stashes} if content not in there}
-    lost |= {content for content in index - set(before.values()) if content not in there}
+    after = protected_files(repo)
+    if before == after and marks(folder)[1] == marked[1]:
+        return set(), set()
+    there = {*after.values(), *git(folder, "rev-list", "--objects", "--all", "--reflog", "--indexed-objects").split()}
+    lost = {content for content in {*before.values(), *stashes} - there if content not in CONFLICTED}
+    head = {row.partition("\t")[2]: row.split()[2] for row in git(folder, "ls-tree", "-r", "HEAD").splitlines()}
     changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
-    return lost, {name for name in changed if name in unclean_files(folder) - unclean or name not in after}
+    return lost, {name for name in changed if name not in after or after[name] != head.get(name)}
 
 
-def unclean_files(folder: Path) -> set[str]:
-    rows = git(folder, "status", "--porcelain", "--no-renames", "-uall", "-z").split("\0")
-    return {row[3:] for row in rows if row}
+#: The text that git makes of two sides is no content of its own.
+CONFLICTED = {blob(b"a\naa\n<<<<<<< HEAD\nthird\n=======\nup\n>>>>>>> upstream\n")}
 
+#: They carry uncommitted content away without losing it, or remove by name what a commit has, or run a command that
+#: removes: refused also where git itself would refuse.
+POLICY = (
+    *("git stash", "git rm", "git mv", "git commit -qam wip; git stash", "git rebase -q --exec"),
+    *("git -c alias.zap='!",),
+)
 
-#: What carries uncommitted content away without losing it is refused, and so is removing by name; both can be undone.
-_AWAY = ("git stash", "git rm", "git mv")
-#: What brings back what was stashed leaves it uncommitted, as it was.
-_BACK = ("git stash pop", "git stash apply", "git stash branch")
+#: Commands that end what git is in the middle of, or go back behind it.
+INTERRUPTING = ("abort", "skip", "reset", "restore", "checkout", "switch", "clean")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_verdict_on_a_git_command_is_what_git_really_does(
-    templates: dict[str, Path], tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch
+    templates: dict[str, Path], command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in list(os.environ):
         if name.startswith("GIT_"):
@@ -332,15 +342,17 @@ def test_the_verdict_on_a_git_command_is_what_git_really_does(
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     wrong = []
     for number, (state, template) in enumerate(templates.items()):
-        folder = Path(os.path.realpath(tmp_path)) / str(number)
+        if state.startswith("in ") and (" && " in command or not any(word in command for word in INTERRUPTING)):
+            continue
+        folder = template.parent / f"copy-{number}"
         shutil.copytree(template, folder, symlinks=True)
         monkeypatch.setenv("HOME", str(folder))
         monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(folder / "gitconfig"))
-        allowed, reason = judge(folder, command)
+        verdict = judge(folder, command)
         lost, harmed = damage(folder, command)
-        if allowed and lost:
+        if verdict.allowed and lost:
             wrong.append(f"{state}: allowed, but content is lost")
-        elif not allowed and not lost and not harmed and not command.startswith(_AWAY):
-            wrong.append(f"{state}: refused ({reason}), but nothing is lost")
+        elif not verdict.allowed and not lost and not harmed and not command.startswith(POLICY):
+            wrong.append(f"{state}: refused ({verdict.reason}), but nothing is lost")
         shutil.rmtree(folder, ignore_errors=True)
     assert not wrong, "\n".join([command, *wrong])

@@ -89,10 +89,10 @@ def _only_prints(name: str, args: list[str]) -> bool:
     operands = len(args) - len(options)
     if any(word.startswith(_NEVER) for word in options) or any(UNKNOWN in word for word in args):
         return False
-    if name in _ASKING and _ASKING[name].isdisjoint(options):
-        return False
     if name == "branch" and any(word.startswith("--format=") for word in options):
         return operands == 0 and len(options) == 1
+    if name in _ASKING and _ASKING[name].isdisjoint(options):
+        return False
     if name in _OPTIONS:
         return _OPTIONS[name].issuperset(options) and _fits(name, options, operands)
     if name == "stash":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fusewire.guard.effects import DELETE, MOVE, WRITE
-from fusewire.guard.programs.git_repo import is_among, is_unknown
+from fusewire.guard.programs.git_repo import UNTRACKED, is_among, is_unknown
 from fusewire.guard.programs.git_tree import pathspecs
 from fusewire.guard.programs.git_words import Words, unquoted
 from fusewire.paths import normal
@@ -47,6 +47,9 @@ def _clean(call: Call, repo: Repo, args: list[str]) -> None:
         for path in _removed(call, f"{repo.folder}/{unquoted(line[13:])}") if line.startswith("Would remove ") else ():
             if not is_among(normal(path), added) or path[len(repo.folder) + 1 :] in hidden:
                 call.effect(DELETE, path, recursive=path[-1:] == "/", rule=repo.rule)
+    if repo.line.unstages:
+        state = repo.state(paths or ["."], untracked=True) or {}
+        repo.loses(DELETE, (name for name, letters in state.items() if letters == UNTRACKED))
     if repo.line.forgets or repo.has_changed("/.git/index"):
         repo.loses(DELETE, repo.tracked(paths or ["."]) or ())
 

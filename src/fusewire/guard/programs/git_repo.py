@@ -53,6 +53,8 @@ class Line:
         self.committed: list[str] = []
         #: it has committed what was staged, and with `-a` what was changed
         self.commits = self.commits_all = False
+        #: what was staged is not any more
+        self.unstages = False
         #: it has taken files out of the index, so that `git clean` removes them
         self.forgets = False
         #: what it takes out of the index goes from the working tree: it rewrites history
@@ -239,6 +241,8 @@ class Repo:
         """The state of a file after what the line has added and committed; empty if it is committed then."""
         path = f"{self.top}/{name}"
         line = self.line
+        if line.unstages and letters not in (UNTRACKED, IGNORED):
+            letters = UNTRACKED if letters in ("A ", "AM") else " D" if letters[1] == "D" else " M"
         if letters in (UNTRACKED, IGNORED):
             if is_among(path, line.committed):
                 return ""

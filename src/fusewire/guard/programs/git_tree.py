@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 _HEADS = ("HEAD", "@", "")
 
+#: What is in the git directory while a merge, a pick or a rebase waits for somebody to go on.
+_UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
+
 _CHECKOUT = (
     "force quiet patch ours theirs merge detach track? no-track guess orphan= conflict= overlay no-overlay"
     " overwrite-ignore no-overwrite-ignore pathspec-from-file= pathspec-file-nul recurse-submodules? progress"
@@ -61,7 +64,7 @@ def _target(repo: Repo, name: str) -> str:
 
 def _lose_changes(repo: Repo, state: State) -> None:
     """Changed and staged files go back; what was only added goes. What git itself has merged can be merged again."""
-    merging = repo.is_in("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
+    merging = repo.is_in(*_UNFINISHED)
     for name, letters in state.items():
         if letters in (UNTRACKED, IGNORED) or letters[1] == "D" or letters == "D " or (merging and letters[1] == " "):
             continue
@@ -93,7 +96,7 @@ def _checkout(call: Call, repo: Repo, args: list[str]) -> None:
         _go(repo, options, before[0] if before else "")
         return
     if options.has("orphan"):
-        repo.line.orphan = True
+        repo.line.orphan = not repo.is_in(*_UNFINISHED)
         return
     tree, paths = _tree_and_paths(repo, options)
     paths = pathspecs(call, repo, options, paths)
@@ -108,7 +111,7 @@ def _go(repo: Repo, options: Words, target: str) -> None:
     if options.has("f", "force", "discard-changes"):
         _discard(repo, target, untracked=not options.has("discard-changes"))
         return
-    if options.has("m", "merge") and target not in _HEADS and repo.top:
+    if options.has("m", "merge") and target not in _HEADS and repo.top and not repo.is_in(*_UNFINISHED):
         other = {name for _, name in repo.between(_target(repo, target), "HEAD")}
         _lose_changes(repo, {name: letters for name, letters in (repo.state() or {}).items() if name in other})
     if target not in _HEADS and not options.has("no-overwrite-ignore"):
@@ -135,10 +138,11 @@ def _revision(text: str) -> str:
 
 def _switch(call: Call, repo: Repo, args: list[str]) -> None:
     options = Words(args, "cC", _CHECKOUT)
-    if repo.is_in("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"):
+    if repo.is_in(*_UNFINISHED):
         return  # git refuses
     if options.has("orphan"):
-        repo.loses(DELETE, repo.tracked() or () if options.has("f", "discard-changes") or not repo.state() else ())
+        if options.has("f", "force", "discard-changes") or not repo.state([":/"]):
+            repo.loses(DELETE, repo.tracked() or ())
         return
     _go(repo, options, options.named[0] if options.named else "")
 
@@ -152,6 +156,7 @@ def _reset(call: Call, repo: Repo, args: list[str]) -> None:
         _move(repo, target)
     elif not options.has("soft"):
         repo.line.forgets = repo.line.forgets or target not in _HEADS
+        repo.line.unstages = True
         repo.line.added.clear()
 
 
@@ -186,7 +191,8 @@ def _sequence(call: Call, repo: Repo, args: list[str]) -> None:
     for text in options.all("x", "exec"):
         call.script(text, cwd=repo.top or repo.folder)
     if options.has("abort", "skip"):
-        state = repo.state() if repo.is_in("rebase-merge", "rebase-apply") else None
+        rebases = repo.command in ("rebase", "am") and repo.is_in("rebase-merge", "rebase-apply")
+        state = repo.state() if rebases else None
         changed = [name for name, letters in (state or {}).items() if letters[1] == "M" and not is_unmerged(letters)]
         repo.loses(WRITE, changed)  # it resets; what is staged came from a commit
     elif options.has("quit", "continue", "edit-todo", "show-current-patch") or repo.command == "am":
@@ -217,6 +223,7 @@ def _restore(call: Call, repo: Repo, args: list[str]) -> None:
         forced = options.has("ignore-unmerged", "ours", "theirs", "m", "merge")
         tree = source or ("HEAD" if staged else None)
         _put_back(repo, tree, paths, vanish=not options.has("overlay"), force=forced)
+    repo.line.unstages = repo.line.unstages or staged
 
 
 def pathspecs(call: Call, repo: Repo, options: Words, named: list[str]) -> list[str]:
