@@ -196,7 +196,7 @@ class Box:
         process = subprocess.Popen(
             [*entrance, "sh", "-c", 'cd "$0" && exec "$@"', str(folder), *shell, command],
             cwd=folder,
-            env={**self.environment, "SHELL": "/bin/bash", "CLAUDE_PROJECT_DIR": str(self.project)},
+            env={**self.environment, "SHELL": "/bin/bash"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
