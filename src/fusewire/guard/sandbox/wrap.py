@@ -23,10 +23,11 @@ class Finder:
         return spec_from_file_location(name, f"{place}.py") if name in MODULES else None
 
 
-sys.path.append(root)  # last, so that nothing beside the package stands in for a module of Python's own
-sys.meta_path.insert(0, Finder)
-try:
-    from fusewire.guard.sandbox.shell import main
-except Exception:  # a broken installation: nobody loses their shell, and the hook says what is wrong
-    execv("/bin/bash", ["bash", "-c", *sys.argv[1:]])
-main(sys.argv[1:])
+if __name__ == "__main__":
+    sys.path.append(root)  # last, so that nothing beside the package stands in for a module of Python's own
+    sys.meta_path.insert(0, Finder)
+    try:
+        from fusewire.guard.sandbox.shell import main
+    except Exception:  # a broken installation: nobody loses their shell, and the hook says what is wrong
+        execv("/bin/bash", ["bash", "-c", *sys.argv[1:]])
+    main(sys.argv[1:])
