@@ -337,14 +337,19 @@ def damage(before: State, after: State) -> list[str]:
 
 
 def lost(box: Box, before: State, after: State) -> list[str]:
-    """What a move of git has lost: content that no commit has, or a version that is not the one of HEAD."""
-    kept = box.git("rev-list", "--objects", "--all", "--reflog").split()
-    dirty = box.git("status", "--porcelain", "--no-renames", "-z", "--", *PROTECTED).split("\0")
-    unclean = {entry[3:] for entry in dirty if entry[:2] not in ("??", "!!")}
+    """Paths where a move of git has lost something: no commit has what was there, or git has not what is there now."""
+    committed = box.git("rev-list", "--objects", "--all", "--reflog").split()
+    tracked = box.git("ls-files", "-z", "--", *PROTECTED).split("\0")
     gone = []
     for name in differences(before, after):
-        text = before.get(name, ("", b""))[1]
-        blob = hashlib.sha1(b"blob %d\0" % len(text) + text).hexdigest() if isinstance(text, bytes) and text else ""
-        if name in unclean or (blob and blob not in kept):
+        was, now = (_blob(state.get(name)) for state in (before, after))
+        is_gits = box.git("cat-file", "-t", now) == "blob\n" if now else name not in tracked
+        if (was and was not in committed) or not is_gits:
             gone.append(name)
     return gone
+
+
+def _blob(facts: tuple[object, ...] | None) -> str:
+    """The name of the object that git has of a file; empty for anything else."""
+    text = facts[1] if facts and len(facts) > 2 else None
+    return hashlib.sha1(b"blob %d\0%s" % (len(text), text)).hexdigest() if isinstance(text, bytes) else ""
