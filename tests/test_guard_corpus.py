@@ -48,7 +48,7 @@ REPORT = os.environ.get("CORPUS_REPORT")
 FOLDERS = sorted({file.parent.name for file in FILES})
 
 #: Of the commands that damage a protected file, the share that the reader stops before they run.
-STOPPED = {"true_positives": 0.9, "bypass_attempts": 0.0, "edge_cases": 0.0, "opaque": 0.0}
+STOPPED = {"true_positives": 0.9, "edge_cases": 0.9, "bypass_attempts": 0.75, "opaque": 0.25}
 
 #: The share of commands for which the sandbox need not hold; each such line says so itself.
 BEYOND = 0.005
