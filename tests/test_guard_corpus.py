@@ -256,7 +256,9 @@ def test_what_the_reader_lets_through_is_intact_or_restored_after_the_snapshot(f
     def trial(cell: Cell, box: Box, case: Case) -> str:
         agent = Agent(box, case)
         stopped = not agent.may_run(case.cmd)
-        if stopped and not agent.may_run("./task"):  # what if the reader had not understood it?
+        if stopped and not REPORT:
+            return ""  # never run; whoever wants a report learns what ring three alone would have done
+        if stopped and not agent.may_run("./task"):
             return f"even ./task is refused: {agent.said}"
         before = others_state(box)
         status = box.run(case.cmd, case.cwd, cell.entrance)
