@@ -29,7 +29,7 @@ import time
 #: An interpreter looks at these when it starts, and never again.
 AT_START = re.compile("PYTHON[A-Z]|LC_|LANG")
 #: Not to be imported: they are programs. What the others import when they need it is imported here beforehand.
-PROGRAMS = ("fusewire.__main__", "fusewire.hook")
+PROGRAMS = ("fusewire.__main__", "fusewire.hook", "fusewire.guard.sandbox.wrap")
 NEEDED_LATER = """difflib runpy sqlite3 tomllib uuid xml.etree.ElementTree xml.parsers.expat yaml
 rich.box rich.console rich.live rich.markup rich.panel rich.spinner rich.table rich.text"""
 

@@ -1,288 +1,57 @@
-"""Every command of the corpus is run for real in a throw-away project, and the guard is held to what happened.
+"""Every command of the corpus is run for real in a throw-away project, and each ring is held to what then happened.
 
-A line of `guard_corpus/<folder>/<file>.jsonl` is one command: `cmd`, `changes` (does it change a protected file?), and
-where needed `cwd` (a folder of the project), `setup` (bash, run first), `needs` (programs not everybody has), `note`.
+The truth has three columns. Stopped before: the reader refuses the command. Intact under the sandbox: it ran with the
+protected files read-only. Intact after the snapshot: it ran as a call of an agent, with the hook before and after it.
+`corpus.py` has the lines and the throw-away projects.
 """
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import shutil
-import signal
-import stat
 import subprocess
+import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
 
-CORPUS = Path(__file__).parent / "guard_corpus"
-FILES = sorted(CORPUS.glob("*/*.jsonl"))
-ALWAYS = {"true_positives": True, "bypass_attempts": True, "false_positives": False}  # edge cases are of both kinds
-
-PROTECTED = (
-    *(".ralph", ".ralphrc", "IMPLEMENTATION_PLAN.md", "AGENTS.md", "specs", ".claude", "CLAUDE.md", "memory"),
-    *(".fusewire", "fusewire.toml", "docs/constraints"),
+from corpus import (
+    ALWAYS,
+    FILES,
+    ROOM,
+    TIME_LIMIT,
+    Box,
+    Case,
+    Cell,
+    State,
+    cases,
+    damage,
+    differences,
+    lost,
+    protected_state,
+    walls,
+    whole_state,
 )
+from program import fusewire
 
-TRACKED = {
-    "README.md": "# Shop\n\nA small shop.\n",
-    "Makefile": "test:\n\tpython3 -B -m unittest discover -q -s tests\n",
-    ".gitignore": "build/\nnode_modules/\n*.log\n*.tmp\n__pycache__/\n.ralph/\n",
-    "src/app.py": "def total(prices):\n    return sum(prices)\n",
-    "src/util.py": "def twice(x):\n    return 2 * x\n",
-    "src/memory/cache.py": "CACHE = {}\n",
-    "tests/test_app.py": "import unittest\n\n\nclass Test(unittest.TestCase):\n    def test_one(self):\n        pass\n",
-    "AGENTS.md": "# Agents\n\nRun the tests.\nTODO: say how.\n",
-    "CLAUDE.md": "# Claude\n\nSee AGENTS.md.\n",
-    "IMPLEMENTATION_PLAN.md": "# Plan\n\n- [ ] login\n- [ ] billing\n",
-    "specs/login.md": "# Login\n\nA person logs in.\n",
-    "specs/billing.md": "# Billing\n\nA person pays.\n",
-    "specs/api/v1.md": "# API\n\nGET /items\n",
-    ".claude/settings.json": '{"permissions": {"deny": ["Bash(rm:*)"]}}\n',
-    ".claude/commands/review.md": "Review the change.\n",
-    "memory/lessons.md": "# Lessons\n\nRead before you write.\n",
-    ".ralphrc": "MAX_LOOPS=10\n",
-}
-SECOND_COMMIT = {
-    "README.md": "# Shop\n\nA small shop, open daily.\n",
-    "src/app.py": "def total(prices):\n    return sum(prices, 0)\n",
-    "specs/billing.md": "# Billing\n\nA person pays, once.\n",
-}
-UNTRACKED = {
-    ".ralph/state.json": '{"loop": 3}\n',
-    "specs/draft.md": "# Draft\n",
-    "memory/today.md": "# Today\n",
-    "build/out.o": "object\n",
-    "node_modules/x/index.js": "module.exports = 1\n",
-    "notes.tmp": "notes\n",
-    "server.log": "GET /\n",
-    "error.log": "none\n",
-    "src/debug.log": "debug\n",
-}
+SOURCE = Path(__file__).parents[1] / "src" / "fusewire"
 
-# The machine becomes read-only but for one folder and an empty /tmp and /dev/shm, and there is no network, until
-# standard input ends.
-SHUT_IN = """
-exec 9< "$0" && mount -t tmpfs tmp /tmp && { [ ! -d /dev/shm ] || mount -t tmpfs tmp /dev/shm; } &&
-mkdir -p "$0" && mount --no-canonicalize --bind /proc/self/fd/9 "$0" &&
-mount -o remount,bind,ro / && exec 9<&- && echo shut in && exec cat
-"""
-ROOM = 2**28  # bytes
-A_DAY = 86_400 * 10**9
-TIME_LIMIT = 20.0
+#: Where a person wants every outcome to be written down.
+REPORT = os.environ.get("CORPUS_REPORT")
 
+FOLDERS = sorted({file.parent.name for file in FILES})
 
-@dataclass(frozen=True)
-class Case:
-    """One line of the corpus."""
+#: Of the commands that damage a protected file, the share that the reader stops before they run.
+STOPPED = {"true_positives": 0.9, "edge_cases": 0.9, "bypass_attempts": 0.75, "opaque": 0.25}
 
-    cmd: str
-    changes: bool
-    cwd: str = ""
-    setup: str = ""
-    needs: Sequence[str] = ()
-    note: str = ""
-
-    def runs_here(self) -> bool:
-        return all(shutil.which(program) for program in self.needs)
-
-
-def cases(file: Path) -> list[Case]:
-    return [Case(**json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
-
-
-@dataclass(frozen=True)
-class Box:
-    """A throw-away home with the project in it; `environment` is all that a command or the guard knows."""
-
-    folder: Path
-
-    @property
-    def project(self) -> Path:
-        return self.folder / "home" / "project"
-
-    @property
-    def environment(self) -> dict[str, str]:
-        git = {
-            "user.name": "Dev",
-            "user.email": "dev@example.com",
-            "init.defaultBranch": "main",
-            "advice.detachedHead": "false",
-            "pull.rebase": "false",
-            "gc.auto": "0",
-            "core.checkStat": "minimal",  # inside the walls every file has another owner
-        }
-        return {
-            "HOME": str(self.folder / "home"),
-            "TMPDIR": str(self.folder / "tmp"),
-            "PATH": os.environ["PATH"],
-            "LANG": "C.UTF-8",
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_COUNT": str(len(git)),
-            **{f"GIT_CONFIG_KEY_{n}": key for n, key in enumerate(git)},
-            **{f"GIT_CONFIG_VALUE_{n}": value for n, value in enumerate(git.values())},
-        }
-
-    def make(self) -> None:
-        """Everything that the template has, in two commits and some files that git does not know."""
-        self.project.mkdir(parents=True)
-        (self.folder / "tmp").mkdir()
-        self.bash("git init -q --template=")
-        for files, then in (
-            (TRACKED, "git add . && git commit -qm first"),
-            (SECOND_COMMIT, "git commit -qam second && git gc -q"),
-            (UNTRACKED, "true"),
-        ):
-            for name, text in files.items():
-                (self.project / name).parent.mkdir(parents=True, exist_ok=True)
-                (self.project / name).write_text(text)
-            self.bash(then)
-        self.age()
-
-    def bash(self, script: str) -> None:
-        subprocess.run(
-            ["bash", "-ec", script],
-            cwd=self.project,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            umask=0o022,
-            timeout=TIME_LIMIT,
-            check=True,
-        )
-
-    def age(self) -> None:
-        """Make every file a day older, so that git need not guess and a touch always shows."""
-        for folder, names, files in os.walk(self.project):
-            if ".git" in names:
-                names.remove(".git")
-            for path in (os.path.join(folder, name) for name in files):
-                found = os.lstat(path)
-                if stat.S_ISREG(found.st_mode):
-                    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns - A_DAY))
-        self.bash("git update-index -q --refresh || true")
-
-    def run(self, command: str, cwd: str, entrance: Sequence[str]) -> bool:
-        """Run the command and all that it starts; False when it had to be stopped."""
-        folder = self.project / cwd
-        process = subprocess.Popen(
-            [*entrance, "sh", "-c", 'cd "$0" && exec bash -c "$1"', str(folder), command],
-            cwd=folder,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            umask=0o022,
-            start_new_session=True,
-        )
-        try:
-            process.communicate(timeout=TIME_LIMIT)  # what still runs behind the shell holds its output open
-            return True
-        except subprocess.TimeoutExpired:
-            return False
-        finally:
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            process.communicate()
-
-
-#: How walls are built, and how one enters those that stand.
-WALLS = (
-    (("--net", "--mount"), ("--net", "--mount")),
-    (("--map-root-user", "--net", "--mount"), ("--user", "--preserve-credentials", "--net", "--mount")),
-)
-
-
-@functools.cache
-def walls() -> tuple[Sequence[str], Sequence[str]] | None:
-    """What shuts commands in, as far as this machine permits it: nothing but their environment otherwise."""
-    if shutil.which("unshare") and shutil.which("nsenter"):
-        for around, into in WALLS:
-            wall = ("unshare", *around, "--", "sh", "-c", SHUT_IN)
-            built = subprocess.run([*wall, "/usr"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
-            if not built.returncode:
-                return wall, into
-    return None
-
-
-class Cell:
-    """A folder for one command after another: to enter walls that stand takes a fraction of building them."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._build()
-
-    def _build(self) -> None:
-        self.folder.mkdir(exist_ok=True)
-        self._built: subprocess.Popen[bytes] | None = None
-        self.entrance: list[str] = []
-        found = walls()
-        if found:
-            wall, into = found
-            pipe = subprocess.PIPE
-            self._built = subprocess.Popen([*wall, str(self.folder)], stdin=pipe, stdout=pipe)
-            assert self._built.stdout is not None
-            assert self._built.stdout.readline() == b"shut in\n"
-            self.entrance = ["nsenter", "--target", str(self._built.pid), *into]
-        self._at_first = self._within()
-
-    def _within(self) -> list[str]:
-        """What lies in the /tmp and the /dev/shm behind the walls, beside the folder."""
-        found: list[str] = []
-        for top in ("/tmp", "/dev/shm") if self._built else ():
-            for folder, names, files in os.walk(f"/proc/{self._built.pid}/root{top}"):
-                found += [f"{folder}/{name}" for name in (*names, *files)]
-                names[:] = [name for name in names if not f"{folder}/{name}".endswith(str(self.folder))]
-        return found
-
-    def clear(self) -> None:
-        """The next command finds nothing of the last one."""
-        for path in self.folder.iterdir():
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink()
-        if self._within() != self._at_first:
-            self.close()
-            self._build()
-
-    def close(self) -> None:
-        if self._built:
-            self._built.communicate()
-
-
-def snapshot(root: Path) -> dict[str, tuple[object, ...]]:
-    """What the protected files are: kind, mode, content or target, and when a file was last changed."""
-    seen: dict[str, tuple[object, ...]] = {}
-    waiting = [root / name for name in PROTECTED]
-    while waiting:
-        path = waiting.pop()
-        try:
-            found = path.lstat()
-        except OSError:
-            continue
-        facts: tuple[object, ...] = (stat.filemode(found.st_mode),)
-        try:
-            if stat.S_ISLNK(found.st_mode):
-                facts = ("link", os.readlink(path))
-            elif stat.S_ISDIR(found.st_mode):
-                waiting += path.iterdir()
-            elif stat.S_ISREG(found.st_mode):
-                facts += (found.st_mtime_ns, path.read_bytes())
-        except PermissionError:
-            pass  # taken away by the command itself: the mode says so
-        seen[str(path.relative_to(root))] = facts
-    return seen
+#: The share of commands for which the sandbox need not hold; each such line says so itself.
+BEYOND = 0.005
 
 
 @pytest.fixture(scope="module")
@@ -317,6 +86,50 @@ def cells(place: Path) -> Iterator[list[Cell]]:
         cell.close()
 
 
+#: What a test does with one command, in a project made for it: the text is what is wrong.
+Trial = Callable[[Cell, Box, Case], str]
+
+
+class Court:
+    """Tries every command of a file, each in a project of its own, as many at once as there are cells."""
+
+    def __init__(self, template: Box, cells: list[Cell]) -> None:
+        self.template = template
+        self.cells = cells
+
+    def try_all(self, file: Path, trial: Trial) -> list[str]:
+        """What is wrong with the commands of a file, line by line."""
+        free: SimpleQueue[Cell] = SimpleQueue()
+        for cell in self.cells:
+            free.put(cell)
+
+        def line(number: int, case: Case) -> str:
+            if not case.runs_here():
+                return ""
+            cell = free.get()
+            try:
+                box = prepared(self.template, cell.folder, number, case)
+                wrong = trial(cell, box, case)
+            finally:
+                cell.clear()
+                free.put(cell)
+            return wrong and f"line {number}: {case.cmd!r}: {wrong}"
+
+        found = cases(file)
+        with ThreadPoolExecutor(len(self.cells)) as pool:
+            return [text for text in pool.map(line, range(1, len(found) + 1), found) if text]
+
+    def again(self, box: Box, case: Case) -> Box:
+        """The same project as before the command, in the same place: paths are in what many a command writes."""
+        shutil.rmtree(box.folder, ignore_errors=True)
+        return prepared(self.template, box.folder.parent, int(box.folder.name), case)
+
+
+@pytest.fixture(scope="module")
+def court(template: Box, cells: list[Cell]) -> Court:
+    return Court(template, cells)
+
+
 def prepared(template: Box, folder: Path, number: int, case: Case) -> Box:
     """The state in which the command will run."""
     box = Box(folder / str(number))
@@ -334,81 +147,236 @@ def names(file: Path) -> str:
     return f"{file.parent.name}/{file.stem}"
 
 
-@pytest.mark.parametrize("file", FILES, ids=names)
-def test_a_label_says_what_the_command_really_does(file: Path, template: Box, cells: list[Cell]) -> None:
-    """A command changes a protected file exactly when its line says so."""
-    free: SimpleQueue[Cell] = SimpleQueue()
-    for cell in cells:
-        free.put(cell)
-
-    def disagreement(number: int, case: Case) -> str:
-        if not case.runs_here():
-            return ""
-        cell = free.get()
-        box = prepared(template, cell.folder, number, case)
-        before = snapshot(box.project)
-        ended = box.run(case.cmd, case.cwd, cell.entrance)
-        after = snapshot(box.project)
-        cell.clear()
-        free.put(cell)
-        if not ended:
-            return f"line {number}: {case.cmd!r} did not end within {TIME_LIMIT:.0f} s"
-        changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
-        if bool(changed) == case.changes:
-            return ""
-        return f"line {number}: {case.cmd!r} says changes={case.changes}, but it changed {changed or 'nothing'}"
-
-    lines = cases(file)
-    with ThreadPoolExecutor(len(cells)) as pool:
-        wrong = [text for text in pool.map(disagreement, range(1, len(lines) + 1), lines) if text]
-    assert not wrong, "\n".join([f"{len(wrong)} of {len(lines)} labels are wrong:", *wrong])
+by_file = pytest.mark.parametrize("file", FILES, ids=names)
 
 
-@pytest.mark.parametrize("file", FILES, ids=names)
-def test_the_guard_blocks_what_changes_a_protected_file_and_nothing_else(
-    file: Path, template: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@by_file
+def test_a_label_says_what_the_command_really_does(file: Path, court: Court) -> None:
+    """A command changes a protected file exactly when its line says so, and a move of git loses nothing."""
+
+    def trial(cell: Cell, box: Box, case: Case) -> str:
+        before = protected_state(box.project)
+        status = box.run(case.cmd, case.cwd, cell.entrance)
+        after = protected_state(box.project)
+        changed = differences(before, after)
+        if status is None:
+            return f"did not end within {TIME_LIMIT:.0f} s"
+        if bool(changed) != (case.changes or case.moves):
+            return f"says changes={case.changes}, but it changed {changed or 'nothing'}"
+        if case.moves and (gone := lost(box, before, after)):
+            return f"says that it only moves, but {gone} are lost or not as committed"
+        return ""
+
+    assert_none(court.try_all(file, trial), file)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_the_reader_stops_most_damage_and_no_harmless_command(
+    folder: str, template: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Asked in the state in which the command would run, the guard says BLOCKED exactly when a protected file would
-    change, and it changes none by looking: so all that ask in the same state may ask in the same tree."""
+    """Asked in the state in which the command would run, the reader refuses nothing that is harmless and most of
+    what damages a protected file. It changes none by looking, so all cases of the same state share a tree."""
     from fusewire.guard.check import check_command
     from fusewire.guard.policy import protected_of
 
     for name in os.environ.keys() - {"PATH", "PYTEST_CURRENT_TEST"}:
         monkeypatch.delenv(name)
     boxes: dict[str, Box] = {}
-    wrong = []
-    for number, case in enumerate(cases(file), 1):
-        new = case.setup not in boxes
-        box = boxes[case.setup] = prepared(template, tmp_path, number, case) if new else boxes[case.setup]
-        for name, value in box.environment.items():
-            monkeypatch.setenv(name, value)
-        if new:
-            protected_of(str(box.project))  # compiles its rules, once, into its own folder if there is one
-        before = snapshot(box.project)
-        verdict = check_command(case.cmd, cwd=str(box.project / case.cwd), root=str(box.project))
-        if snapshot(box.project) != before:
-            wrong.append(f"line {number}: {case.cmd!r} was enough for the guard itself to change a protected file")
-        if (verdict.decision == "BLOCKED") != case.changes:
-            truth = "changes a protected file" if case.changes else "changes no protected file"
-            wrong.append(f"line {number}: {case.cmd!r} {truth}, but is {verdict.decision}: {verdict.reason}")
-    assert not wrong, "\n".join([f"{len(wrong)} of {number} verdicts are wrong:", *wrong])
+    refused, missed, damaging = [], [], 0
+    for file in (file for file in FILES if file.parent.name == folder):
+        for number, case in enumerate(cases(file), 1):
+            if not case.runs_here():
+                continue
+            new = case.setup not in boxes
+            if new:
+                boxes[case.setup] = prepared(template, tmp_path, len(boxes), case)
+            box = boxes[case.setup]
+            for name, value in box.environment.items():
+                monkeypatch.setenv(name, value)
+            if new:
+                protected_of(str(box.project))  # compiles its rules, once, into its own folder if there is one
+            before = protected_state(box.project)
+            verdict = check_command(case.cmd, cwd=str(box.project / case.cwd), root=str(box.project), lists=False)
+            assert protected_state(box.project) == before, f"{case.cmd!r}: the reader itself changed a protected file"
+            damaging += case.changes
+            line = f"{names(file)} line {number}: {case.cmd!r}"
+            note("reader", file, case, verdict.rule or "passes")
+            if case.changes and verdict.allowed:
+                missed.append(line)
+            elif not case.changes and not verdict.allowed:
+                refused.append(f"{line}: {verdict.rule} {verdict.reason}")
+    share = 1 - len(missed) / damaging if damaging else 1.0
+    assert not refused, "\n".join([f"{len(refused)} harmless commands are refused:", *refused])
+    assert share >= STOPPED.get(folder, 1.0), "\n".join([f"only {share:.1%} are stopped; not these:", *missed])
+
+
+@by_file
+def test_under_the_sandbox_protected_files_stay_and_harmless_commands_end_as_ever(file: Path, court: Court) -> None:
+    """With the protected files read-only no command damages one, but for what the hook refuses in such a session, too.
+    A harmless command leaves the same exit status and the same files behind as without the sandbox."""
+    wrapper = wrapper_or_skip()
+
+    def trial(cell: Cell, box: Box, case: Case) -> str:
+        if case.changes:
+            before = protected_state(box.project)
+            box.run(case.cmd, case.cwd, cell.entrance, wrapper)
+            changed = damage(before, protected_state(box.project))
+            stopped = changed and stops_before(court.again(box, case), case)
+            note("sandbox", file, case, "stopped" if stopped else "damaged" if changed else "intact")
+            return f"damages {changed}" if changed and not stopped and "kernel" not in case.beyond else ""
+        outside = box.run(case.cmd, case.cwd, cell.entrance), whole_state(box)
+        box = court.again(box, case)
+        inside = box.run(case.cmd, case.cwd, cell.entrance, wrapper), whole_state(box)
+        if inside == outside:
+            return ""
+        box = court.again(box, case)  # times and process ids in files differ each time
+        volatile = differences(outside[1], (box.run(case.cmd, case.cwd, cell.entrance), whole_state(box))[1])
+        changed = [name for name in differences(outside[1], inside[1]) if name not in volatile]
+        if (not changed and inside[0] == outside[0]) or "kernel" in case.beyond:
+            return ""
+        note("sandbox", file, case, "differs")
+        return f"ends with {inside[0]} instead of {outside[0]}, differs in {changed}"
+
+    def stops_before(box: Box, case: Case) -> bool:
+        """Whether the hook refuses it although the shell is wrapped: such a command is never run."""
+        agent = Agent(box, case)
+        shell = box.folder / "fusewire-shell-always"
+        shell.touch(0o755)
+        agent.environment["CLAUDE_CODE_SHELL_PREFIX"] = str(shell)
+        return not agent.may_run(case.cmd)
+
+    assert_none(court.try_all(file, trial), file)
+
+
+@by_file
+def test_what_the_reader_lets_through_is_intact_or_restored_after_the_snapshot(file: Path, court: Court) -> None:
+    """A command that runs as a call of an agent leaves every protected file as it was, or the hook has restored it, or
+    it has told and `fusewire guard restore` brings it back. A harmless command is neither undone nor told."""
+
+    def trial(cell: Cell, box: Box, case: Case) -> str:
+        agent = Agent(box, case)
+        stopped = not agent.may_run(case.cmd)
+        if stopped and not REPORT:
+            return ""  # never run; whoever wants a report learns what ring three alone would have done
+        if stopped and not agent.may_run("./task"):
+            return f"even ./task is refused: {agent.said}"
+        before = others_state(box)
+        status = box.run(case.cmd, case.cwd, cell.entrance)
+        ran = others_state(box)
+        agent.reports(status)
+        after = others_state(box)
+        if not case.changes:
+            undone = differences(ran, after)
+            return f"is undone in {undone}, with: {agent.said}" if undone or "guard." in agent.said else ""
+        outcome = "restored" if damage(before, ran) else "intact"
+        if damage(before, after) and agent.said:
+            outcome = "told"
+            agent.person_restores(damage(before, after))
+            after = others_state(box)
+        changed = damage(before, after)
+        note("snapshot", file, case, "damaged" if changed else outcome)
+        return f"damages {changed}; the hook says: {agent.said!r}" if changed and not stopped else ""
+
+    assert_none(court.try_all(file, trial), file)
+
+
+def others_state(box: Box) -> State:
+    """The protected files without our own, which the hook writes."""
+    return {name: facts for name, facts in protected_state(box.project).items() if not name.startswith(".fusewire")}
+
+
+class Agent:
+    """Claude Code in unattended use, as the hook sees it: one call of its Bash tool."""
+
+    def __init__(self, box: Box, case: Case) -> None:
+        self.box = box
+        self.cwd = str(box.project / case.cwd)
+        self.command = ""
+        self.said = ""
+        at_start = [name for name in os.environ if name.startswith(("PYTHON", "LC_", "LANG"))]
+        self.environment = {name: value for name, value in box.environment.items() if name != "LANG"}
+        self.environment |= {name: os.environ[name] for name in at_start}
+
+    def may_run(self, command: str) -> bool:
+        self.command = command
+        return self._hook("PreToolUse") != 2
+
+    def reports(self, status: int | None) -> None:
+        if status:
+            self._hook("PostToolUseFailure", error=f"Exit code {status}", is_interrupt=False)
+        else:
+            response = {"stdout": "", "stderr": "", "interrupted": False, "isImage": False}
+            self._hook("PostToolUse", tool_response=response)
+
+    def _hook(self, event: str, **more: object) -> int:
+        payload = {
+            "session_id": "479528ae-91f4-4945-992c-9db9f0bba192",
+            "transcript_path": str(self.box.folder / "transcript.jsonl"),
+            "cwd": self.cwd,
+            "permission_mode": "bypassPermissions",
+            "hook_event_name": event,
+            "tool_name": "Bash",
+            "tool_input": {"command": self.command, "description": "Run"},
+            "tool_use_id": f"toolu_{hash(self.command)}",
+            **more,
+        }
+        environment = {**self.environment, "CLAUDE_PROJECT_DIR": str(self.box.project)}
+        done = fusewire(
+            "hook", "claude", cwd=self.box.folder, env=environment, stdin=json.dumps(payload).encode(), timeout=60
+        )
+        self.said = (done.stdout + done.stderr).decode().strip()
+        return done.returncode
+
+    def person_restores(self, paths: list[str]) -> None:
+        """What a person does who reads the message."""
+        fusewire("guard", "restore", *paths, cwd=self.box.project, env=self.environment)
+
+
+def wrapper_or_skip() -> list[str]:
+    """The shell that `install` registers with Claude Code: it runs a command line in the sandbox."""
+    from fusewire.guard.sandbox.support import support
+
+    found = support()
+    if not found:
+        pytest.skip(f"no sandbox on this machine: {found.reason}")
+    return [sys.executable, "-I", "-S", str(SOURCE / "guard" / "sandbox" / "wrap.py")]
+
+
+def note(ring: str, file: Path, case: Case, outcome: str) -> None:
+    """One line of the report that a person asked for."""
+    if REPORT:
+        with open(REPORT, "a", encoding="utf-8") as report:
+            report.write(json.dumps([ring, names(file), case.changes, outcome, case.cmd]) + "\n")
+
+
+def assert_none(wrong: list[str], file: Path) -> None:
+    assert not wrong, "\n".join([f"{len(wrong)} of {len(cases(file))} lines of {names(file)} fail:", *wrong])
 
 
 def test_the_corpus_is_large_and_says_nothing_twice() -> None:
-    """There are four folders, at least 400 commands, and no command twice in the same state."""
+    """There are five folders, at least 2,000 commands, and no command twice in the same state."""
     assert {file.parent.name for file in FILES} == {*ALWAYS, "edge_cases"}
     lines = [case for file in FILES for case in cases(file)]
-    assert len(lines) >= 400
+    assert len(lines) >= 2000
     asked = Counter((case.cmd, case.cwd, case.setup) for case in lines)
     assert [what for what, count in asked.items() if count > 1] == []
 
 
 def test_a_folder_of_the_corpus_holds_what_its_name_says() -> None:
-    """What should be blocked is never filed under what should be free, nor the other way round."""
+    """What should be stopped is never filed under what should be free, nor the other way round."""
     misfiled = [
         (names(file), case.cmd)
         for file in FILES
         for case in cases(file)
-        if case.changes != ALWAYS.get(file.parent.name, case.changes)
+        if case.changes != ALWAYS.get(file.parent.name, case.changes) or (case.changes and case.moves)
     ]
     assert misfiled == []
+
+
+def test_the_sandbox_withstands_all_but_a_named_few() -> None:
+    """At most one command in two hundred is beyond the kernel, and each such line says why."""
+    for changes in (True, False):
+        kind = [case for file in FILES for case in cases(file) if case.changes is changes]
+        beyond = [case for case in kind if "kernel" in case.beyond]
+        assert len(beyond) <= BEYOND * len(kind)
+        assert all(case.note for case in beyond)

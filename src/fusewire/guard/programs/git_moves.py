@@ -67,9 +67,8 @@ def line_only_moves(line: str) -> bool:
     """The same for a command line, with its assignments, substitutions and redirections."""
     from fusewire.shell.parser import parse
 
-    node, complete = parse(line)
     commands: list[list[str]] = []
-    return complete and _collect(node, commands) and only_moves(commands)
+    return _collect(parse(line), commands) and only_moves(commands)
 
 
 def _collect(node: Node, commands: list[list[str]]) -> bool:
