@@ -1,9 +1,9 @@
 """Decides how much of ring one a command line gets: all of it, writable documents, or none.
 
-Git commands that move between committed versions need the documents writable: with them read-only git would stop
-half-way. Programs that are set-uid do not work in a sandbox at all. Both are recognised only where the line shows them
-plainly; whatever is in doubt runs inside. The shell reader is not needed for it, because a process is started for every
-command, and it would have to load the reader first.
+Git needs the documents writable where it moves between committed versions: with them read-only it would stop half-way.
+A commit needs them too, for the hooks of the project that format what is committed. What else such a line does to
+documents is left to the reader and the snapshot. Set-uid programs do not work in a sandbox at all. The shell reader is
+not used for this, because a process is started for every command, and it would have to load the reader first.
 """
 
 #: Everything protected is read-only; documents are writable; nothing is read-only.
@@ -20,49 +20,57 @@ _NEEDS_RIGHTS = frozenset(
 #: What stands before the program that is meant.
 _WRAPPERS = frozenset("builtin command env exec nice nohup setsid stdbuf time timeout".split())
 
-#: Words of which a line has one if it moves between committed versions (decision 33).
-_MOVING = tuple("am bisect checkout cherry-pick lfs merge pull rebase reset restore revert stash switch".split())
+#: Git commands that never take a document from one version to another. Whatever is not here may be an alias.
+_STAYS = frozenset(
+    (
+        "add annotate apply archive blame branch bundle cat-file check-ignore clean clone config count-objects "
+        "describe diff difftool fetch format-patch fsck gc grep help init log ls-files ls-remote ls-tree maintenance "
+        "merge-base mv name-rev notes push range-diff reflog remote rev-list rev-parse rm shortlog show show-branch show-ref "
+        "status symbolic-ref tag update-index version whatchanged worktree"
+    ).split()
+)
 
 #: Commands beside ours that change no file.
 _HARMLESS = frozenset("cat cd cut date echo false grep head ls printf pwd sleep sort tail test true uniq wc".split())
 
-#: Redirections that write no file.
-_SILENT = ("2>&1", ">/dev/null", "> /dev/null", "2>/dev/null", "2> /dev/null", "&>/dev/null", "&> /dev/null")
-
 
 def share(line: str, outside: "tuple[str, ...]" = ()) -> str:
     """Which part of ring one a command line gets; `outside` are the commands that a person lets out of it."""
-    text = line
-    for quiet in _SILENT:
-        text = text.replace(quiet, " ")
-    commands, plain = _commands(text)
-    if any(_needs_rights(words) or _is_let_out(words, outside) for words in commands) or _only_ours(commands, text):
+    commands = [_behind_wrappers(words) for words in _commands(line)]
+    programs = [words[0].rpartition("/")[2] for words in commands if words]
+    if not _NEEDS_RIGHTS.isdisjoint(programs) or any(_is_let_out(words, outside) for words in commands):
         return OUTSIDE
-    if "git" not in line or not any(word in line for word in _MOVING):
-        return INSIDE
-    from fusewire.guard.programs.git_moves import line_only_moves, only_moves
+    if _only_ours(commands, line):
+        return OUTSIDE
+    return DOCUMENTS if any(map(_may_move, commands)) else INSIDE
 
-    return DOCUMENTS if (only_moves(commands) if plain else line_only_moves(line)) else INSIDE
+
+def _behind_wrappers(words: "list[str]") -> "list[str]":
+    """A command without the assignments and the programs in front of it."""
+    for at, word in enumerate(words):
+        is_name = word[:1] != "-" and "=" not in word and not word[:1].isdigit()
+        if is_name and word.rpartition("/")[2] not in _WRAPPERS:
+            return words[at:]
+    return []
+
+
+def _may_move(words: "list[str]") -> bool:
+    if words[:3] == ["gh", "pr", "checkout"]:
+        return True
+    if not words or words[0].rpartition("/")[2] != "git":
+        return False
+    at = 1
+    while at < len(words) and words[at][:1] == "-":
+        at += 2 if words[at] in ("-C", "-c", "--git-dir", "--work-tree") else 1
+    return at < len(words) and words[at] not in _STAYS
 
 
 def _only_ours(commands: "list[list[str]]", line: str) -> bool:
     """Whether a line only speaks to Fusewire, which keeps its state in files that are read-only inside."""
+    commands = [words for words in commands if words]
     ours = [words[0].rpartition("/")[2] == "fusewire" or words[1:3] == ["-m", "fusewire"] for words in commands]
     others = [words for words, is_ours in zip(commands, ours, strict=True) if not is_ours]
     return any(ours) and ">" not in line and all(words[0] in _HARMLESS for words in others)
-
-
-def _needs_rights(words: "list[str]") -> bool:
-    """Whether the program of a command, behind assignments and wrappers, cannot work inside."""
-    if _NEEDS_RIGHTS.isdisjoint(word.rpartition("/")[2] for word in words):
-        return False
-    for word in words:
-        name = word.rpartition("/")[2]
-        if name in _NEEDS_RIGHTS:
-            return True
-        if name not in _WRAPPERS and word[:1] != "-" and "=" not in word and not word[:1].isdigit():
-            return False
-    return False
 
 
 def _is_let_out(words: "list[str]", outside: "tuple[str, ...]") -> bool:
@@ -77,17 +85,15 @@ def _is_let_out(words: "list[str]", outside: "tuple[str, ...]") -> bool:
     return False
 
 
-def _commands(line: str) -> "tuple[list[list[str]], bool]":
-    """The simple commands of a line, and whether that is all there is to it: no expansion, no redirection, no block."""
-    head, heredoc, _ = line.partition("<<")  # what follows is data, at least up to its mark
-    plain = not heredoc
+def _commands(line: str) -> "list[list[str]]":
+    """The simple commands of a line, also those of its substitutions; expansions are left out of their words."""
+    head = line.partition("<<")[0]  # what follows is data, at least up to its mark
     commands: list[list[str]] = [[]]
     word: str | None = None
     quote = ""
     escaped = False
     for char in head:
         if escaped or (quote and char != quote and (char != "\\" or quote == "'")):
-            plain = plain and not (quote == '"' and char in "$`" and not escaped)
             word, escaped = (word or "") + char, False
         elif char == "\\":
             escaped = True
@@ -99,9 +105,8 @@ def _commands(line: str) -> "tuple[list[list[str]], bool]":
                 word = None
             if char in "\n;&|(){}`":
                 commands.append([])
-            plain = plain and char in " \t\n;&|"
         else:
             word = (word or "") + char
     if word is not None:
         commands[-1].append(word)
-    return [words for words in commands if words], plain and not quote and not escaped
+    return [words for words in commands if words]

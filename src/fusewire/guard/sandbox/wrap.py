@@ -9,7 +9,7 @@ from _frozen_importlib_external import spec_from_file_location
 from posix import execv
 
 PACKAGES = ("fusewire", "fusewire.guard", "fusewire.guard.sandbox")
-NAMES = ("shell", "lines", "namespaces", "prepared", "start", "placeholders", "waiting")
+NAMES = ("shell", "lines", "namespaces", "prepared", "start")
 MODULES = tuple(f"{PACKAGES[2]}.{name}" for name in NAMES)
 
 root = __file__.rpartition("/fusewire/")[0]
