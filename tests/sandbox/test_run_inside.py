@@ -178,7 +178,7 @@ for name in filter(str.isdecimal, os.listdir("/proc")):
 
 
 def test_a_killed_supervisor_takes_its_agent_with_it(stage: Stage) -> None:
-    """Nothing of the run is left but a socket, and the next run removes that."""
+    """Nothing of the run is left, no process, no socket; what a dead machine has left, the next run removes."""
     run = stage.start('cat .fusewire/supervisors/* > "$OUT/path"; touch "$OUT/ready"; exec sleep 600', *ONCE)
     wait_for(stage, "ready", run)
     run.kill()
@@ -187,8 +187,11 @@ def test_a_killed_supervisor_takes_its_agent_with_it(stage: Stage) -> None:
     while stage.left():
         assert time.monotonic() < deadline, stage.left()
         time.sleep(0.05)
-    folder = Path(stage.read("path")).parent
-    assert folder.exists()
+    assert not Path(stage.read("path")).parent.exists()
+    assert not (stage.root / relay.SUPERVISORS).exists()
+    folder = stage.outside / "fusewire-dead"
+    folder.mkdir()
+    stage.write(f"{relay.SUPERVISORS}/4194303", str(folder / "socket"))
     assert stage.run("true", *ONCE).returncode == 4
     assert not folder.exists()
     assert not (stage.root / relay.SUPERVISORS).exists()

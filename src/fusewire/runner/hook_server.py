@@ -104,7 +104,7 @@ class HookServer:
         self._started = time.monotonic()
         number = self._listener.fileno()
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-c", _PROGRAM, _source(), str(number), self._root],
+            [sys.executable, "-I", "-c", _PROGRAM, _source(), str(number), str(os.getpid()), self._root, self.folder],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -116,9 +116,6 @@ class HookServer:
 
     def close(self) -> None:
         """What is being answered is answered; nobody is heard any more."""
-        with contextlib.suppress(OSError):
-            os.unlink(self._file)
-            os.rmdir(os.path.dirname(self._file))  # unless other runs have theirs there
         self._listener.close()
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
@@ -127,7 +124,16 @@ class HookServer:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        _remove(self._file, self.folder)
+
+
+def _remove(file: str, folder: str) -> None:
+    """What a supervisor is found by."""
+    with contextlib.suppress(OSError):
+        os.unlink(file)
+    with contextlib.suppress(OSError):
+        os.rmdir(os.path.dirname(file))  # unless other runs have theirs there
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _source() -> str:
@@ -162,11 +168,11 @@ def main() -> None:
         import_module(f"fusewire.{name}")
     gc.disable()
     gc.freeze()  # a collection in a fork would copy all pages that it shares with this process
-    for number in _ENDING_SIGNALS:
-        signal.signal(number, signal.SIG_IGN)  # those who end the supervisor mean the supervisor
-    listener = socket.socket(fileno=int(sys.argv[1]))
+    for ending in _ENDING_SIGNALS:
+        signal.signal(ending, signal.SIG_IGN)  # those who end the supervisor mean the supervisor
+    number, supervisor, (root, folder) = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+    listener = socket.socket(fileno=number)
     listener.setblocking(False)  # for all who wait for it one is the first
-    supervisor = os.getppid()
     reports, taken = os.pipe()
     children: set[int] = set()
     busy: set[int] = set()
@@ -174,7 +180,7 @@ def main() -> None:
         children = {pid for pid in children if os.waitpid(pid, os.WNOHANG)[0] == 0}
         busy &= children
         while len(children - busy) < _AT_HAND and len(children) < _AT_ONCE:
-            children.add(os.fork() or _serve(listener, taken, supervisor, sys.argv[2]))
+            children.add(os.fork() or _serve(listener, taken, supervisor, root))
         is_full = len(children) == _AT_ONCE
         ready, _, _ = select.select([0, reports], [], [], 0.02 if is_full else 1.0)
         if 0 in ready:
@@ -183,6 +189,7 @@ def main() -> None:
             told = os.read(reports, 4 * _AT_ONCE)
             busy |= {int.from_bytes(told[at : at + 4], "big") for at in range(0, len(told), 4)}
     listener.close()
+    _remove(os.path.join(root, relay.SUPERVISORS, str(supervisor)), folder)  # it may have been killed
     signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
     signal.setitimer(signal.ITIMER_REAL, _ENDING)
     for pid in children:
