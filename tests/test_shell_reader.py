@@ -1,4 +1,4 @@
-"""The shell reader against shfmt's tree, and against texts that nobody writes.
+"""The shell reader against shfmt's tree, and against texts that no person writes.
 
 No shell is asked for a decision; here two of them say whether our reader understands what they understand.
 """

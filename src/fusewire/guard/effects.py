@@ -69,7 +69,7 @@ class Effect:
         self.recursive = recursive
         #: a link at the end is followed
         self.follows = follows
-        #: files of names that nobody knows are written into a folder: those that are there may be among them
+        #: files of unknown names are written into a folder: those that are there may be among them
         self.guess = guess
 
 

@@ -97,7 +97,7 @@ def _pipeline(walk: Walk, node: tree.Pipeline, worlds: list[World]) -> list[Worl
 
 
 def _only_prints(node: tree.Node) -> bool:
-    """Whether a command makes nothing of its input but another output, which then somebody else may hear."""
+    """Whether a command turns its input into another output and does nothing else with it."""
     name = node.words[0] if isinstance(node, tree.Simple) and node.words else None
     return isinstance(name, str) and (name in LOOKING or name in ("sort", "uniq"))
 
