@@ -89,7 +89,8 @@ def _check(made: Plan, found: Support, mode: str, as_json: bool) -> int:
     _list("Read-only", made.read_only(), made.root)
     _list("Writable inside of these", [path for path, is_read_only in made.mounts if not is_read_only], made.root)
     _list("Kept from being created", made.missing, made.root)
-    _list("Not there, so the kernel cannot keep it from being created", made.absent, made.root)
+    absent = [path for path in made.absent if path.startswith(f"{made.root}/")]
+    _list("Not there, so the kernel cannot keep it from being created", absent, made.root)
     _list("Can be changed under another name (hard links)", linked, made.root)
     for warning in (*made.warnings, *(["too many files to look for hard links in all of them"] if is_cut else [])):
         warn(warning)
