@@ -266,6 +266,24 @@ def test_a_known_part_that_points_to_a_protected_file_counts(shop: Path, command
     assert refused(shop, command, kernel=True) == "", "the kernel decides"
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "wget -q http://127.0.0.1/x-1.2.tar.gz && tar -xzf x-1.2.tar.gz",
+        "curl -LO http://127.0.0.1/x.zip && unzip x.zip",
+        "curl -o x.tar.gz http://127.0.0.1/x; tar xf x.tar.gz",
+    ],
+)
+def test_must_not_refuse_to_unpack_what_was_just_downloaded(shop: Path, command: str) -> None:
+    assert refused(shop, command) == ""
+    assert refused(
+        shop,
+        command.replace("tar -", "tar -C specs -")
+        .replace("tar xf", "tar -C specs -xf")
+        .replace("unzip", "unzip -d specs"),
+    )
+
+
 @pytest.mark.parametrize("command", ["rm -rf specs", "echo x > AGENTS.md", "mv specs old", "make clean", "rm -rf *"])
 def test_what_is_certain_is_refused_with_the_kernel_too(shop: Path, command: str) -> None:
     assert refused(shop, command, kernel=True)
