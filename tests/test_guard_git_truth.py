@@ -395,7 +395,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     "line",
     [
         "git status && git add -A && git commit -m 'wip' && git push origin HEAD",
-        "git fetch origin; git log --oneline -5 | cat; git diff HEAD~1 > out.diff; git branch",
+        "git fetch origin; git log --oneline -5 | cat; git diff HEAD~1 | head; git branch",
         "git remote -v; git tag v1; git config user.name Dev; git show HEAD:specs/a.md; git blame specs/a.md",
         "git reset --soft HEAD~1; git stash list; git worktree add ../x; git merge-base main other",
         "git rebase --continue; git am fix.mbox; git stash pop; git merge --abort; git lfs pull",

@@ -511,6 +511,15 @@ def test_a_batch_is_compared_as_a_whole(shop: Project) -> None:
     assert_told(batch(shop, make), "CLAUDE.md", event="PostToolBatch")
 
 
+@pytest.mark.parametrize("command", ["./tidy -rf build", "git diff", "echo LS | tr A-Z a-z | sh", "python3 release.py"])
+def test_what_may_run_something_else_is_compared(shop: Project, command: str) -> None:
+    """The words change nothing, but the program that they run may: what it removed is restored."""
+    assert_silent(before(shop, command))
+    (shop.root / "specs/a.md").unlink()
+    assert_halts(after(shop, command), "specs/a.md")
+    assert (shop.root / "specs/a.md").exists()
+
+
 def test_a_batch_without_sense_passes(shop: Project) -> None:
     """No list, no calls, calls that are none: nothing to compare by name, and no crash."""
     before(shop)

@@ -297,7 +297,7 @@ def test_blanks_of_other_alphabets_do_not_part_words() -> None:
 
 # -- what must not be known: lines that name a protected file as what they write -----------------------------
 
-#: Nothing stands behind these: the hook takes no snapshot before them and compares nothing after them.
+#: Options of programs that otherwise only look.
 WITHOUT_BACKSTOP = [
     "tree -o AGENTS.md",
     "tree -oAGENTS.md",
@@ -308,19 +308,12 @@ WITHOUT_BACKSTOP = [
     "git log -p --output=specs/a.md",
     "git show --output=AGENTS.md HEAD",
     "git shortlog --output=AGENTS.md HEAD",
-    "git fetch --upload-pack=rm AGENTS.md",
-    "git fetch --upload-pack rm AGENTS.md",
-    "git fetch --upl=rm AGENTS.md",
-    "git fetch --uplo rm specs/a.md",
-    "git push --exec=rm AGENTS.md HEAD",
-    "git push --exe=rm AGENTS.md HEAD",
-    "git push --receiv=rm AGENTS.md HEAD",
 ]
 
 
 @pytest.mark.parametrize("line", WITHOUT_BACKSTOP)
 def test_a_line_that_only_seems_to_look_is_read_and_refused(root: Path, protected: Protected, line: str) -> None:
-    """Options with which a looking program writes a file, or starts another program with the file's name."""
+    """Options with which a looking program writes a file."""
     verdict = verdict_of(read_command(line, cwd=str(root), protected=protected))
     assert (plain_commands(line), verdict.decision) == (None, "BLOCKED")
 

@@ -266,6 +266,24 @@ def test_a_known_part_that_points_to_a_protected_file_counts(shop: Path, command
     assert refused(shop, command, kernel=True) == "", "the kernel decides"
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "wget -q http://127.0.0.1/x-1.2.tar.gz && tar -xzf x-1.2.tar.gz",
+        "curl -LO http://127.0.0.1/x.zip && unzip x.zip",
+        "curl -o x.tar.gz http://127.0.0.1/x; tar xf x.tar.gz",
+    ],
+)
+def test_must_not_refuse_to_unpack_what_was_just_downloaded(shop: Path, command: str) -> None:
+    assert refused(shop, command) == ""
+    assert refused(
+        shop,
+        command.replace("tar -", "tar -C specs -")
+        .replace("tar xf", "tar -C specs -xf")
+        .replace("unzip", "unzip -d specs"),
+    )
+
+
 @pytest.mark.parametrize("command", ["rm -rf specs", "echo x > AGENTS.md", "mv specs old", "make clean", "rm -rf *"])
 def test_what_is_certain_is_refused_with_the_kernel_too(shop: Path, command: str) -> None:
     assert refused(shop, command, kernel=True)
@@ -281,11 +299,37 @@ def test_what_is_certain_is_refused_with_the_kernel_too(shop: Path, command: str
         ("cat a b | sort | uniq -c", True),
         ("git log --oneline | wc -l 2>/dev/null", True),
         ("sudo ls -R / 2>&1", True),
+        ("git status && git log --oneline", True),
+        ("x=$(git rev-parse HEAD); echo $x > /dev/null 2>&1", True),
+        ("sed -n '1,20p' a.py", True),
+        ('for f in *.py; do head -5 "$f"; done', True),
+        ("cat <<'END'\nrm x\nEND\n", True),
+        ("command -v python3 && timeout 5 cat x | xargs grep y", True),
         ("find / -name x -delete", False),
         ("ls > out.txt", False),
         ("ls; rm x", False),
         ("sort -o x y", False),
         ("make", False),
+        ("./tidy -rf specs", False),
+        ("git diff", False),
+        ("git log -p", False),
+        ("git -c core.pager=x log", False),
+        ("echo 'rm -rf SPECS' | tr A-Z a-z | sh", False),
+        ('[ "$(sort -u <<< a)" = a ] && rm -rf specs', False),
+        ("declare -p foo || rm -rf specs", False),
+        ('find . -user "$(id -un)" -delete', False),
+        ("find . $X", False),
+        ("python3 -m json.tool a a", False),
+        ("cat ${x:-$(rm y)}", False),
+        ("cat <<END\n$(rm x)\nEND\n", False),
+        ("if false; then rm x; fi", False),
+        ("case x in y) rm x;; esac", False),
+        ("ls() { rm x; }; ls", False),
+        ("ls <(rm x)", False),
+        ("PATH=. ls", False),
+        ("uniq a b", False),
+        ("sed -n 'w x' y", False),
+        ("ls <> x", False),
     ],
 )
 def test_a_reading_line_is_known_by_its_words(line: str, looks: bool) -> None:

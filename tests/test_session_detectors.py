@@ -25,11 +25,9 @@ from fusewire.detectors.repetition import (
     is_change,
 )
 from fusewire.events import Event
-from fusewire.guard.check import read_command
 from fusewire.guard.plain import only_look, plain_commands
-from fusewire.guard.policy import protected_of
 from fusewire.session.watch import Call, call_of
-from fusewire.shell.commands import simple_commands
+from fusewire.shell.commands import only_looks, simple_commands
 
 SETTINGS = default_rules().tool
 
@@ -175,13 +173,9 @@ TOOLS = {
 def bash(line: str, folder: Path) -> Call:
     """The call as the hook sees it: what it runs, and whether the guard knows that it only looks."""
     commands = plain_commands(line)
-    looks = pristine(line, str(folder)) if commands is None else only_look(commands)
+    looks = only_looks(line) if commands is None else only_look(commands)
     event = Event("before_tool", tool="Bash", command=line, input={"command": line})
     return call_of(event, simple_commands(line) if commands is None else commands, looks)
-
-
-def pristine(line: str, folder: str) -> bool:
-    return read_command(line, cwd=folder, protected=protected_of(folder)).walk.pristine
 
 
 @pytest.mark.parametrize("line", LINES)

@@ -219,6 +219,7 @@ def _guarded(
     reading = None
     if event.command:
         from fusewire.guard.check import read_command, verdict_of
+        from fusewire.shell.commands import only_looks
 
         reading = read_command(event.command, cwd=event.cwd or root, protected=protected)
         verdict = verdict_of(reading)
@@ -226,7 +227,7 @@ def _guarded(
             verdict = verdict_of(reading, kernel=True)
         if not verdict.allowed:
             return verdict, False, reading
-        looks = reading.walk.pristine
+        looks = only_looks(event.command)
     if changed or not event.command:
         from fusewire.guard.tools import check_tool, is_attended
 

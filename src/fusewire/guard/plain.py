@@ -7,7 +7,7 @@ not on these lists is read in full.
 
 from __future__ import annotations
 
-from fusewire.shell.looking import GIT_LOOKING, LOOKING
+from fusewire.shell.looking import GIT_LOOKING, LOOKING, looks
 
 _SPECIAL = frozenset("'\"\\`$*?[]{}~!<>();#\n\r\t%^")
 
@@ -51,7 +51,7 @@ def plain_commands(line: str) -> list[list[str]] | None:
 
 def only_look(commands: list[list[str]]) -> bool:
     """Whether nothing in a plain line can have changed a file."""
-    return all(words[0] in LOOKING or words[0] in ("date", "git") for words in commands)
+    return all(map(looks, commands))
 
 
 def _may_write(word: str) -> bool:

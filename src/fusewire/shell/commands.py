@@ -7,19 +7,26 @@ its text again and again is read flat in the end, so that what is hidden there i
 
 from __future__ import annotations
 
-from fusewire.shell.looking import GIT_LOOKING, LOOKING
+from fusewire.shell import tree
+from fusewire.shell.looking import looks
 from fusewire.shell.outputs import printed
-from fusewire.shell.values import UNKNOWN
+from fusewire.shell.parser import parse
+from fusewire.shell.values import UNKNOWN, cleaned
 from fusewire.shell.walk import TooMuch, Walk
-from fusewire.wrappers import is_wrapper, program, reads_input, scripts_of, shell_operands, unwrapped
+from fusewire.wrappers import program, reads_input, scripts_of, shell_operands, unwrapped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from fusewire.shell.world import World
 
 
 #: Words that `xargs` is followed with.
 _ARGUMENTS = 100
+
+#: They only run what follows them.
+_TRANSPARENT = frozenset("builtin command nice stdbuf sudo time timeout xargs".split())
 
 
 def simple_commands(line: str) -> list[list[str]]:
@@ -34,26 +41,50 @@ def simple_commands(line: str) -> list[list[str]]:
 
 
 def only_looks(line: str) -> bool:
-    """Whether a line changes no file, as far as its words say; the disk is not read."""
-    collector = _Collector()
+    """Whether every command in a line, reached or not, only reads; as far as the words say, the disk is not read."""
     try:
-        Walk(collector, environment={}, literal=True).line(line, UNKNOWN)
-    except (TooMuch, RecursionError):
+        return _only_reads(parse(cleaned(line)))
+    except RecursionError:
         return False
-    return not collector.writes and all(_looks(words) for words in collector.found)
 
 
-def _looks(words: list[str]) -> bool:
-    name = program(words)
-    if name in ("find", "sort", "uniq"):
-        return not any(word[:3] in ("-de", "-ex", "-ok", "-fp", "-fl", "-o", "--o") for word in words)
-    return name in LOOKING or is_wrapper(name) or (name == "git" and "".join(words[1:2]) in GIT_LOOKING)
+def _only_reads(thing: Any) -> bool:
+    """The same for a part of the parse tree: a node, a word, or a list of them."""
+    if isinstance(thing, (list, tuple)):
+        return all(map(_only_reads, thing))
+    if isinstance(thing, tree.Redirect):
+        return _opens_no_file(thing) and _only_reads(thing.target)
+    if not isinstance(thing, tree.Node):
+        return True
+    if isinstance(thing, tree.Unread) or (isinstance(thing, tree.Simple) and not _looks(thing)):
+        return False
+    return all(_only_reads(getattr(thing, name)) for name in ("redirects", *thing.__slots__))
+
+
+def _opens_no_file(redirect: tree.Redirect) -> bool:
+    target = _text(redirect.target)
+    if redirect.operator[0] == "<" and redirect.operator != "<>":
+        return True
+    return target == "/dev/null" or (redirect.operator == ">&" and not target.strip("0123456789-"))
+
+
+def _looks(node: tree.Simple) -> bool:
+    if any(name.isupper() and name[:2] != "LC" for name, _, _ in node.assignments):
+        return False  # such as PATH: it may say what is run
+    words = [_text(word) for word in node.words]
+    stages = unwrapped(words) if words and words[0] in _TRANSPARENT else [words]
+    return all(not stage or stage[0] in _TRANSPARENT or looks(stage, UNKNOWN) for stage in stages)
+
+
+def _text(word: tree.Word) -> str:
+    if isinstance(word, str):
+        return word
+    return "".join(part[1] if part[0] in (tree.TEXT, tree.QUOTED) else UNKNOWN for part in word)
 
 
 class _Collector:
     def __init__(self) -> None:
         self.found: list[list[str]] = []
-        self.writes = False
 
     def command(self, words: list[str], world: World, walk: Walk) -> None:
         words = [word.rstrip("\r") for word in words]
@@ -75,7 +106,6 @@ class _Collector:
             world.out += UNKNOWN
 
     def redirect(self, operator: str, path: str, world: World, walk: Walk) -> bool:
-        self.writes = self.writes or (operator[:1] != "<" and not path.startswith("/dev/"))
         return True
 
     def sourced(self, text: str, world: World, walk: Walk) -> list[World]:

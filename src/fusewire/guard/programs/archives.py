@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from fusewire.globs import matches
 from fusewire.guard.effects import WRITE
 from fusewire.paths import normal
@@ -39,6 +41,14 @@ def _put(call: Call, name: str, is_folder: bool) -> None:
         call.effect(WRITE, name, follows=False)
     elif not call.disk.exists(call.path(name.rstrip("/"))):
         call.effect(WRITE, name.rstrip("/"))
+
+
+def _put_unknown(call: Call, archive: str, folder: str) -> None:
+    """Files of unknown names; what the line itself downloads or packs may only not go into a protected folder."""
+    fetched = archive != "-" and not os.path.lexists(call.path(archive))
+    protected = call.effects.protected
+    if not fetched or protected is None or protected.kind_of(call.disk.real(normal(call.path(folder or ".")))):
+        call.write_into(folder)
 
 
 # -- tar ----------------------------------------------------------------------------------------------------------
@@ -97,7 +107,7 @@ def _extract(call: Call, argv: Argv, archive: str, folder: str, wanted: list[str
         if members is None and wanted and plain == wanted and not argv.has("strip-components", "transform"):
             members = [(name, False) for name in wanted]  # only what is named
         elif (archive == "-" or not call.is_missing(archive)) and not keeps:
-            call.write_into(folder)
+            _put_unknown(call, archive, folder)
             return
     strips = argv.value("strip-components", "strip-path") or "0"
     for name, is_folder in members or ():
@@ -195,7 +205,7 @@ def _unzip(call: Call) -> None:
     members = _zip_members(call, archive)
     if members is None:
         if not argv.has("n") and (not call.is_missing(archive) or "*" in archive):
-            call.write_into(folder)
+            _put_unknown(call, archive, folder)
         return
     for name, is_folder in members:
         if any(matches(name, one) for one in excluded) or (wanted and not any(matches(name, one) for one in wanted)):

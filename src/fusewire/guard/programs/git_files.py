@@ -1,13 +1,14 @@
-"""The git commands that write files of their own choice: archives, patches, settings, other repositories."""
+"""The git commands that write files of their own choice or rewrite history, and those that apply patches."""
 
 from __future__ import annotations
 
-from fusewire.guard.effects import DELETE, MOVE, WRITE
-from fusewire.guard.programs.git_repo import is_among, line_variable, setting_key, variable
-from fusewire.guard.programs.git_words import Words
+import os
+
+from fusewire.guard.effects import DELETE, WRITE
+from fusewire.guard.programs.git_repo import is_among, setting_key
+from fusewire.guard.programs.git_words import Words, unquoted
 from fusewire.paths import normal
 from fusewire.shell.values import UNKNOWN
-from fusewire.words import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,26 +21,14 @@ if TYPE_CHECKING:
 
 
 def _config(call: Call, repo: Repo, args: list[str]) -> None:
-    longs = "file= global system local worktree get get-all get-regexp get-urlmatch list edit unset unset-all add"
-    options = Words(args, "ft", f"{longs} replace-all rename-section remove-section type= default= blob= get-color")
-    names = options.named
-    if names[:1] and names[0] in ("set", "unset", "get", "list", "edit", "rename-section", "remove-section"):
-        options.flags.add(names[0])
-        names = names[1:]
-    takes_away = ("unset", "unset-all", "remove-section", "rename-section")
-    if options.has("get", "get-all", "get-regexp", "get-urlmatch", "list", "l", "get-color", "blob"):
+    """Settings count for the rest of the line; a file that is named is written."""
+    options = Words(args, "f", "file= get list unset")
+    names = options.named[1:] if options.named[:1] == ["set"] else options.named
+    if len(names) < 2 or options.has("get", "get-all", "get-regexp", "list", "l", "unset"):
         return
-    if len(names) < 2 and not options.has(*takes_away, "edit", "e"):
-        return  # only one name: it is asked for
-    place = options.value("f", "file") or line_variable(call, "GIT_CONFIG")
-    if options.has("global"):
-        place = f"{variable(call, 'HOME') or '~'}/.gitconfig"
-    elif options.has("system"):
-        place = "/etc/gitconfig"
-    if place:
+    repo.line.settings[setting_key(names[0])] = names[1]
+    for place in options.all("f", "file"):
         call.effect(WRITE, repo.path(place), rule=repo.rule)
-    if len(names) > 1 and not options.has(*takes_away):
-        repo.line.settings[setting_key(names[0])] = names[1]
 
 
 def _writes(valued: str, *longs: str) -> Command:
@@ -53,33 +42,14 @@ def _writes(valued: str, *longs: str) -> Command:
     return command
 
 
-def _bundle(call: Call, repo: Repo, args: list[str]) -> None:
-    names = Words(args, "", "version=").named
-    if names[:1] == ["create"] and len(names) > 1 and names[1] != "-":
-        call.effect(WRITE, repo.path(names[1]), rule=repo.rule)
-
-
-def _format_patch(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args, "o", "output-directory= output= stdout", "v")
-    if options.value("output") is not None:
-        call.effect(WRITE, repo.path(options.value("output") or ""), rule=repo.rule)
-    elif not options.has("stdout"):
-        folder = options.value("o", "output-directory") or "."
-        call.effect(WRITE, repo.path(f"{folder}/{UNKNOWN}.patch"), rule=repo.rule)
-
-
 # -- other repositories and working trees -----------------------------------------------------------------------
 
 
 def _init(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args, "b", "template= separate-git-dir= object-format= initial-branch= shared? bare quiet")
-    folder = options.named[0] if options.named else "."
-    repo.line.made.add(normal(repo.path(folder)))
-    inside = folder if options.has("bare") else f"{folder}/.git"
-    if not call.disk.exists(repo.path(inside)) or options.has("bare"):
+    names = Words(args, "b", "template= separate-git-dir= object-format= initial-branch=").named
+    inside = f"{names[0] if names else '.'}/.git"
+    if not call.disk.exists(repo.path(inside)):
         call.effect(WRITE, repo.path(inside), rule=repo.rule)
-    if options.value("separate-git-dir"):
-        call.effect(WRITE, repo.path(options.value("separate-git-dir") or ""), rule=repo.rule)
 
 
 def _clone(call: Call, repo: Repo, args: list[str]) -> None:
@@ -109,62 +79,37 @@ def _worktree(call: Call, repo: Repo, args: list[str]) -> None:
         _made(call, repo, names[0])
     elif verb == "remove":
         call.effect(DELETE, repo.path(names[0]), recursive=True, rule=repo.rule)
-    elif verb == "move" and len(names) > 1:
-        call.effect(MOVE, repo.path(names[0]), recursive=True, rule=repo.rule)
-        call.effect(WRITE, repo.path(names[1]), rule=repo.rule)
 
 
 def _submodule(call: Call, repo: Repo, args: list[str]) -> None:
-    given = [word for word in args if word not in ("--recursive", "-q", "--quiet")]
-    verb = given[0] if given else ""
-    options = Words(given[1:], "b", "branch= name= reference= depth= force all")
-    if verb == "foreach" and call.disk.exists(f"{repo.top or repo.folder}/.gitmodules"):
-        call.script(given[1] if len(given) == 2 else " ".join(map(quoted, given[1:])), cwd=repo.top or repo.folder)
-    elif verb == "add" and len(options.named) > 1:
-        call.effect(WRITE, repo.path(options.named[1]), rule=repo.rule)
-    elif verb == "deinit" and options.has("f", "force"):
-        for name in options.named:
-            call.effect(DELETE, repo.path(name), recursive=True, rule=repo.rule)
-
-
-def _subtree(call: Call, repo: Repo, args: list[str]) -> None:
-    """It brings another repository into a folder."""
-    folder = Words(args, "Pm", "prefix= message=").value("P", "prefix")
-    if folder and args[0] in ("add", "merge", "pull"):
-        call.effect(WRITE, f"{repo.top or repo.folder}/{folder}", recursive=True, rule=repo.rule)
+    options = Words(args, "b", "branch= name= reference= depth=")
+    if args[:1] == ["add"] and len(options.named) > 2:
+        call.effect(WRITE, repo.path(options.named[2]), rule=repo.rule)
 
 
 # -- rewriting history ------------------------------------------------------------------------------------------
 
-_OTHER_FILTERS = ("env-filter", "parent-filter", "msg-filter", "commit-filter", "tag-name-filter", "setup")
-
 
 def _filter_branch(call: Call, repo: Repo, args: list[str]) -> None:
     """What its filters take out of every commit is gone from the working tree too, when it has finished."""
-    longs = " ".join(f"{name}=" for name in ("tree-filter", "index-filter", "subdirectory-filter", *_OTHER_FILTERS))
-    options = Words(args, "d", f"{longs} force prune-empty original=")
-    top = repo.top or repo.folder
+    options = Words(args, "d", "tree-filter= index-filter= subdirectory-filter= env-filter= msg-filter= commit-filter=")
     if repo.top and call.walk.pristine and repo.state([":/"]):
         return  # git refuses while anything is not committed
     repo.line.rewrites = True
     for text in options.all("tree-filter", "index-filter"):
-        call.script(text, cwd=top)
+        call.script(text, cwd=repo.top or repo.folder)
     repo.line.rewrites = False
-    for text in options.all(*_OTHER_FILTERS):
-        call.script(text, cwd=f"{top}/.git-rewrite/t")
     for folder in options.all("subdirectory-filter"):
         _keep_only(repo, [folder])
 
 
 def _filter_repo(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(
-        args, "", "path= path-glob= path-regex= subdirectory-filter= to-subdirectory-filter= invert-paths force"
-    )
+    options = Words(args, "", "path= path-glob= path-regex= subdirectory-filter= invert-paths force")
     paths = options.all("path")
     if options.has("invert-paths"):
-        for path in paths + options.all("path-glob"):
+        for path in paths:
             call.effect(DELETE, f"{repo.top or repo.folder}/{path}", recursive=True, rule=repo.rule)
-    elif paths or options.has("subdirectory-filter", "to-subdirectory-filter"):
+    elif paths or options.has("subdirectory-filter"):
         _keep_only(repo, paths)
 
 
@@ -173,31 +118,55 @@ def _keep_only(repo: Repo, folders: list[str]) -> None:
     repo.loses(DELETE, (name for name in repo.tracked() or () if not is_among(f"{repo.top}/{name}", places)))
 
 
-# -- files that are named ---------------------------------------------------------------------------------------
+# -- patches ----------------------------------------------------------------------------------------------------
 
 
-def _merge_file(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args, "L", "stdout marker-size= object-id")
-    if options.named and not options.has("p", "stdout", "object-id"):
-        call.effect(WRITE, repo.path(options.named[0]), rule=repo.rule)
+def _apply(call: Call, repo: Repo, args: list[str]) -> None:
+    options = Words(
+        args,
+        "pC",
+        "check stat numstat summary apply cached reverse directory= include= exclude= 3way reject whitespace=",
+    )
+    shows = options.has("check", "stat", "numstat", "summary") and not options.has("apply")
+    if shows or options.has("cached"):
+        return
+    words = ["--check"] * (not options.has("reject", "3way", "3") and call.walk.pristine)
+    words += [f"-p{value}" for value in options.all("p")] + ["-R"] * options.has("R", "reverse")
+    for name in ("directory", "include", "exclude"):
+        words += [f"--{name}={value}" for value in options.all(name)]
+    for place in options.named or ["-"]:
+        text = call.world.stdin if place == "-" else _patch_text(call, repo.path(place))
+        if text is None or UNKNOWN in text or not repo.top:
+            call.effect(WRITE, f"{repo.top or repo.folder}/{UNKNOWN}", rule=repo.rule)
+            continue
+        listed = repo.ask("apply", "--numstat", "-z", *words, "-", stdin=text) if text else ""
+        repo.loses(WRITE, (entry.split("\t", 2)[2] for entry in (listed or "").split("\0") if entry))
+        if listed and "\nrename " in text:
+            left = "\nrename to " if options.has("R", "reverse") else "\nrename from "
+            repo.loses(DELETE, (unquoted(part.partition("\n")[0]) for part in text.split(left)[1:]))
 
 
-_OUTPUT = _writes("", "output")
+def _patch_text(call: Call, path: str) -> str | None:
+    text = call.walk.read_file(path)
+    if text is not None or UNKNOWN in path:
+        return text
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read(8 * 1024 * 1024)
+    except (OSError, ValueError):
+        return None if os.path.isdir(path) else ""
+
 
 COMMANDS: dict[str, Command] = {
-    **dict.fromkeys("diff diff-files diff-index diff-tree log range-diff reflog rev-list".split(), _OUTPUT),
-    **dict.fromkeys("shortlog show whatchanged".split(), _OUTPUT),
-    **dict.fromkeys(("bugreport", "diagnose"), _writes("o", "output-directory")),
+    **dict.fromkeys(("diff", "log", "shortlog", "show"), _writes("", "output")),
+    "apply": _apply,
     "archive": _writes("o", "output"),
-    "bundle": _bundle,
     "clone": _clone,
     "config": _config,
     "filter-branch": _filter_branch,
     "filter-repo": _filter_repo,
-    "format-patch": _format_patch,
+    "format-patch": _writes("o", "output-directory", "output"),
     "init": _init,
-    "merge-file": _merge_file,
     "submodule": _submodule,
-    "subtree": _subtree,
     "worktree": _worktree,
 }

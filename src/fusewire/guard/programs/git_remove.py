@@ -29,13 +29,10 @@ def _clean(call: Call, repo: Repo, args: list[str]) -> None:
     if options.has("n", "dry-run") or not _cleans(call, repo, options):
         return
     if is_unknown(paths) or not repo.top:
-        if not repo.line.added or repo.around() not in repo.line.made:  # a new repository knows what was added
-            repo.may_lose(DELETE, paths or [repo.folder])
+        repo.may_lose(DELETE, paths or [repo.folder])
         return
     forces = options.all_flags.count("f") + options.all_flags.count("force")
-    ignores = repo.has_changed("/.gitignore", "/info/exclude")
-    letters = {"d", "x"} if ignores else {"d", "x", "X"}
-    words = ["-f"] * forces + [f"-{letter}" for letter in sorted(letters & options.flags)] + ["-x"] * ignores
+    words = ["-f"] * forces + [f"-{letter}" for letter in "dxX" if letter in options.flags]
     words += [part for pattern in options.all("e", "exclude") for part in ("-e", pattern)]
     text = repo.ask("clean", "-n", *words, "--", *paths)
     if text is None:
@@ -50,10 +47,9 @@ def _clean(call: Call, repo: Repo, args: list[str]) -> None:
     if repo.line.unstages:
         state = repo.state(paths or ["."], untracked=True) or {}
         repo.loses(DELETE, (name for name, letters in state.items() if letters == UNTRACKED))
-    forgotten = [repo.top] if repo.has_changed("/.git/index") else repo.line.forgotten
-    if forgotten:
+    if repo.line.forgotten:
         tracked = repo.tracked(paths or ["."]) or []
-        repo.loses(DELETE, (name for name in tracked if is_among(f"{repo.top}/{name}", forgotten)))
+        repo.loses(DELETE, (name for name in tracked if is_among(f"{repo.top}/{name}", repo.line.forgotten)))
 
 
 def _cleans(call: Call, repo: Repo, options: Words) -> bool:
@@ -128,9 +124,7 @@ def _sparse_checkout(call: Call, repo: Repo, args: list[str]) -> None:
     patterns = options.named
     if args[:1] != ["set"] and args[:1] != ["init"]:
         return
-    if options.has("stdin"):
-        patterns = (call.world.stdin or UNKNOWN).split("\n")
-    if is_unknown(patterns):
+    if is_unknown(patterns) or options.has("stdin"):
         repo.may_lose(DELETE, [])
         return
     names = repo.tracked() or []

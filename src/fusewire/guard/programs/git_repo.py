@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from weakref import WeakKeyDictionary
 
-from fusewire.guard.effects import DELETE, READ, WRITE
+from fusewire.guard.effects import DELETE
 from fusewire.paths import normal
 from fusewire.shell.values import REST, UNKNOWN, cleaned
 
@@ -30,9 +30,6 @@ _SECONDS = 3.0
 #: Seconds that git may take for all questions of one line.
 _SECONDS_PER_LINE = 8.0
 
-#: Settings of the line that change which files git means, and that cannot run anything.
-_HARMLESS = ("core.excludesfile", "core.worktree", "core.bare", "core.ignorecase", "core.filemode", "core.autocrlf")
-
 UNTRACKED, IGNORED = "??", "!!"
 
 
@@ -46,8 +43,6 @@ class Line:
         self.cut = False
         #: settings that the line has written, by their names
         self.settings: dict[str, str] = {}
-        #: folders in which the line has made a repository
-        self.made: set[str] = set()
         #: paths that the line has added, and those of them that it has committed
         self.added: list[str] = []
         self.committed: list[str] = []
@@ -77,8 +72,6 @@ class Repo:
         self.settings = settings
         #: the same, after those that the line has written
         self.given = [*self.line.settings.items(), *settings]
-        harmless = [(name, value) for name, value in self.given if name in _HARMLESS and UNKNOWN not in value]
-        self._harmless = dict(harmless)
         #: what chooses the repository, in git's own words
         self.options = options
         #: the command's name
@@ -97,8 +90,7 @@ class Repo:
         """The folder of the working tree; "" if there is none, or none that can be asked."""
         if self._top is None:
             found = self._repository() if self.known else None
-            top = found.top if found is not None else ""
-            self._top = "" if self.has_changed("/.git", exactly=top) else top
+            self._top = found.top if found is not None else ""
         return self._top
 
     def is_in(self, *names: str) -> bool:
@@ -120,7 +112,7 @@ class Repo:
             return self.folder
         place = normal(self.folder)
         while True:
-            if place in self.line.made or os.path.lexists(f"{place.rstrip('/')}/.git"):
+            if os.path.lexists(f"{place.rstrip('/')}/.git"):
                 return place
             if place in ("/", ""):
                 return ""
@@ -129,15 +121,6 @@ class Repo:
     def path(self, text: str) -> str:
         """A path as the command understands it, which may be told to work elsewhere."""
         return text if text[:1] == "/" else f"{self.folder}/{text}"
-
-    def has_changed(self, *ends: str, exactly: str = "") -> bool:
-        """Whether the line itself has removed or written a file of that name."""
-        for effect in self.call.effects.found:
-            if effect.kind == READ or not effect.path.endswith(ends):
-                continue
-            if not exactly or (effect.kind != WRITE and normal(effect.path) == exactly + ends[0]):
-                return True
-        return False
 
     def setting(self, name: str) -> str:
         """A setting that the line itself gives, or that of the repository or of the person."""
@@ -153,13 +136,12 @@ class Repo:
         """What git prints; None if it fails, takes too long or prints too much."""
         if not self.known or any(UNKNOWN in word or "\0" in word for word in words):
             return None
-        index = variable(self.call, "GIT_INDEX_FILE") or ""
-        key = (*words, self.folder, *self.options, repr(self._harmless), index, stdin)
+        key = (*words, self.folder, *self.options, stdin)
         if key not in self.line.answers:
-            self.line.answers[key] = self._run(words, limit or _OUTPUT_LIMIT, index, stdin)
+            self.line.answers[key] = self._run(words, limit or _OUTPUT_LIMIT, stdin)
         return self.line.answers[key]
 
-    def _run(self, words: tuple[str, ...], limit: int, index: str, stdin: str) -> str | None:
+    def _run(self, words: tuple[str, ...], limit: int, stdin: str) -> str | None:
         from time import monotonic
 
         from fusewire.util.git import GitFailure, GitLimit, git
@@ -167,8 +149,6 @@ class Repo:
         found = self._repository()
         if found is None:
             return None
-        if index and UNKNOWN not in index:
-            found.index = self.path(index)
         options = [word for word in self.options if word.endswith("-pathspecs")]
         given = stdin.encode("utf-8", "surrogateescape")
         seconds = max(min(_SECONDS, self.line.seconds), 0.01)
@@ -188,8 +168,7 @@ class Repo:
 
         chosen = dict(word[2:].split("=", 1) for word in self.options if "=" in word)
         git_dir = chosen.get("git-dir") or (self.folder if "--bare" in self.options else "")
-        tree = chosen.get("work-tree") or self.line.settings.get("core.worktree", "")
-        return choose(self.folder, git_dir, tree, self._harmless)
+        return choose(self.folder, git_dir, chosen.get("work-tree", ""), {})
 
     def names(self, *words: str) -> list[str]:
         """The names that a command prints with -z; none if it fails."""
@@ -221,10 +200,9 @@ class Repo:
 
     def state(self, paths: Iterable[str] = (), *, untracked: bool = False, ignored: bool = False) -> State | None:
         """What differs from HEAD in the index or in the working tree, at these paths or at all that matter."""
-        ignores = self.has_changed("/.gitignore", "/info/exclude")  # anything may be ignored now, or nothing
         words = ["status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all"]
         words += ["-uall"] if untracked or self.line.added else ["-uno"]
-        words += ["--ignored=traditional"] if ignored or ignores else []
+        words += ["--ignored=traditional"] if ignored else []
         text = self.ask(*words, "--", *(paths or self.matters()))
         if text is None:
             return None
@@ -232,7 +210,7 @@ class Repo:
         for entry in text.split("\0"):
             name = entry[3:]
             if name and name[-1:] != "/":  # a repository inside of this one is not looked into
-                letters = self._in_line(name, UNTRACKED if ignores and entry[:2] == IGNORED else entry[:2])
+                letters = self._in_line(name, entry[:2])
                 if letters and (untracked or ignored or letters not in (UNTRACKED, IGNORED)):
                     found[name] = letters
         return found
@@ -309,8 +287,3 @@ def variable(call: Call, name: str) -> str | None:
     """A variable of the line or of the environment."""
     value = call.world.variables.get(name, call.walk.environment.get(name))
     return value if isinstance(value, str) else None
-
-
-def line_variable(call: Call, name: str) -> str:
-    value = call.world.variables.get(name)
-    return value if isinstance(value, str) else ""

@@ -48,8 +48,10 @@ def _discard(repo: Repo, target: str, *, staged: bool = False, untracked: bool =
     if state is None:
         repo.may_lose(WRITE, [])
         return
-    commit = _target(repo, target or "HEAD")
-    if not commit and target and not repo.call.effects.opaque:
+    if not state:
+        return
+    commit = "HEAD" if target in _HEADS else _target(repo, target)
+    if not commit and not repo.call.effects.opaque:
         return  # git refuses; but a command before this one may have made the branch
     _lose_changes(repo, {name: letters for name, letters in state.items() if not staged or letters[1] in " U"})
     in_the_way = [name for name in _unknown_to_git(state) if untracked or state[name] == IGNORED]
@@ -126,8 +128,9 @@ def _tree_and_paths(repo: Repo, options: Words) -> tuple[str | None, list[str]]:
     if not before or UNKNOWN in before[0]:
         return None, before  # a branch or a path: nobody knows
     first = before[0]
-    is_path = len(before) > 1 or repo.call.disk.exists(repo.path(first)) or any(mark in first for mark in "*?[:")
-    if is_path and not _is_tree(repo, first):
+    if repo.call.disk.exists(repo.path(first)):
+        return None, before  # git refuses a word that is both
+    if (len(before) > 1 or any(mark in first for mark in "*?[:")) and not _is_tree(repo, first):
         return None, before
     return first, before[1:]
 
@@ -161,19 +164,13 @@ def _reset(call: Call, repo: Repo, args: list[str]) -> None:
 
 
 def _read_tree(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args, "", "reset prefix= index-output= exclude-per-directory= dry-run empty trivial aggressive")
+    options = Words(args, "", "reset prefix= dry-run")
     target = options.operands[-1] if options.operands else ""
-    if options.has("n", "dry-run"):
+    if options.has("n", "dry-run") or not options.has("u") or not target:
         return
-    repo.line.forgotten.append(repo.top)
-    if not options.has("u"):
-        return
-    prefix = options.value("prefix")
-    if prefix is not None:
-        call.effect(WRITE, f"{repo.top}/{prefix}", recursive=True, rule=repo.rule)
-    elif target and options.has("reset"):
+    if options.has("reset"):
         _put_back(repo, target, [":/"], vanish=True)
-    elif target:
+    else:
         _other_version(repo, target, [":/"], vanish=True)
 
 
@@ -238,7 +235,7 @@ def pathspecs(call: Call, repo: Repo, options: Words, named: list[str]) -> list[
 def _put_back(repo: Repo, tree: str | None, paths: list[str], *, vanish: bool = False, force: bool = False) -> None:
     """Files as they are in a commit, or in the index if no tree is named."""
     known = repo.top and not is_unknown([*paths, tree or ""])
-    if known and tree is not None and not _is_tree(repo, tree):
+    if known and tree not in (None, "HEAD", "@") and not _is_tree(repo, tree or ""):
         return  # git refuses
     state = repo.state(paths, untracked=tree is not None, ignored=tree is not None) if known else None
     if state is None:
@@ -271,16 +268,9 @@ def _other_version(repo: Repo, tree: str, paths: list[str], *, vanish: bool) -> 
 
 
 def _checkout_index(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args, "", "all force quiet no-create prefix= stage= temp stdin index")
-    paths = options.named
-    if options.has("stdin"):
-        paths = (call.world.stdin or UNKNOWN).replace("\0", "\n").split("\n")
-    prefix = options.value("prefix")
-    if prefix is not None:
-        for name in repo.tracked(paths) or ():
-            call.effect(WRITE, f"{repo.top}/{prefix}{name}", rule=repo.rule)
-    elif options.has("f", "force") and (paths or options.has("a", "all")) and not options.has("temp"):
-        _put_back(repo, None, paths or ["."], force=True)
+    options = Words(args, "", "all force prefix= temp")
+    if options.has("f", "force") and not options.has("temp", "prefix"):
+        _put_back(repo, None, options.named or ["."], force=True)
 
 
 # -- stash ------------------------------------------------------------------------------------------------------
@@ -297,9 +287,6 @@ def _stash(call: Call, repo: Repo, args: list[str]) -> None:
         _stash_push(call, repo, Words(rest, "m", _STASH), saves=verb == "save")
     elif verb in ("drop", "clear"):
         _stash_drop(repo, Words(rest, "", "quiet").named if verb == "drop" else None)
-    elif verb == "show":
-        for place in Words(rest, "", "output=").all("output"):
-            call.effect(WRITE, repo.path(place), rule=repo.rule)
 
 
 def _stash_push(call: Call, repo: Repo, options: Words, *, saves: bool) -> None:
@@ -360,23 +347,6 @@ def _commit(call: Call, repo: Repo, args: list[str]) -> None:
     line.added.clear()
 
 
-def _update_index(call: Call, repo: Repo, args: list[str]) -> None:
-    """Files may be taken out of the index without being touched."""
-    options = Words(args, "", "force-remove remove cacheinfo= chmod= stdin index-info")
-    if options.has("stdin", "index-info"):
-        repo.line.forgotten.append(repo.top)
-    elif options.has("force-remove", "remove"):
-        repo.line.forgotten += [normal(repo.path(path)) for path in options.named]
-
-
-def _update_ref(call: Call, repo: Repo, args: list[str]) -> None:
-    """HEAD may go to a branch that has no commits, without any file changing."""
-    options = Words(args, "m", "delete short quiet")
-    if options.named[:1] in (["HEAD"], ["@"]):
-        target = options.named[1] if len(options.named) > 1 else ""
-        repo.line.orphan = options.has("d", "delete") or bool(target and not repo.commit(target))
-
-
 COMMANDS: dict[str, Command] = {
     **dict.fromkeys(("am", "cherry-pick", "merge", "pull", "rebase", "revert"), _sequence),
     "add": _add,
@@ -390,7 +360,4 @@ COMMANDS: dict[str, Command] = {
     "stage": _add,
     "stash": _stash,
     "switch": _switch,
-    "symbolic-ref": _update_ref,
-    "update-index": _update_index,
-    "update-ref": _update_ref,
 }
