@@ -562,3 +562,46 @@ def test_the_versions_of_release_0_1_are_taken_over(shop: Project) -> None:
     assert not (guard / "blobs").exists()
     assert shop.run("guard", "restore", "AGENTS.md").returncode == 0
     assert (shop.root / "AGENTS.md").read_text() == "older\n"
+
+
+@pytest.mark.parametrize("by", ["the hook", "a person"])
+def test_modes_of_files_and_folders_come_back(shop: Project, by: str) -> None:
+    """Another mode loses nothing, so the agent is told and goes on; with `guard restore` a person has the same."""
+    modes = {"AGENTS.md": 0o644, "specs/a.md": 0o640, ".ralphrc": 0o600, "specs": 0o755, "specs/deep": 0o750}
+    for name, mode in modes.items():
+        (shop.root / name).chmod(mode)
+    assert_silent(before(shop))
+    shell(shop, "chmod 600 specs/a.md; chmod +x AGENTS.md .ralphrc; chmod 700 specs; chmod 777 specs/deep")
+    if by == "the hook":
+        text = assert_told(after(shop), "AGENTS.md", "specs/a.md", "specs/deep/", ".ralphrc")
+        assert "got another mode" in text
+    else:
+        assert shop.run("guard", "restore", *modes).returncode == 0
+        assert_silent(after(shop))
+    assert {name: (shop.root / name).stat().st_mode & 0o7777 for name in modes} == modes
+    assert_silent(before(shop))
+    assert_silent(after(shop))
+
+
+def test_a_mode_that_a_person_sets_between_calls_stays(shop: Project) -> None:
+    assert_silent(before(shop))
+    assert_silent(after(shop))
+    shell(shop, "chmod 600 specs/a.md; chmod 700 specs")
+    for _ in range(2):
+        assert_silent(before(shop))
+        assert_silent(after(shop))
+    assert [(shop.root / name).stat().st_mode & 0o777 for name in ("specs/a.md", "specs")] == [0o600, 0o700]
+
+
+def test_a_rewrite_of_history_is_no_move(shop: Project) -> None:
+    """`git filter-branch` removes what it filters from the working tree too, and no version has it any more."""
+    there = contents(shop)
+    for _ in range(2):
+        assert_silent(says(shop))
+        assert_silent(before(shop))
+        rewrite = "git rm -rq --cached --ignore-unmatch specs"
+        git(shop, "filter-branch", "-f", "--index-filter", rewrite, "HEAD")
+        assert_halts(after(shop), "specs/a.md")
+        assert contents(shop) == there
+        git(shop, "add", "-A")
+        git(shop, "commit", "-qm", "again")

@@ -43,7 +43,12 @@ _LOOP_STATE = ".ralph/"
 _SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
 
 _LOSSES = ("missing", "emptied", "type")
-_WORDS = {"missing": "is gone", "emptied": "was emptied", "type": "was replaced by something else"}
+_WORDS = {
+    "missing": "is gone",
+    "emptied": "was emptied",
+    "type": "was replaced by something else",
+    "mode": "got another mode",
+}
 
 
 class Watch:
@@ -101,10 +106,11 @@ class Watch:
         with self.integrity.work() as work:
             kinds = work.compare()
             windows = [*windows, *calls.running(self.integrity.folder, now)]
-            updated = [self.integrity.name(path) for path in map(self._full, permitted) if _has_content(path)]
-            theirs = [name for name in kinds if not self._in_windows(name, kinds[name], windows, took, now, work)]
-            work.accept(now, {*theirs, *(name for name in kinds if name in updated)})
-            looked = {name: kind for name, kind in kinds.items() if name not in theirs and name not in updated}
+            named = {self.integrity.name(path) for path in map(self._full, permitted) if _has_content(path)}
+            right = {name for name, kind in kinds.items() if name in named and kind != "mode"}
+            right |= {name for name in kinds if not self._in_windows(name, kinds[name], windows, took, now, work)}
+            work.accept(now, right)
+            looked = {name: kind for name, kind in kinds.items() if name not in right}
             return self._judge(work, looked, windows, cause, now)
 
     def halt(self, session: str | None, text: str) -> None:
@@ -150,11 +156,12 @@ class Watch:
         """Restore what is to be restored, record what is right, and say both."""
         pending = work.manifest["pending"]
         since = min((*(one["start"] for one in windows), *pending.values()), default=now)
+        log = 0 if pending else min((one["log"] for one in windows), default=0)
         pending.clear()
         if not kinds:
             return "", ""
         before = {name: self._content(work, name) for name in kinds if name[-1] != "/"}
-        right = self._brought(kinds, before, windows, since)
+        right = self._brought(kinds, before, windows, brought_by_git(self.root, before, since, log))
         left = {name: kind for name, kind in kinds.items() if name not in right}
         if left and in_progress(self.root):
             pending |= dict.fromkeys((name for name in left if name[0] != "/"), since)
@@ -173,10 +180,10 @@ class Watch:
         kinds: dict[str, str],
         before: dict[str, bytes | None],
         windows: Collection[dict[str, Any]],
-        since: float,
+        by_git: set[str],
     ) -> set[str]:
         """What git has moved to another version, and settings to which a person's answer was added."""
-        right = brought_by_git(self.root, before, since)
+        right = {*by_git}
         if right:
             right |= {name for name in kinds if name[-1] == "/"}  # git removes folders that become empty
         for name in kinds.keys() - right:
@@ -186,12 +193,12 @@ class Watch:
         return right
 
     def _is_bad(self, name: str, kind: str) -> bool:
-        """Whether a change is undone: any loss, and every change of the project's configuration."""
+        """Whether a change is undone: any loss, another mode, and every change of the project's configuration."""
         if kind in _LOSSES:
             return True
         if name[0] == "/" or name.startswith(_LOOP_STATE):
             return False
-        return self._kind(self._full(name)) == CONFIGURATION
+        return kind == "mode" or self._kind(self._full(name)) == CONFIGURATION
 
     def _settled(self, work: Work, bad: dict[str, str], since: float) -> dict[str, str]:
         """Those that are still the same after a moment: an editor may be about to write what it has removed."""

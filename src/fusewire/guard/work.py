@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 
 from fusewire.guard import vault as limits
@@ -140,9 +141,11 @@ class Work:
         names, self.listed = self.integrity.list_all(self.way.root)
         kinds |= {name: "new" for name in names - self.files.keys() if recordable(lstat(name, self.way.root))}
         gone = [name for name, kind in kinds.items() if kind == "missing"]
-        for name in sorted(self.manifest["folders"], reverse=True):
-            was_empty = not any(one.startswith(f"{name}/") for one in gone)
-            if was_empty and self.manifest["folders"][name][2] and lstat(name, self.way.root) is None:
+        for name, known in sorted(self.manifest["folders"].items(), reverse=True):
+            found = lstat(name, self.way.root) if known[2] else None
+            if found is not None and stat.S_ISDIR(found.st_mode) and found.st_mode != known[0]:
+                kinds[f"{name}/"] = "mode"
+            elif known[2] and found is None and not any(one.startswith(f"{name}/") for one in gone):
                 kinds[f"{name}/"] = "missing"
                 gone.append(f"{name}/")
         self.open = {name: kind for name, kind in kinds.items() if kind != "new"}
@@ -215,7 +218,7 @@ class Work:
     def bring_back(self, kinds: dict[str, str], now: float) -> list[Restored]:
         """Restore these; what somebody is writing becomes pending."""
         plans = [Plan(name, kind, self.files[name]) for name, kind in sorted(kinds.items()) if name in self.files]
-        results = [self._make_folder(name) for name in sorted(kinds) if name[-1] == "/"]
+        results = [self._restore_folder(name, kind) for name, kind in sorted(kinds.items()) if name[-1] == "/"]
         ready = []
         for plan in plans:
             try:
@@ -239,11 +242,13 @@ class Work:
         self.listed = self.integrity.list_all(self.way.root)[1]
         return sorted(results, key=lambda result: result.path)
 
-    def _make_folder(self, name: str) -> Restored:
+    def _restore_folder(self, name: str, kind: str) -> Restored:
         try:
-            parent = self.way.parent(name, make=True)
-            if parent is not None:
-                os.close(parent)
+            folder = self.way.parent(name, make=True)
+            if folder is not None:
+                os.close(folder)
+            if kind == "mode":
+                self.way.made.append(name.rstrip("/"))  # its mode comes last: it may forbid to write
             self.open.pop(name, None)
             return Restored(name)
         except OSError as error:
