@@ -605,3 +605,75 @@ def test_a_rewrite_of_history_is_no_move(shop: Project) -> None:
         assert contents(shop) == there
         git(shop, "add", "-A")
         git(shop, "commit", "-qm", "again")
+
+
+NEW_SETTINGS = (
+    *(".claude/settings.local.json", ".codex/config.toml", ".codex/hooks.json", ".gemini/settings.json"),
+    *(".gemini/.env", ".github/hooks/own.json", ".github/copilot/settings.json"),
+)
+
+
+@pytest.mark.parametrize("name", NEW_SETTINGS)
+def test_settings_that_a_command_creates_are_taken_away(shop: Project, name: str) -> None:
+    """They would be in force from the next start on; their content is kept, and a person can have it."""
+    path = shop.root / name
+    assert_silent(before(shop))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('{"hooks": {}}')
+    text = assert_halts(after(shop), name, "was added", "taken away")
+    assert not path.exists()
+    kept = text.partition("is kept in ")[2].partition(")")[0]
+    assert (shop.root / kept).read_text() == '{"hooks": {}}'
+    assert_silent(says(shop))
+    path.write_text("a person's")  # who has decided that it is wanted
+    for _ in range(2):
+        assert_silent(before(shop))
+        assert_silent(after(shop))
+    assert path.read_text() == "a person's"
+
+
+def test_settings_behind_a_new_link_are_taken_away(shop: Project) -> None:
+    assert_silent(before(shop))
+    shell(shop, "mkdir evil; echo '{}' > evil/settings.json; ln -s evil .gemini")
+    assert_halts(after(shop), "settings.json was added")
+    assert not (shop.root / ".gemini/settings.json").exists()
+
+
+#: What creates no settings, or not by a command.
+NO_SETTINGS = {
+    "a folder of commands": "mkdir -p .claude/commands .claude/agents; echo x > .claude/commands/x.md",
+    "the state of a loop": "echo x > .ralph/new.json",
+    "a branch": "git switch -q settings",
+    "a stash": "git stash pop -q",
+}
+
+
+@pytest.mark.parametrize("act", NO_SETTINGS)
+def test_other_new_files_are_not_taken_away(shop: Project, act: str) -> None:
+    git(shop, "switch", "-qc", "settings")
+    shell(shop, "mkdir .codex; echo a > .codex/config.toml")
+    git(shop, "add", "-A")
+    git(shop, "commit", "-qm", "settings")
+    git(shop, "switch", "-q", "main")
+    shell(shop, "mkdir .gemini; echo b > .gemini/.env")
+    git(shop, "stash", "-u")
+    assert_silent(before(shop))
+    shell(shop, NO_SETTINGS[act])
+    there = contents(shop)
+    assert_silent(after(shop))
+    assert contents(shop) == there
+    assert_silent(before(shop))
+    assert_silent(after(shop))
+
+
+def test_the_first_permission_that_a_person_grants_for_ever_stays(shop: Project) -> None:
+    """The client creates its settings while the call waits; a script that grants itself something else does not."""
+    path = shop.root / ".claude/settings.local.json"
+    assert_silent(before(shop))
+    path.write_text(json.dumps({"permissions": {"allow": ["Bash(make all)"]}}))
+    assert_silent(after(shop))
+    assert path.exists()
+    path.unlink()
+    assert_silent(before(shop))
+    path.write_text(json.dumps({"permissions": {"allow": ["Bash(curl:*)"]}}))
+    assert_halts(after(shop), ".claude/settings.local.json was added")

@@ -216,14 +216,14 @@ class Work:
         return True
 
     def bring_back(self, kinds: dict[str, str], now: float) -> list[Restored]:
-        """Restore these; what somebody is writing becomes pending."""
-        plans = [Plan(name, kind, self.files[name]) for name, kind in sorted(kinds.items()) if name in self.files]
+        """Restore these, and take away what is new; what somebody is writing becomes pending."""
+        plans = [Plan(name, kind, self.files.get(name)) for name, kind in sorted(kinds.items()) if name[-1] != "/"]
         results = [self._restore_folder(name, kind) for name, kind in sorted(kinds.items()) if name[-1] == "/"]
         ready = []
         for plan in plans:
             try:
                 plan.keep_what_is_there(now, self.way, self.vault)
-                if plan.row and plan.row[1] != plan.entry[DIGEST]:
+                if plan.row and not (plan.entry and plan.row[1] == plan.entry[DIGEST]):
                     remember(self.manifest["history"], plan.name, plan.row)
                 ready.append(plan)
             except OSError as error:
