@@ -16,9 +16,11 @@ from typing import Any
 import pytest
 
 from conftest import SOURCE, Project
+from fusewire.guard.baseline import is_unchanged
 from fusewire.guard.integrity import Integrity
 from fusewire.guard.policy import protected_of
 from fusewire.guard.session import base, folder_of, is_fallback, read
+from fusewire.guard.watch import Watch
 from program import UNPRIVILEGED
 from test_guard_hook import (
     FILES,
@@ -677,3 +679,33 @@ def test_the_first_permission_that_a_person_grants_for_ever_stays(shop: Project)
     assert_silent(before(shop))
     path.write_text(json.dumps({"permissions": {"allow": ["Bash(curl:*)"]}}))
     assert_halts(after(shop), ".claude/settings.local.json was added")
+
+
+def test_a_large_project_is_recorded_in_parts(shop: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What there is no time for is recorded at the next calls. Nothing is said, and nothing is taken for an agent's."""
+    for number in range(300):
+        (shop.root / f"specs/deep/{number}.md").write_text(f"{number}\n")
+    watch = Watch(protected_of(str(shop.root)))
+    monkeypatch.setattr("fusewire.guard.watch._PATIENCE", 0.0)
+    assert watch.renew(time.time()) == ("", "")
+    assert watch.after("make", time.time()) == ("", "")
+    assert watch.integrity.verify()
+    assert not is_unchanged(watch.integrity.folder, str(shop.root), watch.integrity.key)
+    monkeypatch.setattr("fusewire.guard.watch._PATIENCE", 3.0)
+    assert watch.renew(time.time()) == ("", "")
+    assert watch.integrity.verify() == []
+
+    for number in range(300):  # a person's generator, and again no time
+        (shop.root / f"specs/deep/{number}.md").write_text(f"changed {number}\n")
+    monkeypatch.setattr("fusewire.guard.watch._PATIENCE", 0.0)
+    for _ in range(2):
+        assert watch.renew(time.time()) == ("", "")
+        assert watch.after("make", time.time()) == ("", "")
+    assert len(watch.integrity.verify()) == 300
+    (shop.root / "AGENTS.md").unlink()
+    answer, text = watch.after("make", time.time())
+    assert (answer, "300" in text) == ("halt", False)
+    monkeypatch.setattr("fusewire.guard.watch._PATIENCE", 3.0)
+    assert watch.renew(time.time()) == ("", "")
+    assert watch.integrity.verify() == []
+    assert (shop.root / "AGENTS.md").read_text() == FILES["AGENTS.md"]

@@ -141,8 +141,11 @@ class Vault:
         finally:
             os.close(descriptor)
         if arrived:
-            os.makedirs(os.path.dirname(self.path(digest)), exist_ok=True)
-            os.replace(incoming, self.path(digest))
+            try:
+                os.replace(incoming, self.path(digest))
+            except FileNotFoundError:
+                os.makedirs(os.path.dirname(self.path(digest)), exist_ok=True)
+                os.replace(incoming, self.path(digest))
         return arrived
 
     def intact(self, digest: str, size: int) -> bool:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from fusewire.guard.work import Work
     from fusewire.rules import Rules
 
+#: Seconds for recording what is new or was changed; the rest waits for the next call. The hook has ten.
+_PATIENCE = 3.0
+
 #: Paths that a message names, and lines of a diff that it shows.
 _NAMED = 8
 _DIFF_LINES = 12
@@ -74,7 +77,7 @@ class Watch:
         answer is that of `after`. Nothing is renewed while a call is running.
         """
         folder = calls.folder_of(self.root, make=True)
-        with self.integrity.work() as work:
+        with self.integrity.work(_PATIENCE) as work:
             if calls.running(folder, now):
                 return "", ""
             kinds = work.compare()
@@ -106,7 +109,7 @@ class Watch:
             problem = self.integrity.problem
             text = f"WARN guard.integrity: {problem}; a new snapshot is taken before the next call"
             return ("tell", text) if problem else ("", "")
-        with self.integrity.work() as work:
+        with self.integrity.work(_PATIENCE) as work:
             kinds = work.compare()
             windows = [*windows, *calls.running(self.integrity.folder, now)]
             named = {self.integrity.name(path) for path in map(self._full, permitted) if _has_content(path)}
@@ -132,7 +135,7 @@ class Watch:
         if kind == "new" and (not windows or not self._is_setting(name)):
             return name in work.manifest["pending"]
         if name in work.manifest["writing"] and kind in ("changed", "emptied"):
-            return False  # somebody was writing it before the call began
+            return False  # it was being written before the call began, or had yet to be recorded
         if name in work.manifest["pending"] or not windows:
             return True
         if all(one["paths"] is not None for one in windows):
