@@ -94,6 +94,8 @@ PERSON: dict[str, Callable[[Project], None]] = {
         git(shop, "stash", "pop"),
     )[0],
     "reset": lambda shop: git(shop, "reset", "-q", "--hard", "other"),
+    "squash": lambda shop: git(shop, "merge", "-q", "--squash", "other"),
+    "pick": lambda shop: git(shop, "cherry-pick", "-n", "other"),
     "delete": lambda shop: shell(shop, "rm -r specs/deep CLAUDE.md"),
     "rename": lambda shop: shell(shop, "mv specs/a.md specs/b.md; mv memory memories"),
     "empty": lambda shop: shell(shop, ": > AGENTS.md"),
@@ -709,3 +711,16 @@ def test_a_large_project_is_recorded_in_parts(shop: Project, monkeypatch: pytest
     assert watch.renew(time.time()) == ("", "")
     assert watch.integrity.verify() == []
     assert (shop.root / "AGENTS.md").read_text() == FILES["AGENTS.md"]
+
+
+@pytest.mark.parametrize("words", [("merge", "-q", "--squash", "more"), ("cherry-pick", "-n", "more")])
+def test_git_may_bring_content_without_a_commit(shop: Project, words: tuple[str, ...]) -> None:
+    git(shop, "switch", "-qc", "more")
+    shell(shop, "echo more >> specs/a.md; echo B=1 >> .ralphrc")
+    git(shop, "commit", "-qam", "more")
+    git(shop, "switch", "-q", "main")
+    assert_silent(before(shop))
+    git(shop, *words)
+    there = contents(shop)
+    assert_silent(after(shop))
+    assert contents(shop) == there

@@ -27,8 +27,9 @@ _COMMITS = (b"commit: ", b"commit (initial): ", b"commit (amend): ")
 
 _REWRITE = b"filter-branch: "
 
-#: What changes with the stash.
+#: What changes with the stash; and what a merge or cherry-pick writes that leaves the commit to a person.
 _STASHES = ("refs", "refs/stash", "logs/refs/stash")
+_MESSAGES = ("SQUASH_MSG", "MERGE_MSG")
 
 _TAIL = 65536
 _LARGEST = 32 * 1024 * 1024
@@ -112,7 +113,8 @@ def _has_moved(folder: str, shared: str, since: float, log: int) -> bool:
     if any(action.startswith(_REWRITE) for action in actions):
         return False
     moved = any(not action.startswith(_COMMITS) for action in actions)
-    return moved or any(_changed(os.path.join(shared, path), since) for path in _STASHES)
+    traces = [*(os.path.join(shared, path) for path in _STASHES), *(os.path.join(folder, name) for name in _MESSAGES)]
+    return moved or any(_changed(path, since) for path in traces)
 
 
 def _changed(path: str, since: float) -> bool:
