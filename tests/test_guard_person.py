@@ -16,9 +16,11 @@ from typing import Any
 import pytest
 
 from conftest import SOURCE, Project
+from fusewire.guard.baseline import is_unchanged
 from fusewire.guard.integrity import Integrity
 from fusewire.guard.policy import protected_of
 from fusewire.guard.session import base, folder_of, is_fallback, read
+from fusewire.guard.watch import Watch
 from program import UNPRIVILEGED
 from test_guard_hook import (
     FILES,
@@ -92,6 +94,8 @@ PERSON: dict[str, Callable[[Project], None]] = {
         git(shop, "stash", "pop"),
     )[0],
     "reset": lambda shop: git(shop, "reset", "-q", "--hard", "other"),
+    "squash": lambda shop: git(shop, "merge", "-q", "--squash", "other"),
+    "pick": lambda shop: git(shop, "cherry-pick", "-n", "other"),
     "delete": lambda shop: shell(shop, "rm -r specs/deep CLAUDE.md"),
     "rename": lambda shop: shell(shop, "mv specs/a.md specs/b.md; mv memory memories"),
     "empty": lambda shop: shell(shop, ": > AGENTS.md"),
@@ -562,3 +566,161 @@ def test_the_versions_of_release_0_1_are_taken_over(shop: Project) -> None:
     assert not (guard / "blobs").exists()
     assert shop.run("guard", "restore", "AGENTS.md").returncode == 0
     assert (shop.root / "AGENTS.md").read_text() == "older\n"
+
+
+@pytest.mark.parametrize("by", ["the hook", "a person"])
+def test_modes_of_files_and_folders_come_back(shop: Project, by: str) -> None:
+    """Another mode loses nothing, so the agent is told and goes on; with `guard restore` a person has the same."""
+    modes = {"AGENTS.md": 0o644, "specs/a.md": 0o640, ".ralphrc": 0o600, "specs": 0o755, "specs/deep": 0o750}
+    for name, mode in modes.items():
+        (shop.root / name).chmod(mode)
+    assert_silent(before(shop))
+    shell(shop, "chmod 600 specs/a.md; chmod +x AGENTS.md .ralphrc; chmod 700 specs; chmod 777 specs/deep")
+    if by == "the hook":
+        text = assert_told(after(shop), "AGENTS.md", "specs/a.md", "specs/deep/", ".ralphrc")
+        assert "got another mode" in text
+    else:
+        assert shop.run("guard", "restore", *modes).returncode == 0
+        assert_silent(after(shop))
+    assert {name: (shop.root / name).stat().st_mode & 0o7777 for name in modes} == modes
+    assert_silent(before(shop))
+    assert_silent(after(shop))
+
+
+def test_a_mode_that_a_person_sets_between_calls_stays(shop: Project) -> None:
+    assert_silent(before(shop))
+    assert_silent(after(shop))
+    shell(shop, "chmod 600 specs/a.md; chmod 700 specs")
+    for _ in range(2):
+        assert_silent(before(shop))
+        assert_silent(after(shop))
+    assert [(shop.root / name).stat().st_mode & 0o777 for name in ("specs/a.md", "specs")] == [0o600, 0o700]
+
+
+def test_a_rewrite_of_history_is_no_move(shop: Project) -> None:
+    """`git filter-branch` removes what it filters from the working tree too, and no version has it any more."""
+    there = contents(shop)
+    for _ in range(2):
+        assert_silent(says(shop))
+        assert_silent(before(shop))
+        rewrite = "git rm -rq --cached --ignore-unmatch specs"
+        git(shop, "filter-branch", "-f", "--index-filter", rewrite, "HEAD")
+        assert_halts(after(shop), "specs/a.md")
+        assert contents(shop) == there
+        git(shop, "add", "-A")
+        git(shop, "commit", "-qm", "again")
+
+
+NEW_SETTINGS = (
+    *(".claude/settings.local.json", ".codex/config.toml", ".codex/hooks.json", ".gemini/settings.json"),
+    *(".gemini/.env", ".github/hooks/own.json", ".github/copilot/settings.json"),
+)
+
+
+@pytest.mark.parametrize("name", NEW_SETTINGS)
+def test_settings_that_a_command_creates_are_taken_away(shop: Project, name: str) -> None:
+    """They would be in force from the next start on; their content is kept, and a person can have it."""
+    path = shop.root / name
+    assert_silent(before(shop))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('{"hooks": {}}')
+    text = assert_halts(after(shop), name, "was added", "taken away")
+    assert not path.exists()
+    kept = text.partition("is kept in ")[2].partition(")")[0]
+    assert (shop.root / kept).read_text() == '{"hooks": {}}'
+    assert_silent(says(shop))
+    path.write_text("a person's")  # who has decided that it is wanted
+    for _ in range(2):
+        assert_silent(before(shop))
+        assert_silent(after(shop))
+    assert path.read_text() == "a person's"
+
+
+def test_settings_behind_a_new_link_are_taken_away(shop: Project) -> None:
+    assert_silent(before(shop))
+    shell(shop, "mkdir evil; echo '{}' > evil/settings.json; ln -s evil .gemini")
+    assert_halts(after(shop), "settings.json was added")
+    assert not (shop.root / ".gemini/settings.json").exists()
+
+
+#: What creates no settings, or not by a command.
+NO_SETTINGS = {
+    "a folder of commands": "mkdir -p .claude/commands .claude/agents; echo x > .claude/commands/x.md",
+    "the state of a loop": "echo x > .ralph/new.json",
+    "a branch": "git switch -q settings",
+    "a stash": "git stash pop -q",
+}
+
+
+@pytest.mark.parametrize("act", NO_SETTINGS)
+def test_other_new_files_are_not_taken_away(shop: Project, act: str) -> None:
+    git(shop, "switch", "-qc", "settings")
+    shell(shop, "mkdir .codex; echo a > .codex/config.toml")
+    git(shop, "add", "-A")
+    git(shop, "commit", "-qm", "settings")
+    git(shop, "switch", "-q", "main")
+    shell(shop, "mkdir .gemini; echo b > .gemini/.env")
+    git(shop, "stash", "-u")
+    assert_silent(before(shop))
+    shell(shop, NO_SETTINGS[act])
+    there = contents(shop)
+    assert_silent(after(shop))
+    assert contents(shop) == there
+    assert_silent(before(shop))
+    assert_silent(after(shop))
+
+
+def test_the_first_permission_that_a_person_grants_for_ever_stays(shop: Project) -> None:
+    """The client creates its settings while the call waits; a script that grants itself something else does not."""
+    path = shop.root / ".claude/settings.local.json"
+    assert_silent(before(shop))
+    path.write_text(json.dumps({"permissions": {"allow": ["Bash(make all)"]}}))
+    assert_silent(after(shop))
+    assert path.exists()
+    path.unlink()
+    assert_silent(before(shop))
+    path.write_text(json.dumps({"permissions": {"allow": ["Bash(curl:*)"]}}))
+    assert_halts(after(shop), ".claude/settings.local.json was added")
+
+
+def test_a_large_project_is_recorded_in_parts(shop: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What there is no time for is recorded at the next calls. Nothing is said, and nothing is taken for an agent's."""
+    for number in range(300):
+        (shop.root / f"specs/deep/{number}.md").write_text(f"{number}\n")
+    watch = Watch(protected_of(str(shop.root)))
+    monkeypatch.setattr("fusewire.guard.watch._PATIENCE", 0.0)
+    assert watch.renew(time.time()) == ("", "")
+    assert watch.after("make", time.time()) == ("", "")
+    assert watch.integrity.verify()
+    assert not is_unchanged(watch.integrity.folder, str(shop.root), watch.integrity.key)
+    monkeypatch.setattr("fusewire.guard.watch._PATIENCE", 3.0)
+    assert watch.renew(time.time()) == ("", "")
+    assert watch.integrity.verify() == []
+
+    for number in range(300):  # a person's generator, and again no time
+        (shop.root / f"specs/deep/{number}.md").write_text(f"changed {number}\n")
+    monkeypatch.setattr("fusewire.guard.watch._PATIENCE", 0.0)
+    for _ in range(2):
+        assert watch.renew(time.time()) == ("", "")
+        assert watch.after("make", time.time()) == ("", "")
+    assert len(watch.integrity.verify()) == 300
+    (shop.root / "AGENTS.md").unlink()
+    answer, text = watch.after("make", time.time())
+    assert (answer, "300" in text) == ("halt", False)
+    monkeypatch.setattr("fusewire.guard.watch._PATIENCE", 3.0)
+    assert watch.renew(time.time()) == ("", "")
+    assert watch.integrity.verify() == []
+    assert (shop.root / "AGENTS.md").read_text() == FILES["AGENTS.md"]
+
+
+@pytest.mark.parametrize("words", [("merge", "-q", "--squash", "more"), ("cherry-pick", "-n", "more")])
+def test_git_may_bring_content_without_a_commit(shop: Project, words: tuple[str, ...]) -> None:
+    git(shop, "switch", "-qc", "more")
+    shell(shop, "echo more >> specs/a.md; echo B=1 >> .ralphrc")
+    git(shop, "commit", "-qam", "more")
+    git(shop, "switch", "-q", "main")
+    assert_silent(before(shop))
+    git(shop, *words)
+    there = contents(shop)
+    assert_silent(after(shop))
+    assert contents(shop) == there

@@ -311,7 +311,7 @@ def _begin(event: Event, root: str, rules: Rules, changed: tuple[str, ...], by_h
                 _notice(root, text)
             text = text if answer == "halt" else ""
         if not text:
-            start_call(folder, event, changed)
+            start_call(folder, root, event, changed)
         return text
     except OSError:
         return ""  # the guard itself has said yes; only its backstop is out of order, and afterwards it says so

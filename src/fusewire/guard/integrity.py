@@ -146,9 +146,10 @@ class Integrity:
 
     # -- the manifest -------------------------------------------------------------------------------------
 
-    def work(self) -> Work:
-        """The manifest for a writer, with the lock; use it as a context."""
-        return Work(self)
+    def work(self, patience: float | None = None) -> Work:
+        """The manifest for a writer, with the lock; use it as a context. What is not recorded within so many seconds
+        is recorded by the next one."""
+        return Work(self, patience=patience)
 
     def load(self, *, locked: bool = False) -> Manifest | None:
         """The manifest; None if there is none, or none that can be read: then it is set aside.

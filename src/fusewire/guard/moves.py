@@ -25,6 +25,12 @@ _IN_PROGRESS = (
 #: The reflog's words for a commit of what was in the working tree already.
 _COMMITS = (b"commit: ", b"commit (initial): ", b"commit (amend): ")
 
+_REWRITE = b"filter-branch: "
+
+#: What changes with the stash; and what a merge or cherry-pick writes that leaves the commit to a person.
+_STASHES = ("refs", "refs/stash", "logs/refs/stash")
+_MESSAGES = ("SQUASH_MSG", "MERGE_MSG")
+
 _TAIL = 65536
 _LARGEST = 32 * 1024 * 1024
 
@@ -59,13 +65,14 @@ def in_progress(root: str) -> bool:
     return found is not None and any(os.path.lexists(os.path.join(found[1], name)) for name in _IN_PROGRESS)
 
 
-def brought_by_git(root: str, changes: Mapping[str, bytes | None], since: float) -> set[str]:
+def brought_by_git(root: str, changes: Mapping[str, bytes | None], since: float, log: int = 0) -> set[str]:
     """The names (relative to the project) that git has moved to another version since then.
 
-    `changes` has of each what was there before; None if that is not known.
+    `changes` has of each what was there before; None if that is not known. `log` is the length of the reflog then, if
+    that is known: its times are whole seconds.
     """
     found = git_folders(root)
-    if found is None or not _has_moved(found[1], found[2], since):
+    if found is None or not _has_moved(found[1], found[2], since, log):
         return set()
     from fusewire.util.git import GitFailure, git
     from fusewire.util.gitdir import find
@@ -99,25 +106,40 @@ def brought_by_git(root: str, changes: Mapping[str, bytes | None], since: float)
     return brought
 
 
-def _has_moved(folder: str, shared: str, since: float) -> bool:
-    for path in ("refs", "refs/stash", "logs/refs/stash"):
-        try:
-            if os.lstat(os.path.join(shared, path)).st_mtime >= since:
-                return True
-        except OSError:
-            continue
+def _has_moved(folder: str, shared: str, since: float, log: int) -> bool:
+    if _changed(os.path.join(shared, "refs", "original"), since):
+        return False  # filter-branch: what it has removed is in none of the new versions
+    actions = _actions(os.path.join(folder, "logs", "HEAD"), since, log)
+    if any(action.startswith(_REWRITE) for action in actions):
+        return False
+    moved = any(not action.startswith(_COMMITS) for action in actions)
+    traces = [*(os.path.join(shared, path) for path in _STASHES), *(os.path.join(folder, name) for name in _MESSAGES)]
+    return moved or any(_changed(path, since) for path in traces)
+
+
+def _changed(path: str, since: float) -> bool:
     try:
-        with open(os.path.join(folder, "logs", "HEAD"), "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
-            lines = file.read().splitlines()
+        return os.lstat(path).st_mtime >= since
     except OSError:
         return False
+
+
+def _actions(path: str, since: float, log: int) -> list[bytes]:
+    """What the reflog says of the time since then."""
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(log if log <= size else 0, size - _TAIL))
+            lines = file.read().splitlines()
+    except OSError:
+        return []
+    found = []
     for line in lines:
         head, _, action = line.partition(b"\t")
         when = head.rpartition(b"> ")[2].partition(b" ")[0]
-        if when.isdigit() and int(when) >= int(since) and not action.startswith(_COMMITS):
-            return True
-    return False
+        if when.isdigit() and int(when) >= int(since):
+            found.append(action)
+    return found
 
 
 def _content(path: str) -> bytes | None:

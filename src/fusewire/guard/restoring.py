@@ -71,9 +71,9 @@ def has_writer(name: str, folder: int) -> bool:
 
 
 class Plan:
-    """One file on its way back: first what is in its place is kept, then the recorded one is put there."""
+    """One file on its way back: first what is in its place is kept, then the recorded one is put there, if any."""
 
-    def __init__(self, name: str, kind: str, entry: Entry) -> None:
+    def __init__(self, name: str, kind: str, entry: Entry | None) -> None:
         self.name = name
         self.base = os.path.basename(name)
         self.kind = kind
@@ -86,14 +86,15 @@ class Plan:
 
     def keep_what_is_there(self, now: float, way: Way, vault: Vault) -> None:
         """Put what is there into the vault, if it has room; an OSError says why the file cannot be restored."""
-        if self.kind != "mode" and not (self.entry[KEPT] and vault.intact(self.entry[DIGEST], self.entry[SIZE])):
-            raise OSError(why_not_kept(self.entry))
+        entry = self.entry
+        if entry and self.kind != "mode" and not (entry[KEPT] and vault.intact(entry[DIGEST], entry[SIZE])):
+            raise OSError(why_not_kept(entry))
         parent = way.parent(self.name, make=False)
         if parent is None:
             return
         try:
             self.found = lstat(self.base, parent)
-            if self.found is not None and signature(self.found) == self.entry[:5]:
+            if entry and self.found is not None and signature(self.found) == entry[:5]:
                 self.kind = "mode"  # its folder was locked, that is all
             if self.found is None or self.kind == "mode":
                 return
@@ -117,16 +118,21 @@ class Plan:
 
     def put_back(self, way: Way, vault: Vault) -> None:
         """Move aside what is there, and give the restored file its name."""
-        parent = way.parent(self.name, make=True)
-        assert parent is not None
+        parent = way.parent(self.name, make=self.entry is not None)
+        if parent is None:
+            return  # what was new is gone
         try:
             found = lstat(self.base, parent)
             if (found and signature(found)) != (self.found and signature(self.found)):
                 raise Busy("it was changed while it was being restored; restore it again")
+            if self.entry is None:
+                aside = self._move_aside(parent) if found is not None else ""
+                self.aside = os.path.join(os.path.dirname(self.name), aside) if aside else ""
+                return
             if self.kind == "mode":
                 os.chmod(self.base, stat.S_IMODE(self.entry[MODE]), dir_fd=parent)
             else:
-                self._replace(parent, vault)
+                self._replace(self.entry, parent, vault)
             after = os.stat(self.base, dir_fd=parent, follow_symlinks=False)
         finally:
             os.close(parent)
@@ -134,9 +140,9 @@ class Plan:
         if way.moved and not self.aside:
             self.aside = way.moved.pop()
 
-    def _replace(self, parent: int, vault: Vault) -> None:
+    def _replace(self, entry: Entry, parent: int, vault: Vault) -> None:
         temporary = f".fusewire-restoring-{os.getpid()}"
-        mode, size, digest = self.entry[MODE], self.entry[SIZE], self.entry[DIGEST]
+        mode, size, digest = entry[MODE], entry[SIZE], entry[DIGEST]
         if not stat.S_ISLNK(mode):
             vault.write_file(digest, size, stat.S_IMODE(mode), temporary, parent)
         try:

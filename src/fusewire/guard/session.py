@@ -139,10 +139,14 @@ def _text(path: str) -> str:
 # -- running calls ----------------------------------------------------------------------------------------
 
 
-def start_call(folder: str, event: Event, changed: tuple[str, ...]) -> None:
+def start_call(folder: str, root: str, event: Event, changed: tuple[str, ...]) -> None:
     """Note that a call which may change files begins; an edit tool can change none but the named ones."""
     paths = list(changed) if changed and not event.command else None
-    noted = {"paths": paths, "text": event.described()[:2000], "tool": event.tool}
+    try:
+        log = os.stat(os.path.join(root, ".git", "logs", "HEAD")).st_size
+    except OSError:
+        log = 0
+    noted = {"paths": paths, "text": event.described()[:2000], "tool": event.tool, "log": log}
     replace_file(os.path.join(folder, _call_name(event)), dumps(noted).encode())
 
 
@@ -215,7 +219,7 @@ def _read_calls(folder: str, names: list[str]) -> list[dict[str, Any]]:
         except (OSError, ValueError):
             continue
         if isinstance(noted, dict):
-            found.append({"paths": None, "text": "", "tool": "", **noted, "name": name, "start": start})
+            found.append({"paths": None, "text": "", "tool": "", "log": 0, **noted, "name": name, "start": start})
     return found
 
 

@@ -141,8 +141,11 @@ class Vault:
         finally:
             os.close(descriptor)
         if arrived:
-            os.makedirs(os.path.dirname(self.path(digest)), exist_ok=True)
-            os.replace(incoming, self.path(digest))
+            try:
+                os.replace(incoming, self.path(digest))
+            except FileNotFoundError:
+                os.makedirs(os.path.dirname(self.path(digest)), exist_ok=True)
+                os.replace(incoming, self.path(digest))
         return arrived
 
     def intact(self, digest: str, size: int) -> bool:
@@ -276,17 +279,17 @@ class Way:
 
     def finish(self) -> None:
         """Give the folders that were made their modes, last of all: they may forbid to write."""
-        for name in reversed(self.made):
+        for name in sorted(self.made, reverse=True):
             known = self.folders.get(name)
             try:
                 here = self.parent(f"{name}/", make=False)
+                if here is not None:
+                    try:
+                        os.chmod(".", stat.S_IMODE(known[0]) if known else 0o755, dir_fd=here)
+                    finally:
+                        os.close(here)
             except OSError:
-                continue  # its files are back, and somebody is at work on it
-            if here is not None:
-                try:
-                    os.chmod(".", stat.S_IMODE(known[0]) if known else 0o755, dir_fd=here)
-                finally:
-                    os.close(here)
+                continue  # its files are back, and somebody is at work on it, or owns it
 
 
 def move_aside(name: str, folder: int) -> str:

@@ -16,6 +16,7 @@ from fusewire.guard.baseline import rules_key
 from fusewire.guard.integrity import Integrity, is_below
 from fusewire.guard.manifest import judge, lstat
 from fusewire.guard.moves import brought_by_git, in_progress, is_granted
+from fusewire.guard.policy import OWN
 from fusewire.guard.protected import CONFIGURATION
 from fusewire.guard.vault import signature
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from fusewire.guard.work import Work
     from fusewire.rules import Rules
 
+#: Seconds for recording what is new or was changed; the rest waits for the next call. The hook has ten.
+_PATIENCE = 3.0
+
 #: Paths that a message names, and lines of a diff that it shows.
 _NAMED = 8
 _DIFF_LINES = 12
@@ -39,11 +43,18 @@ _SETTLES = 0.25
 #: What a loop around the agent writes all the time; only its loss is a finding.
 _LOOP_STATE = ".ralph/"
 
-#: Where a client adds what a person has permitted for ever.
-_SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
+#: Where agents look for the settings of a project, and where one of them adds what a person has permitted for ever.
+_SETTINGS = tuple(place for place in OWN if place.startswith((".claude/", ".codex/", ".gemini/", ".github/")))
+_PERMISSIONS = (".claude/settings.json", ".claude/settings.local.json")
 
 _LOSSES = ("missing", "emptied", "type")
-_WORDS = {"missing": "is gone", "emptied": "was emptied", "type": "was replaced by something else"}
+_WORDS = {
+    "missing": "is gone",
+    "emptied": "was emptied",
+    "type": "was replaced by something else",
+    "mode": "got another mode",
+    "new": "was added",
+}
 
 
 class Watch:
@@ -66,7 +77,7 @@ class Watch:
         answer is that of `after`. Nothing is renewed while a call is running.
         """
         folder = calls.folder_of(self.root, make=True)
-        with self.integrity.work() as work:
+        with self.integrity.work(_PATIENCE) as work:
             if calls.running(folder, now):
                 return "", ""
             kinds = work.compare()
@@ -98,13 +109,14 @@ class Watch:
             problem = self.integrity.problem
             text = f"WARN guard.integrity: {problem}; a new snapshot is taken before the next call"
             return ("tell", text) if problem else ("", "")
-        with self.integrity.work() as work:
+        with self.integrity.work(_PATIENCE) as work:
             kinds = work.compare()
             windows = [*windows, *calls.running(self.integrity.folder, now)]
-            updated = [self.integrity.name(path) for path in map(self._full, permitted) if _has_content(path)]
-            theirs = [name for name in kinds if not self._in_windows(name, kinds[name], windows, took, now, work)]
-            work.accept(now, {*theirs, *(name for name in kinds if name in updated)})
-            looked = {name: kind for name, kind in kinds.items() if name not in theirs and name not in updated}
+            named = {self.integrity.name(path) for path in map(self._full, permitted) if _has_content(path)}
+            right = {name for name, kind in kinds.items() if name in named and kind != "mode"}
+            right |= {name for name in kinds if not self._in_windows(name, kinds[name], windows, took, now, work)}
+            work.accept(now, right)
+            looked = {name: kind for name, kind in kinds.items() if name not in right}
             return self._judge(work, looked, windows, cause, now)
 
     def halt(self, session: str | None, text: str) -> None:
@@ -120,10 +132,10 @@ class Watch:
         self, name: str, kind: str, windows: list[dict[str, Any]], took: float | None, now: float, work: Work
     ) -> bool:
         """Whether a call of an agent can have changed this."""
-        if kind == "new":
-            return False
+        if kind == "new" and (not windows or not self._is_setting(name)):
+            return name in work.manifest["pending"]
         if name in work.manifest["writing"] and kind in ("changed", "emptied"):
-            return False  # somebody was writing it before the call began
+            return False  # it was being written before the call began, or had yet to be recorded
         if name in work.manifest["pending"] or not windows:
             return True
         if all(one["paths"] is not None for one in windows):
@@ -150,11 +162,12 @@ class Watch:
         """Restore what is to be restored, record what is right, and say both."""
         pending = work.manifest["pending"]
         since = min((*(one["start"] for one in windows), *pending.values()), default=now)
+        log = 0 if pending else min((one["log"] for one in windows), default=0)
         pending.clear()
         if not kinds:
             return "", ""
-        before = {name: self._content(work, name) for name in kinds if name[-1] != "/"}
-        right = self._brought(kinds, before, windows, since)
+        before = {name: self._content(work, name) for name in kinds if name in work.files}
+        right = self._brought(kinds, before, windows, since, log)
         left = {name: kind for name, kind in kinds.items() if name not in right}
         if left and in_progress(self.root):
             pending |= dict.fromkeys((name for name in left if name[0] != "/"), since)
@@ -174,24 +187,34 @@ class Watch:
         before: dict[str, bytes | None],
         windows: Collection[dict[str, Any]],
         since: float,
+        log: int,
     ) -> set[str]:
         """What git has moved to another version, and settings to which a person's answer was added."""
-        right = brought_by_git(self.root, before, since)
+        added = {name: _read(self._full(name)) for name, kind in kinds.items() if kind == "new"}
+        right = brought_by_git(self.root, {**before, **added}, since, log)
         if right:
             right |= {name for name in kinds if name[-1] == "/"}  # git removes folders that become empty
         for name in kinds.keys() - right:
-            content = before.get(name)
-            if content is not None and kinds[name] == "changed" and name.endswith(_SETTINGS):
+            content = b"" if name in added else before.get(name)
+            if content is not None and kinds[name] in ("changed", "new") and name.endswith(_PERMISSIONS):
                 right |= {name} if is_granted(content, _read(self._full(name)), windows) else set()
         return right
 
+    def _is_setting(self, name: str) -> bool:
+        """Whether this is where an agent's settings are, perhaps through a link."""
+        for place in _SETTINGS:
+            real = self.integrity.name(os.path.realpath(self._full(place)))
+            if is_below(name, [real, place.rstrip("/")]):
+                return True
+        return False
+
     def _is_bad(self, name: str, kind: str) -> bool:
-        """Whether a change is undone: any loss, and every change of the project's configuration."""
-        if kind in _LOSSES:
+        """Whether a change is undone: any loss, another mode, and every change of the project's configuration."""
+        if kind in _LOSSES or kind == "new":
             return True
         if name[0] == "/" or name.startswith(_LOOP_STATE):
             return False
-        return self._kind(self._full(name)) == CONFIGURATION
+        return kind == "mode" or self._kind(self._full(name)) == CONFIGURATION
 
     def _settled(self, work: Work, bad: dict[str, str], since: float) -> dict[str, str]:
         """Those that are still the same after a moment: an editor may be about to write what it has removed."""
@@ -202,7 +225,8 @@ class Watch:
             now = lstat(name, work.way.root)
             if (now and signature(now)) != (was and signature(was)):
                 del found[name]
-                if name in work.files and (now is None or judge(name, work.files[name], now, work.way.root)):
+                known = work.files.get(name)
+                if known is None or now is None or judge(name, known, now, work.way.root):
                     work.manifest["pending"][name] = since
         return found
 
@@ -244,7 +268,8 @@ def _restored_text(restored: list[Restored], bad: dict[str, str], cause: str, ha
     for one in restored[:_NAMED]:
         kept = f" (what was there is kept in {one.kept})" if one.kept else ""
         problem = f"could not be restored: {one.problem}" if one.problem else ""
-        lines.append(f"{one.path}: {problem or f'restored{kept}'}")
+        done = "taken away" if bad[one.path] == "new" else "restored"
+        lines.append(f"{one.path}: {problem or f'{done}{kept}'}")
     lines.append("Next: do not do it again; find out what in it removes or changes protected files; ask the user.")
     return "\n".join(lines)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 
 from fusewire.guard import vault as limits
@@ -12,6 +13,7 @@ from fusewire.guard.manifest import (
     DIGEST,
     KEPT,
     MODE,
+    MTIME,
     SIZE,
     folders_of,
     index_of,
@@ -49,13 +51,18 @@ _LATE = 60.0
 class Work:
     """One manifest in the hands of one process: as a context with the lock, and saved at its end."""
 
-    def __init__(self, integrity: Integrity, manifest: Manifest | None = None) -> None:
+    def __init__(
+        self, integrity: Integrity, manifest: Manifest | None = None, *, patience: float | None = None
+    ) -> None:
         self.integrity = integrity
         self.manifest: Manifest = manifest or new()
         self.skipped: dict[str, str] = {}
         #: The folders as they are now, once they were listed, and what was found and is neither right nor restored.
         self.listed: dict[str, list[Any]] | None = None
         self.open: dict[str, str] = {}
+        #: What has no entry yet, and when (on the monotonic clock) to leave the rest to the next process.
+        self.unrecorded: set[str] = set()
+        self._until = time.monotonic() + patience if patience is not None else None
         if manifest is not None:
             self._open()
 
@@ -98,7 +105,8 @@ class Work:
             kept = self._folders_of_findings()
             self.manifest["folders"] = {**now, **kept}
         absent = [path for path in self.integrity.absent() if not os.path.lexists(path)]
-        index = index_of(self.manifest, absent, self.integrity.key, self.integrity.anywhere or self.listed is None)
+        always = self.integrity.anywhere or self.listed is None or bool(self.unrecorded)
+        index = index_of(self.manifest, absent, self.integrity.key, always)
         content = pack(index, self.manifest)
         path = os.path.join(folder, NAME)
         if os.path.lexists(path) and read_file(path) == content:
@@ -138,11 +146,14 @@ class Work:
         if elsewhere := tuple(f"{folder}/" for folder in self.way.leads_elsewhere()):
             kinds |= {name: "type" for name in self.files if name.startswith(elsewhere)}
         names, self.listed = self.integrity.list_all(self.way.root)
-        kinds |= {name: "new" for name in names - self.files.keys() if recordable(lstat(name, self.way.root))}
+        self.unrecorded = {name for name in names - self.files.keys() if recordable(lstat(name, self.way.root))}
+        kinds |= dict.fromkeys(self.unrecorded, "new")
         gone = [name for name, kind in kinds.items() if kind == "missing"]
-        for name in sorted(self.manifest["folders"], reverse=True):
-            was_empty = not any(one.startswith(f"{name}/") for one in gone)
-            if was_empty and self.manifest["folders"][name][2] and lstat(name, self.way.root) is None:
+        for name, known in sorted(self.manifest["folders"].items(), reverse=True):
+            found = lstat(name, self.way.root) if known[2] else None
+            if found is not None and stat.S_ISDIR(found.st_mode) and found.st_mode != known[0]:
+                kinds[f"{name}/"] = "mode"
+            elif known[2] and found is None and not any(one.startswith(f"{name}/") for one in gone):
                 kinds[f"{name}/"] = "missing"
                 gone.append(f"{name}/")
         self.open = {name: kind for name, kind in kinds.items() if kind != "new"}
@@ -166,9 +177,10 @@ class Work:
         names = {*names}
         self.manifest["writing"] = [name for name in self.manifest["writing"] if name not in names]
         self._release(names)
-        for name in sorted(names):
+        for name in sorted(names, key=lambda name: (name.count("/"), name)):
             self.manifest["pending"].pop(name, None)
             self.open.pop(name, None)
+            self.unrecorded.discard(name)
             if name[-1] != "/":
                 self._accept(name, now, theirs)
         pin_all({name: self.files[name] for name in names & self.files.keys()}, self.vault)
@@ -188,6 +200,9 @@ class Work:
             return
         if old is not None and is_as_recorded(old, found, self.vault):
             return
+        if self._is_late(old, found):
+            self.unrecorded.add(name) if old is None else self.manifest["writing"].append(name)
+            return
         if theirs and old is not None and has_writer(name, self.way.root):
             self.manifest["writing"].append(name)
             return
@@ -198,6 +213,15 @@ class Work:
             entry = old or [*signature(found), "", 0, float(now)]
         self.files[name] = entry
         supersede(self.manifest["history"], name, old, entry)
+
+    def _is_late(self, old: Entry | None, found: os.stat_result) -> bool:
+        """Whether this new content has to wait; everything else is recorded in no time."""
+        if self._until is None or time.monotonic() < self._until:
+            return False
+        if old is None:
+            return True
+        same_type = stat.S_IFMT(old[MODE]) == stat.S_IFMT(found.st_mode)
+        return same_type and [found.st_size, found.st_mtime_ns] != old[SIZE : MTIME + 1]
 
     # -- restoring ----------------------------------------------------------------------------------------
 
@@ -213,14 +237,14 @@ class Work:
         return True
 
     def bring_back(self, kinds: dict[str, str], now: float) -> list[Restored]:
-        """Restore these; what somebody is writing becomes pending."""
-        plans = [Plan(name, kind, self.files[name]) for name, kind in sorted(kinds.items()) if name in self.files]
-        results = [self._make_folder(name) for name in sorted(kinds) if name[-1] == "/"]
+        """Restore these, and take away what is new; what somebody is writing becomes pending."""
+        plans = [Plan(name, kind, self.files.get(name)) for name, kind in sorted(kinds.items()) if name[-1] != "/"]
+        results = [self._restore_folder(name, kind) for name, kind in sorted(kinds.items()) if name[-1] == "/"]
         ready = []
         for plan in plans:
             try:
                 plan.keep_what_is_there(now, self.way, self.vault)
-                if plan.row and plan.row[1] != plan.entry[DIGEST]:
+                if plan.row and not (plan.entry and plan.row[1] == plan.entry[DIGEST]):
                     remember(self.manifest["history"], plan.name, plan.row)
                 ready.append(plan)
             except OSError as error:
@@ -239,11 +263,13 @@ class Work:
         self.listed = self.integrity.list_all(self.way.root)[1]
         return sorted(results, key=lambda result: result.path)
 
-    def _make_folder(self, name: str) -> Restored:
+    def _restore_folder(self, name: str, kind: str) -> Restored:
         try:
-            parent = self.way.parent(name, make=True)
-            if parent is not None:
-                os.close(parent)
+            folder = self.way.parent(name, make=True)
+            if folder is not None:
+                os.close(folder)
+            if kind == "mode":
+                self.way.made.append(name.rstrip("/"))  # its mode comes last: it may forbid to write
             self.open.pop(name, None)
             return Restored(name)
         except OSError as error:
@@ -252,6 +278,7 @@ class Work:
     def _restored(self, plan: Plan, now: float) -> Restored:
         self.manifest["pending"].pop(plan.name, None)
         self.open.pop(plan.name, None)
+        self.unrecorded.discard(plan.name)
         if plan.aside and plan.row:
             self.manifest["asides"].append([plan.aside, plan.name, float(now)])
             return Restored(plan.name, self.integrity.name(self.vault.path(str(plan.row[1]))))
