@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "quickjson": set(),
     "durations": set(),
     "globs": set(),
-    "wrappers": set(),
+    "shell.wrappers": set(),
     "paths": {"shell.values"},
     "words": set(),
     "visible": set(),
@@ -55,11 +55,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "state": {"meters", "events"},
     "circuit": {"state", "meters", "durations", "errors", "events"},
     "detectors": set(),
-    "detectors.constraints": {"globs", "wrappers"},
-    "detectors.calls": {"detectors.constraints", "events", "quickjson", "shell.looking", "wrappers"},
+    "detectors.constraints": {"globs", "shell.wrappers"},
+    "detectors.calls": {"detectors.constraints", "events", "quickjson", "shell.looking", "shell.wrappers"},
     "detectors.masking": set(),
     "detectors.repetition": {"detectors.calls", "events"},
-    "detectors.disarming": {"detectors.calls", "globs", "util.environment", "wrappers"},
+    "detectors.disarming": {"detectors.calls", "globs", "shell.wrappers", "util.environment"},
     "engine": {"circuit", "durations", "errors", "events", "rules", "stores.rows", "words"},
     "agents": {"errors", "agents.claude", "agents.codex", "agents.copilot", "agents.gemini"},
     "agents.codex_turn": {"quickjson"},
@@ -143,7 +143,7 @@ def test_a_pure_module_knows_no_clock_no_disk_and_no_chance(name: str) -> None:
 
 def test_the_helpers_of_the_pure_modules_are_pure_too() -> None:
     """What they import in turn reads no clock either; only the helpers for dates know `datetime`, lazily."""
-    for name in ("errors", "globs", "words", "wrappers"):
+    for name in ("errors", "globs", "words", "shell.wrappers"):
         assert foreign(imported(MODULES[name])) == set(), name
     assert foreign(imported(MODULES["durations"])) == {"datetime"}
     assert foreign(imported(MODULES["quickjson"])) == {"_json", "json"}
@@ -186,7 +186,6 @@ def test_the_guard_knows_no_phases_and_no_store() -> None:
         "util",
         "visible",
         "words",
-        "wrappers",
     }
     for name, path in MODULES.items():
         if name.split(".")[0] == "guard":
@@ -345,7 +344,7 @@ HOT_PATH = {
     "fusewire.stores.sqlite",
     "fusewire.stores.sqlite_transaction",
     "fusewire.words",
-    "fusewire.wrappers",
+    "fusewire.shell.wrappers",
 }
 
 #: What is loaded beside it to judge a tool that changes a file.

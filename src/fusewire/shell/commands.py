@@ -11,7 +11,7 @@ from fusewire.shell.looking import GIT_LOOKING, LOOKING
 from fusewire.shell.outputs import printed
 from fusewire.shell.values import UNKNOWN
 from fusewire.shell.walk import TooMuch, Walk
-from fusewire.wrappers import is_wrapper, program, reads_input, scripts_of, shell_operands, unwrapped
+from fusewire.shell.wrappers import is_wrapper, program, reads_input, scripts_of, shell_operands, unwrapped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
