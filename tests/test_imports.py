@@ -43,8 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "shell.world": {"shell.values"},
     "shell.braces": {"shell.tree", "shell.values"},
     "shell.lexer": {"shell.tree", "shell.values", "words"},
-    "shell.compound": {"shell.lexer", "shell.tree", "words"},
-    "shell.parser": {"shell.compound", "shell.lexer", "shell.tree", "words"},
+    "shell.parser": {"shell.lexer", "shell.tree", "words"},
     "shell.expansion": {"globs", "shell.braces", "shell.tree", "shell.values", "words"},
     "shell.builtins": {"paths", "shell.argv", "shell.outputs", "shell.values"},
     "shell.flow": {
@@ -370,7 +369,6 @@ READ_PATH = {
     "fusewire.shell.braces",
     "fusewire.shell.builtins",
     "fusewire.shell.commands",
-    "fusewire.shell.compound",
     "fusewire.shell.expansion",
     "fusewire.shell.flow",
     "fusewire.shell.lexer",

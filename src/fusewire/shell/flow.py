@@ -196,19 +196,13 @@ def _case(walk: Walk, node: tree.Case, worlds: list[World]) -> list[World]:
     for world in worlds:
         value = text_of(node.word, world, walk)
         known = UNKNOWN not in value and (isinstance(node.word, str) or not walk.literal)
-        falls = False
-        for patterns, body, terminator in node.branches:
+        for patterns, body in node.branches:
             texts = [pattern_of(pattern, world, walk) for pattern in patterns]
             sure = known and not any(UNKNOWN in text for text in texts)
-            if falls or (sure and any(matches(value, text) for text in texts)):
-                ended = walk.run(body, [world])
-                falls = terminator == ";&"
-                if not falls and terminator != ";;&":
-                    done += ended
-                    break
-                world = ended[0]
-                done += ended[1:]
-            elif not sure:
+            if sure and any(matches(value, text) for text in texts):
+                done += walk.run(body, [world])
+                break
+            if not sure:
                 done += walk.run(body, [world.copy()])
         else:
             done.append(world)
