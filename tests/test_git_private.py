@@ -25,6 +25,8 @@ STARTING = {
     *("attempts/cycle.py", "cli/demo_constraint.py", "demo/agent.py", "doctoring/programs.py"),
     *("installing/canary.py", "installing/command.py", "notifying/sending.py", "notifying/starting.py"),
     "person.py",  # this program again, without the loader's variables
+    *("guard/sandbox/start.py", "guard/sandbox/support.py"),  # what is run in a sandbox, and `bwrap` to try it
+    "runner/hook_server.py",  # this program again, outside of the sandbox
     *("runner/pipes.py", "runner/process.py", "runner/proctable.py", "runner/warden.py", "session/wrapping.py"),
 }
 

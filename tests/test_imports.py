@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "quickjson": set(),
     "durations": set(),
     "globs": set(),
-    "wrappers": set(),
+    "shell.wrappers": set(),
     "paths": {"shell.values"},
     "words": set(),
     "visible": set(),
@@ -41,11 +41,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "shell.argv": set(),
     "shell.tree": set(),
     "shell.world": {"shell.values"},
-    "shell.braces": {"shell.tree", "shell.values"},
     "shell.lexer": {"shell.tree", "shell.values", "words"},
-    "shell.compound": {"shell.lexer", "shell.tree", "words"},
-    "shell.parser": {"shell.compound", "shell.lexer", "shell.tree", "words"},
-    "shell.expansion": {"globs", "shell.braces", "shell.tree", "shell.values", "words"},
+    "shell.parser": {"shell.lexer", "shell.tree", "words"},
+    "shell.expansion": {"globs", "shell.tree", "shell.values", "words"},
     "shell.builtins": {"paths", "shell.argv", "shell.outputs", "shell.values"},
     "shell.flow": {
         *("globs", "shell.builtins", "shell.expansion", "shell.looking", "shell.tree", "shell.values", "shell.world"),
@@ -55,11 +53,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "state": {"meters", "events"},
     "circuit": {"state", "meters", "durations", "errors", "events"},
     "detectors": set(),
-    "detectors.constraints": {"globs", "wrappers"},
-    "detectors.calls": {"detectors.constraints", "events", "quickjson", "shell.looking", "wrappers"},
+    "detectors.constraints": {"globs", "shell.wrappers"},
+    "detectors.calls": {"detectors.constraints", "events", "quickjson", "shell.looking", "shell.wrappers"},
     "detectors.masking": set(),
     "detectors.repetition": {"detectors.calls", "events"},
-    "detectors.disarming": {"detectors.calls", "globs", "util.environment", "wrappers"},
+    "detectors.disarming": {"detectors.calls", "globs", "shell.wrappers", "util.environment"},
     "engine": {"circuit", "durations", "errors", "events", "rules", "stores.rows", "words"},
     "agents": {"errors", "agents.claude", "agents.codex", "agents.copilot", "agents.gemini"},
     "agents.codex_turn": {"quickjson"},
@@ -143,7 +141,7 @@ def test_a_pure_module_knows_no_clock_no_disk_and_no_chance(name: str) -> None:
 
 def test_the_helpers_of_the_pure_modules_are_pure_too() -> None:
     """What they import in turn reads no clock either; only the helpers for dates know `datetime`, lazily."""
-    for name in ("errors", "globs", "words", "wrappers"):
+    for name in ("errors", "globs", "words", "shell.wrappers"):
         assert foreign(imported(MODULES[name])) == set(), name
     assert foreign(imported(MODULES["durations"])) == {"datetime"}
     assert foreign(imported(MODULES["quickjson"])) == {"_json", "json"}
@@ -186,7 +184,6 @@ def test_the_guard_knows_no_phases_and_no_store() -> None:
         "util",
         "visible",
         "words",
-        "wrappers",
     }
     for name, path in MODULES.items():
         if name.split(".")[0] == "guard":
@@ -345,7 +342,7 @@ HOT_PATH = {
     "fusewire.stores.sqlite",
     "fusewire.stores.sqlite_transaction",
     "fusewire.words",
-    "fusewire.wrappers",
+    "fusewire.shell.wrappers",
 }
 
 #: What is loaded beside it to judge a tool that changes a file.
@@ -368,10 +365,8 @@ READ_PATH = {
     "fusewire.guard.protected",
     "fusewire.guard.verdict",
     "fusewire.shell.argv",
-    "fusewire.shell.braces",
     "fusewire.shell.builtins",
     "fusewire.shell.commands",
-    "fusewire.shell.compound",
     "fusewire.shell.expansion",
     "fusewire.shell.flow",
     "fusewire.shell.lexer",

@@ -77,7 +77,7 @@ def our_parts(node: tree.Node) -> Iterator[Found]:
         yield from our_parts(node.body)
     elif isinstance(node, tree.Case):
         yield from our_word(node.word)
-        for patterns, body, _ in node.branches:
+        for patterns, body in node.branches:
             for word in patterns:
                 yield from our_word(word)
             yield from our_parts(body)
@@ -378,8 +378,6 @@ OWN = (":", "[", "export", "false", "local", "read", "set", "shift", "true", "br
         ("x=a/b/c; rm ${x#*/}", ["rm b/c"]),
         ("x=aXbX; rm ${x/X/-}", ["rm a-bX"]),
         ("x=aXbX; rm ${x//X/-}", ["rm a-b-"]),
-        ("x=AB; rm ${x,,}", ["rm ab"]),
-        ("x=y; y=a; rm ${!x}", ["rm a"]),
         ("rm ${x:-a}", ["rm a"]),
         ("x=b; rm ${x:+a}", ["rm a"]),
         ("rm ${x:=a} $x", ["rm a a"]),
@@ -391,7 +389,6 @@ OWN = (":", "[", "export", "false", "local", "read", "set", "shift", "true", "br
         ("case a in a) rm 1;; b) rm 2;; esac", ["rm 1"]),
         ("case a in [ab]) rm 1;; esac", ["rm 1"]),
         ("case $x in a) rm 1;; *) rm 2;; esac", ["rm 1", "rm 2"]),
-        ("case a in a) rm 1;& b) rm 2;; c) rm 3;; esac", ["rm 1", "rm 2"]),
         ("rm $(echo a b)", ["echo a b", "rm a b"]),
         ("rm \"$(printf '%s.md' a)\"", ["printf %s.md a", "rm a.md"]),
         ("rm $(basename x/a.md .md)", ["basename x/a.md .md", "rm a"]),
@@ -401,8 +398,6 @@ OWN = (":", "[", "export", "false", "local", "read", "set", "shift", "true", "br
         ("rm a{b,c{d,e}}f", ["rm abf acdf acef"]),
         ("rm {a,b}{1,2}", ["rm a1 a2 b1 b2"]),
         ("rm {01..03} {c..a}", ["rm 01 02 03 c b a"]),
-        ("rm $((1 + 2))", ["rm 3"]),
-        ("echo ${a[$(rm x)]}; b[$(rm y)]=1", ["rm x", None, "rm y"]),
         ("x=$(cat <<E\na\nE)\nrm b", [None, "rm b"]),
         ("echo \"${x:-'$(rm a)'}\"", ["rm a", None]),
         ("cat <<EF\nb\nE\\\nF\nrm a", [None, "rm a"]),

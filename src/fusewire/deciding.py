@@ -221,7 +221,8 @@ def _guarded(
         from fusewire.guard.check import read_command, verdict_of
         from fusewire.shell.commands import only_looks
 
-        reading = read_command(event.command, cwd=event.cwd or root, protected=protected)
+        scoped = os.path.lexists(os.path.join(_home(root, start), SCOPE_FILE))
+        reading = read_command(event.command, cwd=event.cwd or root, protected=protected, lists=scoped)
         verdict = verdict_of(reading)
         if not verdict.allowed and environment.get(_PREFIX) and _holds(event, root, rules, environment):
             verdict = verdict_of(reading, kernel=True)

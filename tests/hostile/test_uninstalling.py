@@ -234,7 +234,7 @@ def test_install_says_so_where_the_environment_is_shared(project: Project) -> No
 
 @pytest.mark.parametrize("python", ["", "python3"])
 def test_a_run_notices_that_its_hook_has_vanished(project: Project, tmp_path: Path, python: str) -> None:
-    """The agent's settings lost our hook while it ran; with the hook in place nothing is said."""
+    """The agent's settings lost our hook while it ran without the sandbox; with the hook in place nothing is said."""
     settings = Path(os.environ["HOME"], ".claude", "settings.json")
     if python:  # as the plugin names it, and a person would
         handler = {"type": "command", "command": f"{python} -I -S {SOURCE / 'hook.py'} claude"}
@@ -246,7 +246,7 @@ def test_a_run_notices_that_its_hook_has_vanished(project: Project, tmp_path: Pa
     agent = tmp_path / "claude"
     agent.write_text("#!/bin/sh\nexit 0\n")
     agent.chmod(0o755)
-    line = ("run", "--max-iterations", "1", "--", str(agent))
+    line = ("run", "--no-sandbox", "--max-iterations", "1", "--", str(agent))
     assert "NOTHING IS GUARDED" not in project.run(*line).stderr
     agent.write_text(f"#!/bin/sh\necho '{{}}' > {settings}\n")
     done = project.run(*line)

@@ -35,6 +35,7 @@ LINES = {
     "git commit -am 'hooks may format specs'": DOCUMENTS,
     "gh pr checkout 7": DOCUMENTS,
     "git clean -fdx": INSIDE,
+    "git ls-tree HEAD | wc -l; git count-objects": INSIDE,
     "git rm -r specs": INSIDE,
     "git -c user.name=x log --oneline | head": INSIDE,
     "echo git switch": INSIDE,

@@ -118,17 +118,17 @@ def test_nothing_is_explained_and_nothing_left_to_the_kernel_where_ring_one_is_n
 ) -> None:
     env = variables(**env) if "name" in env else env
     assert after(wrapped, "make clean", f"Exit code 2\nrm: cannot remove 'specs/a.md': {READ_ONLY}", env) == ""
-    assert wrapped.hook(wrapped.bash('rm -rf "$(cat x)"'), env=env).returncode == 2
+    assert wrapped.hook(wrapped.bash("curl -s x | tar xz"), env=env).returncode == 2
 
 
 def test_where_ring_one_is_on_the_reader_refuses_only_what_is_certain(wrapped: Project) -> None:
     """And where the line runs outside of it, everything that it refuses otherwise."""
     for env in (variables(), variables(UNATTENDED, CLAUDE_CODE_SESSION_ATTENDED="0")):
-        assert wrapped.hook(wrapped.bash('rm -rf "$(cat x)"'), env=env).returncode == 0
+        assert wrapped.hook(wrapped.bash("curl -s x | tar xz"), env=env).returncode == 0
         assert wrapped.hook(wrapped.bash("rm -rf specs"), env=env).returncode == 2
-        assert wrapped.hook(wrapped.bash('sudo true; rm -rf "$(cat x)"'), env=env).returncode == 2
+        assert wrapped.hook(wrapped.bash("sudo true; curl -s x | tar xz"), env=env).returncode == 2
     (wrapped.root / "fusewire.toml").write_text('sandbox = "off"\n')
-    assert wrapped.hook(wrapped.bash('rm -rf "$(cat x)"'), env=variables()).returncode == 2
+    assert wrapped.hook(wrapped.bash("curl -s x | tar xz"), env=variables()).returncode == 2
 
 
 def test_settings_that_put_another_wrapper_in_its_place_are_not_taken_over(wrapped: Project) -> None:

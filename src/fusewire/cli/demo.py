@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -18,6 +19,7 @@ def demo_command(story: str) -> int:
     else:
         from fusewire.cli.demo_constraint import play
     folder = Path(tempfile.mkdtemp(prefix="fusewire-demo-"))
+    os.environ |= {"XDG_CONFIG_HOME": str(folder / "config"), "XDG_STATE_HOME": str(folder / "state")}
     try:
         play(folder)
     finally:

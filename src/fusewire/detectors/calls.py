@@ -10,7 +10,7 @@ from fusewire.detectors.constraints import changes_files
 from fusewire.events import mark
 from fusewire.quickjson import dumps
 from fusewire.shell.looking import GIT_LOOKING, LOOKING
-from fusewire.wrappers import SHELLS, is_assignment, is_wrapper, program
+from fusewire.shell.wrappers import SHELLS, is_assignment, is_wrapper, program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fusewire.globs import matches, path_matches
-from fusewire.wrappers import hidden_starts, is_wrapper, program
+from fusewire.shell.wrappers import hidden_starts, is_wrapper, program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fusewire.detectors.calls import AGENT_PACKAGES, AGENT_VARIABLES, SCRIPT_RUNTIMES, STARTING_PROGRAMS
 from fusewire.globs import path_matches
-from fusewire.wrappers import is_wrapper, program, unwrapped, wrapped_by
+from fusewire.shell.wrappers import is_wrapper, program, unwrapped, wrapped_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -118,18 +118,14 @@ def _by_text(language: str, code: str) -> Iterator[Found]:
                 yield ("delete", text, True) if kind == "delete_tree" else (kind, text, False)
             if kind == "move":
                 yield from (("write", text, False) for text in texts[1:2])
-    for path in re.findall(_OPENS, code):
-        yield "write", _text(language, f'"{path}"'), False
-    for literal in re.findall(_MODES, code):
-        yield "write", _text(language, literal), False
-    for literal in re.findall(_COPIES, code):
-        yield "into", _text(language, literal), False
+    yield from (("write", _text(language, f'"{path}"'), False) for path in re.findall(_OPENS, code))
+    yield from (("write", _text(language, literal), False) for literal in re.findall(_MODES, code))
+    yield from (("into", _text(language, literal), False) for literal in re.findall(_COPIES, code))
     for literal, rest in re.findall(_SPAWNS, code, re.DOTALL):
         words = [quoted(_text(language, word)) for word in re.findall(_LITERAL, rest, re.DOTALL)]
         yield "shell", " ".join([_text(language, literal), *words]), False
     if language in ("perl", "ruby", "php"):
-        for text in re.findall(r"`([^`]+)`", code):
-            yield "shell", text, False
+        yield from (("shell", text, False) for text in re.findall(r"`([^`]+)`", code))
 
 
 def _text(language: str, literal: str) -> str:

@@ -18,7 +18,7 @@ from fusewire.shell.looking import GIT_LOOKING, LOOKING
 from fusewire.shell.outputs import printed
 from fusewire.shell.values import UNKNOWN
 from fusewire.shell.walk import TooMuch, Walk
-from fusewire.wrappers import SHELLS, is_wrapper, reads_input, scripts_of, shell_operands, wrapped_by
+from fusewire.shell.wrappers import SHELLS, is_wrapper, reads_input, scripts_of, shell_operands, wrapped_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
+from fusewire.shell.wrappers import program
 from fusewire.util.files import read_regular
-from fusewire.wrappers import program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

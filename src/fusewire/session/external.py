@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fusewire.durations import show_duration
 from fusewire.globs import matches
-from fusewire.wrappers import SHELLS, program, shell_operands
+from fusewire.shell.wrappers import SHELLS, program, shell_operands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fusewire.detectors.calls import SPAWNING_TOOLS
 from fusewire.durations import show_duration
-from fusewire.wrappers import program
+from fusewire.shell.wrappers import program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -46,15 +46,12 @@ def _cd(walk: Walk, words: list[str], world: World) -> list[World]:
 
 def _declare(walk: Walk, words: list[str], world: World) -> list[World]:
     walk.runner.command(words, world, walk)
-    names = {word.partition("=")[0] for word in words[1:] if word[:1] != "-"}
-    if walk.locals and words[0] in ("local", "declare", "typeset") and "-g" not in words:
-        walk.locals[-1] |= names
     for word in words[1:]:
         name, equals, value = word.partition("=")
         if equals and name.isidentifier():
             world.variables[name] = value
-    if words[0] == "export" or any(word[:1] == "-" and "x" in word for word in words[1:]):
-        world.exported |= names
+        if words[0] == "export":
+            world.exported |= {name}
     world.status = True
     return [world]
 
@@ -123,15 +120,8 @@ def _source(walk: Walk, words: list[str], world: World) -> list[World]:
     if text is None or UNKNOWN in text:
         world.status = None
         return [world]
-    positionals = world.positionals
-    world.positionals = [positionals[0], *operands[1:]] if len(operands) > 1 else positionals
-    walk.calls += 1
-    worlds = walk.text(text, world)
-    walk.calls -= 1
-    for one in worlds:
-        one.positionals = positionals
-        one.flow = "" if one.flow == "return" else one.flow
-    return worlds
+    read = text
+    return walk.called(lambda: walk.text(read, world), operands[1:] or world.positionals[1:], world)
 
 
 def _exec(walk: Walk, words: list[str], world: World) -> list[World]:
@@ -190,13 +180,13 @@ def _read(walk: Walk, words: list[str], world: World) -> list[World]:
     argv = Argv(words[1:], "pdntuiN")
     names = argv.operands or ["REPLY"]
     text = world.stdin
-    if text is None or UNKNOWN in text.partition("\n")[0]:
+    null = argv.value("d") == "" and "\0" in (text or "")
+    line, _, rest = (UNKNOWN if text is None else text).partition("\0" if null else "\n")
+    world.stdin = text and rest
+    if UNKNOWN in line:
         values = [UNKNOWN] * len(names)
-        world.stdin = text and text.partition("\n")[2]
         world.status = None
     else:
-        null = argv.value("d") == "" and "\0" in text
-        line, _, world.stdin = text.partition("\0" if null else "\n")
         world.status = text != ""
         values = _pieces(line, world, len(names) if not argv.has("a") else 10_000)
     if argv.has("a"):

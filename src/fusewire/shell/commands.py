@@ -13,7 +13,7 @@ from fusewire.shell.outputs import printed
 from fusewire.shell.parser import parse
 from fusewire.shell.values import UNKNOWN, cleaned
 from fusewire.shell.walk import TooMuch, Walk
-from fusewire.wrappers import program, reads_input, scripts_of, shell_operands, unwrapped
+from fusewire.shell.wrappers import program, reads_input, scripts_of, shell_operands, unwrapped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

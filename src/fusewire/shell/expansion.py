@@ -1,11 +1,10 @@
-"""From a word to the fields that a command gets: tilde, parameters, substitutions, splitting, globs."""
+"""From a word to the fields that a command gets: braces, tilde, parameters, substitutions, splitting, globs."""
 
 from __future__ import annotations
 
 from fusewire.globs import matches
-from fusewire.shell.braces import braced
 from fusewire.shell.tree import COMMAND, PARAMETER, PROCESS, QUOTED, TEXT
-from fusewire.shell.values import UNKNOWN, activated, deactivated, has_glob
+from fusewire.shell.values import REST, UNKNOWN, activated, deactivated, has_glob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +15,12 @@ if TYPE_CHECKING:
 #: A value that is longer than this is not followed.
 VALUE_LIMIT = 65536
 
+#: More alternatives than anybody writes in one word.
+_ALTERNATIVES = 2000
+
+#: Where a word has braces, its parts that are not plain text stand in the text as one character each.
+_FIRST = 0xF0000
+
 
 def fields_of(words: list[Word], world: World, walk: Walk) -> list[str]:
     """The words of a command, expanded."""
@@ -24,7 +29,7 @@ def fields_of(words: list[Word], world: World, walk: Walk) -> list[str]:
         if type(word) is str:
             found.append(word)
             continue
-        for parts in braced(word):  # type: ignore[arg-type]
+        for parts in _braced(word):  # type: ignore[arg-type]
             for field in _fields(parts, world, walk):
                 if not has_glob(field):
                     found.append(field)
@@ -141,15 +146,8 @@ def _tilde(text: str, world: World, walk: Walk) -> str:
     if text[:1] != "~" or walk.literal:
         return text
     name, slash, rest = text[1:].partition("/")
-    if not name:
-        home = lookup("HOME", world, walk)
-        return (home if isinstance(home, str) else UNKNOWN) + slash + rest
-    if name == "+":
-        return world.cwd + slash + rest
-    if name == "-":
-        old = world.variables.get("OLDPWD")
-        return (old if isinstance(old, str) else UNKNOWN) + slash + rest
-    return UNKNOWN + slash + rest
+    home = world.cwd if name == "+" else lookup("HOME", world, walk) if not name else None
+    return (home if isinstance(home, str) else UNKNOWN) + slash + rest
 
 
 def _value(part: Part, world: World, walk: Walk, alone: bool) -> str | list[str]:
@@ -160,33 +158,22 @@ def _value(part: Part, world: World, walk: Walk, alone: bool) -> str | list[str]
         value = walk.substitute(part[1], world, part[3])
     elif part[0] == PROCESS:
         value = walk.process(part[1], part[2], world)
-    else:
-        value = _arithmetic(text_of(part[1], world, walk))
+    else:  # arithmetic: some number, but what it substitutes runs
+        text_of(part[1], world, walk)
+        value = UNKNOWN
     if walk.literal and isinstance(value, str) and UNKNOWN in value:
-        # Whoever only wants the words as they stand gets the expansion as it is written.
+        # who only wants the words as they stand gets the expansion as it is written
         return part[-1] if alone else value.replace(UNKNOWN, "")
     return value
-
-
-def _arithmetic(text: str) -> str:
-    """A number that is written out or a simple sum; anything else is some number."""
-    for operator in ("+", "-", "*"):
-        left, found, right = text.partition(operator)
-        if found and left.strip().isdigit() and right.strip().isdigit():
-            a, b = int(left.strip()[:9]), int(right.strip()[:9])
-            return str(a + b if operator == "+" else a - b if operator == "-" else a * b)
-    return text.strip() if text.strip().isdigit() else UNKNOWN
 
 
 def lookup(name: str, world: World, walk: Walk) -> str | list[str] | None:
     """A variable's value; None if nothing is known of it."""
     if name in world.variables:
         return world.variables[name]
-    if name.isdigit():
-        at = int(name[:6])
-        if at < len(world.positionals):
-            return world.positionals[at]
-        return "" if not walk.literal else None
+    if name.isdecimal():
+        known = world.positionals[int(name[:6]) :][:1]
+        return known[0] if known else None if walk.literal else ""
     if name in ("@", "*"):
         return world.positionals[1:]
     if name == "#":
@@ -195,23 +182,18 @@ def lookup(name: str, world: World, walk: Walk) -> str | list[str] | None:
         return None if walk.literal else world.cwd
     if name == "SHELL":
         return walk.environment.get(name, "/bin/bash")
-    if name == "IFS":
-        return " \t\n"
-    return walk.environment.get(name)
+    return " \t\n" if name == "IFS" else walk.environment.get(name)
 
 
 def _parameter(part: Part, world: World, walk: Walk) -> str | list[str]:
     _, name, operator, argument, quoted, raw = part
     base, bracket, index = name.partition("[")
     value = lookup(base, world, walk)
-    if operator[:1] == "!":  # ${!name}
-        value = lookup(value, world, walk) if isinstance(value, str) and UNKNOWN not in value else None
-        operator = operator[1:]
-    elif operator[:1] == "#" and raw.startswith("${#"):
-        return str(len(value)) if value is not None and UNKNOWN not in value else UNKNOWN
+    if raw.startswith(("${#", "${!")) and len(raw) > 4:
+        known = value is not None and UNKNOWN not in value and raw[2] == "#"
+        return str(len(value or "")) if known else UNKNOWN
     if (name == "*" or index == "*]") and quoted and isinstance(value, list):
-        separators = world.variables.get("IFS")
-        return (separators[:1] if isinstance(separators, str) else " ").join(value)
+        return " ".join(value)
     if bracket:
         value = _element(value, index.rstrip("]"))
     elif isinstance(value, list) and base not in ("@", "*"):
@@ -230,41 +212,98 @@ def _parameter(part: Part, world: World, walk: Walk) -> str | list[str]:
         world.flow = "exit"
     if not operator or operator in (":?", "?", "*"):
         return value
-    if isinstance(value, list):
-        return value if operator == ":" else [_changed(one, operator, argument, world, walk) for one in value[:1000]]
-    return _changed(value, operator, argument, world, walk)
+    return UNKNOWN if isinstance(value, list) else _changed(value, operator, pattern_of(argument, world, walk))
 
 
 def _element(value: str | list[str] | None, index: str) -> str | list[str] | None:
-    if value is None or (isinstance(value, str) and UNKNOWN in value):
+    if not isinstance(value, list):
         return value
-    values = value if isinstance(value, list) else [value]
-    if not index.lstrip("-").isdigit():
-        return values  # all, or any of them
-    at = int(index[:6])
-    return values[at] if -len(values) <= at < len(values) else ""
+    return "".join(value[int(index[:6]) :][:1]) if index.isdecimal() else value  # all, or any of them
 
 
-def _changed(value: str, operator: str, argument: Word, world: World, walk: Walk) -> str:
-    """`${name%pattern}`, `${name/a/b}` and changes of case, on a known value."""
-    if operator in ("^^", ",,"):
-        return value.upper() if operator == "^^" else value.lower()
+def _changed(value: str, operator: str, pattern: str) -> str:
+    """`${name%pattern}` and `${name/a/b}`, on a known value."""
     if UNKNOWN in value or len(value) > 1000:
         return UNKNOWN
-    pattern = pattern_of(argument, world, walk)
     if operator in ("#", "##", "%", "%%"):
-        return _trimmed(value, operator, pattern)
+        sizes = range(len(value) + 1)
+        for size in sizes if len(operator) == 1 else reversed(sizes):
+            if operator[0] == "#" and matches(value[:size], pattern):
+                return value[size:]
+            if operator[0] == "%" and matches(value[len(value) - size :], pattern):
+                return value[: len(value) - size]
+        return value
     wanted, _, replacement = pattern.partition("/")
     if operator not in ("/", "//") or not wanted or any(mark in wanted for mark in "*?["):
         return UNKNOWN
     return value.replace(wanted, replacement, -1 if operator == "//" else 1)
 
 
-def _trimmed(value: str, operator: str, pattern: str) -> str:
-    sizes = range(len(value) + 1)
-    for size in sizes if len(operator) == 1 else reversed(sizes):
-        if operator[0] == "#" and matches(value[:size], pattern):
-            return value[size:]
-        if operator[0] == "%" and matches(value[len(value) - size :], pattern):
-            return value[: len(value) - size]
-    return value
+# -- braces ---------------------------------------------------------------------------------------------------
+
+
+def _braced(parts: tuple[Part, ...]) -> list[tuple[Part, ...]]:
+    """The words that one word with `{a,b}` or `{1..3}` stands for; this comes before everything else."""
+    if len(parts) > 1000 or not any(part[0] == TEXT and "{" in part[1] for part in parts):
+        return [parts]
+    text = "".join(part[1] if part[0] == TEXT else chr(_FIRST + at) for at, part in enumerate(parts))
+    words = _alternatives(text)
+    return [parts] if words == [text] else [_parts(word, parts) for word in words]
+
+
+def _parts(word: str, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    found: list[Part] = []
+    for char in word:
+        at = ord(char) - _FIRST
+        if 0 <= at < len(parts):
+            found.append(parts[at])
+        elif found and found[-1][0] == TEXT:
+            found[-1] = (TEXT, found[-1][1] + char)
+        else:
+            found.append((TEXT, char))
+    return tuple(found)
+
+
+def _alternatives(text: str, depth: int = 0) -> list[str]:
+    """`-{f,u}` as `-f` and `-u`; a text without alternatives as it is."""
+    start = text.find("{")
+    while start >= 0:
+        choices, end = _choices(text, start)
+        if choices and depth < 8:
+            tails = _alternatives(text[end + 1 :], depth + 1)
+            heads = [part for choice in choices for part in _alternatives(choice, depth + 1)]
+            words = [f"{text[:start]}{head}{tail}" for head in heads for tail in tails]
+            return words if len(words) <= _ALTERNATIVES + 1 else [*words[:_ALTERNATIVES], REST]
+        start = text.find("{", start + 1)
+    return [text]
+
+
+def _choices(text: str, start: int) -> tuple[list[str], int]:
+    """What stands between the commas of a brace, and where it is closed; nothing if it is only text."""
+    depth, pieces, begin = 0, [], start + 1
+    for at in range(start, min(len(text), start + 4096)):
+        char = text[at]
+        if char == "{":
+            depth += 1
+        elif char == "," and depth == 1:
+            pieces.append(text[begin:at])
+            begin = at + 1
+        elif char == "}":
+            depth -= 1
+            if not depth:
+                return [*pieces, text[begin:at]] if pieces else _range(text[begin:at]), at
+    return [], 0
+
+
+def _range(inside: str) -> list[str]:
+    first, _, last = inside.partition("..")
+    if first.isdecimal() and last.isdecimal() and len(inside) < 20:
+        a, b = int(first), int(last)
+        width = len(first) if first[0] == "0" else 0
+        numbers = range(a, b + 1) if a <= b else range(a, b - 1, -1)
+        listed = [str(number).zfill(width) for number in numbers[:_ALTERNATIVES]]
+        return listed if len(numbers) <= _ALTERNATIVES else [*listed, REST]
+    if len(first) == len(last) == 1 and inside.isascii() and (first + last).isalpha():
+        a, b = ord(first), ord(last)
+        return [chr(code) for code in (range(a, b + 1) if a <= b else range(a, b - 1, -1))]
+    return []

@@ -26,27 +26,23 @@ _TURNS = 1000
 def _sequence(walk: Walk, node: tree.Sequence, worlds: list[World]) -> list[World]:
     for item, background in node.items:
         going = [world for world in worlds if not world.flow]
+        stopped = [world for world in worlds if world.flow]
         if not going:
             break
-        stopped = [world for world in worlds if world.flow]
         if background:
             walk.run(item, [world.copy() for world in going])
             for world in going:
                 world.status = True
-            worlds = going + stopped
-        else:
-            worlds = walk.run(item, going) + stopped
-            for world in worlds:
-                certain = world.status is False and "errexit" in world.options and type(item) is tree.Simple
-                if certain and not walk.conditions and walk.depth == 1 and not walk.heard:
-                    world.flow = world.flow or "exit"
+            continue
+        worlds = walk.run(item, going) + stopped
+        for world in worlds if node is walk.top and type(item) is tree.Simple else ():
+            if world.status is False and "errexit" in world.options:
+                world.flow = world.flow or "exit"
     return worlds
 
 
 def _and_or(walk: Walk, node: tree.AndOr, worlds: list[World]) -> list[World]:
-    walk.conditions += 1
     worlds = walk.run(node.first, worlds)
-    walk.conditions -= 1
     for operator, item in node.rest:
         skips = operator == "||"
         result: list[World] = []
@@ -55,9 +51,7 @@ def _and_or(walk: Walk, node: tree.AndOr, worlds: list[World]) -> list[World]:
                 result.append(world)
                 continue
             before = world.copy() if world.status is None else None
-            walk.conditions += 1
             after = walk.run(item, [world])
-            walk.conditions -= 1
             result += after
             if before is not None and any(before.differs(one) for one in after):
                 before.status = skips
@@ -68,32 +62,27 @@ def _and_or(walk: Walk, node: tree.AndOr, worlds: list[World]) -> list[World]:
 
 def _pipeline(walk: Walk, node: tree.Pipeline, worlds: list[World]) -> list[World]:
     if len(node.commands) == 1:  # only negated: the shell itself runs it
-        walk.conditions += 1
         worlds = walk.run(node.commands[0], worlds)
-        walk.conditions -= 1
+    else:
         for world in worlds:
-            world.status = None if world.status is None else not world.status
-        return worlds
-    for world in worlds:
-        text = world.stdin
-        status: bool | None = None
-        for at, command in enumerate(node.commands, 1):
-            inner = world.copy()
-            inner.out, inner.stdin = "", text
-            piped = not all(map(_only_prints, node.commands[at:]))
-            walk.heard += piped
-            walk.conditions += 1
-            ended = walk.run(command, [inner])
-            walk.conditions -= 1
-            walk.heard -= piped
-            joint = World("")
-            walk.join(joint, ended)
-            text, status = joint.out, joint.status
-        if "pipefail" in world.options:
-            status = None
-        world.out = cut(world.out + (text or ""))
-        world.status = (not status if status is not None else None) if node.negated else status
+            _piped(walk, node.commands, world)
+    for world in worlds if node.negated else ():
+        world.status = None if world.status is None else not world.status
     return worlds
+
+
+def _piped(walk: Walk, commands: list[tree.Node], world: World) -> None:
+    joint = World("")
+    joint.out = world.stdin  # type: ignore[assignment]
+    for at, command in enumerate(commands, 1):
+        inner = world.copy()
+        inner.out, inner.stdin = "", joint.out
+        read = not all(map(_only_prints, commands[at:]))
+        walk.heard += read
+        walk.join(joint, walk.run(command, [inner]))
+        walk.heard -= read
+    world.out = cut(world.out + joint.out)
+    world.status = None if "pipefail" in world.options else joint.status
 
 
 def _only_prints(node: tree.Node) -> bool:
@@ -106,26 +95,21 @@ def _group(walk: Walk, node: tree.Group, worlds: list[World]) -> list[World]:
     if not node.subshell:
         return walk.run(node.body, worlds)
     for world in worlds:
-        inner = world.copy()
-        walk.conditions += 1
-        walk.join(world, walk.run(node.body, [inner]))
-        walk.conditions -= 1
+        walk.join(world, walk.run(node.body, [world.copy()]))
     return worlds
 
 
 def _if(walk: Walk, node: tree.If, worlds: list[World]) -> list[World]:
     done: list[World] = []
     for condition, body in node.branches:
-        walk.conditions += 1
         worlds = walk.run(condition, worlds)
-        walk.conditions -= 1
         done += [world for world in worlds if world.flow]
         going = [world for world in worlds if not world.flow]
         taken = [world if world.status else world.copy() for world in going if world.status is not False]
         worlds = [world for world in going if world.status is not True]
         done += walk.run(body, taken) if taken else []
-    if node.otherwise is not None:
-        worlds = walk.run(node.otherwise, worlds) if worlds else []
+    if node.otherwise is not None and worlds:
+        worlds = walk.run(node.otherwise, worlds)
     return _unsure(done + worlds)
 
 
@@ -133,18 +117,9 @@ def _while(walk: Walk, node: tree.While, worlds: list[World]) -> list[World]:
     done: list[World] = []
     unsure = 0
     for _ in range(_TURNS):
-        walk.conditions += 1
         worlds = walk.run(node.condition, worlds)
-        walk.conditions -= 1
-        going: list[World] = []
-        for world in worlds:
-            if world.flow or world.status is node.until:
-                done.append(world)
-            elif world.status is None:
-                done.append(world.copy())
-                going.append(world)
-            else:
-                going.append(world)
+        done += [world.copy() for world in worlds if world.flow or world.status in (None, node.until)]
+        going = [world for world in worlds if not world.flow and world.status is not node.until]
         unsure += any(world.status is None or world.stdin in (None, "", UNKNOWN) for world in going)
         if not going or unsure > 2:  # twice is enough to see what a turn leaves for the next
             return _unsure(done + going)
@@ -153,34 +128,12 @@ def _while(walk: Walk, node: tree.While, worlds: list[World]) -> list[World]:
     return _unsure(done + worlds)
 
 
-def _turn(walk: Walk, body: tree.Node, worlds: list[World]) -> tuple[list[World], list[World]]:
-    """One turn of a loop: the worlds that go on, and those that have left it."""
-    going, left = [], []
-    walk.loops += 1
-    worlds = walk.run(body, worlds)
-    walk.loops -= 1
-    for world in worlds:
-        if world.flow == "continue":
-            world.flow = ""
-        if world.flow:
-            world.flow = "" if world.flow == "break" else world.flow
-            left.append(world)
-        else:
-            going.append(world)
-    return going, left
-
-
 def _for(walk: Walk, node: tree.For, worlds: list[World]) -> list[World]:
     done: list[World] = []
     for world in worlds:
-        if not node.name:
-            for word in node.words or []:
-                text_of(word, world, walk)
-            values = [UNKNOWN, UNKNOWN]
-        else:
-            values = world.positionals[1:] if node.words is None else fields_of(node.words, world, walk)
-        if len(values) > _TURNS:
-            values = [*values[:_TURNS], UNKNOWN]
+        values = world.positionals[1:] if node.words is None else fields_of(node.words, world, walk)
+        if not node.name or len(values) > _TURNS:  # `for ((...))`
+            values = [*values[:_TURNS], UNKNOWN] if node.name else [UNKNOWN, UNKNOWN]
         going = [world]
         for value in values:
             for one in going:
@@ -191,24 +144,30 @@ def _for(walk: Walk, node: tree.For, worlds: list[World]) -> list[World]:
     return _unsure(done)
 
 
+def _turn(walk: Walk, body: tree.Node, worlds: list[World]) -> tuple[list[World], list[World]]:
+    """One turn of a loop: the worlds that go on, and those that have left it."""
+    walk.loops += 1
+    worlds = walk.run(body, worlds)
+    walk.loops -= 1
+    going = [world for world in worlds if world.flow in ("", "continue")]
+    left = [world for world in worlds if world.flow not in ("", "continue")]
+    for world in worlds:
+        world.flow = "" if world.flow in ("break", "continue") else world.flow
+    return going, left
+
+
 def _case(walk: Walk, node: tree.Case, worlds: list[World]) -> list[World]:
     done: list[World] = []
     for world in worlds:
         value = text_of(node.word, world, walk)
         known = UNKNOWN not in value and (isinstance(node.word, str) or not walk.literal)
-        falls = False
-        for patterns, body, terminator in node.branches:
+        for patterns, body in node.branches:
             texts = [pattern_of(pattern, world, walk) for pattern in patterns]
             sure = known and not any(UNKNOWN in text for text in texts)
-            if falls or (sure and any(matches(value, text) for text in texts)):
-                ended = walk.run(body, [world])
-                falls = terminator == ";&"
-                if not falls and terminator != ";;&":
-                    done += ended
-                    break
-                world = ended[0]
-                done += ended[1:]
-            elif not sure:
+            if sure and any(matches(value, text) for text in texts):
+                done += walk.run(body, [world])
+                break
+            if not sure:
                 done += walk.run(body, [world.copy()])
         else:
             done.append(world)
@@ -226,23 +185,9 @@ def call(walk: Walk, body: tree.Node, words: list[str], world: World) -> list[Wo
     if walk.depth >= DEPTH:
         walk.runner.unread("eval " + " ".join(words), world, walk)
         return [world]
-    positionals = world.positionals
-    before = dict(world.variables)
-    walk.locals.append(set())
-    world.positionals = [positionals[0], *words[1:]]
     walk.depth += 1
-    walk.calls += 1
-    worlds = walk.run(body, [world])
-    walk.calls -= 1
+    worlds = walk.called(lambda: walk.run(body, [world]), words[1:], world)
     walk.depth -= 1
-    local = walk.locals.pop()
-    for one in worlds:
-        one.positionals = positionals
-        one.flow = "" if one.flow == "return" else one.flow
-        for name in local:
-            one.variables.pop(name, None)
-            if name in before:
-                one.variables[name] = before[name]
     return worlds
 
 
@@ -262,7 +207,7 @@ def _unread(walk: Walk, node: tree.Unread, worlds: list[World]) -> list[World]:
 
 
 def _unsure(worlds: list[World]) -> list[World]:
-    """Behind a compound command nobody asks which of its commands was the last."""
+    """Behind a compound command its status is not known: any of its commands may have been the last."""
     for world in worlds:
         world.status = None
     return worlds

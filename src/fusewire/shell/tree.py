@@ -108,7 +108,7 @@ class For(Node):
 class Case(Node):
     __slots__ = ("word", "branches")  # noqa: RUF023
     word: Word
-    branches: list[tuple[list[Word], Node, str]]
+    branches: list[tuple[list[Word], Node]]
 
 
 class Function(Node):

@@ -69,11 +69,9 @@ class Walk:
         self.literal = literal
         #: files that the line itself has written (without dots in their paths), and what is known to be in them
         self.files: dict[str, str] = {}
-        #: how many functions, loops and conditions are around what runs now
-        self.calls = self.loops = self.conditions = 0
-        #: the variables that each function under way has for itself
-        self.locals: list[set[str]] = []
-        #: whether somebody reads what is printed now: a pipe, a substitution
+        #: how many functions and loops are around what runs now
+        self.calls = self.loops = 0
+        #: how many pipes and substitutions read what is printed now
         self.heard = 0
         #: whether the line speaks of something protected, so that what it prints may do so too
         self.suspicious = False
@@ -85,6 +83,8 @@ class Walk:
         self._processes = 0
         self._budget = Budget(0)
         self.unread_nodes: set[int] = set()
+        #: the line itself, in which `set -e` counts
+        self.top: tree.Node | None = None
         #: texts that were read already: `find -exec sh -c` gives the same one again and again
         self._parsed: dict[str, tree.Node] = {}
 
@@ -110,6 +110,7 @@ class Walk:
             self._budget.left -= len(text)
             node = Parser(text, min(self.depth, 8), self._budget).sequence(frozenset(), "")
             self._parsed[text] = node
+        self.top = self.top or node
         self.depth += 1
         worlds = self.run(node, [world])
         self.depth -= 1
@@ -124,6 +125,18 @@ class Walk:
             seen = world.exported | self.environment.keys()
             inner.variables = {name: value for name, value in world.variables.items() if name in seen}
         self.join(world, self.text(text, inner))
+
+    def called(self, act: Callable[[], list[World]], arguments: list[str], world: World) -> list[World]:
+        """Do something as a function, or a file that is sourced, with its own positionals."""
+        positionals = world.positionals
+        world.positionals = [positionals[0], *arguments]
+        self.calls += 1
+        worlds = act()
+        self.calls -= 1
+        for one in worlds:
+            one.positionals = positionals
+            one.flow = "" if one.flow == "return" else one.flow
+        return worlds
 
     def join(self, world: World, inner: list[World]) -> None:
         """Back from a subshell: its output and its status stay, everything else is gone."""
@@ -159,27 +172,24 @@ class Walk:
         method = _METHODS[type(node)]
         if not node.redirects or type(node) is tree.Simple:
             return distinct(method(self, node, worlds))
-        result: list[World] = []
-        for world in worlds:
-            result += self._redirected(node, method, world)
-        return distinct(result)
+        return distinct([one for world in worlds for one in self._redirected(node, method, world)])
 
     def _redirected(self, node: tree.Node, method: Any, world: World) -> list[World]:
         stdin = world.stdin
-        worlds, _ = self._within(node.redirects, world, lambda: method(self, node, [world]))
+        worlds = self._within(node.redirects, world, lambda: method(self, node, [world]))
         for one in worlds:
             one.stdin = stdin
         return worlds
 
     def _within(
         self, redirects: list[tree.Redirect], world: World, act: Callable[[], list[World]], *, stays: bool = False
-    ) -> tuple[list[World], str | None]:
-        """Do something with the input and the output redirected; where the output went. `stays` keeps the input."""
+    ) -> list[World]:
+        """Do something with the input and the output redirected; `stays` keeps the input, as for `exec`."""
         stdin, out = world.stdin, world.out
-        redirected = self.redirects(redirects, world)
+        redirected = self._redirects(redirects, world)
         if redirected is None:
             world.status = False
-            return [world], None
+            return [world]
         target, given = redirected
         world.stdin = given if given is not None else stdin
         world.out = ""
@@ -193,7 +203,7 @@ class Walk:
             one.out = cut(out + one.out)
             if given is not None and not stays:
                 one.stdin = stdin
-        return worlds, target[0] if target is not None else None
+        return worlds
 
     def wrote(self, target: tuple[str, bool], text: str) -> None:
         path, appended = target
@@ -224,26 +234,16 @@ class Walk:
             self._assign(name, appended, value, world)
         if words:
             world.exported |= {name for name, _, _ in node.assignments}
-            if self.locals and words[0] in ("local", "declare", "typeset") and "-g" not in words:
-                self.locals[-1] |= {name.partition("[")[0] for name, _, _ in node.assignments}
         elif any(not isinstance(value, str) for _, _, value in node.assignments):
             world.status = None  # that of the last substitution
-        ended, target = self._within(
-            node.redirects,
-            world,
-            lambda: self.words(words, world) if words else [world],
-            stays=words == ["exec"],
-        )
-        for one in ended:
-            if one.status and target is not None and not target.startswith("/dev/"):
-                one.status = None  # the folder may not be there
-            if not lasting:
-                one.exported = exported
-            if before is not None:
-                for name, _, _ in node.assignments:
-                    one.variables.pop(name, None)
-                    if name in before:
-                        one.variables[name] = before[name]
+        act = (lambda: self.words(words, world)) if words else (lambda: [world])
+        ended = self._within(node.redirects, world, act, stays=words == ["exec"])
+        for one in ended if before is not None else ():
+            one.exported = exported
+            for name, _, _ in node.assignments:
+                one.variables.pop(name, None)
+                if name in before:  # type: ignore[operator]
+                    one.variables[name] = before[name]  # type: ignore[index]
         return ended
 
     def _assign(self, name: str, appended: bool, value: tree.Word | list[tree.Word], world: World) -> None:
@@ -273,7 +273,7 @@ class Walk:
 
     # -- redirections and substitutions ---------------------------------------------------------------
 
-    def redirects(
+    def _redirects(
         self, redirects: list[tree.Redirect], world: World
     ) -> tuple[tuple[str, bool] | None, str | None] | None:
         """Where the output goes (and whether it is appended), and what is read instead of the input; None if it
@@ -284,39 +284,25 @@ class Walk:
             operator = redirect.operator
             if operator in ("<<", "<<-", "<<<"):
                 text = text_of(redirect.target, world, self) + ("\n" if operator == "<<<" else "")
-                if redirect.descriptor in ("", "0"):
-                    given = text
-                else:
-                    self.files[f"/dev/fd/{redirect.descriptor}"] = text
+                given = text if redirect.descriptor in ("", "0") else given
                 continue
-            paths = fields_of([redirect.target], world, self)
-            path = paths[0] if paths else UNKNOWN
-            for other in paths[1:]:
-                self.runner.redirect(operator, other, world, self)
-            if operator == "<&" and f"/dev/fd/{path}" in self.files:
-                given = self.files[f"/dev/fd/{path}"]
+            path = (fields_of([redirect.target], world, self) or [UNKNOWN])[0]
             if operator in (">&", "<&") and (path.rstrip("-").isdigit() or path in ("-", "")):
                 if redirect.descriptor in ("", "1") and operator == ">&" and path == "2":
                     target = ("/dev/stderr", False)
-                continue
-            if not self.runner.redirect(operator, path, world, self):
+            elif not self.runner.redirect(operator, path, world, self):
                 return None
-            if operator == "<":
-                given = self.read_file(self.path(path, world))
-                given = UNKNOWN if given is None else given
+            elif operator == "<":
+                text_read = self.read_file(self.path(path, world))
+                given = UNKNOWN if text_read is None else text_read
             elif redirect.descriptor in ("", "1"):
                 target = (self.path(path, world), operator in (">>", "&>>"))
         return target, given
 
     def path(self, path: str, world: World) -> str:
         """A path as this world understands it; dots are not taken out."""
-        if path[:1] == UNKNOWN:
-            return path  # it may well be absolute
-        if path.startswith("/proc/"):
-            parts = normal(path).split("/", 4)
-            if len(parts) > 3 and parts[3] == "cwd" and parts[2] in ("self", "thread-self", UNKNOWN):
-                return "/".join([world.cwd, *parts[4:]])
-        return path if path[:1] == "/" else f"{world.cwd}/{path}"
+        absolute = path[:1] in ("/", UNKNOWN)  # what is not known may well be absolute
+        return path if absolute else f"{world.cwd}/{path}"
 
     def substitute(self, node: tree.Node, world: World, raw: str = "") -> str:
         """What `$(...)` gives; `raw` is how it is written."""

@@ -13,7 +13,7 @@ from fusewire.detectors.calls import VERIFY, nature_of
 from fusewire.judging.cases import same_test
 from fusewire.scope.places import place
 from fusewire.shell.values import UNKNOWN
-from fusewire.wrappers import program
+from fusewire.shell.wrappers import program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from fusewire.guard.effects import DELETE, MODE, MOVE, SCRIPT_LIMIT, WRITE
 from fusewire.paths import normal
 from fusewire.shell.argv import Argv
 from fusewire.shell.values import UNKNOWN
-from fusewire.wrappers import is_wrapper
+from fusewire.shell.wrappers import is_wrapper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,6 +18,9 @@ _WRITES = r"^[\s%\d,.$;:]*(?:w|wq|x|xit|exit|up|update|write|wa|wqa|xa|wall|wn|s
 _RUNS = r"^[\s%\d,.$;:]*(?:w|r|silent|sil)?\s*!+\s*(.+)$"
 _CALLS = r"(delete|writefile|rename|system)\s*\((?:\[[^\]]*\]\s*,\s*)?\s*(['\"])(.*?)\2"
 
+#: Options of vim that have commands, or name a file of them.
+_SCRIPTS = ("c", "cmd", "S")
+
 
 def _sed(call: Call) -> None:
     argv = Argv(call.args, "efl", "expression file line-length", optional="i")
@@ -58,23 +61,12 @@ def _ed(call: Call) -> None:
 def _vi(call: Call) -> None:
     """`vim -es -c CMD FILE`, `ex FILE < script`."""
     words = ["-c" if word in ("-sc", "-esc", "-ec") else word for word in call.args]
-    scripts: list[str] = []
-    operands: list[str] = []
-    at = 0
-    while at < len(words):
-        word = words[at]
-        at += 1
-        if word in ("-c", "--cmd", "-S", "-u", "-i", "-w", "-W"):
-            value = "".join(words[at : at + 1])
-            scripts.append(value if word in ("-c", "--cmd") else call.text_of(value) or "" if word == "-S" else "")
-            at += 1
-        elif word[:1] == "+":
-            scripts.append(word[1:])
-        elif word[:1] != "-":
-            operands.append(word)
-    if call.name == "ex" or "-e" in words or "-es" in words:
+    argv = Argv(words, "cSuiwW", "cmd")
+    scripts = [call.text_of(value) or "" if name == "S" else value for name, value in argv.options if name in _SCRIPTS]
+    scripts += [word[1:] for word in argv.operands if word[:1] == "+"]
+    if call.name == "ex" or argv.has("e"):
         scripts.append(call.world.stdin or "")
-    _edit(call, "\n".join(scripts), operands)
+    _edit(call, "\n".join(scripts), [word for word in argv.operands if word[:1] != "+"])
 
 
 def _edit(call: Call, script: str, names: list[str]) -> None:

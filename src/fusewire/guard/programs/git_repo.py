@@ -213,7 +213,19 @@ class Repo:
                 letters = self._in_line(name, entry[:2])
                 if letters and (untracked or ignored or letters not in (UNTRACKED, IGNORED)):
                     found[name] = letters
+        for name in self._converted([name for name, letters in found.items() if letters == " M"]):
+            del found[name]
         return found
+
+    def _converted(self, names: list[str]) -> list[str]:
+        """Those of these files that only seem to differ: git is run without their filters."""
+        from fusewire.util.gitfiles import committed_ids
+
+        repository = self._repository() if names else None
+        ids = committed_ids(repository, (), names) if repository is not None else {}
+        staged = self.names("ls-files", "-s", "-z", "--", *(f":(top,literal){name}" for name in ids)) if ids else []
+        facts = (entry.partition("\t") for entry in staged)
+        return [name for info, _, name in facts if ids.get(name) == info.split()[1]]
 
     def _in_line(self, name: str, letters: str) -> str:
         """The state of a file after what the line has added and committed; empty if it is committed then."""

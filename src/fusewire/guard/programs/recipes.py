@@ -5,8 +5,8 @@ from __future__ import annotations
 from fusewire.guard.effects import SCRIPT_LIMIT
 from fusewire.shell.argv import Argv
 from fusewire.shell.values import UNKNOWN
+from fusewire.shell.wrappers import is_assignment
 from fusewire.words import quoted
-from fusewire.wrappers import is_assignment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

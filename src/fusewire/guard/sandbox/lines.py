@@ -23,10 +23,11 @@ _WRAPPERS = frozenset("builtin command env exec nice nohup setsid stdbuf time ti
 #: Git commands that never take a document from one version to another. Whatever is not here may be an alias.
 _STAYS = frozenset(
     (
-        "add annotate apply archive blame branch bundle cat-file check-ignore clean clone config count- "
-        "objects describe diff difftool fetch format-patch fsck gc grep help init log ls-files ls-remote ls- "
-        "tree maintenance merge-base mv name-rev notes push range-diff reflog remote rev-list rev-parse rm "
-        "shortlog show show-branch show-ref status symbolic-ref tag update-index version whatchanged worktree"
+        "add annotate apply archive blame branch bundle cat-file check-ignore clean clone config "
+        "count-objects describe diff difftool fetch format-patch fsck gc grep help init log ls-files "
+        "ls-remote ls-tree maintenance merge-base mv name-rev notes push range-diff reflog remote rev-list "
+        "rev-parse rm shortlog show show-branch show-ref status symbolic-ref tag update-index version "
+        "whatchanged worktree"
     ).split()
 )
 
