@@ -167,7 +167,7 @@ def is_granted(before: bytes, now: bytes, calls: Iterable[Mapping[str, Any]]) ->
         given, added = _permissions(old), _permissions(new)
     except (ValueError, AttributeError, TypeError):
         return False
-    if old != new or not given <= added:
+    if old != new or not given < added:
         return False
     return all(any(_fits(rule, call) for call in calls) for rule in added - given)
 
