@@ -35,6 +35,7 @@ from corpus import (
     differences,
     lost,
     protected_state,
+    remove,
     walls,
     whole_state,
 )
@@ -121,7 +122,7 @@ class Court:
 
     def again(self, box: Box, case: Case) -> Box:
         """The same project as before the command, in the same place: paths are in what many a command writes."""
-        shutil.rmtree(box.folder, ignore_errors=True)
+        remove(box.folder)
         return prepared(self.template, box.folder.parent, int(box.folder.name), case)
 
 

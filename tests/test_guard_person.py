@@ -546,16 +546,16 @@ def test_the_versions_of_release_0_1_are_taken_over(shop: Project) -> None:
     import hashlib
 
     guard = shop.root / ".fusewire/guard"
-    files, history = {}, {}
+    files, history, mode = {}, {}, (shop.root / "AGENTS.md").stat().st_mode
     for name, text in {"AGENTS.md": FILES["AGENTS.md"], "CLAUDE.md": "gone since\n", "old": "older\n"}.items():
         digest = hashlib.sha256(text.encode()).hexdigest()
         blob = guard / "blobs" / digest[:2] / digest
         blob.parent.mkdir(parents=True, exist_ok=True)
         blob.write_text(text)
         if name == "old":
-            history["AGENTS.md"] = [[5.0, digest, len(text), "snapshot", 0o100644]]
+            history["AGENTS.md"] = [[5.0, digest, len(text), "snapshot", mode]]
         else:
-            files[name] = [0o100644, len(text), 1, 1, 1, digest, 1, 9.0]
+            files[name] = [mode, len(text), 1, 1, 1, digest, 1, 9.0]
     (guard / "manifest.json").write_text(
         json.dumps({"format": 1, "session": "x", "files": files, "folders": {}, "history": history})
     )

@@ -23,6 +23,9 @@ _VALUED_GLOBALS = ("--git-dir", "--work-tree", "--namespace", "--super-prefix", 
 
 _PATHSPEC_GLOBALS = ("--literal-pathspecs", "--glob-pathspecs", "--noglob-pathspecs", "--icase-pathspecs")
 
+#: Aliases of aliases that are followed.
+_ALIASES = 10
+
 #: Commands without any effect on files outside of .git that are common enough to look for no alias of that name.
 _QUIET = words("blame branch cat-file describe fetch gc grep help lfs ls-files push remote rev-parse status tag")
 
@@ -52,17 +55,25 @@ _DIFFERENCES = words("diff status show log")
 
 
 def _git(call: Call) -> None:
-    _git_words(call, call.args, [], aliases=True)
+    _git_words(call, call.args, _settings_of_variables(call), 0)
 
 
-def _git_words(call: Call, given: list[str], inherited: list[tuple[str, str]], *, aliases: bool) -> None:
+def _settings_of_variables(call: Call) -> list[tuple[str, str]]:
+    """What GIT_CONFIG_COUNT and its variables set: constraints see aliases that a line brings along."""
+    count = variable(call, "GIT_CONFIG_COUNT") or ""
+    numbers = range(min(int(count[:4]), 100)) if count.isdecimal() else ()
+    pairs = ((variable(call, f"GIT_CONFIG_KEY_{at}"), variable(call, f"GIT_CONFIG_VALUE_{at}")) for at in numbers)
+    return [(setting_key(key), value or "") for key, value in pairs if key]
+
+
+def _git_words(call: Call, given: list[str], inherited: list[tuple[str, str]], depth: int) -> None:
     repo, rest = _globals(call, given, inherited)
     if not rest:
         return
     name, args = rest[0], rest[1:]
     repo.command = name
     command = COMMANDS.get(name)
-    if command is None and name not in _QUIET and aliases and _is_alias(call, repo, name, args):
+    if command is None and name not in _QUIET and depth < _ALIASES and _is_alias(call, repo, name, args, depth):
         return
     if command is not None and args[:1] not in (["--help"], ["-h"]):
         repo.line.cut = False
@@ -103,7 +114,7 @@ def _absolute(word: str, folder: str) -> str:
     return f"{name}={folder}/{value}" if value and value[:1] != "/" else word
 
 
-def _is_alias(call: Call, repo: Repo, name: str, args: list[str]) -> bool:
+def _is_alias(call: Call, repo: Repo, name: str, args: list[str], depth: int) -> bool:
     """Whether a command is another name for something, which is then followed."""
     text = repo.setting(f"alias.{name.lower()}")
     if text[:1] == "!":
@@ -111,7 +122,7 @@ def _is_alias(call: Call, repo: Repo, name: str, args: list[str]) -> bool:
     elif text:
         call.effects.commands.append((["git", *split_words(text), *args], call.world.cwd))
         again = ["-C", repo.folder, *repo.options, *split_words(text), *args]
-        _git_words(call, again, repo.settings, aliases=False)
+        _git_words(call, again, repo.settings, depth + 1)
     return bool(text)
 
 
