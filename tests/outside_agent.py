@@ -11,8 +11,8 @@ import os
 import signal
 import sys
 
-from fusewire.errors import AgentRefused
 from fusewire.person import AGENT_VARIABLES, require_person
+from fusewire.util.errors import AgentRefused
 
 REPORTS = 'code=0; "$@" || code=$?; echo $code >&{pipe}'
 

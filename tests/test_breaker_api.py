@@ -14,9 +14,9 @@ import pytest
 import fusewire
 from conftest import Project
 from fusewire import Blocked, Breaker, Decision, FusewireError, InvalidTransition, NotFound, StoreError
-from fusewire.errors import AgentRefused
 from fusewire.events import Event
 from fusewire.trial import Clock
+from fusewire.util.errors import AgentRefused
 
 ID = "no-force-push"
 

@@ -12,7 +12,7 @@ import pytest
 
 from fusewire.checkpoints import keeping
 from fusewire.checkpoints.checkpoint import Checkpoint, Checkpoints
-from fusewire.errors import FusewireError
+from fusewire.util.errors import FusewireError
 
 
 def git(folder: Path, *arguments: str, given: bytes = b"") -> str:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from fusewire.circuit import Policy, State, cooldown, fresh, step, view
 from fusewire.engine import read_state
-from fusewire.errors import InvalidTransition
 from fusewire.events import Signal
 from fusewire.policies.rulebook import read_rulebook
+from fusewire.util.errors import InvalidTransition
 
 RULES = read_rulebook(None).rules(any_constraint=True)
 POLICIES = {name: Policy.from_data(data) for name, data in RULES.policies.items()}

@@ -12,10 +12,10 @@ import pytest
 
 from conftest import Project
 from fusewire.breaker import Breaker
-from fusewire.durations import show_time
 from fusewire.events import Signal
 from fusewire.reports.session import dashboard
 from fusewire.session.incident_log import recent, summary
+from fusewire.util.durations import show_time
 
 SESSION = "479528ae-91f4-4945-992c-9db9f0bba192"
 LOG = ".claude/memory/circuit_breaker_incidents.jsonl"

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from fusewire.breaker import Breaker
-from fusewire.errors import Blocked, FusewireError
 from fusewire.stores.rows import AuditRow
+from fusewire.util.errors import Blocked, FusewireError
 
 CIRCUITS = (
     "git-safety",

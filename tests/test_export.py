@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 from conftest import Project
 from fusewire.breaker import Breaker
-from fusewire.durations import parse_time
 from fusewire.events import plain
 from fusewire.stores.rows import AuditRow, Doing, LogRow
+from fusewire.util.durations import parse_time
 from fusewire.views.export import Wanted, exported
 from fusewire.views.export_formats import COLUMNS, as_lines, as_table
 from session_hook import Session

@@ -352,8 +352,8 @@ def test_only_our_modules_and_pythons_own_are_kept(copy: Copy) -> None:
     """Not what lies beside the package, in the folder of installed packages, nor what needs no file or is no code."""
     (copy.root / "beside.py").write_text("")
     (copy.root / "winreg.py").write_text("")  # one of Python's own names, but nothing that it brings here
-    assert copy.drive("import beside, winreg, keyword, os, _json, itertools, fusewire.globs") == ""
-    assert {"keyword", "fusewire", "fusewire.globs"} <= copy.kept()
+    assert copy.drive("import beside, winreg, keyword, os, _json, itertools, fusewire.util.globs") == ""
+    assert {"keyword", "fusewire", "fusewire.util.globs"} <= copy.kept()
     assert not {"beside", "winreg", "os", "_json", "itertools"} & copy.kept()
 
 

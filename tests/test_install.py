@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 from conftest import SOURCE, Project
 from fusewire.agents import AGENTS
-from fusewire.errors import FusewireError
 from fusewire.installing import command, files, merging
 from fusewire.installing.clients import CLIENTS
 from fusewire.installing.jsonc import JsoncError, beyond_json, read
+from fusewire.util.errors import FusewireError
 from program import UNPRIVILEGED
 
 LINE = ["/opt/it's mine/python", "-I", "-S", "/opt/a b/fusewire/hook.py"]

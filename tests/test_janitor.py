@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 import fusewire
 from conftest import Project
-from fusewire.errors import FusewireError
 from fusewire.janitor.cleanup import Cleanup, space
 from fusewire.janitor.due import first_time
 from fusewire.janitor.janitor import Janitor, at_session_start
 from fusewire.janitor.ledgers import merged
 from fusewire.janitor.limits import Limits
 from fusewire.janitor.names import rotation, rotation_name, session_of
+from fusewire.util.errors import FusewireError
 from program import UNPRIVILEGED
 
 NOW = 1_794_000_000.0

@@ -16,13 +16,13 @@ import pytest
 
 from conftest import SOURCE, Project
 from fusewire.breaker import Breaker
-from fusewire.durations import show_time
 from fusewire.notifying import starting
 from fusewire.notifying.delivery import deliver_pending
 from fusewire.notifying.ledger import MOST_LOST, PAUSE, Health
 from fusewire.rules import load_rules
 from fusewire.session.opening import quick_store
 from fusewire.stores.rows import AUDIT_ROWS, AuditRow
+from fusewire.util.durations import show_time
 from paying import paying
 from receivers import Webhook, until, webhook
 from session_hook import Session

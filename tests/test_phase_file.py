@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 from conftest import Project
 from fusewire.breaker import Breaker
-from fusewire.errors import ConfigError
 from fusewire.events import Signal
 from fusewire.phases.phases import Phases
 from fusewire.phases.record import Record
 from fusewire.phases.schema import parse, record_of, render
+from fusewire.util.errors import ConfigError
 from test_phase_command import FILE, SESSION, beside, open_green, saved
 from test_sqlite_store import without_rights
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from fusewire.checkpoints import keeping
 from fusewire.checkpoints.checkpoint import Checkpoint, Checkpoints
 from fusewire.checkpoints.rollback import ChangedSince
-from fusewire.errors import FusewireError
+from fusewire.util.errors import FusewireError
 from test_checkpoint import git, held, repository, users_side
 
 Shown = dict[str, tuple[str, bytes]]

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from agents import HERE, Run, agent, carriers, comes_true, is_running, kill, state
-from fusewire.runner import proctable
 from fusewire.runner.leftovers import end, end_marked, find, is_alive, process_identity
-from fusewire.runner.proctable import Process, look
 from fusewire.runner.warden import Warden
+from fusewire.util import processes as proctable
+from fusewire.util.processes import Process, look
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agents import Run, agent, carriers, is_running, kill
-from fusewire.runner import proctable
+from fusewire.util import processes as proctable
 
 
 @pytest.fixture

@@ -15,11 +15,11 @@ import pytest
 
 from fusewire import meters
 from fusewire.circuit import Outcome, State, step, view
-from fusewire.durations import parse_duration
-from fusewire.errors import InvalidTransition
 from fusewire.events import Signal
 from fusewire.policies.rulebook import read_rulebook
 from fusewire.policies.settings import KINDS
+from fusewire.util.durations import parse_duration
+from fusewire.util.errors import InvalidTransition
 
 FOLDER = Path(__file__).parent / "scenarios"
 START = 1_800_000_000.0

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from conftest import Project
 from fusewire.breaker import Breaker
 from fusewire.cli.app import main
-from fusewire.errors import FusewireError
-from fusewire.globs import path_matches
 from fusewire.scope.boundary import covers
 from fusewire.scope.justification import BLANKS, KEPT
 from fusewire.scope.lock import ScopeLock, session_of
 from fusewire.scope.nouns import NoScope, Unjustifiable
 from fusewire.scope.references import prose, references
+from fusewire.util.errors import FusewireError
+from fusewire.util.globs import path_matches
 
 WHY = {
     "test": "TestUserRegistration_ReturnsConflictOnDuplicateEmail",

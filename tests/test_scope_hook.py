@@ -17,10 +17,10 @@ from conftest import SOURCE, Project
 from fusewire import gate
 from fusewire.agents import agent_named
 from fusewire.breaker import Breaker
-from fusewire.errors import FusewireError
 from fusewire.scope.active import FILE
 from fusewire.scope.lock import ScopeLock
 from fusewire.scope.memory import SESSIONS, SLICES
+from fusewire.util.errors import FusewireError
 from test_imports import EDIT_PATH, HOT_PATH, READ_PATH, SLOW, modules_of
 
 SESSION = "479528ae-91f4-4945-992c-9db9f0bba192"

@@ -21,8 +21,8 @@ from fusewire.server.drawing.timelines import (
     session_chart,
     session_rows,
 )
+from fusewire.util.text import visible
 from fusewire.views.measures import fullness, measure
-from fusewire.visible import visible
 
 NOON = 1_794_830_400.0  # 2026-11-16 12:00 UTC
 DAY = 86400.0

@@ -17,9 +17,9 @@ import pytest
 
 from conftest import SOURCE, Project
 from fusewire.breaker import Breaker
-from fusewire.errors import AgentRefused
 from fusewire.server.access import Access, kept_token
 from fusewire.server.peer import require_person_at
+from fusewire.util.errors import AgentRefused
 from serving import Served
 from test_server_security import ALL, FORM
 from wire import ask, connected, heard, quiet_server, rest_of
@@ -358,7 +358,7 @@ def test_an_agent_that_hides_its_connection_while_it_is_judged_has_done_nothing(
 #: A process that asks who sent what, what it is asked by, and who else is there.
 JUDGES = """
 import socket, subprocess, sys
-from fusewire.errors import AgentRefused
+from fusewire.util.errors import AgentRefused
 from fusewire.server.peer import require_person_at
 listening = socket.create_server(("127.0.0.1", 0))
 peer, *others = [

@@ -24,12 +24,12 @@ from conftest import Project
 from fusewire.breaker import Breaker, default_rules
 from fusewire.circuit import Policy
 from fusewire.engine import Engine
-from fusewire.errors import StoreError
 from fusewire.events import TEXT_LIMIT, Signal
 from fusewire.stores import audit_file, migrations, open_store, recovery, sqlite
 from fusewire.stores.rows import KEPT_ROWS, LOG_ROWS, OTHER_ROWS
 from fusewire.stores.sqlite import SqliteStore
 from fusewire.util import files
+from fusewire.util.errors import StoreError
 from program import UNPRIVILEGED
 
 WORKERS = Path(__file__).with_name("workers.py")

@@ -13,7 +13,7 @@ import yaml
 
 from conftest import SOURCE, Project
 from fusewire.breaker import Breaker
-from fusewire.visible import in_line
+from fusewire.util.text import in_line
 from session_hook import Session
 from watching import Make, Terminal, terminals
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fusewire.errors import StoreError
 from fusewire.stores import open_store
 from fusewire.stores.memory import MemoryStore
 from fusewire.stores.rows import AUDIT_ROWS, AuditRow
 from fusewire.stores.sqlite import SqliteStore
+from fusewire.util.errors import StoreError
 from fusewire.views.trail import Trail
 
 if TYPE_CHECKING:

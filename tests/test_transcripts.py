@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fusewire.errors import FusewireError
 from fusewire.transcripts import SHELL, Step, Transcript, steps
 from fusewire.transcripts import records as reading
+from fusewire.util.errors import FusewireError
 
 FORMATS = Path(__file__).parent / "transcripts" / "formats"
 SESSION = "7d3f1c52-8a41-4f0e-9c66-2b1f4f6a9e10"

@@ -14,11 +14,11 @@ import pytest
 
 from conftest import Project
 from fusewire.breaker import Breaker
-from fusewire.durations import parse_time
-from fusewire.errors import NotFound
 from fusewire.session.names import session_ids, session_of
 from fusewire.session.spawning import SILENT
 from fusewire.stores.rows import DOINGS, Doing
+from fusewire.util.durations import parse_time
+from fusewire.util.errors import NotFound
 from fusewire.views.circuits import circuit_view
 from fusewire.views.panel import panel
 from fusewire.views.session_list import sessions_view

@@ -14,8 +14,8 @@ import time
 
 from fusewire.breaker import Breaker
 from fusewire.constraints import statefile  # noqa: F401 - imported before the race, not in it
-from fusewire.errors import FusewireError
 from fusewire.stores import audit_file, recovery  # noqa: F401
+from fusewire.util.errors import FusewireError
 
 
 def wait_for_start() -> None:

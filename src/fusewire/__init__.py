@@ -27,12 +27,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.attempts.tracker import Attempts
     from fusewire.breaker import Breaker
-    from fusewire.errors import Blocked, ConfigError, FusewireError, InvalidTransition, NotFound, StoreError
     from fusewire.events import Decision
     from fusewire.phases.phases import Phases
     from fusewire.runner.loop import Loop
     from fusewire.scope.lock import ScopeLock
     from fusewire.trial import testing
+    from fusewire.util.errors import Blocked, ConfigError, FusewireError, InvalidTransition, NotFound, StoreError
 
 _HOME = {
     "Attempts": "attempts.tracker",

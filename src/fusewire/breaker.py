@@ -11,12 +11,12 @@ import os
 import time
 
 from fusewire.circuit import State
-from fusewire.durations import show_duration
 from fusewire.engine import Engine, read_state
-from fusewire.errors import Blocked, FusewireError, InvalidTransition, NotFound, StoreError
 from fusewire.events import Signal, fingerprint, identifier
 from fusewire.rules import DATABASE, STATE_FILE, Rules, find_project, load_rules
 from fusewire.stores import open_store
+from fusewire.util.durations import show_duration
+from fusewire.util.errors import Blocked, FusewireError, InvalidTransition, NotFound, StoreError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

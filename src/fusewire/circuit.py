@@ -44,10 +44,10 @@ Rule 8: a clock that was set back never opens anything early: a cooldown ends at
 from __future__ import annotations
 
 from fusewire import meters
-from fusewire.durations import number, show_duration
-from fusewire.errors import InvalidTransition
 from fusewire.events import PUBLIC_STATE, TEXT_LIMIT, plain
 from fusewire.state import Policy, State, fresh
+from fusewire.util.durations import number, show_duration
+from fusewire.util.errors import InvalidTransition
 
 __all__ = [
     "PHASES",

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 
-from fusewire.errors import in_a_line, is_broken
 from fusewire.events import stricter
 from fusewire.rules import PHASE_FILE, SCOPE_FILE, find_project, has_constraints, load_rules
 from fusewire.session.opening import PATIENCE, quick_store
+from fusewire.util.errors import in_a_line, is_broken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -323,9 +323,9 @@ def _enforce(names: list[str], event: Event, root: str, rules: Rules) -> tuple[s
     import time
 
     from fusewire.breaker import Breaker
-    from fusewire.errors import StoreError
     from fusewire.events import merge
     from fusewire.reports.messages import message
+    from fusewire.util.errors import StoreError
 
     try:
         store = quick_store(root, rules)
@@ -353,7 +353,7 @@ def _archive_retired(root: str) -> None:
     """The constraints' files have changed: one of them may have been retired."""
     from fusewire.breaker import Breaker
     from fusewire.constraints.lifecycle import archive_retired
-    from fusewire.errors import FusewireError
+    from fusewire.util.errors import FusewireError
 
     try:
         archive_retired(Breaker.open(project=root, patience=PATIENCE))
@@ -425,7 +425,7 @@ def _permitted(event: Event, protected: Protected) -> list[str]:
 def _notice(root: str, text: str) -> None:
     """A person sees it in `status` and `doctor` until it is acknowledged."""
     from fusewire.breaker import Breaker
-    from fusewire.errors import FusewireError
+    from fusewire.util.errors import FusewireError
 
     try:
         with Breaker.open(project=root, patience=PATIENCE) as breaker, breaker.store.transact() as transaction:
@@ -486,8 +486,8 @@ def keep_for_later(event: Event, root: str, text: str) -> None:
 
 def _amend(event: Event, root: str, rules: Rules, now: float, **parts: Any) -> None:
     """Best effort: what has been decided is answered all the same."""
-    from fusewire.errors import StoreError
     from fusewire.session.memory import amend, session_name
+    from fusewire.util.errors import StoreError
 
     try:
         amend(quick_store(root, rules), session_name(event.session or "none"), now, **parts)
@@ -506,8 +506,8 @@ def _in_session(
     home: str = "",
 ) -> tuple[str, str]:
     """What the calls of the session add up to. If that cannot be counted, the call passes, and people are told."""
-    from fusewire.errors import StoreError
     from fusewire.session.watch import Watch
+    from fusewire.util.errors import StoreError
 
     watch = Watch(quick_store(root, rules), rules, root=root)
     try:

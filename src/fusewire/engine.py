@@ -7,12 +7,12 @@ reads it once it holds the write lock, so that times in a store are in the order
 from __future__ import annotations
 
 from fusewire import circuit as circuits
-from fusewire.durations import number, seconds_until, show_duration
-from fusewire.errors import InvalidTransition, StoreError, StoreRebuilt
 from fusewire.events import Decision, Signal, identifier
 from fusewire.rules import rule_id
 from fusewire.stores.rows import AuditRow, LogRow
-from fusewire.words import quoted
+from fusewire.util.durations import number, seconds_until, show_duration
+from fusewire.util.errors import InvalidTransition, StoreError, StoreRebuilt
+from fusewire.util.quoting import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import os
 
-from fusewire.errors import in_a_line, is_broken, is_exhaustion
 from fusewire.rules import find_guarded
 from fusewire.session.opening import age
-from fusewire.stdio import INPUT_LIMIT, payload_of, read_input, write_line
+from fusewire.util.errors import in_a_line, is_broken, is_exhaustion
 from fusewire.util.files import STATE_FOLDER, news
+from fusewire.util.stdio import INPUT_LIMIT, payload_of, read_input, write_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ def _end_process(agent: Agent, environment: Any) -> None:
     import signal
 
     from fusewire.agents import client_process
-    from fusewire.runner.proctable import ancestors
+    from fusewire.util.processes import ancestors
 
     pid = agent.process(environment)
     if pid is not None and pid in ancestors(client_process()):

@@ -6,8 +6,8 @@ import os
 import sys
 
 from fusewire.detectors.calls import AGENT_VARIABLES as AGENT_VARIABLES
-from fusewire.errors import AgentRefused
 from fusewire.util.environment import SET_ASIDE, altering
+from fusewire.util.errors import AgentRefused
 
 #: What `fusewire run` puts into the environment of its agent: the project whose loop it is in.
 PROJECT = "FUSEWIRE_PROJECT"
@@ -15,7 +15,7 @@ PROJECT = "FUSEWIRE_PROJECT"
 
 def inside_loop(root: str) -> bool:
     """Whether this was started by an agent in this project's loop; also if it has cleaned its environment since."""
-    from fusewire.runner.proctable import ancestors
+    from fusewire.util.processes import ancestors
 
     if os.environ.get(PROJECT) == os.path.realpath(root):
         return True
@@ -24,7 +24,7 @@ def inside_loop(root: str) -> bool:
 
 def loop_among(pids: list[int], root: str) -> bool:
     """Whether one of these processes was started by an agent in this project's loop."""
-    from fusewire.runner.proctable import environment
+    from fusewire.util.processes import environment
 
     mark = os.fsencode(f"{PROJECT}={os.path.realpath(root)}")
     return any(mark in environment(pid).split(b"\0") for pid in pids)
@@ -63,14 +63,14 @@ def _inside_agent() -> str:
     inside = next((name for name in AGENT_VARIABLES if os.environ.get(name)), None)
     if inside:
         return f"{inside} is set"
-    from fusewire.runner.proctable import ancestors
+    from fusewire.util.processes import ancestors
 
     return agent_among(ancestors())
 
 
 def agent_among(pids: list[int]) -> str:
     """Which of these processes, one above the other, is an agent or was started by one; empty if none is."""
-    from fusewire.runner.proctable import environment, started_as
+    from fusewire.util.processes import environment, started_as
 
     for pid in pids:
         if is_agent(started_as(pid)):
@@ -106,7 +106,7 @@ def start_clean(arguments: list[str]) -> None:
 
 def _given_to_agent() -> dict[str, str] | None:
     """What the outermost agent above was started with; empty if that is not known, None outside an agent."""
-    from fusewire.runner.proctable import ancestors, environment, started_as
+    from fusewire.util.processes import ancestors, environment, started_as
 
     for pid in reversed(ancestors()):
         variables = environment(pid)

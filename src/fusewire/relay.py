@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.quickjson import dumps
+from fusewire.util.fast_json import dumps
 from fusewire.util.files import STATE_FOLDER, read_file
 
 TYPE_CHECKING = False

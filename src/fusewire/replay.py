@@ -18,11 +18,11 @@ from fusewire.agents import BadPayload
 from fusewire.agents.claude import parse
 from fusewire.breaker import default_rules
 from fusewire.detectors.constraints import changes_files
-from fusewire.errors import FusewireError
 from fusewire.guard.plain import only_look, plain_commands
 from fusewire.session.results import DENIED, MALFORMED
 from fusewire.session.watch import Watch
 from fusewire.stores.memory import MemoryStore
+from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.rules import Rules

@@ -11,7 +11,7 @@ import os
 import sys
 from _imp import source_hash
 
-from fusewire.errors import NotFound
+from fusewire.util.errors import NotFound
 from fusewire.util.files import STATE_FOLDER as STATE_FOLDER
 from fusewire.util.files import claim, fits_mark, make_folder, read_file, replace_file
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.quickjson import loads
 from fusewire.reports.statusline import UNREADABLE, status_line
 from fusewire.rules import DATABASE, find_guarded, rules_as_they_lie
-from fusewire.stdio import INPUT_LIMIT, payload_of, read_input, write_line
+from fusewire.util.fast_json import loads
+from fusewire.util.stdio import INPUT_LIMIT, payload_of, read_input, write_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -164,8 +164,8 @@ class _Sight:
 
     def _circuit(self, circuit: str, data: Any) -> Iterator[dict[str, Any]]:
         from fusewire.circuit import view
-        from fusewire.durations import seconds_until
         from fusewire.events import PUBLIC_STATE
+        from fusewire.util.durations import seconds_until
 
         is_mine, agent, name, key = self._whose(circuit)
         if circuit.startswith("tool/") and not is_mine and name not in _LIMITS:
@@ -203,7 +203,7 @@ class _Sight:
         return lane is not None, (lane or "").partition(":")[2], parts[0], key
 
     def _policy(self, circuit: str) -> Policy | None:
-        from fusewire.errors import NotFound
+        from fusewire.util.errors import NotFound
 
         try:
             return self.rules.policy(circuit) if self.rules is not None else None

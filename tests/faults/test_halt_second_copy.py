@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from conftest import Project
-from fusewire.durations import show_time
 from fusewire.guard.session import folder_of
 from fusewire.stores import audit_file
 from fusewire.stores.rows import AuditRow
+from fusewire.util.durations import show_time
 from session_hook import Said, Session
 
 

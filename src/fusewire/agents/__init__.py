@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.errors import FusewireError
+from fusewire.util.errors import FusewireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from fusewire.agents.payload import (
 )
 from fusewire.detectors.constraints import changes_files
 from fusewire.events import Event
-from fusewire.quickjson import dumps
+from fusewire.util.fast_json import dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from fusewire.agents.payload import (
     session_event,
 )
 from fusewire.events import Event
-from fusewire.quickjson import dumps
-from fusewire.words import quoted
+from fusewire.util.fast_json import dumps
+from fusewire.util.quoting import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ ENDED_BY = "SIGINT"
 def process(environment: Mapping[str, str]) -> int | None:
     """The run that started this hook, if it has nobody in front of it. Else Codex works in a server that other sessions
     share, or holds a terminal that it would leave in disorder: there a person can stop it."""
-    from fusewire.runner.proctable import ancestors, started_as
+    from fusewire.util.processes import ancestors, started_as
 
     for pid in ancestors()[:_BETWEEN]:
         words = started_as(pid)

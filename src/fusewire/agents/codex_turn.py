@@ -18,7 +18,7 @@ def interrupt(record: str, thread: str, turn: str) -> bool:
     """End a turn of a session, whose `record` says where Codex is at home; False if nobody could be asked to."""
     import socket
 
-    from fusewire.quickjson import dumps
+    from fusewire.util.fast_json import dumps
 
     home = record.partition("/sessions/")[0]
     wanted = (

@@ -28,7 +28,7 @@ from fusewire.agents.payload import (
     session_event,
 )
 from fusewire.events import Event
-from fusewire.quickjson import dumps
+from fusewire.util.fast_json import dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _answered_elsewhere() -> bool:
 
 def _is_in_force(path: str) -> bool:
     """Whether Copilot has read the file, which calls us: one that somebody has made since then silences nobody."""
-    from fusewire.runner.proctable import began
+    from fusewire.util.processes import began
 
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:

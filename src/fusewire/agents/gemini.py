@@ -26,7 +26,7 @@ from fusewire.agents.payload import (
 )
 from fusewire.events import Event
 from fusewire.paths import in_project
-from fusewire.quickjson import dumps
+from fusewire.util.fast_json import dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

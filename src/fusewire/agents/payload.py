@@ -11,8 +11,8 @@ import os
 from fusewire.agents import BadPayload
 from fusewire.events import Event
 from fusewire.paths import in_project
-from fusewire.quickjson import dumps
-from fusewire.words import quoted
+from fusewire.util.fast_json import dumps
+from fusewire.util.quoting import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

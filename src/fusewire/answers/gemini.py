@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fusewire.answers.conversation import TEXT, Conversation, Requests, added, count, part, tool_line, words
 from fusewire.answers.runs import problem
 from fusewire.answers.work import runs_something
-from fusewire.quickjson import loads
+from fusewire.util.fast_json import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from fusewire.answers.salvage import looks_like_an_answer, salvaged
 from fusewire.answers.status_block import read_status
 from fusewire.answers.tail import Tail
 from fusewire.events import fingerprint, plain
-from fusewire.quickjson import loads
+from fusewire.util.fast_json import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from fusewire.answers.runs import counted
-from fusewire.quickjson import loads
+from fusewire.util.fast_json import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

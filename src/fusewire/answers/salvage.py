@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fusewire.quickjson import loads
+from fusewire.util.fast_json import loads
 
 _STRING = r'"([^"\\]*(?:\\.[^"\\]*)*)'
 

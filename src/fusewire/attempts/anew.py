@@ -15,10 +15,10 @@ from fusewire.attempts.ownership import boundary_of, doubt, owns
 from fusewire.attempts.record import SliceRecord
 from fusewire.checkpoints.checkpoint import Checkpoint, Gone
 from fusewire.checkpoints.moves import ChangedSince
-from fusewire.errors import FusewireError, InvalidTransition
 from fusewire.person import require_person
 from fusewire.reports.attempts import prior_attempts
 from fusewire.scope.nouns import slice_name
+from fusewire.util.errors import FusewireError, InvalidTransition
 
 if TYPE_CHECKING:
     from fusewire.attempts.record import TestRecord

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fusewire.errors import FusewireError
 from fusewire.scope.boundary import BLOCKED, Boundary
 from fusewire.scope.nouns import NoScope
+from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

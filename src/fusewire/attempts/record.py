@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fusewire.checkpoints.checkpoint import Checkpoint
-from fusewire.errors import FusewireError
 from fusewire.events import plain
 from fusewire.memories import require_types
+from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.stores import Store, Transaction

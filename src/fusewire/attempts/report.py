@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from fusewire.attempts.record import check_test
-from fusewire.errors import FusewireError
+from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.attempts.record import SliceRecord, TestRecord

@@ -19,13 +19,13 @@ from fusewire.attempts.strategies import repeated
 from fusewire.breaker import Breaker
 from fusewire.checkpoints.checkpoint import Checkpoint, Checkpoints
 from fusewire.circuit import near
-from fusewire.errors import Blocked, FusewireError, NotFound
 from fusewire.events import Decision, Signal, identifier
 from fusewire.judging.cases import same_test
 from fusewire.reports.attempts import prior_attempts
 from fusewire.rules import STATE_FOLDER
 from fusewire.scope.lock import ScopeLock
 from fusewire.scope.nouns import NoScope, slice_name
+from fusewire.util.errors import Blocked, FusewireError, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable

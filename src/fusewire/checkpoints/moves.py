@@ -13,8 +13,8 @@ import stat
 from collections.abc import Mapping
 
 from fusewire.checkpoints.keeping import Entry
-from fusewire.errors import FusewireError
 from fusewire.progress.trees import object_id
+from fusewire.util.errors import FusewireError
 from fusewire.util.files import free_name
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -17,8 +17,8 @@ from fusewire.checkpoints.keeping import Entry, Kept, Level, full_paths
 from fusewire.checkpoints.moves import ChangedSince, Moves
 from fusewire.checkpoints.planning import Plan, differences, lines, plan
 from fusewire.checkpoints.remarks import remarks
-from fusewire.errors import FusewireError
 from fusewire.progress.territory import shortened
+from fusewire.util.errors import FusewireError
 from fusewire.util.files import make_folder, read_file, replace_file
 
 if TYPE_CHECKING:

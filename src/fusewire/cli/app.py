@@ -10,8 +10,8 @@ import click
 
 from fusewire import __version__
 from fusewire.cli.streams import silence, tell
-from fusewire.errors import AgentRefused, Blocked, FusewireError
-from fusewire.visible import in_line
+from fusewire.util.errors import AgentRefused, Blocked, FusewireError
+from fusewire.util.text import in_line
 
 #: command -> the module of this package that has it
 COMMANDS = {

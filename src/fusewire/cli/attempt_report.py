@@ -9,9 +9,9 @@ import click
 
 from fusewire.cli.common import common_options, print_json, read_input, with_breaker
 from fusewire.cli.streams import tell_text
-from fusewire.errors import FusewireError
 from fusewire.reports.attempts import yaml_text
-from fusewire.visible import in_line
+from fusewire.util.errors import FusewireError
+from fusewire.util.text import in_line
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker

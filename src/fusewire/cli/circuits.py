@@ -11,16 +11,16 @@ from fusewire.circuit import within
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.meant import is_known, meant, strictest
 from fusewire.cli.streams import tell, warn
-from fusewire.durations import number, show_time
-from fusewire.errors import FusewireError, NotFound
 from fusewire.events import PUBLIC_STATE
 from fusewire.person import require_person
 from fusewire.reports import layout
 from fusewire.reports.loop import details, summary
 from fusewire.reports.messages import message_lines
+from fusewire.util.durations import number, show_time
+from fusewire.util.errors import FusewireError, NotFound
+from fusewire.util.quoting import quoted
 from fusewire.views.settings import settings_of
 from fusewire.views.warnings import warnings
-from fusewire.words import quoted
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker

@@ -13,9 +13,9 @@ import click
 
 from fusewire.breaker import Breaker
 from fusewire.cli.streams import hand_over, tell, warn
-from fusewire.durations import parse_duration
-from fusewire.errors import FusewireError, StoreError
 from fusewire.rules import find_project
+from fusewire.util.durations import parse_duration
+from fusewire.util.errors import FusewireError, StoreError
 from fusewire.views.warnings import warnings
 
 Command = Callable[..., Any]

@@ -13,9 +13,9 @@ import fusewire
 from fusewire.breaker import Breaker
 from fusewire.cli.common import title
 from fusewire.cli.streams import tell, tell_text
-from fusewire.errors import FusewireError
 from fusewire.events import Signal
 from fusewire.person import AGENT_VARIABLES
+from fusewire.util.errors import FusewireError
 
 CONSTRAINT = """\
 ---

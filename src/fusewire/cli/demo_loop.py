@@ -14,11 +14,11 @@ from fusewire.cli.run import supervise
 from fusewire.cli.streams import tell, tell_text
 from fusewire.demo import agent
 from fusewire.demo.project import make_project
-from fusewire.durations import show_duration
-from fusewire.errors import FusewireError
 from fusewire.rules import Rules, load_rules
 from fusewire.runner.loop import Loop
 from fusewire.runner.run import Options
+from fusewire.util.durations import show_duration
+from fusewire.util.errors import FusewireError
 
 #: Seconds, instead of the 30 minutes that no configuration can shorten.
 COOLDOWN = 6.0

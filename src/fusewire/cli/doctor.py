@@ -12,7 +12,6 @@ from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell
 from fusewire.doctoring.checkup import Checkup, Finding, all_checkups
 from fusewire.doctoring.writing import unwritten
-from fusewire.durations import counted
 from fusewire.guard.sandbox.support import Support, support
 from fusewire.guard.session import base, is_fallback
 from fusewire.installing.cache import fill_cache, lacks_cache
@@ -20,8 +19,9 @@ from fusewire.installing.command import hook_line
 from fusewire.person import require_person
 from fusewire.reports.layout import columns
 from fusewire.rules import STATE_FOLDER
+from fusewire.util.durations import counted
+from fusewire.util.quoting import quoted
 from fusewire.views.warnings import warnings
-from fusewire.words import quoted
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker

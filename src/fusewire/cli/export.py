@@ -12,9 +12,9 @@ from fusewire.breaker import Breaker
 from fusewire.cli.circuits import LONGEST_HISTORY
 from fusewire.cli.common import common_options, print_json, project_root, show_warnings
 from fusewire.cli.streams import hand_over, tell
-from fusewire.durations import counted
-from fusewire.errors import FusewireError
 from fusewire.person import require_person
+from fusewire.util.durations import counted
+from fusewire.util.errors import FusewireError
 from fusewire.views.export import KINDS, Wanted, exported
 from fusewire.views.export_formats import FORMATS
 

@@ -28,7 +28,7 @@ from fusewire.installing.registrations import adds_calls, registrations, setting
 from fusewire.installing.wrapper import choose_wrapper
 from fusewire.person import require_person
 from fusewire.server import PORT
-from fusewire.words import quoted
+from fusewire.util.quoting import quoted
 
 if TYPE_CHECKING:
     from fusewire.installing.clients import Client, Place

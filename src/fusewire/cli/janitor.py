@@ -9,13 +9,13 @@ import click
 from fusewire.breaker import Breaker
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell, warn
-from fusewire.durations import counted
 from fusewire.janitor.cleanup import space
 from fusewire.janitor.janitor import Janitor
 from fusewire.janitor.limits import Limits
 from fusewire.reports.layout import columns
-from fusewire.scope.naming import path_shown
 from fusewire.session.beginning import at_work
+from fusewire.util.durations import counted
+from fusewire.util.file_names import path_shown
 
 
 @click.command("janitor")

@@ -20,9 +20,9 @@ from rich.text import Text
 from fusewire.cli.plain import PlainView
 from fusewire.cli.screen import Screen
 from fusewire.cli.shown_lines import PLAIN, Cleaner, Gate, bounded, in_a_row
-from fusewire.durations import counted, show_duration
 from fusewire.reports.trends import sparkline
 from fusewire.runner.places import Places
+from fusewire.util.durations import counted, show_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,9 +11,9 @@ import click
 from fusewire.cli.common import common_options, print_json, read_input, with_breaker
 from fusewire.cli.plain import PlainView
 from fusewire.cli.streams import tell, tell_text
-from fusewire.errors import Blocked, FusewireError
 from fusewire.person import require_outside_loop
 from fusewire.reports.messages import message_lines
+from fusewire.util.errors import Blocked, FusewireError
 
 if TYPE_CHECKING:
     from fusewire.answers.answer import Answer
@@ -178,8 +178,8 @@ def _wait(loop: Loop, decision: Decision) -> None:
 @with_breaker
 def lessons_command(breaker: Breaker, as_json: bool) -> int:
     """What the loop learned from its trips: the pattern, its cause, what was tried, what helped."""
-    from fusewire.durations import show_time
     from fusewire.runner.overview import overview
+    from fusewire.util.durations import show_time
 
     learned: list[dict[str, Any]] = overview(breaker)["lessons"]
     if as_json:

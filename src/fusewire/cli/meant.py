@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fusewire.errors import NotFound
 from fusewire.events import Signal, identifier, merge
+from fusewire.util.errors import NotFound
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker

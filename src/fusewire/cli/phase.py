@@ -13,14 +13,14 @@ import click
 from fusewire.cli.common import common_options, print_json, read_input, with_breaker
 from fusewire.cli.streams import tell, tell_text, warn
 from fusewire.detectors.phases import METRICS, PHASES
-from fusewire.durations import counted
-from fusewire.errors import FusewireError
 from fusewire.person import AGENT_VARIABLES, inside_loop, require_person
 from fusewire.phases.ending import CHOICES
 from fusewire.phases.measuring import is_measured, junit_run, output_run, parse_metrics, with_run
 from fusewire.phases.phases import Phases
 from fusewire.phases.statefile import LIMIT
 from fusewire.reports.phases import known_lines, open_block, overview, status_block
+from fusewire.util.durations import counted
+from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker

@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from fusewire.cli.streams import hand_over, say, silence
-from fusewire.durations import counted, show_duration
 from fusewire.reports.messages import message_lines
+from fusewire.util.durations import counted, show_duration
 
 if TYPE_CHECKING:
     from fusewire.events import Decision

@@ -8,10 +8,10 @@ import click
 
 from fusewire.cli.common import common_options, print_json, project_root
 from fusewire.cli.streams import tell, warn
-from fusewire.durations import counted
 from fusewire.replay import ACTIONS, by_rule, replay_all
 from fusewire.reports.layout import figures
 from fusewire.rules import load_rules
+from fusewire.util.durations import counted
 
 if TYPE_CHECKING:
     from fusewire.replay import Replayed

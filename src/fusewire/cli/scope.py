@@ -10,14 +10,14 @@ import click
 from fusewire.breaker import Breaker
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell, warn
-from fusewire.durations import show_time
-from fusewire.errors import FusewireError
 from fusewire.person import require_person
 from fusewire.scope.justification import command, shown
 from fusewire.scope.lock import ScopeLock
-from fusewire.scope.naming import path_shown
 from fusewire.scope.nouns import Answer, Unjustifiable
 from fusewire.scope.patterns import unmatched
+from fusewire.util.durations import show_time
+from fusewire.util.errors import FusewireError
+from fusewire.util.file_names import path_shown
 
 #: Justify commands that are printed at once.
 _NAMED = 5

@@ -13,9 +13,9 @@ import click
 
 from fusewire.cli.common import common_options, print_json, project_root
 from fusewire.cli.streams import tell
-from fusewire.errors import FusewireError
 from fusewire.rules import find_project
 from fusewire.server import PORT
+from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.server.serving import Serving

@@ -8,8 +8,8 @@ import click
 
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell
-from fusewire.durations import show_time
 from fusewire.person import require_person
+from fusewire.util.durations import show_time
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker

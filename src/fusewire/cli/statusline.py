@@ -8,7 +8,7 @@ import click
 
 from fusewire.cli.common import common_options, print_json, project_root
 from fusewire.cli.streams import hand_over
-from fusewire.errors import StoreError
+from fusewire.util.errors import StoreError
 
 
 @click.command("statusline")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from fusewire.visible import in_line, visible
+from fusewire.util.text import in_line, visible
 
 
 def tell(*lines: str, err: bool = False, **style: Any) -> None:

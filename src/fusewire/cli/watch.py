@@ -8,7 +8,7 @@ import sys
 import click
 
 from fusewire.cli.common import common_options, project_root
-from fusewire.errors import FusewireError
+from fusewire.util.errors import FusewireError
 
 #: Moves that are known from before.
 _RECENT = 200

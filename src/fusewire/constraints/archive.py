@@ -7,9 +7,9 @@ import os
 
 from fusewire.circuit import State, view
 from fusewire.constraints.statefile import to_text, violations
-from fusewire.durations import UNITS, show_time
 from fusewire.events import PUBLIC_STATE
 from fusewire.rules import CONSTRAINTS_FOLDER, STATE_FOLDER
+from fusewire.util.durations import UNITS, show_time
 from fusewire.util.files import FileLock, NotOurs, free_name, make_folder, read_file, replace_file
 
 TYPE_CHECKING = False

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fusewire.circuit import view
 from fusewire.constraints.archive import add_to_archive, archive_entry
 from fusewire.constraints.statefile import read_entries, take_for_ours
-from fusewire.errors import ConfigError, NotFound
 from fusewire.events import PUBLIC_STATE
 from fusewire.stores.rows import AuditRow
+from fusewire.util.errors import ConfigError, NotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ import json
 import os
 
 from fusewire.circuit import State, cooldown, fresh
-from fusewire.durations import UNITS, parse_time, show_time
-from fusewire.errors import ConfigError
 from fusewire.events import NAME_LIMIT, PUBLIC_STATE, TEXT_LIMIT, fingerprint, plain
 from fusewire.meters import keeps
 from fusewire.rules import CONSTRAINTS_FOLDER, STATE_FILE, STATE_FOLDER
 from fusewire.stores.rows import KEPT_ROWS, LogRow
+from fusewire.util.durations import UNITS, parse_time, show_time
+from fusewire.util.errors import ConfigError
 from fusewire.util.files import FileLock, NotOurs, free_name, make_folder, read_file, replace_file
 
 TYPE_CHECKING = False

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from fusewire.detectors.constraints import changes_files
 from fusewire.events import mark
-from fusewire.quickjson import dumps
 from fusewire.shell.looking import GIT_LOOKING, LOOKING
 from fusewire.shell.wrappers import SHELLS, is_assignment, is_wrapper, program
+from fusewire.util.fast_json import dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fusewire.globs import matches, path_matches
 from fusewire.shell.wrappers import hidden_starts, is_wrapper, program
+from fusewire.util.globs import matches, path_matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fusewire.detectors.calls import AGENT_PACKAGES, AGENT_VARIABLES, SCRIPT_RUNTIMES, STARTING_PROGRAMS
-from fusewire.globs import path_matches
 from fusewire.shell.wrappers import is_wrapper, program, unwrapped, wrapped_by
+from fusewire.util.globs import path_matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

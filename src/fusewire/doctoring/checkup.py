@@ -14,7 +14,6 @@ from fusewire.doctoring.programs import program_on_path, version_of
 from fusewire.doctoring.reporting import unheard
 from fusewire.doctoring.rings import broken_wrapper, rings, wrapper_of
 from fusewire.doctoring.trust import distrust
-from fusewire.errors import FusewireError
 from fusewire.installing.canary import Canary, fly
 from fusewire.installing.clients import CLIENTS
 from fusewire.installing.command import line_of, parts_of, words_of
@@ -22,6 +21,7 @@ from fusewire.installing.files import SettingsFile
 from fusewire.installing.http import reports_to_us
 from fusewire.installing.merging import is_current, refuse_unread
 from fusewire.installing.registrations import Registration, adds_calls, registrations, settings_of
+from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.installing.clients import Client

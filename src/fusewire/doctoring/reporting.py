@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.request import getproxies_environment, proxy_bypass
 
 from fusewire.server.access import PROOF, QUESTION, proof
-from fusewire.words import quoted
+from fusewire.util.quoting import quoted
 
 if TYPE_CHECKING:
     from fusewire.installing.clients import Client

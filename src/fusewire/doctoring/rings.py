@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from fusewire.errors import FusewireError
 from fusewire.guard.sandbox.active import ALWAYS, PREFIX
 from fusewire.installing.registrations import settings_of
 from fusewire.installing.wrapper import registered_wrapper, wrapper_text
+from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.installing.clients import Client

@@ -10,10 +10,10 @@ import tomllib
 from typing import TYPE_CHECKING, Any
 
 from fusewire.doctoring.gemini_trust import distrusted
-from fusewire.errors import FusewireError
 from fusewire.installing.clients import CODEX_END, CODEX_TRUST
 from fusewire.installing.command import is_ours
 from fusewire.installing.registrations import settings_of
+from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.installing.clients import Client

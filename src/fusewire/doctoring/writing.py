@@ -7,9 +7,9 @@ import os
 import tempfile
 from typing import TYPE_CHECKING
 
-from fusewire.errors import StoreError
 from fusewire.rules import DATABASE, STATE_FOLDER
-from fusewire.words import quoted
+from fusewire.util.errors import StoreError
+from fusewire.util.quoting import quoted
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker

@@ -12,7 +12,7 @@ from fusewire.guard.verdict import Verdict
 from fusewire.paths import normal
 from fusewire.shell.values import TAINT, UNKNOWN, deactivated
 from fusewire.shell.walk import TooMuch, Walk
-from fusewire.words import quoted
+from fusewire.util.quoting import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

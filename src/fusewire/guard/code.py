@@ -8,7 +8,7 @@ refuse anything.
 from __future__ import annotations
 
 from fusewire.shell.values import UNKNOWN
-from fusewire.words import quoted
+from fusewire.util.quoting import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

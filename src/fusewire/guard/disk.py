@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from fusewire.globs import matches
 from fusewire.paths import normal
 from fusewire.shell.values import EXTENDED, QUERY, REST, SET, STAR, UNKNOWN, cleaned, deactivated, has_glob
+from fusewire.util.globs import matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import time
 from fusewire.guard import vault as limits
 from fusewire.guard.baseline import folder_signature
 from fusewire.guard.vault import TICK_NS, Vault, look, signature
-from fusewire.quickjson import loads
+from fusewire.util.fast_json import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.quickjson import loads
+from fusewire.util.fast_json import loads
 from fusewire.util.files import read_regular
 
 TYPE_CHECKING = False

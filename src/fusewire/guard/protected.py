@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
-from fusewire.globs import matches, path_matches
 from fusewire.shell.values import UNKNOWN
+from fusewire.util.globs import matches, path_matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

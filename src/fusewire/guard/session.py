@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from fusewire.events import mark
-from fusewire.quickjson import dumps, loads
+from fusewire.util.fast_json import dumps, loads
 from fusewire.util.files import make_folder, read_file, replace_file
 
 TYPE_CHECKING = False

@@ -277,7 +277,7 @@ def _restored_text(restored: list[Restored], bad: dict[str, str], cause: str, ha
 def _diff(name: str, before: bytes | None, now: bytes) -> list[str]:
     from difflib import unified_diff
 
-    from fusewire.visible import visible
+    from fusewire.util.text import visible
 
     if before is None or b"\0" in before + now or len(before) + len(now) > 1 << 20:
         return []

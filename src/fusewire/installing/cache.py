@@ -13,7 +13,7 @@ import sys
 import fusewire
 from fusewire.installing.canary import exercise
 from fusewire.installing.clients import client_named
-from fusewire.words import quoted
+from fusewire.util.quoting import quoted
 
 _PACKAGE = os.path.dirname(os.path.abspath(fusewire.__file__))
 

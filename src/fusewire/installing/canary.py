@@ -25,7 +25,7 @@ from fusewire.installing.command import parts_of
 from fusewire.person import AGENT_VARIABLES
 from fusewire.util.gitdir import make_git_dir
 from fusewire.util.programs import find_program
-from fusewire.words import quoted
+from fusewire.util.quoting import quoted
 
 if TYPE_CHECKING:
     from fusewire.installing.clients import Client

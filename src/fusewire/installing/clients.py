@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fusewire.errors import FusewireError
 from fusewire.installing.command import shell_line
 from fusewire.installing.http import Http
-from fusewire.words import quoted
+from fusewire.util.errors import FusewireError
+from fusewire.util.quoting import quoted
 
 #: Above the hook's own deadline of 10 s: an agent whose time-out comes first would run the tool.
 _SECONDS = 15

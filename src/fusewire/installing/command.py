@@ -9,9 +9,9 @@ import sys
 from typing import Any
 
 import fusewire
-from fusewire.errors import FusewireError
 from fusewire.installing.http import reports_to_us
-from fusewire.words import quoted
+from fusewire.util.errors import FusewireError
+from fusewire.util.quoting import quoted
 
 #: Keys under which agents take the program of a hook, or a whole line for a shell.
 _PROGRAMS = ("exec", "command", "bash")

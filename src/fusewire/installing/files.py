@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
-from fusewire.errors import FusewireError
+from fusewire.util.errors import FusewireError
 from fusewire.util.files import FileLock, FolderLock, read_regular
 
 #: Settings are small; what is larger is none.

@@ -9,12 +9,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fusewire.errors import FusewireError
 from fusewire.guard.sandbox.active import ALWAYS
 from fusewire.installing import merging
 from fusewire.installing.canary import fly
 from fusewire.installing.files import SettingsFile
 from fusewire.installing.wrapper import wrapper_files, wrapper_text
+from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.installing.clients import Client, Place

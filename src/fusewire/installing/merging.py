@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from fusewire.errors import FusewireError
 from fusewire.installing.command import is_our_status_line, is_ours, shell_line
 from fusewire.installing.editing import put_in, take_out
 from fusewire.installing.files import split_mark
 from fusewire.installing.jsonc import COMMENT, JsoncError, Node, beyond_json, position, read
 from fusewire.installing.wrapper import registered_wrapper, with_wrapper, without_wrapper
+from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.installing.clients import Client

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fusewire.errors import FusewireError
 from fusewire.installing.clients import CLIENTS
 from fusewire.installing.command import parts_of
 from fusewire.installing.files import SettingsFile, split_mark
 from fusewire.installing.http import http_of
 from fusewire.installing.merging import parsed, registered
+from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.installing.clients import Client

@@ -11,12 +11,12 @@ import os
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from fusewire.errors import FusewireError
 from fusewire.guard.sandbox.active import ALWAYS, OWN_PREFIX, PREFIX, UNATTENDED
 from fusewire.guard.sandbox.support import support
 from fusewire.installing.editing import put_in, take_out
 from fusewire.installing.jsonc import Node, position
-from fusewire.words import quoted
+from fusewire.util.errors import FusewireError
+from fusewire.util.quoting import quoted
 
 if TYPE_CHECKING:
     from fusewire.installing.clients import Client, Place

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fusewire.janitor.cleanup import space
 from fusewire.janitor.names import is_date, is_session_archive, is_telemetry, rotation
-from fusewire.scope.naming import path_shown
+from fusewire.util.file_names import path_shown
 
 if TYPE_CHECKING:
     from fusewire.janitor.cleanup import Cleanup

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from fusewire.durations import counted
+from fusewire.util.durations import counted
 
 _KB = 1024
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import stat
 
-from fusewire.durations import number, parse_time, show_duration
 from fusewire.janitor.names import PRUNING, TEMPORARY, is_telemetry, rotation, session_of
-from fusewire.quickjson import loads
+from fusewire.util.durations import number, parse_time, show_duration
+from fusewire.util.fast_json import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

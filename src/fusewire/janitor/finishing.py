@@ -17,7 +17,7 @@ from fusewire.janitor.names import (
 )
 from fusewire.janitor.packing import Aside, OutOfTime, compare, pack, unchanged
 from fusewire.janitor.writers import has_writer
-from fusewire.scope.naming import path_shown
+from fusewire.util.file_names import path_shown
 
 if TYPE_CHECKING:
     from fusewire.janitor.cleanup import Cleanup

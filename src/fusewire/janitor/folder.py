@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from fusewire.errors import FusewireError
+from fusewire.util.errors import FusewireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.errors import FusewireError
 from fusewire.janitor.folder import Folder, open_memory
 from fusewire.janitor.limits import Limits
 from fusewire.rules import STATE_FOLDER
+from fusewire.util.errors import FusewireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

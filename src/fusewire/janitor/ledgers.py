@@ -9,13 +9,13 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from fusewire.durations import show_time
 from fusewire.janitor.due import LARGEST_STATE, surplus
 from fusewire.janitor.names import TEMPORARY
 from fusewire.janitor.packing import remove_temporary, unchanged
 from fusewire.janitor.writers import has_writer
-from fusewire.quickjson import loads
-from fusewire.scope.naming import path_shown
+from fusewire.util.durations import show_time
+from fusewire.util.fast_json import loads
+from fusewire.util.file_names import path_shown
 
 if TYPE_CHECKING:
     from fusewire.janitor.cleanup import Cleanup

@@ -11,7 +11,7 @@ A name says all that the next run has to know if this one is killed.
 
 from __future__ import annotations
 
-from fusewire.globs import matches
+from fusewire.util.globs import matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,8 +10,6 @@ import os
 import stat
 from typing import TYPE_CHECKING, Any
 
-from fusewire.durations import show_duration, show_time
-from fusewire.errors import FusewireError
 from fusewire.janitor.cleanup import Cleanup
 from fusewire.janitor.due import why_left_alone
 from fusewire.janitor.finishing import finish
@@ -21,7 +19,9 @@ from fusewire.janitor.packing import Aside, remove_temporary
 from fusewire.janitor.telemetry import saved, set_aside
 from fusewire.janitor.writers import has_writer
 from fusewire.rules import STATE_FOLDER
-from fusewire.scope.naming import path_shown
+from fusewire.util.durations import show_duration, show_time
+from fusewire.util.errors import FusewireError
+from fusewire.util.file_names import path_shown
 
 if TYPE_CHECKING:
     from fusewire.janitor.limits import Limits

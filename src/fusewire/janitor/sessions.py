@@ -10,7 +10,7 @@ from fusewire.janitor.names import PRUNING, SESSION_ARCHIVES, session_archive, s
 from fusewire.janitor.packing import Aside, unchanged
 from fusewire.janitor.telemetry import saved
 from fusewire.janitor.writers import has_writer
-from fusewire.scope.naming import path_shown
+from fusewire.util.file_names import path_shown
 
 if TYPE_CHECKING:
     import os

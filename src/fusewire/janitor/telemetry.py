@@ -11,7 +11,7 @@ from fusewire.janitor.finishing import finish
 from fusewire.janitor.names import ARCHIVED, ROTATING, is_telemetry, next_moment, rotation, rotation_name
 from fusewire.janitor.packing import Aside, compressed
 from fusewire.janitor.writers import has_writer
-from fusewire.scope.naming import path_shown
+from fusewire.util.file_names import path_shown
 
 if TYPE_CHECKING:
     from fusewire.janitor.cleanup import Cleanup

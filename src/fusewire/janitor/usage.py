@@ -6,11 +6,11 @@ import stat
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fusewire.durations import counted
 from fusewire.janitor.archives import Archive, limit_shown
 from fusewire.janitor.cleanup import space
 from fusewire.janitor.due import is_aside
 from fusewire.janitor.names import CONFIGURATION, PRUNING, is_telemetry, session_of
+from fusewire.util.durations import counted
 
 if TYPE_CHECKING:
     from fusewire.janitor.folder import Folder

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fusewire.answers.runners_compiled import go_json_run, go_run
 from fusewire.judging.cases import BROKEN, FAILED, PASSED, SKIPPED, Case, Cases
-from fusewire.quickjson import loads
+from fusewire.util.fast_json import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from urllib.parse import unquote, urlsplit
 
-from fusewire.errors import FusewireError
 from fusewire.notifying.targets import Target, is_url
+from fusewire.util.errors import FusewireError
 from fusewire.util.files import read_regular
 
 #: Schemes behind which a host stands.

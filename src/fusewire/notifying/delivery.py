@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fusewire.breaker import Breaker
-from fusewire.errors import StoreError, in_a_line
 from fusewire.notifying.addresses import Unusable, address_of
 from fusewire.notifying.ledger import MINUTE, MOST_LOST, Told, health_of, remember, told_of
 from fusewire.notifying.messages import message_of, message_of_many
@@ -25,6 +24,7 @@ from fusewire.notifying.sending import Undelivered, send
 from fusewire.notifying.starting import NEXT_TURN
 from fusewire.policies.rulebook import read_rulebook
 from fusewire.rules import STATE_FOLDER
+from fusewire.util.errors import StoreError, in_a_line
 from fusewire.util.files import FileLock
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fusewire.durations import counted, show_time
 from fusewire.notifying.news import KINDS
-from fusewire.words import quoted
+from fusewire.util.durations import counted, show_time
+from fusewire.util.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

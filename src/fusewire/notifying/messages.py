@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from fusewire.durations import counted, seconds_until, show_time
 from fusewire.engine import next_steps
-from fusewire.errors import NotFound
 from fusewire.events import PUBLIC_STATE, Decision
 from fusewire.notifying.news import ACTS, subject_of
 from fusewire.policies.settings import SEVERITIES
@@ -18,6 +16,8 @@ from fusewire.reports.messages import message_lines
 from fusewire.rules import rule_id
 from fusewire.session.memory import recalled, session_name
 from fusewire.session.words import goes_on
+from fusewire.util.durations import counted, seconds_until, show_time
+from fusewire.util.errors import NotFound
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from heapq import merge
 from typing import TYPE_CHECKING
 
-from fusewire.errors import NotFound
 from fusewire.events import PUBLIC_STATE
 from fusewire.stores.rows import AuditRow
+from fusewire.util.errors import NotFound
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fusewire.durations import show_time
 from fusewire.notifying.addresses import shown_address
 from fusewire.notifying.delivery import is_wanted, told_for
 from fusewire.notifying.ledger import health_of
 from fusewire.notifying.news import news
 from fusewire.policies.rulebook import read_rulebook
+from fusewire.util.durations import show_time
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker

@@ -33,7 +33,7 @@ def _given() -> bytes:
     A shell may have given way to the only command in its line, and then the record is that of the command.
     """
     from fusewire.person import is_agent
-    from fusewire.runner.proctable import ancestors, environment, started_as
+    from fusewire.util.processes import ancestors, environment, started_as
 
     lines = [(pid, started_as(pid)) for pid in (os.getpid(), *ancestors())]
     agents = [at for at, (_, words) in enumerate(lines) if at and is_agent(words)]

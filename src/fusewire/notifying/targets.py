@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from fusewire.errors import ConfigError
-from fusewire.globs import matches
 from fusewire.policies.settings import SEVERITIES, PolicyFile, Setting, Values, read_policy_file, settings_of, unknown
+from fusewire.util.errors import ConfigError
+from fusewire.util.globs import matches
 
 #: Where a target is; each has one of them, and only the layer that names the target first may say it.
 ADDRESSES = ("url", "url_env", "url_file")

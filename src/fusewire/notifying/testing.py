@@ -6,11 +6,11 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fusewire.errors import StoreError
 from fusewire.notifying.addresses import Unusable, address_of, shown_address
 from fusewire.notifying.ledger import Health, remember
 from fusewire.notifying.messages import test_message
 from fusewire.notifying.sending import Undelivered, send
+from fusewire.util.errors import StoreError
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fusewire.errors import InvalidTransition
 from fusewire.events import plain
 from fusewire.phases.action import RESET
 from fusewire.phases.ending import START
 from fusewire.phases.record import Record
 from fusewire.phases.schema import record_of, whole_seconds
+from fusewire.util.errors import InvalidTransition
 
 if TYPE_CHECKING:
     from fusewire.phases.action import Action

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fusewire.answers.tests import read_junit, read_tests
 from fusewire.detectors.phases import METRICS, allowed_metrics, with_derived
-from fusewire.errors import FusewireError
+from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

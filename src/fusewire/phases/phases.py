@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fusewire.detectors.phases import PHASES, circuit_of
-from fusewire.errors import ConfigError, FusewireError
 from fusewire.phases import choices
 from fusewire.phases.action import Action
 from fusewire.phases.circuits import Circuits
@@ -20,6 +19,7 @@ from fusewire.phases.record import Record
 from fusewire.phases.schema import Taken, parse, record_of, render
 from fusewire.phases.statefile import FILE, StateFile, digest
 from fusewire.phases.view import open_circuit, view_of
+from fusewire.util.errors import ConfigError, FusewireError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fusewire.detectors.phases import BY_TESTS, METRICS, PHASES, SHOWN, TESTS_RUN, first_marks
-from fusewire.durations import parse_time, show_time
-from fusewire.errors import ConfigError
 from fusewire.events import TEXT_LIMIT, plain
 from fusewire.phases.record import HISTORY, Face, Record
-from fusewire.quickjson import loads
+from fusewire.util.durations import parse_time, show_time
+from fusewire.util.errors import ConfigError
+from fusewire.util.fast_json import loads
 
 _STATES = ("CLOSED", "HALF_OPEN", "OPEN")
 _EVENTS = ("state_change", "progress", "error")

@@ -11,11 +11,11 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from fusewire.errors import ConfigError, FusewireError
 from fusewire.events import fingerprint
 from fusewire.phases.record import Record
 from fusewire.phases.schema import parse, render
 from fusewire.rules import PHASE_FILE, STATE_FOLDER
+from fusewire.util.errors import ConfigError, FusewireError
 from fusewire.util.files import FileLock, free_name, make_folder, read_regular, replace_file
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from fusewire.circuit import Policy
-from fusewire.durations import parse_duration
 from fusewire.meters import FAMILIES, Meter
 from fusewire.policies.settings import PolicyFile, Values
+from fusewire.util.durations import parse_duration
 
 
 def compile_policies(policy_file: PolicyFile, values: Values) -> list[Policy]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fusewire.errors import ConfigError
 from fusewire.events import NAME_LIMIT
 from fusewire.rules import CONSTRAINTS_FOLDER
+from fusewire.util.errors import ConfigError
 
 if TYPE_CHECKING:
     from fusewire.detectors.constraints import Matcher

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fusewire.errors import ConfigError
 from fusewire.notifying.addresses import file_of
 from fusewire.notifying.targets import Targets
 from fusewire.policies.compiler import compile_policies
@@ -18,6 +17,7 @@ from fusewire.policies.constraint_files import ConstraintFile, read_constraints
 from fusewire.policies.settings import KINDS, TABLES, PolicyFile, Values, overlay, read_policy_file
 from fusewire.rules import SESSION_CONFIG, Constraint, Rules, user_config_path
 from fusewire.spending.prices import load_prices, parse_prices
+from fusewire.util.errors import ConfigError
 
 #: The tables of the seed's own configuration file. The first holds what `[tool]` has at its top.
 _SEED_TABLES = ("circuit_breakers", "memory_limits", "resource_limits")

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
-from fusewire.durations import UNITS, number, parse_duration, show_duration
-from fusewire.errors import ConfigError
+from fusewire.util.durations import UNITS, number, parse_duration, show_duration
+from fusewire.util.errors import ConfigError
 
 KINDS = ("constraint", "loop", "phase", "tool", "attempt")
 

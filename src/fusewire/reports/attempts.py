@@ -12,7 +12,7 @@ def yaml_text(data: object) -> str:
     """YAML as people write it: texts of several lines as blocks, keys in their order."""
     import yaml
 
-    from fusewire.visible import visible
+    from fusewire.util.text import visible
 
     class Dumper(yaml.SafeDumper):
         def ignore_aliases(self, data: Any) -> bool:

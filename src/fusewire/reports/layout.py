@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from fusewire.circuit import within
-from fusewire.durations import counted, number, show_duration, show_time
 from fusewire.events import PUBLIC_STATE
+from fusewire.util.durations import counted, number, show_duration, show_time
 
 if TYPE_CHECKING:
     from fusewire.circuit import Policy

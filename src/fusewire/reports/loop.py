@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fusewire.durations import counted, show_duration, show_time
 from fusewire.reports import trends
+from fusewire.util.durations import counted, show_duration, show_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fusewire.durations import show_duration, show_time
 from fusewire.events import PUBLIC_VERDICT
+from fusewire.util.durations import show_duration, show_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

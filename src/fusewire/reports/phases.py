@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from fusewire.durations import number, show_time
+from fusewire.util.durations import number, show_time
 
 #: Characters of a text in a block.
 _TEXT = 300

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from fusewire.durations import counted, number, show_duration
+from fusewire.util.durations import counted, number, show_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fusewire import circuit as circuits
-from fusewire.durations import seconds_until, show_time
 from fusewire.events import PUBLIC_STATE, Noun
 from fusewire.rules import rule_id
+from fusewire.util.durations import seconds_until, show_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusewire.durations import number, show_duration
+from fusewire.util.durations import number, show_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

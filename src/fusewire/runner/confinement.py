@@ -9,7 +9,6 @@ import contextlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from fusewire.errors import FusewireError
 from fusewire.guard.policy import protected_of
 from fusewire.guard.sandbox import placeholders
 from fusewire.guard.sandbox.namespaces import Plan, enter
@@ -17,6 +16,7 @@ from fusewire.guard.sandbox.plan import plan
 from fusewire.guard.sandbox.support import support
 from fusewire.relay import SUPERVISORS
 from fusewire.runner.hook_server import SUPERVISOR, HookServer
+from fusewire.util.errors import FusewireError
 from fusewire.util.files import read_file
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import signal
 import time
 
 from fusewire.runner.leftovers import end
-from fusewire.runner.proctable import Process
+from fusewire.util.processes import Process
 
 #: Seconds for the agent between being asked to end and being killed. Nobody listens to it any more.
 _GRACE = 2.0

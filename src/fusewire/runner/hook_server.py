@@ -23,14 +23,14 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from fusewire import agents, gate, relay
-from fusewire.quickjson import loads
 from fusewire.rules import load_rules
-from fusewire.runner.proctable import ancestors, environment, look, started_as
 from fusewire.session import opening
 from fusewire.session.nesting import DEPTH, depth
-from fusewire.stdio import INPUT_LIMIT
 from fusewire.util.environment import SET_ASIDE
+from fusewire.util.fast_json import loads
 from fusewire.util.files import make_folder, read_file, replace_file
+from fusewire.util.processes import ancestors, environment, look, started_as
+from fusewire.util.stdio import INPUT_LIMIT
 
 #: The variable that tells what belongs to a run, also where its parents have ended.
 SUPERVISOR = "FUSEWIRE_SUPERVISOR"

@@ -10,7 +10,7 @@ import os
 import signal
 import time
 
-from fusewire.runner.proctable import (
+from fusewire.util.processes import (
     Process,
     environment,
     has_proc,

@@ -15,7 +15,6 @@ from fusewire.answers.answer import Answer
 from fusewire.breaker import Breaker
 from fusewire.circuit import view
 from fusewire.detectors.stagnation import CIRCUITS
-from fusewire.errors import Blocked, FusewireError, NotFound
 from fusewire.events import Decision, Signal, merge
 from fusewire.progress.change import Change
 from fusewire.progress.difference import difference
@@ -32,6 +31,7 @@ from fusewire.runner.protection import Protection
 from fusewire.runner.record import RATE, Record
 from fusewire.runner.settling import Settling
 from fusewire.runner.watched import Watched
+from fusewire.util.errors import Blocked, FusewireError, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

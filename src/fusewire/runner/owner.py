@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.runner.proctable import ancestors, process_identity
+from fusewire.util.processes import ancestors, process_identity
 
 #: Programs that only start another one and pass its end on.
 _WRAPPERS = {

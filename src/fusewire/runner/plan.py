@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from fusewire.errors import FusewireError
 from fusewire.events import fingerprint
 from fusewire.progress.plan import boxes
+from fusewire.util.errors import FusewireError
 from fusewire.util.files import read_regular
 
 #: ticked, open

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from fusewire.runner.leftovers import MARK, check_mark, end, end_marked
 from fusewire.runner.pipes import Pipes
-from fusewire.runner.proctable import Process, look
 from fusewire.runner.warden import Warden
+from fusewire.util.processes import Process, look
 
 if TYPE_CHECKING:
     from fusewire.runner.confinement import Entrance

@@ -13,14 +13,14 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from fusewire.durations import counted, show_duration
-from fusewire.errors import FusewireError
 from fusewire.events import Decision, plain
 from fusewire.runner.leftovers import send
-from fusewire.runner.proctable import is_alive, look, process_identity
 from fusewire.session.words import LIMIT
 from fusewire.stores.rows import AuditRow
-from fusewire.words import quoted
+from fusewire.util.durations import counted, show_duration
+from fusewire.util.errors import FusewireError
+from fusewire.util.processes import is_alive, look, process_identity
+from fusewire.util.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

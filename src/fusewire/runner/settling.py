@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fusewire.detectors.stagnation import judge
-from fusewire.errors import NotFound
 from fusewire.events import Signal, plain
 from fusewire.runner import lessons
 from fusewire.runner.nouns import Result
 from fusewire.runner.overview import calls_left, risk_of, strictest
 from fusewire.runner.plan import completed
 from fusewire.runner.record import RATE, Record, entry_of
+from fusewire.util.errors import NotFound
 
 if TYPE_CHECKING:
     from fusewire.answers.answer import Answer

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from fusewire.answers.reader import AnswerReader
 from fusewire.answers.tests import read_junit, read_tests
-from fusewire.errors import Blocked, FusewireError
 from fusewire.events import Decision
 from fusewire.person import PROJECT
 from fusewire.runner.confinement import Confinement, NoSandbox, confine
@@ -27,6 +26,7 @@ from fusewire.runner.warden import Warden
 from fusewire.session import nesting
 from fusewire.session.incidents import write as write_incidents
 from fusewire.util.environment import children_environment
+from fusewire.util.errors import Blocked, FusewireError
 from fusewire.util.files import read_regular
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import sys
 from types import TracebackType
 
 from fusewire.runner.leftovers import check_mark
-from fusewire.runner.proctable import look
+from fusewire.util.processes import look
 
 #: What the interpreter may need; the warden must not have the mark of an agent that this supervisor may run in.
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")

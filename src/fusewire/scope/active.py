@@ -99,10 +99,10 @@ def renew(breaker: Breaker, root: str) -> list[Active]:
 
 
 def compiled(breaker: Breaker, root: str) -> list[Active]:
-    from fusewire.errors import FusewireError
     from fusewire.scope.memory import recall_active, recall_slice
     from fusewire.scope.nouns import NoScope
     from fusewire.scope.sources import read_scope
+    from fusewire.util.errors import FusewireError
 
     found = []
     for slice, sessions in reversed(recall_active(breaker.store).items()):

@@ -6,8 +6,8 @@ within a folder, `**` crosses. On the hook's way: nothing slow here.
 
 from __future__ import annotations
 
-from fusewire.globs import path_matches
 from fusewire.scope.places import closed
+from fusewire.util.globs import path_matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

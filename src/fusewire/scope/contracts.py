@@ -11,11 +11,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fusewire.errors import FusewireError
 from fusewire.scope.patterns import normal_pattern, package_patterns
 from fusewire.scope.places import CONTRACT_FILES, CONTRACT_FOLDERS, contract_files
 from fusewire.scope.reading import read_source
 from fusewire.scope.references import prose, references
+from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.scope.boundary import Entry

@@ -6,10 +6,10 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from fusewire.errors import ConfigError, FusewireError
-from fusewire.quickjson import loads
 from fusewire.scope.places import GRAPHS
 from fusewire.scope.reading import read_source
+from fusewire.util.errors import ConfigError, FusewireError
+from fusewire.util.fast_json import loads
 
 _LIMIT = 20_000_000
 

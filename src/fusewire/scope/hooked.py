@@ -42,7 +42,7 @@ _GUESSED = "guard.output"
 
 def refusal(event: Event, changed: tuple[str, ...], reading: Reading | None, root: str, patience: float) -> str:
     """Why the scope lock refuses this call; empty if it does not."""
-    from fusewire.errors import FusewireError
+    from fusewire.util.errors import FusewireError
 
     paths = _by_tool(event, changed, root) + (_by_command(reading, root) if reading is not None else [])
     paths = [one for one in dict.fromkeys(paths) if not _is_gits(one[0])]
@@ -131,7 +131,7 @@ def _first_in(path: str, active: list[Active], root: str) -> str:
 
 def _refused(path: str, active: list[Active], root: str) -> str:
     from fusewire.scope.justification import command
-    from fusewire.scope.naming import path_shown
+    from fusewire.util.file_names import path_shown
 
     newest = active[0]
     rule = f"scope.{newest.slice}"

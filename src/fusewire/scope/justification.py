@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fusewire.errors import FusewireError
-from fusewire.scope.naming import path_shown, path_word
 from fusewire.scope.nouns import Unjustifiable
+from fusewire.util.errors import FusewireError
+from fusewire.util.file_names import path_shown, path_word
 
 #: Justifications of one slice that are kept.
 KEPT = 200
@@ -69,7 +69,7 @@ def added(records: list[dict[str, Any]], record: dict[str, Any]) -> list[dict[st
 
 def command(slice: str, path: str) -> str:
     """How to justify a file, with blanks for what only the agent can say; an empty path is one of them."""
-    from fusewire.words import quoted
+    from fusewire.util.quoting import quoted
 
     fields = " ".join(f"--{name} {quoted(blank)}" for name, blank in BLANKS.items())
     return f"fusewire scope justify {slice} {path_word(path or '<file>')} {fields}"

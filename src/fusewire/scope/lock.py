@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fusewire.errors import FusewireError
 from fusewire.scope.active import FILE, LOCK, doubt, renew
 from fusewire.scope.boundary import BLOCKED, IN_SCOPE, JUSTIFIED, Boundary
 from fusewire.scope.justification import added, justification
@@ -18,11 +17,12 @@ from fusewire.scope.memory import (
     remember_active,
     remember_slice,
 )
-from fusewire.scope.naming import path_shown
 from fusewire.scope.nouns import Answer, NoScope, Scope, Unjustifiable, slice_name
 from fusewire.scope.patterns import normal_pattern
 from fusewire.scope.places import by_products, closed, files_below, is_own, place
 from fusewire.scope.sources import read_scope
+from fusewire.util.errors import FusewireError
+from fusewire.util.file_names import path_shown
 from fusewire.util.files import FileLock, make_folder
 
 if TYPE_CHECKING:

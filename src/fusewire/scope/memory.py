@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fusewire.errors import FusewireError
+from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.stores import Store, Transaction

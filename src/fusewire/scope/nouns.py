@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fusewire.errors import FusewireError
+from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.scope.boundary import Entry

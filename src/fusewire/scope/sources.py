@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fusewire.errors import FusewireError
 from fusewire.scope.contracts import contract_entries
 from fusewire.scope.graph import Node, graph_file, read_node, slice_names
 from fusewire.scope.nouns import NoScope, Scope
 from fusewire.scope.patterns import normal_pattern, package_patterns
+from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.scope.boundary import Entry

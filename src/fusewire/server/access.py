@@ -27,7 +27,7 @@ from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from fusewire.errors import FusewireError
+from fusewire.util.errors import FusewireError
 
 #: Browsers that are logged in at the same time; the one not heard of for longest is logged out first.
 _SESSIONS = 64

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fusewire.breaker import Breaker
-from fusewire.durations import counted
-from fusewire.errors import FusewireError
 from fusewire.events import TEXT_LIMIT
 from fusewire.person import require_person
+from fusewire.util.durations import counted
+from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.phases.choices import Resolved

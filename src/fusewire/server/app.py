@@ -18,7 +18,7 @@ from fusewire.server.api import openapi, routes
 from fusewire.server.live import Live
 from fusewire.server.refreshing import Refreshing
 from fusewire.server.security import SMALL, Doorkeeper
-from fusewire.stdio import INPUT_LIMIT
+from fusewire.util.stdio import INPUT_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable

@@ -10,9 +10,9 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from fusewire.errors import in_a_line
 from fusewire.server.security import WIRE_HEADERS
-from fusewire.visible import visible
+from fusewire.util.errors import in_a_line
+from fusewire.util.text import visible
 
 #: Connections at the same time: well above the pages that may listen, well below the files that a process may open.
 CONNECTIONS = 512

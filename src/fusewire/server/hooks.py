@@ -16,7 +16,6 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from fusewire.agents import AGENTS, agent_named
-from fusewire.errors import FusewireError, in_a_line
 from fusewire.gate import answer, hook_in
 from fusewire.server.access import PROOF, QUESTION, proof_for_hooks
 from fusewire.server.daemons import Daemons
@@ -25,7 +24,8 @@ from fusewire.server.requests import require_role
 from fusewire.server.whereabouts import Whereabouts
 from fusewire.session import opening
 from fusewire.session.nesting import BY_HTTP, DEPTH
-from fusewire.stdio import INPUT_LIMIT, payload_of
+from fusewire.util.errors import FusewireError, in_a_line
+from fusewire.util.stdio import INPUT_LIMIT, payload_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable

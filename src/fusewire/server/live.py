@@ -15,7 +15,7 @@ from collections import Counter
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from fusewire.errors import FusewireError, in_a_line
+from fusewire.util.errors import FusewireError, in_a_line
 from fusewire.views.moves import numbered_move
 from fusewire.views.trail import Trail
 

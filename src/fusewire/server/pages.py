@@ -10,11 +10,11 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from fusewire.errors import FusewireError, NotFound
 from fusewire.server import forms
 from fusewire.server.drawing import figures, timelines
 from fusewire.server.requests import project_of, projects_of, session_of
 from fusewire.server.templating import REFRESH, page
+from fusewire.util.errors import FusewireError, NotFound
 from fusewire.views import session_list, slices
 from fusewire.views.circuits import circuit_view
 from fusewire.views.sessions import loop_view, session_view

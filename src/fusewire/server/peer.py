@@ -17,9 +17,9 @@ import os
 import socket
 from typing import TYPE_CHECKING, NamedTuple
 
-from fusewire.errors import AgentRefused
 from fusewire.person import agent_among, loop_among
-from fusewire.runner.proctable import PROC, ancestors
+from fusewire.util.errors import AgentRefused
+from fusewire.util.processes import PROC, ancestors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

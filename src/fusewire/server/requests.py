@@ -9,8 +9,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from fusewire.errors import AgentRefused, NotFound
 from fusewire.server.peer import require_person_at
+from fusewire.util.errors import AgentRefused, NotFound
 
 if TYPE_CHECKING:
     from fusewire.server.access import Access, Session

@@ -16,8 +16,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, PlainTextResponse
 
-from fusewire.errors import in_a_line
-from fusewire.visible import visible
+from fusewire.util.errors import in_a_line
+from fusewire.util.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from fusewire.errors import FusewireError
 from fusewire.server.access import Access, kept_token
 from fusewire.server.app import make_app
 from fusewire.server.connections import Connection, say_in_a_line
 from fusewire.server.projects import Projects
+from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

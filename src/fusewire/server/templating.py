@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse
 from fusewire import __version__
 from fusewire.server.requests import projects_of, session_of
 from fusewire.server.wording import FILTERS
-from fusewire.visible import visible
+from fusewire.util.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

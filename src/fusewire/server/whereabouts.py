@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
 
-from fusewire.errors import FusewireError
 from fusewire.events import NAME_LIMIT, plain
 from fusewire.rules import find_guarded
 from fusewire.session.memory import session_name
+from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.server.projects import Projects, Watched

@@ -8,10 +8,10 @@ from shlex import quote
 
 from markupsafe import Markup, escape
 
-from fusewire.durations import number, show_duration
 from fusewire.janitor.archives import limit_shown
 from fusewire.janitor.cleanup import space
-from fusewire.visible import visible
+from fusewire.util.durations import number, show_duration
+from fusewire.util.text import visible
 
 #: A command in a sentence: up to the text that a person fills in, or to the end.
 _COMMAND = re.compile(r'\bfusewire .*(?:"\.\.\.")|\bfusewire .*')

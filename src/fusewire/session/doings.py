@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fusewire.durations import show_time
 from fusewire.session.watch import ALLOWED, Answer, next_turn
 from fusewire.stores.rows import AuditRow
+from fusewire.util.durations import show_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fusewire.durations import show_duration
-from fusewire.globs import matches
 from fusewire.shell.wrappers import SHELLS, program, shell_operands
+from fusewire.util.durations import show_duration
+from fusewire.util.globs import matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fusewire.errors import FusewireError, NotFound
 from fusewire.events import TEXT_LIMIT, Signal, plain
 from fusewire.session.memory import SPEND, recall, session_name
 from fusewire.session.names import last_session
@@ -12,6 +11,7 @@ from fusewire.session.spend import day_of, grant_session
 from fusewire.session.spend import grant as add_to
 from fusewire.session.spoken import MOST
 from fusewire.stores.rows import AuditRow
+from fusewire.util.errors import FusewireError, NotFound
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker

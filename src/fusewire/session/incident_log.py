@@ -7,9 +7,9 @@ import zlib
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from fusewire.durations import parse_time
 from fusewire.janitor.names import rotation
-from fusewire.quickjson import loads
+from fusewire.util.durations import parse_time
+from fusewire.util.fast_json import loads
 from fusewire.util.files import open_file
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from fusewire.durations import show_time
-from fusewire.quickjson import dumps
+from fusewire.util.durations import show_time
+from fusewire.util.fast_json import dumps
 from fusewire.util.files import make_folder, open_file
 
 TYPE_CHECKING = False

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 
-from fusewire.errors import in_a_line, is_broken, is_exhaustion
 from fusewire.events import Event
 from fusewire.rules import STATE_FOLDER
 from fusewire.session.moment import Moment
 from fusewire.session.watch import HALTED_AT, Answer, count, prepare
 from fusewire.stores import spool
 from fusewire.stores.dry_run import DryRun
+from fusewire.util.errors import in_a_line, is_broken, is_exhaustion
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -41,8 +41,8 @@ def depth(environment: Mapping[str, str]) -> int:
 
 def true_depth(environment: Mapping[str, str]) -> int:
     """The same also if somebody on the way here has cleaned the environment; it costs a look at every ancestor."""
-    from fusewire.runner.proctable import ancestors
-    from fusewire.runner.proctable import environment as started_with
+    from fusewire.util.processes import ancestors
+    from fusewire.util.processes import environment as started_with
 
     mark = f"{DEPTH}=".encode()
     found = [depth(environment)]

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire import circuit as circuits
 from fusewire import meters
-from fusewire.durations import show_time
 from fusewire.engine import read_state
-from fusewire.errors import FusewireError, NotFound
 from fusewire.events import identifier
 from fusewire.reports.status import status_of
 from fusewire.session.dollars import LIMITS_ON_ALL, in_dollars, long_over, stops
@@ -17,6 +15,8 @@ from fusewire.session.memory import SPEND, lane_name, recalled, session_name
 from fusewire.session.names import session_ids, session_of
 from fusewire.session.spawning import SILENT
 from fusewire.session.spend import day_of, spent_words
+from fusewire.util.durations import show_time
+from fusewire.util.errors import FusewireError, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

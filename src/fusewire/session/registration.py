@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.quickjson import dumps
+from fusewire.util.fast_json import dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ def unguarded(store: Store, since: float) -> list[str]:
 
 def refusal(store: Store, session: str | None, path: str) -> str:
     """Why a changed file is not taken over; empty if it may be."""
-    from fusewire.errors import StoreError
     from fusewire.session.memory import recalled, session_name
+    from fusewire.util.errors import StoreError
 
     try:
         noted = recalled(store, session_name(session or "none")).get("registered", {})

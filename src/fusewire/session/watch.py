@@ -15,10 +15,10 @@ import os
 import time
 
 from fusewire.detectors.calls import SPAWNING_TOOLS, STARTING_PROGRAMS, key_words, nature_of, shown, signature, tool_of
-from fusewire.errors import StoreRebuilt
 from fusewire.events import Noun
 from fusewire.rules import STATE_FOLDER
 from fusewire.session.moment import Moment
+from fusewire.util.errors import StoreRebuilt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.errors import FusewireError, StoreRebuilt
 from fusewire.events import Event, mark
-from fusewire.quickjson import dumps
 from fusewire.rules import find_guarded, load_rules
 from fusewire.session.memory import session_name
-from fusewire.stdio import INPUT_LIMIT, payload_of, read_input, write_line
 from fusewire.util.environment import children_environment
-from fusewire.words import quoted
+from fusewire.util.errors import FusewireError, StoreRebuilt
+from fusewire.util.fast_json import dumps
+from fusewire.util.quoting import quoted
+from fusewire.util.stdio import INPUT_LIMIT, payload_of, read_input, write_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

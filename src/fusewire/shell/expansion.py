@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fusewire.globs import matches
 from fusewire.shell.tree import COMMAND, PARAMETER, PROCESS, QUOTED, TEXT
 from fusewire.shell.values import REST, UNKNOWN, activated, deactivated, has_glob
+from fusewire.util.globs import matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from fusewire.globs import matches
 from fusewire.shell import tree
 from fusewire.shell.builtins import tested
 from fusewire.shell.expansion import VALUE_LIMIT, fields_of, pattern_of, text_of
 from fusewire.shell.looking import LOOKING
 from fusewire.shell.values import UNKNOWN
 from fusewire.shell.world import World, distinct
+from fusewire.util.globs import matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fusewire.shell.tree import ARITHMETIC, COMMAND, PARAMETER, PROCESS, QUOTED, TEXT, Node, Redirect, Sequence, Unread
 from fusewire.shell.values import EXTENDED
-from fusewire.words import NAME_CHARS, escaped
+from fusewire.util.quoting import NAME_CHARS, escaped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fusewire.shell.argv import Argv
 from fusewire.shell.values import UNKNOWN
-from fusewire.words import escaped
+from fusewire.util.quoting import escaped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from fusewire.shell.tree import (
     Test,
     While,
 )
-from fusewire.words import NAME_CHARS
+from fusewire.util.quoting import NAME_CHARS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fusewire.errors import FusewireError
 from fusewire.spending.ledger import UNREADABLE, read_on
 from fusewire.spending.money import KINDS
+from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

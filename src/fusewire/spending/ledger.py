@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import os
 
-from fusewire.quickjson import loads
 from fusewire.spending.money import (
     MOST,
     claude_tokens,
@@ -30,6 +29,7 @@ from fusewire.spending.money import (
     gemini_tokens,
     price_of,
 )
+from fusewire.util.fast_json import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

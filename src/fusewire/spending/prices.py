@@ -12,8 +12,8 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from fusewire.errors import ConfigError
 from fusewire.spending.money import KINDS, plain_name
+from fusewire.util.errors import ConfigError
 
 if TYPE_CHECKING:
     from fusewire.spending.money import Price

@@ -7,7 +7,7 @@ from before its first read until it commits, and then either all of it is there 
 
 from __future__ import annotations
 
-from fusewire.errors import StoreError
+from fusewire.util.errors import StoreError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.quickjson import dumps, loads
+from fusewire.util.fast_json import dumps, loads
 from fusewire.util.files import open_file, read_file, replace_file
 
 TYPE_CHECKING = False
@@ -66,7 +66,7 @@ def append(folder: str, rows: list[tuple[AuditRow, dict[str, Any] | None]]) -> N
 
 
 def _line(row: AuditRow, state: dict[str, Any] | None) -> dict[str, Any]:
-    from fusewire.durations import show_time
+    from fusewire.util.durations import show_time
 
     line: dict[str, Any] = {
         "time": show_time(row.at),
@@ -120,8 +120,8 @@ def halt_of(folder: str, session: str) -> dict[str, Any] | None:
 
 def rows(folder: str) -> list[AuditRow]:
     """The moves of circuits, oldest first; lines that are none are left out."""
-    from fusewire.durations import parse_time
     from fusewire.stores.rows import AuditRow
+    from fusewire.util.durations import parse_time
 
     found = []
     for _, line in _lines(folder):
@@ -136,7 +136,7 @@ def rows(folder: str) -> list[AuditRow]:
 
 
 def _time(line: dict[str, Any]) -> float:
-    from fusewire.durations import parse_time
+    from fusewire.util.durations import parse_time
 
     try:
         return parse_time(line["time"])

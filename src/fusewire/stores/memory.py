@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from fusewire.events import plain
-from fusewire.quickjson import dumps, dumps_in_order, loads
 from fusewire.stores.rows import (
     ANSWERS,
     AUDIT_ROWS,
@@ -24,6 +23,7 @@ from fusewire.stores.rows import (
     Doing,
     LogRow,
 )
+from fusewire.util.fast_json import dumps, dumps_in_order, loads
 
 
 class _Circuit:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fusewire.errors import StoreError
 from fusewire.stores.quicksqlite import sqlite3
 from fusewire.stores.sqlite import SqliteStore
+from fusewire.util.errors import StoreError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ import sqlite3
 import time
 from typing import TYPE_CHECKING, Any
 
-from fusewire.quickjson import dumps, dumps_in_order, loads
 from fusewire.stores import audit_file
 from fusewire.stores.migrations import MIGRATIONS
 from fusewire.stores.quicksqlite import LOGS, is_damage
 from fusewire.stores.rows import AUDIT_ROWS, KEPT_ROWS, AuditRow
 from fusewire.stores.sqlite_transaction import SET_TRAIL, TRAIL, is_object, trail_mark
+from fusewire.util.fast_json import dumps, dumps_in_order, loads
 from fusewire.util.files import fault_at, free_name, open_file, set_aside, uri_path
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.quickjson import dumps, loads
+from fusewire.util.fast_json import dumps, loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,9 +11,7 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.errors import StoreError
 from fusewire.events import plain
-from fusewire.quickjson import loads
 from fusewire.stores.migrations import LATEST
 from fusewire.stores.quicksqlite import (
     BUSY,
@@ -40,6 +38,8 @@ from fusewire.stores.sqlite_transaction import (
     memory_in,
     trail_mark,
 )
+from fusewire.util.errors import StoreError
+from fusewire.util.fast_json import loads
 from fusewire.util.files import (
     FileLock,
     advise_owner,

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.errors import StoreError, StoreRebuilt
 from fusewire.events import plain
-from fusewire.quickjson import dumps, dumps_in_order, loads
 from fusewire.stores.quicksqlite import is_damage, sqlite3
 from fusewire.stores.rows import (
     ANSWERS,
@@ -23,6 +21,8 @@ from fusewire.stores.rows import (
     Doing,
     LogRow,
 )
+from fusewire.util.errors import StoreError, StoreRebuilt
+from fusewire.util.fast_json import dumps, dumps_in_order, loads
 from fusewire.util.files import advise_owner, unwritten
 
 TYPE_CHECKING = False

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from fusewire.errors import FusewireError
 from fusewire.transcripts.claude import ClaudeReader, is_claude
 from fusewire.transcripts.codex import CodexReader, is_codex
 from fusewire.transcripts.gemini import GeminiReader, is_gemini
@@ -15,6 +14,7 @@ from fusewire.transcripts.reading import FormatReader
 from fusewire.transcripts.records import Records
 from fusewire.transcripts.step import Step
 from fusewire.transcripts.swe_agent import SweAgentReader, is_swe_agent
+from fusewire.util.errors import FusewireError
 
 FORMATS = ("claude", "codex", "gemini", "swe-agent")
 

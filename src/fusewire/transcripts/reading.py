@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from fusewire.answers.conversation import amount, part, words
-from fusewire.durations import parse_time
 from fusewire.transcripts.step import Step
+from fusewire.util.durations import parse_time
 
 __all__ = ["FormatReader", "moment", "part", "parts", "text_of", "words"]
 

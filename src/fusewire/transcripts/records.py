@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator
 from typing import IO, Any
 
-from fusewire.errors import FusewireError
+from fusewire.util.errors import FusewireError
 
 #: The longest line or value; nothing that an agent writes comes near it. Then: how much is looked at to tell lines from
 #: a document, and how much of a document is read at once.

@@ -90,8 +90,8 @@ class _Stretches:
 
     def next(self) -> Answer:
         """Judge the stretch that is over, and begin the next."""
-        from fusewire.errors import Blocked, NotFound
         from fusewire.reports.messages import message
+        from fusewire.util.errors import Blocked, NotFound
 
         if self._is_shared():
             self._give_up()
@@ -158,7 +158,7 @@ class _Stretches:
     def _owner(self) -> str:
         """The agent's own process: if it dies, whoever begins next settles the iteration as unknown."""
         from fusewire.runner.owner import owner
-        from fusewire.runner.proctable import ancestors, process_identity
+        from fusewire.util.processes import ancestors, process_identity
 
         pid = self.environment.get("CLAUDE_PID", "")
         if pid.isascii() and pid.isdecimal() and int(pid) in ancestors():

@@ -67,7 +67,7 @@ def after_call(event: Event, commands: Commands | None, home: str) -> Answer:
         return NOTHING
     from fusewire.attempts.tracker import Attempts
     from fusewire.breaker import Breaker
-    from fusewire.errors import FusewireError
+    from fusewire.util.errors import FusewireError
     from fusewire.util.files import FileLock
 
     with Breaker.open(project=home, patience=PATIENCE) as breaker:

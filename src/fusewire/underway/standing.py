@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.durations import show_duration, show_time
 from fusewire.rules import DATABASE, PHASE_FILE, SCOPE_FILE
 from fusewire.session.opening import PATIENCE
+from fusewire.util.durations import show_duration, show_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _circuits(breaker: Breaker) -> Iterator[str]:
 
 def _not_closed(breaker: Breaker) -> Iterator[Status]:
     """Of the project, not of one session. The rows tell which to look at: a thousand closed ones cost little."""
-    from fusewire.errors import NotFound
+    from fusewire.util.errors import NotFound
 
     for row in breaker.store.circuits():
         if row.kind in _DO and row.phase != "closed":
@@ -142,8 +142,8 @@ def _slices(breaker: Breaker, home: str, session: str | None) -> Iterator[str]:
     if not os.path.lexists(os.path.join(home, SCOPE_FILE)):
         return
     from fusewire.attempts.tracker import Attempts
-    from fusewire.errors import FusewireError
     from fusewire.scope.active import load
+    from fusewire.util.errors import FusewireError
 
     attempts = Attempts(breaker)
     try:

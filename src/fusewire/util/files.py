@@ -260,7 +260,7 @@ def claim(folder: str) -> None:
     if fits_mark(folder, facts):
         _claimed[folder] = facts.st_ino
         return
-    from fusewire.util.claiming import adopt_or_set_aside
+    from fusewire.stores.claiming import adopt_or_set_aside
 
     adopt_or_set_aside(folder, facts)
 

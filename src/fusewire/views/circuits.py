@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 from fusewire import circuit as circuits
 from fusewire import meters
 from fusewire.circuit import Outcome, within
-from fusewire.durations import seconds_until, show_duration, show_time
 from fusewire.engine import read_state
-from fusewire.errors import NotFound
 from fusewire.events import identifier
 from fusewire.reports.layout import history_json
 from fusewire.reports.status import status_of
 from fusewire.session.dollars import in_dollars, spent_and_granted
 from fusewire.session.names import session_ids
 from fusewire.stores.rows import AuditRow
+from fusewire.util.durations import seconds_until, show_duration, show_time
+from fusewire.util.errors import NotFound
 from fusewire.views.measures import fullness, measure
 from fusewire.views.panel import circuit_card, policy_of
 from fusewire.views.settings import settings_of

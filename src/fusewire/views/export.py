@@ -6,11 +6,11 @@ import heapq
 import math
 from typing import TYPE_CHECKING, Any
 
-from fusewire.durations import show_time
-from fusewire.errors import NotFound, StoreError, in_a_line
 from fusewire.events import identifier, plain
-from fusewire.globs import matches
 from fusewire.session.names import is_session, session_ids
+from fusewire.util.durations import show_time
+from fusewire.util.errors import NotFound, StoreError, in_a_line
+from fusewire.util.globs import matches
 from fusewire.views.moves import moved_in, numbered_move
 
 if TYPE_CHECKING:

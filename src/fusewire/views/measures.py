@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fusewire.circuit import within
-from fusewire.durations import number
+from fusewire.util.durations import number
 
 if TYPE_CHECKING:
     from fusewire.circuit import Policy

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fusewire.durations import show_time
 from fusewire.events import identifier
 from fusewire.reports.layout import step_json
 from fusewire.session.memory import recalled, session_name
 from fusewire.session.names import session_ids, session_of
+from fusewire.util.durations import show_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable

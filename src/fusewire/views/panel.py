@@ -9,18 +9,18 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from fusewire.circuit import within
-from fusewire.durations import counted, show_time
 from fusewire.engine import next_steps
-from fusewire.errors import NotFound
 from fusewire.runner.overview import overview as loop_overview
 from fusewire.session.dollars import LIMITS_ON_ALL, spending_session, spent_and_granted
 from fusewire.session.memory import SPEND, recalled
 from fusewire.session.names import session_ids, session_of
 from fusewire.session.spend import day_of
+from fusewire.util.durations import counted, show_time
+from fusewire.util.errors import NotFound
+from fusewire.util.quoting import quoted
 from fusewire.views.measures import decisive, fullness, measure
 from fusewire.views.session_list import sessions_view
 from fusewire.views.warnings import warnings
-from fusewire.words import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Collection

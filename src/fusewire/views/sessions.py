@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fusewire.durations import show_time
-from fusewire.errors import NotFound
 from fusewire.events import plain
 from fusewire.runner.overview import overview as loop_overview
 from fusewire.runner.record import Record
@@ -13,6 +11,8 @@ from fusewire.runner.registry import under_way
 from fusewire.session.memory import recalled, session_name
 from fusewire.session.names import is_session
 from fusewire.session.overview import overview, running_in
+from fusewire.util.durations import show_time
+from fusewire.util.errors import NotFound
 from fusewire.views.moves import move_json, moved_in
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from fusewire import meters
 from fusewire.attempts.record import TestRecord, slice_times
 from fusewire.attempts.report import missing, reports
 from fusewire.attempts.tracker import Attempts
-from fusewire.durations import show_time
-from fusewire.errors import FusewireError
 from fusewire.events import identifier
 from fusewire.reports.attempts import prior_attempts, yaml_text
 from fusewire.scope.memory import recall_active
 from fusewire.scope.nouns import NoScope
+from fusewire.util.durations import show_time
+from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.attempts.record import SliceRecord

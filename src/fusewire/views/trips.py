@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fusewire.durations import show_time
+from fusewire.util.durations import show_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fusewire.events import PUBLIC_STATE
-from fusewire.words import quoted
+from fusewire.util.quoting import quoted
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker

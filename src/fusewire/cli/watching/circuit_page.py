@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from fusewire.cli.watching.shown import bar_of, harmless, heading, level_of, shown, standing, state_text, to_second
-from fusewire.durations import counted
-from fusewire.errors import NotFound
 from fusewire.events import identifier
 from fusewire.reports import layout
-from fusewire.words import quoted
+from fusewire.util.durations import counted
+from fusewire.util.errors import NotFound
+from fusewire.util.quoting import quoted
 
 if TYPE_CHECKING:
     from fusewire.cli.watching.source import Source

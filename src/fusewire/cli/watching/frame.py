@@ -18,7 +18,7 @@ from fusewire.cli.watching.table import (
     session_row,
     session_titles,
 )
-from fusewire.durations import counted, show_time
+from fusewire.util.durations import counted, show_time
 
 if TYPE_CHECKING:
     from fusewire.cli.watching.source import Source

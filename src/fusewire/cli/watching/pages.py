@@ -10,8 +10,8 @@ from rich.text import Text
 
 from fusewire.cli.watching.circuit_page import circuit_page
 from fusewire.cli.watching.shown import harmless, heading, shown
-from fusewire.durations import show_time
-from fusewire.errors import FusewireError
+from fusewire.util.durations import show_time
+from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

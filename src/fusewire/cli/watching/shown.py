@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from fusewire.cli.shown_lines import PLAIN
-from fusewire.durations import counted, number, show_duration, show_time
 from fusewire.events import PUBLIC_STATE
+from fusewire.util.durations import counted, number, show_duration, show_time
 
 if TYPE_CHECKING:
     from fusewire.stores.rows import AuditRow

@@ -20,8 +20,8 @@ from fusewire.cli.watching.shown import (
     state_text,
     time_left,
 )
-from fusewire.durations import parse_time, show_duration
 from fusewire.events import PUBLIC_STATE
+from fusewire.util.durations import parse_time, show_duration
 
 if TYPE_CHECKING:
     from fusewire.stores.rows import AuditRow

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from fusewire.globs import matches
 from fusewire.guard.effects import WRITE
 from fusewire.paths import normal
 from fusewire.shell.argv import Argv
 from fusewire.shell.values import UNKNOWN, cleaned
+from fusewire.util.globs import matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

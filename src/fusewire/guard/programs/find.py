@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 
-from fusewire.globs import matches
 from fusewire.guard.effects import WRITE
 from fusewire.shell.looking import LOOKING
 from fusewire.shell.values import REST, TAINT, UNKNOWN
+from fusewire.util.globs import matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

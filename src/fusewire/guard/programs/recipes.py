@@ -6,7 +6,7 @@ from fusewire.guard.effects import SCRIPT_LIMIT
 from fusewire.shell.argv import Argv
 from fusewire.shell.values import UNKNOWN
 from fusewire.shell.wrappers import is_assignment
-from fusewire.words import quoted
+from fusewire.util.quoting import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def _npm(call: Call) -> None:
 
 def _run_script(call: Call, folder: str, name: str, words: list[str]) -> None:
     text = _text(call, f"{folder}/package.json" if folder else "package.json")
-    from fusewire.quickjson import loads
+    from fusewire.util.fast_json import loads
 
     try:
         script = loads(text or "")["scripts"][name]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from fusewire.globs import matches, path_matches
 from fusewire.guard.effects import WRITE
 from fusewire.shell.argv import Argv
 from fusewire.shell.values import REST, UNKNOWN
+from fusewire.util.globs import matches, path_matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

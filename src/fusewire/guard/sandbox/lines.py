@@ -77,7 +77,7 @@ def _only_ours(commands: "list[list[str]]", line: str) -> bool:
 def _is_let_out(words: "list[str]", outside: "tuple[str, ...]") -> bool:
     if not outside:
         return False
-    from fusewire.globs import matches
+    from fusewire.util.globs import matches
 
     for pattern in outside:
         wanted = pattern.split()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from stat import S_ISDIR, S_ISLNK, S_ISREG, S_ISVTX
 
-from fusewire.globs import matches
 from fusewire.guard.protected import CONFIGURATION
 from fusewire.guard.sandbox.namespaces import Plan as Plan
+from fusewire.util.globs import matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

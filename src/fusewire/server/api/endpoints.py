@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fusewire.errors import StoreError
 from fusewire.server import acting
 from fusewire.server.api import schemas
+from fusewire.util.errors import StoreError
 from fusewire.views import session_list, slices
 from fusewire.views.circuits import circuit_view
 from fusewire.views.moves import numbered_move

@@ -15,11 +15,11 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from fusewire.errors import AgentRefused, ConfigError, FusewireError, InvalidTransition, NotFound, StoreError
 from fusewire.server.api.endpoints import ENDPOINTS, PREFIX
 from fusewire.server.api.schemas import question
 from fusewire.server.api.validation import asked, sent
 from fusewire.server.requests import project_of, projects_of, require_no_agent, require_role
+from fusewire.util.errors import AgentRefused, ConfigError, FusewireError, InvalidTransition, NotFound, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

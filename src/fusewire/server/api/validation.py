@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from starlette.exceptions import HTTPException
 
-from fusewire.errors import shown
+from fusewire.util.errors import shown
 
 if TYPE_CHECKING:
     from starlette.requests import Request

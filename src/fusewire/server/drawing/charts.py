@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from fusewire.durations import number
 from fusewire.server.drawing.axes import FOOT, Axis
 from fusewire.server.drawing.svg import across_line, box, element, group, mark, picture, upright_line, words
+from fusewire.util.durations import number
 
 #: Pixels of one lane: its name, and the marks below.
 _LANE = 34

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from fusewire.durations import counted
 from fusewire.server.drawing.charts import Bar, Line, bars, curve
+from fusewire.util.durations import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from fusewire.visible import visible
+from fusewire.util.text import visible
 
 if TYPE_CHECKING:
     Value = str | float

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fusewire.durations import counted, parse_time, show_duration
 from fusewire.reports.layout import EFFECTS
 from fusewire.server.drawing.charts import Lane, Line, Mark, timeline
+from fusewire.util.durations import counted, parse_time, show_duration
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.quickjson import loads
+from fusewire.util.fast_json import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ way when it refuses: nothing slow here.
 
 from __future__ import annotations
 
-from fusewire.words import quoted
+from fusewire.util.quoting import quoted
 
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "'": "\\'", "\\": "\\\\"}
 
