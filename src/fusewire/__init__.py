@@ -50,4 +50,4 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'fusewire' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"fusewire.{_HOME.get(name, 'errors')}"), name)
+    return getattr(import_module(f"fusewire.{_HOME.get(name, 'util.errors')}"), name)
