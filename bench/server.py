@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fusewire import Breaker
-from fusewire.events import Signal
+from fusewire.core.events import Signal
 from measuring import Contender, goal, interleave, milli, quantile, table, times
 from served import Server, served
 from starts import HOOK, environment_of, runner

@@ -14,9 +14,9 @@ import pytest
 
 from conftest import SOURCE, Project
 from fusewire.breaker import Breaker
+from fusewire.core.events import Event
 from fusewire.detectors.constraints import runs
 from fusewire.detectors.disarming import disarming
-from fusewire.events import Event
 from fusewire.shell.commands import simple_commands
 from fusewire.trial import Clock
 

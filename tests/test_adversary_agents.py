@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from conftest import SOURCE, Project
+from fusewire.core.events import Event
 from fusewire.detectors.disarming import disarming
 from fusewire.detectors.unseen import unseen
-from fusewire.events import Event
 from fusewire.person import is_agent
 from fusewire.policies.own_table import changes_table
 from fusewire.session.registration import note, switched_off

@@ -20,7 +20,7 @@ from fusewire.answers.errors import normalised, problems_in
 from fusewire.answers.reader import AnswerReader
 from fusewire.answers.status_block import read_status
 from fusewire.answers.tests import read_junit, read_tests
-from fusewire.events import fingerprint
+from fusewire.core.events import fingerprint
 
 RECORDED = Path(__file__).parent / "answers"
 EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((RECORDED / "expected.toml").read_text())

@@ -14,7 +14,7 @@ import pytest
 import fusewire
 from conftest import Project
 from fusewire import Blocked, Breaker, Decision, FusewireError, InvalidTransition, NotFound, StoreError
-from fusewire.events import Event
+from fusewire.core.events import Event
 from fusewire.trial import Clock
 from fusewire.util.errors import AgentRefused
 

@@ -1009,7 +1009,7 @@ def test_the_enforcer_knows_a_path_in_every_spelling(project: Project) -> None:
 
 def test_a_failed_probe_in_the_enforcer_reopens(project: Project, clock: Clock) -> None:
     """In HALF_OPEN the violation passes, is recorded, and opens the circuit again."""
-    from fusewire.events import Event
+    from fusewire.core.events import Event
 
     project.constraint(ID, FORCE_PUSH)
     breaker = opened(project, clock)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from fusewire.circuit import Policy, State, cooldown, fresh, step, view
+from fusewire.core.circuit import Policy, State, cooldown, fresh, step, view
+from fusewire.core.events import Signal
 from fusewire.engine import read_state
-from fusewire.events import Signal
 from fusewire.policies.rulebook import read_rulebook
 from fusewire.util.errors import InvalidTransition
 

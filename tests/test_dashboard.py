@@ -12,7 +12,7 @@ import pytest
 
 from conftest import Project
 from fusewire.breaker import Breaker
-from fusewire.events import Signal
+from fusewire.core.events import Signal
 from fusewire.reports.session import dashboard
 from fusewire.session.incident_log import recent, summary
 from fusewire.util.durations import show_time

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from conftest import Project
 from fusewire.breaker import Breaker
-from fusewire.events import plain
+from fusewire.core.events import plain
 from fusewire.stores.rows import AuditRow, Doing, LogRow
 from fusewire.util.durations import parse_time
 from fusewire.views.export import Wanted, exported

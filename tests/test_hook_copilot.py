@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from conftest import SOURCE, Project
 from fusewire.agents import BadPayload, copilot
-from fusewire.events import Event
+from fusewire.core.events import Event
 from fusewire.util.fast_json import dumps
 
 ROOT = "/home/dev/project"

@@ -125,9 +125,9 @@ def test_the_reader_of_imports_sees_lazy_ones_and_not_those_for_types(tmp_path: 
     sample = tmp_path / "sample.py"
     sample.write_text(
         "import os\nif TYPE_CHECKING:\n    import json\nelse:\n    import re\n"
-        "def f():\n    from fusewire import meters\n    from fusewire.events import Event\n"
+        "def f():\n    from fusewire import meters\n    from fusewire.core.events import Event\n"
     )
-    assert imported(sample) == {"os", "re", "fusewire.meters", "fusewire.events"}
+    assert imported(sample) == {"os", "re", "fusewire.core.meters", "fusewire.core.events"}
 
 
 @pytest.mark.parametrize("name", PURE)
@@ -314,7 +314,7 @@ HOT_PATH = {
     "fusewire.detectors.calls",
     "fusewire.detectors.constraints",
     "fusewire.util.errors",
-    "fusewire.events",
+    "fusewire.core.events",
     "fusewire.gate",
     "fusewire.util.globs",
     "fusewire.guard",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fusewire.meters import FAMILIES, WINDOW_KEEPS, Meter, count, free_at, level, reached, warned
+from fusewire.core.meters import FAMILIES, WINDOW_KEEPS, Meter, count, free_at, level, reached, warned
 
 HOUR = 3600.0
 #: Times as stores keep them: UTC seconds with milliseconds.

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from conftest import Project
 from fusewire.breaker import Breaker
-from fusewire.events import Signal
+from fusewire.core.events import Signal
 from fusewire.phases.phases import Phases
 from fusewire.phases.record import Record
 from fusewire.phases.schema import parse, record_of, render

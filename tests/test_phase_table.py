@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fusewire import circuit
-from fusewire.circuit import PHASES, InvalidTransition, Outcome, Policy, State, fresh, step, view
-from fusewire.events import PUBLIC_STATE, Signal
-from fusewire.meters import Meter
+from fusewire.core import circuit
+from fusewire.core.circuit import PHASES, InvalidTransition, Outcome, Policy, State, fresh, step, view
+from fusewire.core.events import PUBLIC_STATE, Signal
+from fusewire.core.meters import Meter
 
 NAMES = ("closed", "watch", "open", "probe")
 CAUSES = ("warned", "tripped", "recovered", "cooled", "reset", "retried", "restarted", "succeeded", "quiet", "failed")

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from fusewire import meters
-from fusewire.circuit import Outcome, State, step, view
-from fusewire.events import Signal
+from fusewire.core import meters
+from fusewire.core.circuit import Outcome, State, step, view
+from fusewire.core.events import Signal
 from fusewire.policies.rulebook import read_rulebook
 from fusewire.policies.settings import KINDS
 from fusewire.util.durations import parse_duration

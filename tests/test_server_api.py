@@ -17,7 +17,7 @@ import pytest
 
 from conftest import Project
 from fusewire.breaker import Breaker
-from fusewire.events import Signal
+from fusewire.core.events import Signal
 from fusewire.server.access import kept_token
 from fusewire.server.api.endpoints import ENDPOINTS
 from fusewire.stores.rows import Doing

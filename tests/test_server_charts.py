@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from markupsafe import Markup
 
-from fusewire.meters import Meter
+from fusewire.core.meters import Meter
 from fusewire.server.drawing.axes import Axis
 from fusewire.server.drawing.charts import Bar, Lane, Line, Mark, bars, curve, timeline
 from fusewire.server.drawing.figures import calls_chart, output_chart, score_chart, spend_chart

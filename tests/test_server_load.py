@@ -19,7 +19,7 @@ import pytest
 
 from conftest import Project
 from fusewire.breaker import Breaker
-from fusewire.events import Signal
+from fusewire.core.events import Signal
 from fusewire.stores.rows import AUDIT_ROWS, TRIM_EVERY, AuditRow
 from fusewire.util.files import FileLock
 from serving import Served
@@ -36,7 +36,7 @@ MOVES = WRITERS * TRANSACTIONS * CIRCUITS * 2
 WRITER = """
 import sys, time
 from fusewire.breaker import Breaker
-from fusewire.events import Signal
+from fusewire.core.events import Signal
 
 root, name, transactions, circuits = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 breaker = Breaker.open(project=root, patience=20.0)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from conftest import lines_run
 from fusewire.breaker import default_rules
+from fusewire.core.events import Event
 from fusewire.detectors.calls import ACT, CHANGE, LOOK, VERIFY, WAIT, shown, signature
 from fusewire.detectors.masking import masked
 from fusewire.detectors.repetition import (
@@ -24,7 +25,6 @@ from fusewire.detectors.repetition import (
     findings,
     is_change,
 )
-from fusewire.events import Event
 from fusewire.guard.plain import only_look, plain_commands
 from fusewire.session.watch import Call, call_of
 from fusewire.shell.commands import only_looks, simple_commands

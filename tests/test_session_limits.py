@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from conftest import Project
-from fusewire.events import mark
+from fusewire.core.events import mark
 from paying import OPUS, Paying, paying
 from session_hook import Said, Session, move_clock
 from test_session_seed import incidents

@@ -22,9 +22,9 @@ import pytest
 
 from conftest import Project
 from fusewire.breaker import Breaker, default_rules
-from fusewire.circuit import Policy
+from fusewire.core.circuit import Policy
+from fusewire.core.events import TEXT_LIMIT, Signal
 from fusewire.engine import Engine
-from fusewire.events import TEXT_LIMIT, Signal
 from fusewire.stores import audit_file, migrations, open_store, recovery, sqlite
 from fusewire.stores.rows import KEPT_ROWS, LOG_ROWS, OTHER_ROWS
 from fusewire.stores.sqlite import SqliteStore

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from fusewire.breaker import Breaker
+from fusewire.core.events import Signal, fingerprint
 from fusewire.detectors.cycles import period
 from fusewire.detectors.iteration import Iteration
 from fusewire.detectors.stagnation import CIRCUITS, POINTS, judge
-from fusewire.events import Signal, fingerprint
 
 ERROR = fingerprint("the same error")
 

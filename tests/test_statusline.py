@@ -254,7 +254,7 @@ def test_it_imports_nothing_slow(session: Session) -> None:
     run = f"import sys; sys.path.append({str(SOURCE.parent)!r}); from fusewire.reports import statusline as words; "
     run += "from fusewire.statusline import glance, read_payload; words.status_line(glance(read_payload(), {}))"
     loaded = modules_of(["-c", run], payload(session), session.project.root)
-    assert {"fusewire.statusline", "_sqlite3", "fusewire.circuit"} <= loaded
+    assert {"fusewire.statusline", "_sqlite3", "fusewire.core.circuit"} <= loaded
     assert not loaded & SLOW
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from conftest import Project
 from fusewire.breaker import Breaker
-from fusewire.events import Event
+from fusewire.core.events import Event
 from fusewire.guard import session as guard_marks
 from fusewire.rules import load_rules
 from fusewire.runner.loop import Loop
@@ -224,7 +224,7 @@ def test_a_session_that_is_killed_leaves_an_iteration_that_the_next_loop_settles
     """It belongs to the agent's process; what that has changed counts, else nobody knows."""
     script = (
         "import os, sys\n"
-        "from fusewire.events import Event\n"
+        "from fusewire.core.events import Event\n"
         "from fusewire.rules import load_rules\n"
         "from fusewire.underway import iterations\n"
         "from fusewire.session.opening import quick_store\n"

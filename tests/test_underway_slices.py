@@ -16,7 +16,7 @@ import pytest
 
 from conftest import Project
 from fusewire.attempts.tracker import Attempts
-from fusewire.events import Event
+from fusewire.core.events import Event
 from fusewire.session.watch import commands_of
 from fusewire.underway import phasing, slices
 from fusewire.underway.testcommands import asks_for, covers, running_tests

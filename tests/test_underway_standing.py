@@ -8,8 +8,8 @@ from pathlib import Path
 
 from conftest import Project
 from fusewire.breaker import Breaker
+from fusewire.core.events import Signal
 from fusewire.engine import Engine
-from fusewire.events import Signal
 from fusewire.rules import find_guarded, find_project, load_rules
 from fusewire.runner.loop import Loop
 from fusewire.session.opening import quick_store

@@ -16,7 +16,7 @@ import pytest
 
 from conftest import Project
 from fusewire.breaker import Breaker
-from fusewire.events import identifier
+from fusewire.core.events import identifier
 from fusewire.stores.rows import AuditRow
 from watching import ALLOWED, DEADLINE, Make, filled, terminals
 

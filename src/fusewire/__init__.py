@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.attempts.tracker import Attempts
     from fusewire.breaker import Breaker
-    from fusewire.events import Decision
+    from fusewire.core.events import Decision
     from fusewire.phases.phases import Phases
     from fusewire.runner.loop import Loop
     from fusewire.scope.lock import ScopeLock
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Attempts": "attempts.tracker",
     "Breaker": "breaker",
-    "Decision": "events",
+    "Decision": "core.events",
     "Loop": "runner.loop",
     "Phases": "phases.phases",
     "ScopeLock": "scope.lock",

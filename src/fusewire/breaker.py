@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.circuit import State
+from fusewire.core.circuit import State
+from fusewire.core.events import Signal, fingerprint, identifier
 from fusewire.engine import Engine, read_state
-from fusewire.events import Signal, fingerprint, identifier
 from fusewire.rules import DATABASE, STATE_FILE, Rules, find_project, load_rules
 from fusewire.stores import open_store
 from fusewire.util.durations import show_duration
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from fusewire.events import Decision, Event
+    from fusewire.core.events import Decision, Event
     from fusewire.reports.status import Status
     from fusewire.stores import Rebuilt, Store
     from fusewire.stores.rows import AuditRow, LogRow

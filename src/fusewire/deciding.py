@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.events import stricter
+from fusewire.core.events import stricter
 from fusewire.rules import PHASE_FILE, SCOPE_FILE, find_project, has_constraints, load_rules
 from fusewire.session.opening import PATIENCE, quick_store
 from fusewire.util.errors import in_a_line, is_broken
@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fusewire.events import Event
+    from fusewire.core.events import Event
     from fusewire.guard.check import Reading
     from fusewire.guard.protected import Protected
     from fusewire.guard.verdict import Verdict
@@ -323,8 +323,8 @@ def _enforce(names: list[str], event: Event, root: str, rules: Rules) -> tuple[s
     import time
 
     from fusewire.breaker import Breaker
-    from fusewire.events import merge
-    from fusewire.reports.messages import message
+    from fusewire.core.events import merge
+    from fusewire.core.messages import message
     from fusewire.util.errors import StoreError
 
     try:

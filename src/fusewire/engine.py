@@ -6,8 +6,8 @@ reads it once it holds the write lock, so that times in a store are in the order
 
 from __future__ import annotations
 
-from fusewire import circuit as circuits
-from fusewire.events import Decision, Signal, identifier
+from fusewire.core import circuit as circuits
+from fusewire.core.events import Decision, Signal, identifier
 from fusewire.rules import rule_id
 from fusewire.stores.rows import AuditRow, LogRow
 from fusewire.util.durations import number, seconds_until, show_duration
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any, TypeVar
 
-    from fusewire.circuit import Outcome, Policy, State
+    from fusewire.core.circuit import Outcome, Policy, State
     from fusewire.rules import Rules
     from fusewire.stores import Store, Transaction
     from fusewire.stores.rows import CircuitRow

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from fusewire.agents import Agent
-    from fusewire.events import Event
+    from fusewire.core.events import Event
 
     Answer = tuple[str, str, int]
 

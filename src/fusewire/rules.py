@@ -19,8 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from fusewire.core.state import Policy
     from fusewire.detectors.constraints import Matcher
-    from fusewire.state import Policy
 
     Stamp = tuple[str, int, int, int, int]
     Signature = tuple[Stamp, ...]
@@ -149,7 +149,7 @@ class Rules:
     def _build(self, key: str, data: tuple[Any, ...]) -> Policy:
         policy = self._built.get(key)
         if policy is None:
-            from fusewire.state import Policy
+            from fusewire.core.state import Policy
 
             policy = self._built[key] = Policy.from_data(data)
         return policy

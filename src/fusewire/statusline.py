@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any, NoReturn
 
-    from fusewire.circuit import Policy, State
+    from fusewire.core.circuit import Policy, State
     from fusewire.rules import Rules
     from fusewire.stores.quicksqlite import sqlite3
 
@@ -163,8 +163,8 @@ class _Sight:
         return data
 
     def _circuit(self, circuit: str, data: Any) -> Iterator[dict[str, Any]]:
-        from fusewire.circuit import view
-        from fusewire.events import PUBLIC_STATE
+        from fusewire.core.circuit import view
+        from fusewire.core.events import PUBLIC_STATE
         from fusewire.util.durations import seconds_until
 
         is_mine, agent, name, key = self._whose(circuit)
@@ -212,7 +212,7 @@ class _Sight:
 
     def _level(self, policy: Policy | None, state: State, agent: str) -> tuple[float, float]:
         """Of the meter that is nearest to its limit: how full it is, and the limit."""
-        from fusewire import meters
+        from fusewire.core import meters
 
         best = (0.0, 0.0)
         for meter in policy.meters if policy is not None else ():
@@ -248,7 +248,7 @@ def _open(path: str) -> sqlite3.Connection | None:
 
 
 def _as_stored(data: Any) -> State:
-    from fusewire.state import State
+    from fusewire.core.state import State
 
     return State.from_data(data)
 

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 
 from fusewire import breaker as breaker_module
 from fusewire.breaker import Breaker, default_rules
+from fusewire.core.events import Decision, Signal
 from fusewire.engine import Engine
-from fusewire.events import Decision, Signal
 from fusewire.stores.memory import MemoryStore
 from fusewire.util.durations import parse_duration
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, Protocol
 
-    from fusewire.events import Event
+    from fusewire.core.events import Event
 
     class Agent(Protocol):
         """What a module of this package gives. Answers are (stdout, stderr, exit code)."""

@@ -24,7 +24,7 @@ from fusewire.agents.payload import (
     required,
     session_event,
 )
-from fusewire.events import Event
+from fusewire.core.events import Event
 from fusewire.util.fast_json import dumps
 from fusewire.util.quoting import quoted
 

@@ -27,7 +27,7 @@ from fusewire.agents.payload import (
     required,
     session_event,
 )
-from fusewire.events import Event
+from fusewire.core.events import Event
 from fusewire.util.fast_json import dumps
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from fusewire.agents import BadPayload
-from fusewire.events import Event
+from fusewire.core.events import Event
 from fusewire.paths import in_project
 from fusewire.util.fast_json import dumps
 from fusewire.util.quoting import quoted

@@ -9,7 +9,7 @@ from fusewire.answers.answer import Limit
 from fusewire.answers.conversation import Conversation, Requests, count, part, tool_line, words
 from fusewire.answers.runs import problem
 from fusewire.answers.work import runs_something
-from fusewire.events import plain
+from fusewire.core.events import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

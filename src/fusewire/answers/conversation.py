@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fusewire.answers.answer import Limit
 from fusewire.answers.runs import problem
 from fusewire.answers.work import Work
-from fusewire.events import plain
+from fusewire.core.events import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from fusewire.answers.status_block import without_status
-from fusewire.events import plain
+from fusewire.core.events import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from fusewire.answers.runs import problem
 from fusewire.answers.salvage import looks_like_an_answer, salvaged
 from fusewire.answers.status_block import read_status
 from fusewire.answers.tail import Tail
-from fusewire.events import fingerprint, plain
+from fusewire.core.events import fingerprint, plain
 from fusewire.util.fast_json import loads
 
 TYPE_CHECKING = False

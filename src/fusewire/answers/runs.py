@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fusewire.answers.answer import Problem, TestRun
 from fusewire.answers.masks import normalised
-from fusewire.events import fingerprint, plain
+from fusewire.core.events import fingerprint, plain
 
 #: Names that a TestRun keeps, and that a message shows.
 NAMES = 200

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from fusewire.answers.answer import StatusBlock
-from fusewire.events import plain
+from fusewire.core.events import plain
 
 _MARK = r"^[ \t*_`#-]*---[ \t]*{}RALPH_STATUS[ \t]*---[ \t*_`\r]*$"
 _START = re.compile(_MARK.format(""), re.MULTILINE | re.IGNORECASE)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fusewire.checkpoints.checkpoint import Checkpoint
     from fusewire.checkpoints.rollback import Restored
-    from fusewire.events import Decision
+    from fusewire.core.events import Decision
 
 
 @dataclass(frozen=True)

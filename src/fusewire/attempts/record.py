@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fusewire.checkpoints.checkpoint import Checkpoint
-from fusewire.events import plain
+from fusewire.core.events import plain
 from fusewire.memories import require_types
 from fusewire.util.errors import FusewireError
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fusewire import meters
 from fusewire.attempts import anew
 from fusewire.attempts.nouns import Attempt, Recorded, Retried, Started
 from fusewire.attempts.ownership import without_others
@@ -18,8 +17,9 @@ from fusewire.attempts.record import SliceRecord, TestRecord, check_test, one_li
 from fusewire.attempts.strategies import repeated
 from fusewire.breaker import Breaker
 from fusewire.checkpoints.checkpoint import Checkpoint, Checkpoints
-from fusewire.circuit import near
-from fusewire.events import Decision, Signal, identifier
+from fusewire.core import meters
+from fusewire.core.circuit import near
+from fusewire.core.events import Decision, Signal, identifier
 from fusewire.judging.cases import same_test
 from fusewire.reports.attempts import prior_attempts
 from fusewire.rules import STATE_FOLDER

@@ -20,8 +20,8 @@ from fusewire.cli.attempt_words import (
 )
 from fusewire.cli.common import common_options, print_json, read_input, seconds, with_breaker
 from fusewire.cli.streams import tell, tell_text, warn
+from fusewire.core.messages import message_lines
 from fusewire.reports.attempts import yaml_text
-from fusewire.reports.messages import message_lines
 from fusewire.util.errors import Blocked, FusewireError
 
 if TYPE_CHECKING:

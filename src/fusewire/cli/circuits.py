@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fusewire.circuit import within
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.meant import is_known, meant, strictest
 from fusewire.cli.streams import tell, warn
-from fusewire.events import PUBLIC_STATE
+from fusewire.core.circuit import within
+from fusewire.core.events import PUBLIC_STATE
+from fusewire.core.messages import message_lines
 from fusewire.person import require_person
 from fusewire.reports import layout
 from fusewire.reports.loop import details, summary
-from fusewire.reports.messages import message_lines
 from fusewire.util.durations import number, show_time
 from fusewire.util.errors import FusewireError, NotFound
 from fusewire.util.quoting import quoted
@@ -24,7 +24,7 @@ from fusewire.views.warnings import warnings
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker
-    from fusewire.events import Decision
+    from fusewire.core.events import Decision
 
 
 #: In days; further back than anything is kept.

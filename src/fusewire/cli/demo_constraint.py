@@ -13,7 +13,7 @@ import fusewire
 from fusewire.breaker import Breaker
 from fusewire.cli.common import title
 from fusewire.cli.streams import tell, tell_text
-from fusewire.events import Signal
+from fusewire.core.events import Signal
 from fusewire.person import AGENT_VARIABLES
 from fusewire.util.errors import FusewireError
 

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from fusewire.breaker import Breaker
-from fusewire.circuit import Policy
 from fusewire.cli.common import title
 from fusewire.cli.demo_constraint import fusewire_command
 from fusewire.cli.run import supervise
 from fusewire.cli.streams import tell, tell_text
+from fusewire.core.circuit import Policy
 from fusewire.demo import agent
 from fusewire.demo.project import make_project
 from fusewire.rules import Rules, load_rules

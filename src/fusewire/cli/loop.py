@@ -11,14 +11,14 @@ import click
 from fusewire.cli.common import common_options, print_json, read_input, with_breaker
 from fusewire.cli.plain import PlainView
 from fusewire.cli.streams import tell, tell_text
+from fusewire.core.messages import message_lines
 from fusewire.person import require_outside_loop
-from fusewire.reports.messages import message_lines
 from fusewire.util.errors import Blocked, FusewireError
 
 if TYPE_CHECKING:
     from fusewire.answers.answer import Answer
     from fusewire.breaker import Breaker
-    from fusewire.events import Decision
+    from fusewire.core.events import Decision
     from fusewire.runner.loop import Loop
     from fusewire.runner.nouns import Result
 

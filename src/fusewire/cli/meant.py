@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fusewire.events import Signal, identifier, merge
+from fusewire.core.events import Signal, identifier, merge
 from fusewire.util.errors import NotFound
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker
-    from fusewire.events import Decision
+    from fusewire.core.events import Decision
 
 _KIND = "tool/"
 

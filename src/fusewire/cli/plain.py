@@ -7,11 +7,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from fusewire.cli.streams import hand_over, say, silence
-from fusewire.reports.messages import message_lines
+from fusewire.core.messages import message_lines
 from fusewire.util.durations import counted, show_duration
 
 if TYPE_CHECKING:
-    from fusewire.events import Decision
+    from fusewire.core.events import Decision
     from fusewire.runner.nouns import Begun, Result
     from fusewire.runner.process import Ended
 

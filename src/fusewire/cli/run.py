@@ -13,8 +13,8 @@ from fusewire.breaker import Breaker
 from fusewire.cli.common import common_options, print_json, seconds, show_warnings, with_breaker
 from fusewire.cli.plain import PlainView, QuietView
 from fusewire.cli.streams import say
+from fusewire.core.messages import message_lines
 from fusewire.person import require_outside_loop, require_person
-from fusewire.reports.messages import message_lines
 from fusewire.util.durations import counted, show_duration
 from fusewire.util.errors import FusewireError
 

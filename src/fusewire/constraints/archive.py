@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 
-from fusewire.circuit import State, view
 from fusewire.constraints.statefile import to_text, violations
-from fusewire.events import PUBLIC_STATE
+from fusewire.core.circuit import State, view
+from fusewire.core.events import PUBLIC_STATE
 from fusewire.rules import CONSTRAINTS_FOLDER, STATE_FOLDER
 from fusewire.util.durations import UNITS, show_time
 from fusewire.util.files import FileLock, NotOurs, free_name, make_folder, read_file, replace_file
@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fusewire.circuit import Policy
+    from fusewire.core.circuit import Policy
     from fusewire.stores.rows import AuditRow, LogRow
 
 ARCHIVE_FILE = os.path.join(CONSTRAINTS_FOLDER, ".circuit-state-archive.json")

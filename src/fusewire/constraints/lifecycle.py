@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fusewire.circuit import view
 from fusewire.constraints.archive import add_to_archive, archive_entry
 from fusewire.constraints.statefile import read_entries, take_for_ours
-from fusewire.events import PUBLIC_STATE
+from fusewire.core.circuit import view
+from fusewire.core.events import PUBLIC_STATE
 from fusewire.stores.rows import AuditRow
 from fusewire.util.errors import ConfigError, NotFound
 

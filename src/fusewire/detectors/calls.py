@@ -6,15 +6,15 @@ repetition means: looking again is nothing, making the same change again is some
 
 from __future__ import annotations
 
+from fusewire.core.events import mark
 from fusewire.detectors.constraints import changes_files
-from fusewire.events import mark
 from fusewire.shell.looking import GIT_LOOKING, LOOKING
 from fusewire.shell.wrappers import SHELLS, is_assignment, is_wrapper, program
 from fusewire.util.fast_json import dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.events import Event
+    from fusewire.core.events import Event
 
 #: Natures: it only looks; it checks the work; it waits for somebody; it changes something; nobody knows.
 LOOK, VERIFY, WAIT, CHANGE, ACT = "look", "verify", "wait", "change", "act"

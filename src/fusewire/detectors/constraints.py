@@ -7,7 +7,7 @@ from fusewire.util.globs import matches, path_matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.events import Event
+    from fusewire.core.events import Event
 
     #: (tools, commands as words, paths): all that are given must fit
     Matcher = tuple[tuple[str, ...], tuple[tuple[str, ...], ...], tuple[str, ...]]

@@ -8,7 +8,7 @@ from fusewire.util.globs import path_matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.events import Event
+    from fusewire.core.events import Event
 
 #: Commands of the program that change a circuit, its rules or its registration by hand.
 PERSON_ONLY = frozenset(

@@ -16,8 +16,8 @@ left of a number of times once that is taken into account. The thresholds of the
 
 from __future__ import annotations
 
+from fusewire.core.events import Noun, mark
 from fusewire.detectors.calls import ACT, CHANGE, LOOK, VERIFY, WAIT
-from fusewire.events import Noun, mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

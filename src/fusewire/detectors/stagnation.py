@@ -18,16 +18,16 @@ An iteration that held the one probe of a circuit answers that circuit with its 
 
 from __future__ import annotations
 
+from fusewire.core.events import Signal
 from fusewire.detectors.cycles import appended, period
-from fusewire.events import Signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Any
 
+    from fusewire.core.events import SignalKind
     from fusewire.detectors.iteration import Iteration
-    from fusewire.events import SignalKind
 
     Memory = dict[str, Any]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusewire.events import Noun
+from fusewire.core.events import Noun
 
 _set = object.__setattr__
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.events import mark
+from fusewire.core.events import mark
 from fusewire.util.fast_json import dumps, loads
 from fusewire.util.files import make_folder, read_file, replace_file
 
@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fusewire.events import Event
+    from fusewire.core.events import Event
 
 #: Seconds after which a call or a background command that has not ended is held to be lost.
 _LOST = 1800

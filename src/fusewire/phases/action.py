@@ -10,7 +10,7 @@ from fusewire.detectors.phases import PHASES
 if TYPE_CHECKING:
     from typing import Any
 
-    from fusewire.events import SignalKind
+    from fusewire.core.events import SignalKind
     from fusewire.phases.circuits import Circuits
     from fusewire.phases.record import Record
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fusewire.events import plain
+from fusewire.core.events import plain
 from fusewire.phases.action import RESET
 from fusewire.phases.ending import START
 from fusewire.phases.record import Record

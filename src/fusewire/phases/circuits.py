@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fusewire.circuit import fresh, view
+from fusewire.core.circuit import fresh, view
+from fusewire.core.events import PUBLIC_STATE, TEXT_LIMIT, Signal, plain
+from fusewire.core.meters import level
 from fusewire.detectors.phases import PHASES, circuit_of
-from fusewire.events import PUBLIC_STATE, TEXT_LIMIT, Signal, plain
-from fusewire.meters import level
 from fusewire.phases.record import Face
 from fusewire.stores.rows import AuditRow
 
 if TYPE_CHECKING:
-    from fusewire.circuit import Policy, State
+    from fusewire.core.circuit import Policy, State
+    from fusewire.core.events import Decision, SignalKind
     from fusewire.engine import Engine
-    from fusewire.events import Decision, SignalKind
     from fusewire.stores import Transaction
 
 _PHASE_OF = {"CLOSED": "closed", "HALF_OPEN": "watch", "OPEN": "open"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from fusewire.core.events import TEXT_LIMIT, plain
 from fusewire.detectors.phases import PHASES, first_marks
-from fusewire.events import TEXT_LIMIT, plain
 from fusewire.memories import require_types
 
 if TYPE_CHECKING:

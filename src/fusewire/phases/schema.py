@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from fusewire.core.events import TEXT_LIMIT, plain
 from fusewire.detectors.phases import BY_TESTS, METRICS, PHASES, SHOWN, TESTS_RUN, first_marks
-from fusewire.events import TEXT_LIMIT, plain
 from fusewire.phases.record import HISTORY, Face, Record
 from fusewire.util.durations import parse_time, show_time
 from fusewire.util.errors import ConfigError

@@ -11,7 +11,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from fusewire.events import fingerprint
+from fusewire.core.events import fingerprint
 from fusewire.phases.record import Record
 from fusewire.phases.schema import parse, render
 from fusewire.rules import PHASE_FILE, STATE_FOLDER

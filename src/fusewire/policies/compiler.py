@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fusewire.circuit import Policy
-from fusewire.meters import FAMILIES, Meter
+from fusewire.core.circuit import Policy
+from fusewire.core.meters import FAMILIES, Meter
 from fusewire.policies.settings import PolicyFile, Values
 from fusewire.util.durations import parse_duration
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.events import Event
+    from fusewire.core.events import Event
 
 
 def changes_table(event: Event, text: str) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from fusewire.circuit import within
-from fusewire.events import PUBLIC_STATE
+from fusewire.core.circuit import within
+from fusewire.core.events import PUBLIC_STATE
 from fusewire.util.durations import counted, number, show_duration, show_time
 
 if TYPE_CHECKING:
-    from fusewire.circuit import Policy
+    from fusewire.core.circuit import Policy
     from fusewire.reports.status import Status
     from fusewire.rules import Constraint
     from fusewire.stores.rows import AuditRow, LogRow

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fusewire import circuit as circuits
-from fusewire.events import PUBLIC_STATE, Noun
+from fusewire.core import circuit as circuits
+from fusewire.core.events import PUBLIC_STATE, Noun
 from fusewire.rules import rule_id
 from fusewire.util.durations import seconds_until, show_time
 
@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fusewire.circuit import Policy, State
+    from fusewire.core.circuit import Policy, State
 
 _set = object.__setattr__
 

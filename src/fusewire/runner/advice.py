@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fusewire import meters
-from fusewire.circuit import near
+from fusewire.core import meters
+from fusewire.core.circuit import near
 from fusewire.runner.lessons import GIVEN, in_words
 from fusewire.runner.overview import calls_limit
 from fusewire.runner.record import RATE
@@ -14,7 +14,7 @@ from fusewire.runner.record import RATE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fusewire.circuit import State
+    from fusewire.core.circuit import State
     from fusewire.rules import Rules
     from fusewire.runner.record import Record
 

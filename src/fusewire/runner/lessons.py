@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fusewire.events import plain
+from fusewire.core.events import plain
 
 if TYPE_CHECKING:
-    from fusewire.events import Decision
+    from fusewire.core.events import Decision
 
     Lesson = dict[str, Any]
 

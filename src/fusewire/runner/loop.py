@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.answers.answer import Answer
 from fusewire.breaker import Breaker
-from fusewire.circuit import view
+from fusewire.core.circuit import view
+from fusewire.core.events import Decision, Signal, merge
 from fusewire.detectors.stagnation import CIRCUITS
-from fusewire.events import Decision, Signal, merge
 from fusewire.progress.change import Change
 from fusewire.progress.difference import difference
 from fusewire.progress.snapshot import Snapshot, take
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from fusewire.answers.answer import TestRun
-    from fusewire.circuit import State
+    from fusewire.core.circuit import State
     from fusewire.rules import Rules
     from fusewire.stores import Transaction
 

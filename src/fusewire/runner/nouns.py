@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fusewire.answers.answer import Answer
-    from fusewire.events import Decision
+    from fusewire.core.events import Decision
     from fusewire.progress.change import Change
     from fusewire.progress.snapshot import Snapshot
     from fusewire.runner.advice import Advice

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fusewire import meters
-from fusewire.circuit import near
+from fusewire.core import meters
+from fusewire.core.circuit import near
+from fusewire.core.events import PUBLIC_STATE
 from fusewire.detectors.stagnation import CIRCUITS
-from fusewire.events import PUBLIC_STATE
 from fusewire.reports.loop import metrics
 from fusewire.reports.trends import sparkline, trend
 from fusewire.runner.lessons import in_words
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fusewire.breaker import Breaker
-    from fusewire.circuit import Policy, State
+    from fusewire.core.circuit import Policy, State
     from fusewire.rules import Rules
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.events import fingerprint
+from fusewire.core.events import fingerprint
 from fusewire.progress.plan import boxes
 from fusewire.util.errors import FusewireError
 from fusewire.util.files import read_regular

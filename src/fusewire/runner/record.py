@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fusewire.events import plain
+from fusewire.core.events import plain
 from fusewire.memories import require_types
 
 if TYPE_CHECKING:

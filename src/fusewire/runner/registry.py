@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from fusewire.events import Decision, plain
+from fusewire.core.events import Decision, plain
 from fusewire.runner.leftovers import send
 from fusewire.session.words import LIMIT
 from fusewire.stores.rows import AuditRow

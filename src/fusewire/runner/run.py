@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from fusewire.events import Decision
+    from fusewire.core.events import Decision
     from fusewire.runner.nouns import Begun, Result
     from fusewire.runner.process import Ended
 

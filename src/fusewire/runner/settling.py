@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fusewire.core.events import Signal, plain
 from fusewire.detectors.stagnation import judge
-from fusewire.events import Signal, plain
 from fusewire.runner import lessons
 from fusewire.runner.nouns import Result
 from fusewire.runner.overview import calls_left, risk_of, strictest
@@ -15,10 +15,10 @@ from fusewire.util.errors import NotFound
 
 if TYPE_CHECKING:
     from fusewire.answers.answer import Answer
-    from fusewire.circuit import State
+    from fusewire.core.circuit import State
+    from fusewire.core.events import Decision
     from fusewire.detectors.iteration import Iteration
     from fusewire.detectors.stagnation import Judgement
-    from fusewire.events import Decision
     from fusewire.runner.loop import Loop
     from fusewire.runner.nouns import Begun, Seen
     from fusewire.stores import Transaction

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from fusewire.answers.reader import AnswerReader
 from fusewire.answers.tests import read_junit, read_tests
-from fusewire.events import Decision
+from fusewire.core.events import Decision
 from fusewire.person import PROJECT
 from fusewire.runner.confinement import Confinement, NoSandbox, confine
 from fusewire.runner.outputlog import OutputLog, prune

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     #: (a path of the project, whether it goes with all that is in it, whether it is only guessed)
     Change = tuple[str, bool, bool]
 
-    from fusewire.events import Event
+    from fusewire.core.events import Event
     from fusewire.guard.check import Reading
     from fusewire.scope.active import Active
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fusewire.breaker import Breaker
-from fusewire.events import TEXT_LIMIT
+from fusewire.core.events import TEXT_LIMIT
 from fusewire.person import require_person
 from fusewire.util.durations import counted
 from fusewire.util.errors import FusewireError

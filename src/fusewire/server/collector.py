@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from fusewire import __version__
-from fusewire.state import Policy
+from fusewire.core.state import Policy
 from fusewire.util.errors import FusewireError
 from fusewire.views.trail import Trail
 

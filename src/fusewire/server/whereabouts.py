@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
 
-from fusewire.events import NAME_LIMIT, plain
+from fusewire.core.events import NAME_LIMIT, plain
 from fusewire.rules import find_guarded
 from fusewire.session.memory import session_name
 from fusewire.util.errors import FusewireError

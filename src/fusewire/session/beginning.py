@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fusewire.events import Event
+    from fusewire.core.events import Event
     from fusewire.rules import Rules
     from fusewire.stores import Store, Transaction
 

@@ -8,7 +8,7 @@ from fusewire.util.durations import show_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.events import Decision
+    from fusewire.core.events import Decision
     from fusewire.session.moment import Moment
 
 #: What is said of a stop at which the agent was kept going, and that was worth something.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fusewire.events import identifier
+from fusewire.core.events import identifier
 from fusewire.session.memory import SPEND, recalled, session_name
 from fusewire.session.names import session_ids
 from fusewire.session.spend import day_of, spent_words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fusewire.events import TEXT_LIMIT, Signal, plain
+from fusewire.core.events import TEXT_LIMIT, Signal, plain
 from fusewire.session.memory import SPEND, recall, session_name
 from fusewire.session.names import last_session
 from fusewire.session.spend import day_of, grant_session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.events import Event
+from fusewire.core.events import Event
 from fusewire.rules import STATE_FOLDER
 from fusewire.session.moment import Moment
 from fusewire.session.watch import HALTED_AT, Answer, count, prepare

@@ -6,7 +6,7 @@ every helper, because their calls come in between each other and must not be tak
 
 from __future__ import annotations
 
-from fusewire.events import Signal
+from fusewire.core.events import Signal
 from fusewire.session.memory import HOOKS, lane_name, recall, session_name
 from fusewire.stores.rows import Doing
 
@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from fusewire.core.events import Decision, Event
     from fusewire.engine import Engine
-    from fusewire.events import Decision, Event
     from fusewire.rules import Rules
     from fusewire.stores import Transaction
 
@@ -145,7 +145,7 @@ class Moment:
 
     def room(self, circuit: str) -> int:
         """How many more times the limits of a circuit may be used now."""
-        from fusewire import meters
+        from fusewire.core import meters
 
         policy = self.rules.policy(circuit)
         state = self.engine.load(self.transaction, policy, circuit, self.now)

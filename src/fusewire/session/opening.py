@@ -104,6 +104,6 @@ class _Backup:
 
 
 def _check(state: object) -> object:
-    from fusewire.state import State
+    from fusewire.core.state import State
 
     return State.from_data(state)

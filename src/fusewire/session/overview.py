@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fusewire import circuit as circuits
-from fusewire import meters
+from fusewire.core import circuit as circuits
+from fusewire.core import meters
+from fusewire.core.events import identifier
 from fusewire.engine import read_state
-from fusewire.events import identifier
 from fusewire.reports.status import status_of
 from fusewire.session.dollars import LIMITS_ON_ALL, in_dollars, long_over, stops
 from fusewire.session.incident_log import last_trips, recent, summary

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fusewire.core.events import mark
 from fusewire.detectors.calls import ACT, ANSWERING_PROGRAMS, LOOK, WAIT, WATCHING_PROGRAMS
 from fusewire.detectors.masking import masked
 from fusewire.detectors.repetition import (
@@ -17,7 +18,6 @@ from fusewire.detectors.repetition import (
     findings,
     is_change,
 )
-from fusewire.events import mark
 from fusewire.session.memory import HOOKS
 from fusewire.session.watch import ALLOWED, Answer, call_of, next_turn
 
@@ -25,8 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from fusewire.core.events import Decision, Event
     from fusewire.detectors.repetition import Finding
-    from fusewire.events import Decision, Event
     from fusewire.session.moment import Moment
     from fusewire.session.watch import Commands
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from fusewire.events import Decision, Event
+    from fusewire.core.events import Decision, Event
     from fusewire.session.moment import Moment
     from fusewire.session.watch import Call
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from fusewire.events import Decision
+    from fusewire.core.events import Decision
     from fusewire.session.moment import Moment
 
 #: How many of them a project's spend is remembered of.

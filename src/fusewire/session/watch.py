@@ -14,8 +14,8 @@ from __future__ import annotations
 import os
 import time
 
+from fusewire.core.events import Noun
 from fusewire.detectors.calls import SPAWNING_TOOLS, STARTING_PROGRAMS, key_words, nature_of, shown, signature, tool_of
-from fusewire.events import Noun
 from fusewire.rules import STATE_FOLDER
 from fusewire.session.moment import Moment
 from fusewire.util.errors import StoreRebuilt
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from fusewire.events import Decision, Event
+    from fusewire.core.events import Decision, Event
     from fusewire.rules import Rules
     from fusewire.stores import Store
 

@@ -6,7 +6,7 @@ from fusewire.util.durations import show_duration, show_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.events import Decision
+    from fusewire.core.events import Decision
     from fusewire.session.moment import Moment
 
 LIMIT = "Resource limit reached. Pausing to prevent exhaustion."

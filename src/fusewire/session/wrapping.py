@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.events import Event, mark
+from fusewire.core.events import Event, mark
 from fusewire.rules import find_guarded, load_rules
 from fusewire.session.memory import session_name
 from fusewire.util.environment import children_environment
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from fusewire.events import Decision
+    from fusewire.core.events import Decision
     from fusewire.session.moment import Moment
     from fusewire.stores import Transaction
 

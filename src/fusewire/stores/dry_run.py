@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusewire.events import plain
+from fusewire.core.events import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

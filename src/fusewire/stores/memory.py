@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from fusewire.events import plain
+from fusewire.core.events import plain
 from fusewire.stores.rows import (
     ANSWERS,
     AUDIT_ROWS,

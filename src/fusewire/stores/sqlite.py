@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.events import plain
+from fusewire.core.events import plain
 from fusewire.stores.migrations import LATEST
 from fusewire.stores.quicksqlite import (
     BUSY,

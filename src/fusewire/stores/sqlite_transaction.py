@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.events import plain
+from fusewire.core.events import plain
 from fusewire.stores.quicksqlite import is_damage, sqlite3
 from fusewire.stores.rows import (
     ANSWERS,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from fusewire.events import Event
+    from fusewire.core.events import Event
     from fusewire.rules import Rules
     from fusewire.runner.loop import Loop
     from fusewire.runner.nouns import Result
@@ -90,7 +90,7 @@ class _Stretches:
 
     def next(self) -> Answer:
         """Judge the stretch that is over, and begin the next."""
-        from fusewire.reports.messages import message
+        from fusewire.core.messages import message
         from fusewire.util.errors import Blocked, NotFound
 
         if self._is_shared():
@@ -149,7 +149,7 @@ class _Stretches:
         return self.loop.end(token, answer=reader.finish(0))
 
     def _halted_by(self, result: Result) -> str:
-        from fusewire.reports.messages import message
+        from fusewire.core.messages import message
 
         trips = () if result.finished else result.trips
         now = self.loop.engine.clock()

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 
-from fusewire.events import stricter
+from fusewire.core.events import stricter
 from fusewire.rules import DATABASE, PHASE_FILE, SCOPE_FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fusewire.events import Event
+    from fusewire.core.events import Event
 
     Commands = list[list[str]]
     Answer = tuple[str, str]

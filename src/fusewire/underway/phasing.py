@@ -15,7 +15,7 @@ from fusewire.util.files import read_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.events import Event
+    from fusewire.core.events import Event
     from fusewire.stores import Store
 
     Commands = list[list[str]]
@@ -61,10 +61,10 @@ def before_call(event: Event, home: str) -> tuple[str, str]:
     if not changes_files(event.tool) or not event.paths or not _may_be_open(home):
         return NOTHING
     from fusewire.breaker import Breaker
+    from fusewire.core.events import Signal
+    from fusewire.core.messages import message
     from fusewire.detectors.phases import circuit_of
-    from fusewire.events import Signal
     from fusewire.phases.ending import RESOLVE
-    from fusewire.reports.messages import message
 
     with Breaker.open(project=home, patience=PATIENCE) as breaker:
         begun = _recall(breaker.store, event)

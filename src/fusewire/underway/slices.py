@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import os
 
+from fusewire.core.events import stricter
 from fusewire.detectors.calls import VERIFY, nature_of
-from fusewire.events import stricter
 from fusewire.rules import SCOPE_FILE, STATE_FOLDER
 from fusewire.session.opening import PATIENCE
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fusewire.attempts.nouns import Attempt, Recorded
     from fusewire.attempts.record import SliceRecord
     from fusewire.attempts.tracker import Attempts
-    from fusewire.events import Decision, Event
+    from fusewire.core.events import Decision, Event
     from fusewire.judging.judge import Verdict
     from fusewire.stores import Store
     from fusewire.underway.testruns import TestRun
@@ -262,7 +262,7 @@ def _failed(
 
 
 def _answer(attempts: Attempts, slice_id: str, test: str, recorded: Recorded) -> Answer:
-    from fusewire.reports.messages import message
+    from fusewire.core.messages import message
 
     state = recorded.state
     if not recorded.stops:
@@ -317,7 +317,7 @@ def _stop(attempts: Attempts, slices: list[str], running: Commands) -> Decision 
 
 def _first_told(store: Store, event: Event, stop: Decision, now: float) -> Answer:
     """Who runs a stopped test is told once, and from then on refused."""
-    from fusewire.reports.messages import message
+    from fusewire.core.messages import message
     from fusewire.session.memory import recall
 
     with store.transact() as transaction:

@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fusewire.events import Event
+    from fusewire.core.events import Event
 
     Words = list[str]
 

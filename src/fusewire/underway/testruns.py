@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.attempts.record import SliceRecord
     from fusewire.attempts.tracker import Attempts
-    from fusewire.events import Event
+    from fusewire.core.events import Event
     from fusewire.judging.judge import Verdict
 
     Commands = list[list[str]]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fusewire import circuit as circuits
-from fusewire import meters
-from fusewire.circuit import Outcome, within
+from fusewire.core import circuit as circuits
+from fusewire.core import meters
+from fusewire.core.circuit import Outcome, within
+from fusewire.core.events import identifier
 from fusewire.engine import read_state
-from fusewire.events import identifier
 from fusewire.reports.layout import history_json
 from fusewire.reports.status import status_of
 from fusewire.session.dollars import in_dollars, spent_and_granted
@@ -23,7 +23,7 @@ from fusewire.views.trips import trips_in
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker
-    from fusewire.circuit import Policy, State
+    from fusewire.core.circuit import Policy, State
     from fusewire.stores.rows import CircuitRow
 
 _DAY = 86400

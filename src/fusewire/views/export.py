@@ -6,7 +6,7 @@ import heapq
 import math
 from typing import TYPE_CHECKING, Any
 
-from fusewire.events import identifier, plain
+from fusewire.core.events import identifier, plain
 from fusewire.session.names import is_session, session_ids
 from fusewire.util.durations import show_time
 from fusewire.util.errors import NotFound, StoreError, in_a_line

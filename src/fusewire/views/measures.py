@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fusewire.circuit import within
+from fusewire.core.circuit import within
 from fusewire.util.durations import number
 
 if TYPE_CHECKING:
-    from fusewire.circuit import Policy
-    from fusewire.meters import Meter
+    from fusewire.core.circuit import Policy
+    from fusewire.core.meters import Meter
 
 _PARTS = ("share", "trend")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fusewire.events import identifier
+from fusewire.core.events import identifier
 from fusewire.reports.layout import step_json
 from fusewire.session.memory import recalled, session_name
 from fusewire.session.names import session_ids, session_of

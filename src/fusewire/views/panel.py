@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from fusewire.circuit import within
+from fusewire.core.circuit import within
 from fusewire.engine import next_steps
 from fusewire.runner.overview import overview as loop_overview
 from fusewire.session.dollars import LIMITS_ON_ALL, spending_session, spent_and_granted
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from fusewire.breaker import Breaker
-    from fusewire.circuit import Policy
+    from fusewire.core.circuit import Policy
     from fusewire.reports.status import Status
 
 _ORDER = {"open": 0, "probe": 1, "watch": 2, "closed": 3}

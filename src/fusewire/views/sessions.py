@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fusewire.events import plain
+from fusewire.core.events import plain
 from fusewire.runner.overview import overview as loop_overview
 from fusewire.runner.record import Record
 from fusewire.runner.registry import under_way

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from fusewire import meters
 from fusewire.attempts.record import TestRecord, slice_times
 from fusewire.attempts.report import missing, reports
 from fusewire.attempts.tracker import Attempts
-from fusewire.events import identifier
+from fusewire.core import meters
+from fusewire.core.events import identifier
 from fusewire.reports.attempts import prior_attempts, yaml_text
 from fusewire.scope.memory import recall_active
 from fusewire.scope.nouns import NoScope

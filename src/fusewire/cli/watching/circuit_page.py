@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from fusewire.cli.watching.shown import bar_of, harmless, heading, level_of, shown, standing, state_text, to_second
-from fusewire.events import identifier
+from fusewire.core.events import identifier
 from fusewire.reports import layout
 from fusewire.util.durations import counted
 from fusewire.util.errors import NotFound

@@ -20,7 +20,7 @@ from fusewire.cli.watching.shown import (
     state_text,
     time_left,
 )
-from fusewire.events import PUBLIC_STATE
+from fusewire.core.events import PUBLIC_STATE
 from fusewire.util.durations import parse_time, show_duration
 
 if TYPE_CHECKING:

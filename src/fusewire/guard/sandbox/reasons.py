@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fusewire.events import Event
+    from fusewire.core.events import Event
     from fusewire.guard.protected import Protected
 
 #: What programs print when the kernel has refused to change a file, in lower case.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fusewire.events import TEXT_LIMIT
+from fusewire.core.events import TEXT_LIMIT
 from fusewire.phases.phases import GUIDANCE
 from fusewire.session.spoken import MOST
 

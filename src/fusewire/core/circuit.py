@@ -43,9 +43,9 @@ Rule 8: a clock that was set back never opens anything early: a cooldown ends at
 
 from __future__ import annotations
 
-from fusewire import meters
-from fusewire.events import PUBLIC_STATE, TEXT_LIMIT, plain
-from fusewire.state import Policy, State, fresh
+from fusewire.core import meters
+from fusewire.core.events import PUBLIC_STATE, TEXT_LIMIT, plain
+from fusewire.core.state import Policy, State, fresh
 from fusewire.util.durations import number, show_duration
 from fusewire.util.errors import InvalidTransition
 
@@ -70,7 +70,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fusewire.events import Signal, Verdict
+    from fusewire.core.events import Signal, Verdict
 
 PHASES: dict[tuple[str, str], str] = {
     ("closed", "warned"): "watch",

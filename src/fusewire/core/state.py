@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fusewire import meters
-from fusewire.events import PUBLIC_STATE
+from fusewire.core import meters
+from fusewire.core.events import PUBLIC_STATE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
