@@ -11,13 +11,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from fusewire.config.rules import load_rules
 from fusewire.guard.baseline import is_unchanged, rules_key
 from fusewire.guard.check import check_command
 from fusewire.guard.policy import protected_of
 from fusewire.guard.protected import Protected
 from fusewire.guard.session import folder_of
 from fusewire.guard.watch import Watch
-from fusewire.rules import load_rules
 from fusewire.shell.parser import parse
 from measuring import goal, micro, milli, quantile, table, times
 

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable
 
 from fusewire import Breaker
-from fusewire.rules import STATE_FOLDER, load_rules
+from fusewire.config.rules import STATE_FOLDER, load_rules
 from fusewire.stores import open_store
 from measuring import ACTION, STEP, Clock, Contender, interleave, micro, quantile, table, times
 

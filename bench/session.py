@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from fusewire.agents import claude
 from fusewire.breaker import default_rules
-from fusewire.rules import load_rules
+from fusewire.config.rules import load_rules
 from fusewire.session.watch import Watch
 from fusewire.stores.sqlite import SqliteStore
 from measuring import Clock, Contender, goal, interleave, micro, milli, quantile, table, times

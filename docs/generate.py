@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from fusewire.cli.app import COMMANDS, fusewire
-from fusewire.notifying.targets import target_settings
-from fusewire.policies.settings import TABLES, Setting, read_policy_file
+from fusewire.config.notify_targets import target_settings
+from fusewire.config.settings import TABLES, Setting, read_policy_file
 
 DOCS = Path(__file__).parent
 

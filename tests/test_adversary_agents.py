@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from conftest import SOURCE, Project
+from fusewire.config.pyproject_table import changes_table
 from fusewire.core.events import Event
 from fusewire.detectors.disarming import disarming
 from fusewire.detectors.unseen import unseen
 from fusewire.person import is_agent
-from fusewire.policies.own_table import changes_table
 from fusewire.session.registration import note, switched_off
 from fusewire.shell.commands import simple_commands
 from session_hook import Session

@@ -318,7 +318,7 @@ def test_a_module_looks_as_usual(copy: Copy) -> None:
 
 
 def test_the_data_of_a_package_is_found(copy: Copy) -> None:
-    lines = "from importlib.resources import files; print((files('fusewire.policies') / 'guard.toml').is_file())"
+    lines = "from importlib.resources import files; print((files('fusewire.config') / 'guard.toml').is_file())"
     assert [copy.drive(lines) for _ in range(2)] == ["True\n", "True\n"]
 
 

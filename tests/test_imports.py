@@ -323,7 +323,7 @@ HOT_PATH = {
     "fusewire.guard.session",
     "fusewire.paths",
     "fusewire.util.fast_json",
-    "fusewire.rules",
+    "fusewire.config.rules",
     "fusewire.session",
     "fusewire.session.memory",
     "fusewire.session.moment",

@@ -16,10 +16,10 @@ import pytest
 
 from conftest import SOURCE, Project
 from fusewire.breaker import Breaker
+from fusewire.config.rules import load_rules
 from fusewire.notifying import starting
 from fusewire.notifying.delivery import deliver_pending
 from fusewire.notifying.ledger import MOST_LOST, PAUSE, Health
-from fusewire.rules import load_rules
 from fusewire.session.opening import quick_store
 from fusewire.stores.rows import AUDIT_ROWS, AuditRow
 from fusewire.util.durations import show_time

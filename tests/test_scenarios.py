@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from fusewire.config.rulebook import read_rulebook
+from fusewire.config.settings import KINDS
 from fusewire.core import meters
 from fusewire.core.circuit import Outcome, State, step, view
 from fusewire.core.events import Signal
-from fusewire.policies.rulebook import read_rulebook
-from fusewire.policies.settings import KINDS
 from fusewire.util.durations import parse_duration
 from fusewire.util.errors import InvalidTransition
 

@@ -269,7 +269,7 @@ def configure(project: Project, config: object) -> Path:
 
 def test_the_seeds_configuration_is_read_as_it_stands(project: Project) -> None:
     """Every key of it is known, and its values are the defaults."""
-    from fusewire.policies.rulebook import read_rulebook
+    from fusewire.config.rulebook import read_rulebook
 
     configure(project, SEED_CONFIG)
     book = read_rulebook(project.root)

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from conftest import SOURCE, Project, lines_run
 from fusewire.cli.app import main
+from fusewire.config.prices import load_prices, parse_prices
 from fusewire.spending import ledger
 from fusewire.spending.ledger import AGENTS, READ, cost_of, read_on
 from fusewire.spending.money import KINDS, plain_name, price_of
-from fusewire.spending.prices import load_prices, parse_prices
 from program import UNPRIVILEGED
 
 PRICES = load_prices()

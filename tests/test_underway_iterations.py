@@ -15,9 +15,9 @@ import pytest
 
 from conftest import Project
 from fusewire.breaker import Breaker
+from fusewire.config.rules import load_rules
 from fusewire.core.events import Event
 from fusewire.guard import session as guard_marks
-from fusewire.rules import load_rules
 from fusewire.runner.loop import Loop
 from fusewire.runner.record import Record
 from fusewire.session.opening import quick_store
@@ -225,7 +225,7 @@ def test_a_session_that_is_killed_leaves_an_iteration_that_the_next_loop_settles
     script = (
         "import os, sys\n"
         "from fusewire.core.events import Event\n"
-        "from fusewire.rules import load_rules\n"
+        "from fusewire.config.rules import load_rules\n"
         "from fusewire.underway import iterations\n"
         "from fusewire.session.opening import quick_store\n"
         "home = sys.argv[1]\n"

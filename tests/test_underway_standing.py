@@ -8,9 +8,9 @@ from pathlib import Path
 
 from conftest import Project
 from fusewire.breaker import Breaker
+from fusewire.config.rules import find_guarded, find_project, load_rules
 from fusewire.core.events import Signal
 from fusewire.engine import Engine
-from fusewire.rules import find_guarded, find_project, load_rules
 from fusewire.runner.loop import Loop
 from fusewire.session.opening import quick_store
 from fusewire.underway.standing import for_agent

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from conftest import Project
 from fusewire.breaker import Breaker
+from fusewire.config.rules import load_rules
 from fusewire.core.events import Event
-from fusewire.rules import load_rules
 from fusewire.session.moment import Moment
 from fusewire.session.wrapping import HOOKS, counts, trigger, turn_of
 from fusewire.stores.memory import MemoryStore

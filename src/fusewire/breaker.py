@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import time
 
+from fusewire.config.rules import DATABASE, STATE_FILE, Rules, find_project, load_rules
 from fusewire.core.circuit import State
 from fusewire.core.events import Signal, fingerprint, identifier
 from fusewire.engine import Engine, read_state
-from fusewire.rules import DATABASE, STATE_FILE, Rules, find_project, load_rules
 from fusewire.stores import open_store
 from fusewire.util.durations import show_duration
 from fusewire.util.errors import Blocked, FusewireError, InvalidTransition, NotFound, StoreError
@@ -284,7 +284,7 @@ class Guarded:
 
 def default_rules() -> Rules:
     """The policies as shipped, for a breaker that belongs to no project."""
-    from fusewire.policies.rulebook import read_rulebook
+    from fusewire.config.rulebook import read_rulebook
 
     return read_rulebook(None).rules(any_constraint=True)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 
+from fusewire.config.rules import PHASE_FILE, SCOPE_FILE, find_project, has_constraints, load_rules
 from fusewire.core.events import stricter
-from fusewire.rules import PHASE_FILE, SCOPE_FILE, find_project, has_constraints, load_rules
 from fusewire.session.opening import PATIENCE, quick_store
 from fusewire.util.errors import in_a_line, is_broken
 
@@ -18,11 +18,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from fusewire.config.rules import Rules
     from fusewire.core.events import Event
     from fusewire.guard.check import Reading
     from fusewire.guard.protected import Protected
     from fusewire.guard.verdict import Verdict
-    from fusewire.rules import Rules
 
 #: What a line has in it that may disarm us: the program, its hook, or an agent that could be started without it.
 _OURS = ("fusewire", "hook.py", "claude", "codex", "copilot", "gemini")
@@ -202,7 +202,7 @@ def _changes_table(event: Event, changed: tuple[str, ...], root: str) -> bool | 
         text = read_regular(os.path.join(root, path), 1 << 20).decode("utf-8", "replace")
     except OSError:
         return None
-    from fusewire.policies.own_table import changes_table
+    from fusewire.config.pyproject_table import changes_table
 
     return changes_table(event, text)
 

@@ -6,9 +6,9 @@ reads it once it holds the write lock, so that times in a store are in the order
 
 from __future__ import annotations
 
+from fusewire.config.rules import rule_id
 from fusewire.core import circuit as circuits
 from fusewire.core.events import Decision, Signal, identifier
-from fusewire.rules import rule_id
 from fusewire.stores.rows import AuditRow, LogRow
 from fusewire.util.durations import number, seconds_until, show_duration
 from fusewire.util.errors import InvalidTransition, StoreError, StoreRebuilt
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any, TypeVar
 
+    from fusewire.config.rules import Rules
     from fusewire.core.circuit import Outcome, Policy, State
-    from fusewire.rules import Rules
     from fusewire.stores import Store, Transaction
     from fusewire.stores.rows import CircuitRow
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.rules import find_guarded
+from fusewire.config.rules import find_guarded
 from fusewire.session.opening import age
 from fusewire.util.errors import in_a_line, is_broken, is_exhaustion
 from fusewire.util.files import STATE_FOLDER, news

@@ -77,7 +77,7 @@ def relay_command(words: Sequence[str]) -> int | None:
     """The exit code of a command line that a supervisor has carried out; None if it is to be carried out here."""
     if not is_relayed(words):
         return None
-    from fusewire.rules import find_project
+    from fusewire.config.rules import find_project
 
     try:
         root = _project_of(words) or find_project(os.getcwd())

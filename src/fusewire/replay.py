@@ -25,7 +25,7 @@ from fusewire.stores.memory import MemoryStore
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
-    from fusewire.rules import Rules
+    from fusewire.config.rules import Rules
     from fusewire.session.watch import Answer
     from fusewire.transcripts import Step, Transcript
 
@@ -341,7 +341,7 @@ def _begin_work(data: tuple[Any, ...]) -> None:
     """An interrupt is for the one who asked; a worker ends without a word."""
     import signal
 
-    from fusewire.rules import Rules
+    from fusewire.config.rules import Rules
 
     global _working_with
     _working_with = Rules(*data)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import time
 
+from fusewire.config.rules import DATABASE, find_guarded, rules_as_they_lie
 from fusewire.reports.statusline import UNREADABLE, status_line
-from fusewire.rules import DATABASE, find_guarded, rules_as_they_lie
 from fusewire.util.fast_json import loads
 from fusewire.util.stdio import INPUT_LIMIT, payload_of, read_input, write_line
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any, NoReturn
 
+    from fusewire.config.rules import Rules
     from fusewire.core.circuit import Policy, State
-    from fusewire.rules import Rules
     from fusewire.stores.quicksqlite import sqlite3
 
 #: Seconds that a store which somebody mends is waited for.

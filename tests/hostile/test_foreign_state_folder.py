@@ -13,7 +13,7 @@ import pytest
 from test_hostile_links import ECHO, answer_of, is_open, trip
 
 from conftest import SOURCE, Project
-from fusewire.rules import sealed, unsealed
+from fusewire.config.rules import sealed, unsealed
 
 TRACKED = ".fusewire came with the repository"
 

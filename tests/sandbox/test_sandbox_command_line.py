@@ -14,12 +14,12 @@ import pytest
 from inside import require_sandbox
 
 from conftest import Project
+from fusewire.config.rules import load_rules
 from fusewire.guard.policy import protected_of
 from fusewire.guard.sandbox import seatbelt
 from fusewire.guard.sandbox.namespaces import Plan
 from fusewire.guard.sandbox.plan import hard_links, plan
 from fusewire.guard.sandbox.support import support
-from fusewire.rules import load_rules
 
 
 @pytest.fixture

@@ -17,12 +17,12 @@ from fusewire.attempts.record import SliceRecord, TestRecord, check_test, one_li
 from fusewire.attempts.strategies import repeated
 from fusewire.breaker import Breaker
 from fusewire.checkpoints.checkpoint import Checkpoint, Checkpoints
+from fusewire.config.rules import STATE_FOLDER
 from fusewire.core import meters
 from fusewire.core.circuit import near
 from fusewire.core.events import Decision, Signal, identifier
 from fusewire.judging.cases import same_test
 from fusewire.reports.attempts import prior_attempts
-from fusewire.rules import STATE_FOLDER
 from fusewire.scope.lock import ScopeLock
 from fusewire.scope.nouns import NoScope, slice_name
 from fusewire.util.errors import Blocked, FusewireError, NotFound

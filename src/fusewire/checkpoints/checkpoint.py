@@ -17,8 +17,8 @@ from fusewire.checkpoints.keeping import Kept, Level, entries_of, full_paths, is
 from fusewire.checkpoints.planning import differences
 from fusewire.checkpoints.rollback import Restored, roll_back
 from fusewire.checkpoints.shadow import Shadow
+from fusewire.config.rules import STATE_FOLDER
 from fusewire.progress.territory import REPOSITORIES, shortened
-from fusewire.rules import STATE_FOLDER
 from fusewire.util.errors import FusewireError
 from fusewire.util.files import FileLock, make_folder
 from fusewire.util.git import GitFailure

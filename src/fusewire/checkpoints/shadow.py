@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 
+from fusewire.config.rules import PHASE_FILE, STATE_FILE, STATE_FOLDER
 from fusewire.progress.kinds import CACHES
 from fusewire.progress.territory import top_above
-from fusewire.rules import PHASE_FILE, STATE_FILE, STATE_FOLDER
 from fusewire.util.files import make_folder, replace_file
 from fusewire.util.git import GitFailure, git, is_ignored, only
 from fusewire.util.gitdir import GitDir, find, persons_excludes

@@ -13,7 +13,7 @@ import click
 
 from fusewire.breaker import Breaker
 from fusewire.cli.streams import hand_over, tell, warn
-from fusewire.rules import find_project
+from fusewire.config.rules import find_project
 from fusewire.util.durations import parse_duration
 from fusewire.util.errors import FusewireError, StoreError
 from fusewire.views.warnings import warnings

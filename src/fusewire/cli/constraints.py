@@ -12,13 +12,13 @@ from fusewire.breaker import LONGEST_OVERRIDE
 from fusewire.cli.circuits import warn_of
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell, warn
+from fusewire.config.rules import STATE_FILE
 from fusewire.constraints.archive import ARCHIVE_FILE
 from fusewire.core.events import Event, merge
 from fusewire.core.messages import message_lines
 from fusewire.detectors.constraints import violated
 from fusewire.paths import in_project
 from fusewire.person import require_person
-from fusewire.rules import STATE_FILE
 from fusewire.shell.commands import simple_commands
 from fusewire.util.durations import parse_duration, show_duration
 from fusewire.util.errors import FusewireError

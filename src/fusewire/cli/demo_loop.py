@@ -11,10 +11,10 @@ from fusewire.cli.common import title
 from fusewire.cli.demo_constraint import fusewire_command
 from fusewire.cli.run import supervise
 from fusewire.cli.streams import tell, tell_text
+from fusewire.config.rules import Rules, load_rules
 from fusewire.core.circuit import Policy
 from fusewire.demo import agent
 from fusewire.demo.project import make_project
-from fusewire.rules import Rules, load_rules
 from fusewire.runner.loop import Loop
 from fusewire.runner.run import Options
 from fusewire.util.durations import show_duration

@@ -10,6 +10,7 @@ import click
 
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell
+from fusewire.config.rules import STATE_FOLDER
 from fusewire.doctoring.checkup import Checkup, Finding, all_checkups
 from fusewire.doctoring.writing import unwritten
 from fusewire.guard.sandbox.support import Support, support
@@ -18,7 +19,6 @@ from fusewire.installing.cache import fill_cache, lacks_cache
 from fusewire.installing.command import hook_line
 from fusewire.person import require_person
 from fusewire.reports.layout import columns
-from fusewire.rules import STATE_FOLDER
 from fusewire.util.durations import counted
 from fusewire.util.quoting import quoted
 from fusewire.views.warnings import warnings

@@ -13,6 +13,7 @@ import click
 from fusewire.breaker import Breaker
 from fusewire.cli.common import common_options, print_json, project_root
 from fusewire.cli.streams import hand_over, tell, warn
+from fusewire.config.rules import find_project, load_rules
 from fusewire.guard.check import check_command, read_command, verdict_of
 from fusewire.guard.effects import READ
 from fusewire.guard.policy import protected_of
@@ -22,7 +23,6 @@ from fusewire.guard.verdict import Verdict
 from fusewire.guard.watch import Watch
 from fusewire.paths import normal
 from fusewire.person import require_person
-from fusewire.rules import find_project, load_rules
 from fusewire.session.halting import lift_guard_halts
 from fusewire.shell.values import UNKNOWN, deactivated
 from fusewire.util.errors import FusewireError, in_a_line

@@ -9,14 +9,14 @@ import click
 from fusewire.breaker import Breaker
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell, tell_text
-from fusewire.notifying.addresses import shown_address
+from fusewire.config.notify_addresses import shown_address
+from fusewire.config.rules import user_config_path
 from fusewire.notifying.delivery import deliver_pending
 from fusewire.notifying.overview import overview
 from fusewire.notifying.surroundings import take_surroundings
 from fusewire.notifying.testing import tried
 from fusewire.person import require_person
 from fusewire.reports.layout import columns
-from fusewire.rules import user_config_path
 from fusewire.util.durations import counted, show_time
 from fusewire.util.errors import FusewireError, NotFound
 

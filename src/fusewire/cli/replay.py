@@ -8,9 +8,9 @@ import click
 
 from fusewire.cli.common import common_options, print_json, project_root
 from fusewire.cli.streams import tell, warn
+from fusewire.config.rules import load_rules
 from fusewire.replay import ACTIONS, by_rule, replay_all
 from fusewire.reports.layout import figures
-from fusewire.rules import load_rules
 from fusewire.util.durations import counted
 
 if TYPE_CHECKING:

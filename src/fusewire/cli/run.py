@@ -110,7 +110,7 @@ def _folder(root: str) -> str:
 
 def _options(loop: Loop, command: tuple[str, ...], here: str, options: dict[str, Any]) -> Options:
     """What the command line says, and the project's settings where it says nothing."""
-    from fusewire.policies.rulebook import read_rulebook
+    from fusewire.config.rulebook import read_rulebook
     from fusewire.runner.run import Options
 
     settings = read_rulebook(Path(loop.root)).values["loop"].parsed

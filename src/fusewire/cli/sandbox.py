@@ -8,11 +8,11 @@ import click
 
 from fusewire.cli.common import common_options, print_json, project_root
 from fusewire.cli.streams import tell, warn
+from fusewire.config.rules import load_rules
 from fusewire.guard.policy import protected_of
 from fusewire.guard.sandbox.plan import hard_links, plan
 from fusewire.guard.sandbox.start import SandboxError, command, execute
 from fusewire.guard.sandbox.support import support
-from fusewire.rules import load_rules
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import click
 
 from fusewire.cli.common import common_options, print_json, project_root
 from fusewire.cli.streams import tell
-from fusewire.rules import find_project
+from fusewire.config.rules import find_project
 from fusewire.server import PORT
 from fusewire.util.errors import FusewireError
 

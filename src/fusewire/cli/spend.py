@@ -8,10 +8,10 @@ import click
 
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell, warn
+from fusewire.config.prices import load_prices, source_of_prices
 from fusewire.reports.layout import figures
 from fusewire.session.memory import SPEND, recalled
 from fusewire.spending.account import Account, account_of, together
-from fusewire.spending.prices import load_prices, source_of_prices
 from fusewire.util.durations import show_time
 from fusewire.util.file_names import path_shown
 

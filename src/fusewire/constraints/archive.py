@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 
+from fusewire.config.rules import CONSTRAINTS_FOLDER, STATE_FOLDER
 from fusewire.constraints.statefile import to_text, violations
 from fusewire.core.circuit import State, view
 from fusewire.core.events import PUBLIC_STATE
-from fusewire.rules import CONSTRAINTS_FOLDER, STATE_FOLDER
 from fusewire.util.durations import UNITS, show_time
 from fusewire.util.files import FileLock, NotOurs, free_name, make_folder, read_file, replace_file
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import os
 
+from fusewire.config.rules import CONSTRAINTS_FOLDER, STATE_FILE, STATE_FOLDER
 from fusewire.core.circuit import State, cooldown, fresh
 from fusewire.core.events import NAME_LIMIT, PUBLIC_STATE, TEXT_LIMIT, fingerprint, plain
 from fusewire.core.meters import keeps
-from fusewire.rules import CONSTRAINTS_FOLDER, STATE_FILE, STATE_FOLDER
 from fusewire.stores.rows import KEPT_ROWS, LogRow
 from fusewire.util.durations import UNITS, parse_time, show_time
 from fusewire.util.errors import ConfigError
@@ -22,9 +22,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from fusewire.config.rules import Rules
     from fusewire.core.circuit import Policy
     from fusewire.engine import Engine
-    from fusewire.rules import Rules
     from fusewire.stores import Rebuilt
 
 #: Violations of one constraint in the file; what counts is in the circuit's state, and the log holds more.

@@ -7,7 +7,7 @@ import os
 import tempfile
 from typing import TYPE_CHECKING
 
-from fusewire.rules import DATABASE, STATE_FOLDER
+from fusewire.config.rules import DATABASE, STATE_FOLDER
 from fusewire.util.errors import StoreError
 from fusewire.util.quoting import quoted
 

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fusewire.rules import Rules
+    from fusewire.config.rules import Rules
 
 NAME = "manifest.bin"
 

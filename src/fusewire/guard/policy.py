@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 
+from fusewire.config.rules import (
+    CONSTRAINTS_FOLDER,
+    PHASE_FILE,
+    SESSION_CONFIG,
+    STATE_FOLDER,
+    load_rules,
+    user_config_path,
+)
 from fusewire.guard.protected import CONFIGURATION, DOCUMENT, Protected
-from fusewire.rules import CONSTRAINTS_FOLDER, PHASE_FILE, SESSION_CONFIG, STATE_FOLDER, load_rules, user_config_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.rules import Rules
+    from fusewire.config.rules import Rules
 
 #: Fusewire's own state and policy, and where agents keep the hooks that call it; always protected.
 OWN = (

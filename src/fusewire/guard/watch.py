@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from typing import Any
 
+    from fusewire.config.rules import Rules
     from fusewire.guard.findings import Restored
     from fusewire.guard.protected import Protected
     from fusewire.guard.work import Work
-    from fusewire.rules import Rules
 
 #: Seconds for recording what is new or was changed; the rest waits for the next call. The hook has ten.
 _PATIENCE = 3.0

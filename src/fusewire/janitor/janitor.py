@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 
+from fusewire.config.rules import STATE_FOLDER
 from fusewire.janitor.folder import Folder, open_memory
 from fusewire.janitor.limits import Limits
-from fusewire.rules import STATE_FOLDER
 from fusewire.util.errors import FusewireError
 
 TYPE_CHECKING = False

@@ -10,6 +10,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, Any
 
+from fusewire.config.rules import STATE_FOLDER
 from fusewire.janitor.cleanup import Cleanup
 from fusewire.janitor.due import why_left_alone
 from fusewire.janitor.finishing import finish
@@ -18,7 +19,6 @@ from fusewire.janitor.names import ARCHIVED, TEMPORARY, rotation, rotation_name
 from fusewire.janitor.packing import Aside, remove_temporary
 from fusewire.janitor.telemetry import saved, set_aside
 from fusewire.janitor.writers import has_writer
-from fusewire.rules import STATE_FOLDER
 from fusewire.util.durations import show_duration, show_time
 from fusewire.util.errors import FusewireError
 from fusewire.util.file_names import path_shown

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fusewire.notifying.addresses import shown_address
+from fusewire.config.notify_addresses import shown_address
+from fusewire.config.rulebook import read_rulebook
 from fusewire.notifying.delivery import is_wanted, told_for
 from fusewire.notifying.ledger import health_of
 from fusewire.notifying.news import news
-from fusewire.policies.rulebook import read_rulebook
 from fusewire.util.durations import show_time
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker
+    from fusewire.config.notify_targets import Target
     from fusewire.notifying.ledger import Health
-    from fusewire.notifying.targets import Target
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from contextvars import ContextVar, copy_context
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from fusewire.notifying.addresses import Unusable, scrubbed
+from fusewire.config.notify_addresses import Unusable, scrubbed
 from fusewire.util.errors import FusewireError, in_a_line
 from fusewire.util.programs import find_program
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
+from fusewire.config.rules import STATE_FOLDER
 from fusewire.notifying.surroundings import surroundings
-from fusewire.rules import STATE_FOLDER
 from fusewire.util.files import FileLock
 
 #: Held from before a process is started until it begins to read; and the number under which it has it.

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fusewire.notifying.addresses import Unusable, address_of, shown_address
+from fusewire.config.notify_addresses import Unusable, address_of, shown_address
 from fusewire.notifying.ledger import Health, remember
 from fusewire.notifying.messages import test_message
 from fusewire.notifying.sending import Undelivered, send
@@ -14,7 +14,7 @@ from fusewire.util.errors import StoreError
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker
-    from fusewire.notifying.targets import Target
+    from fusewire.config.notify_targets import Target
 
 
 @dataclass(frozen=True, slots=True)

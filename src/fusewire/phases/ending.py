@@ -18,10 +18,10 @@ from fusewire.reports.phases import PhaseStatus
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fusewire.config.rules import Rules
     from fusewire.detectors.phases import Values
     from fusewire.phases.action import Action
     from fusewire.phases.record import Face, Record
-    from fusewire.rules import Rules
 
 #: Characters of an error that are compared.
 _COMPARED = 20_000

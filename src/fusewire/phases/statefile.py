@@ -11,10 +11,10 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+from fusewire.config.rules import PHASE_FILE, STATE_FOLDER
 from fusewire.core.events import fingerprint
 from fusewire.phases.record import Record
 from fusewire.phases.schema import parse, render
-from fusewire.rules import PHASE_FILE, STATE_FOLDER
 from fusewire.util.errors import ConfigError, FusewireError
 from fusewire.util.files import FileLock, free_name, make_folder, read_regular, replace_file
 

@@ -10,9 +10,9 @@ from fusewire.core.events import PUBLIC_STATE
 from fusewire.util.durations import counted, number, show_duration, show_time
 
 if TYPE_CHECKING:
+    from fusewire.config.rules import Constraint
     from fusewire.core.circuit import Policy
     from fusewire.reports.status import Status
-    from fusewire.rules import Constraint
     from fusewire.stores.rows import AuditRow, LogRow
 
 #: Open first: whoever looks wants to know what is tripped.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from fusewire.config.rules import rule_id
 from fusewire.core import circuit as circuits
 from fusewire.core.events import PUBLIC_STATE, Noun
-from fusewire.rules import rule_id
 from fusewire.util.durations import seconds_until, show_time
 
 TYPE_CHECKING = False

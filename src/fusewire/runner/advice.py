@@ -14,8 +14,8 @@ from fusewire.runner.record import RATE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from fusewire.config.rules import Rules
     from fusewire.core.circuit import State
-    from fusewire.rules import Rules
     from fusewire.runner.record import Record
 
 #: Which trip says most about what to do, where several circuits opened together.

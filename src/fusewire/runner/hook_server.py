@@ -23,7 +23,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from fusewire import agents, gate, relay
-from fusewire.rules import load_rules
+from fusewire.config.rules import load_rules
 from fusewire.session import opening
 from fusewire.session.nesting import DEPTH, depth
 from fusewire.util.environment import SET_ASIDE

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.answers.answer import Answer
 from fusewire.breaker import Breaker
+from fusewire.config.rules import load_rules
 from fusewire.core.circuit import view
 from fusewire.core.events import Decision, Signal, merge
 from fusewire.detectors.stagnation import CIRCUITS
 from fusewire.progress.change import Change
 from fusewire.progress.difference import difference
 from fusewire.progress.snapshot import Snapshot, take
-from fusewire.rules import load_rules
 from fusewire.runner.advice import advice_for
 from fusewire.runner.facts import ending, facts_of
 from fusewire.runner.leftovers import end_marked, is_alive, process_identity
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from fusewire.answers.answer import TestRun
+    from fusewire.config.rules import Rules
     from fusewire.core.circuit import State
-    from fusewire.rules import Rules
     from fusewire.stores import Transaction
 
 #: Seconds that the processes of a killed supervisor's agent get to end by themselves.

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fusewire.breaker import Breaker
+    from fusewire.config.rules import Rules
     from fusewire.core.circuit import Policy, State
-    from fusewire.rules import Rules
 
 
 def overview(breaker: Breaker) -> dict[str, Any]:

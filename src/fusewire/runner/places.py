@@ -7,8 +7,8 @@ import time
 from collections.abc import Container
 from typing import Any
 
+from fusewire.config.rules import STATE_FOLDER, sealed, unsealed
 from fusewire.reports.loop import log_entry
-from fusewire.rules import STATE_FOLDER, sealed, unsealed
 from fusewire.util.files import make_folder, open_file, read_file, replace_file
 
 #: Seconds after which a snapshot of no known iteration is waste.

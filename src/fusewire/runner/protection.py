@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from fusewire.config.rules import STATE_FOLDER
 from fusewire.guard import session as marks
 from fusewire.guard.policy import OWN, protected_of
 from fusewire.guard.protected import DOCUMENT
 from fusewire.guard.watch import Watch
-from fusewire.rules import STATE_FOLDER
 from fusewire.util.files import free_name
 
 if TYPE_CHECKING:
+    from fusewire.config.rules import Rules
     from fusewire.guard.findings import Finding
-    from fusewire.rules import Rules
 
 #: The loop's name among the sessions that watch a project.
 _SESSION = "loop"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.rules import SCOPE_FILE, STATE_FOLDER, sealed, unsealed
+from fusewire.config.rules import SCOPE_FILE, STATE_FOLDER, sealed, unsealed
 from fusewire.scope.boundary import Boundary
 from fusewire.scope.places import stamps
 from fusewire.util.files import FileLock, claim, make_folder, read_file, replace_file

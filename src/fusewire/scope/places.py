@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.rules import PHASE_FILE, STATE_FILE, STATE_FOLDER
+from fusewire.config.rules import PHASE_FILE, STATE_FILE, STATE_FOLDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

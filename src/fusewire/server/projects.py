@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from fusewire.breaker import Breaker
-from fusewire.rules import DATABASE, load_rules
+from fusewire.config.rules import DATABASE, load_rules
 from fusewire.util.errors import FusewireError, NotFound, StoreError
 from fusewire.views.panel import panel
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
 
+from fusewire.config.rules import find_guarded
 from fusewire.core.events import NAME_LIMIT, plain
-from fusewire.rules import find_guarded
 from fusewire.session.memory import session_name
 from fusewire.util.errors import FusewireError
 

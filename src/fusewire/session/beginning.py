@@ -6,8 +6,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from fusewire.config.rules import Rules
     from fusewire.core.events import Event
-    from fusewire.rules import Rules
     from fusewire.stores import Store, Transaction
 
 #: Seconds since its last word within which a session that has not ended may still be at work.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from fusewire.config.rules import STATE_FOLDER
 from fusewire.core.events import Event
-from fusewire.rules import STATE_FOLDER
 from fusewire.session.moment import Moment
 from fusewire.session.watch import HALTED_AT, Answer, count, prepare
 from fusewire.stores import spool

@@ -14,9 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from fusewire.config.rules import Rules
     from fusewire.core.events import Decision, Event
     from fusewire.engine import Engine
-    from fusewire.rules import Rules
     from fusewire.stores import Transaction
 
 #: More helpers than a session may start are remembered; those not heard of for longest are forgotten first.

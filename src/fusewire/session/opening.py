@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.rules import DATABASE
+from fusewire.config.rules import DATABASE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fusewire.rules import Rules
+    from fusewire.config.rules import Rules
     from fusewire.stores.sqlite import SqliteStore
 
 #: Seconds that each of three attempts waits for a locked store: an agent is waiting.

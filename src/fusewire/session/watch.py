@@ -14,9 +14,9 @@ from __future__ import annotations
 import os
 import time
 
+from fusewire.config.rules import STATE_FOLDER
 from fusewire.core.events import Noun
 from fusewire.detectors.calls import SPAWNING_TOOLS, STARTING_PROGRAMS, key_words, nature_of, shown, signature, tool_of
-from fusewire.rules import STATE_FOLDER
 from fusewire.session.moment import Moment
 from fusewire.util.errors import StoreRebuilt
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from fusewire.config.rules import Rules
     from fusewire.core.events import Decision, Event
-    from fusewire.rules import Rules
     from fusewire.stores import Store
 
     Commands = list[list[str]]

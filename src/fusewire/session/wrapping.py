@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 import time
 
+from fusewire.config.rules import find_guarded, load_rules
 from fusewire.core.events import Event, mark
-from fusewire.rules import find_guarded, load_rules
 from fusewire.session.memory import session_name
 from fusewire.util.environment import children_environment
 from fusewire.util.errors import FusewireError, StoreRebuilt

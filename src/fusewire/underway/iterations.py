@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from fusewire.config.rules import Rules
     from fusewire.core.events import Event
-    from fusewire.rules import Rules
     from fusewire.runner.loop import Loop
     from fusewire.runner.nouns import Result
     from fusewire.stores import Store

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
+from fusewire.config.rules import DATABASE, PHASE_FILE, SCOPE_FILE
 from fusewire.core.events import stricter
-from fusewire.rules import DATABASE, PHASE_FILE, SCOPE_FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _phase(event: Event, commands: Commands | None, home: str) -> Answer:
 
 
 def _stretch(event: Event, home: str, environment: Mapping[str, str]) -> Answer:
-    from fusewire.rules import load_rules
+    from fusewire.config.rules import load_rules
     from fusewire.session.opening import quick_store
     from fusewire.underway import iterations
 

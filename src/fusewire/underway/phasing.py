@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.rules import PHASE_FILE
+from fusewire.config.rules import PHASE_FILE
 from fusewire.session.opening import PATIENCE
 from fusewire.util.files import read_regular
 

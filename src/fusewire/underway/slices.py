@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import os
 
+from fusewire.config.rules import SCOPE_FILE, STATE_FOLDER
 from fusewire.core.events import stricter
 from fusewire.detectors.calls import VERIFY, nature_of
-from fusewire.rules import SCOPE_FILE, STATE_FOLDER
 from fusewire.session.opening import PATIENCE
 
 TYPE_CHECKING = False
@@ -117,7 +117,7 @@ def before_call(event: Event, commands: Commands | None, home: str) -> Answer:
 
 def _is_any_stopped(home: str) -> bool:
     """Before anything slow is loaded: an agent runs tests more often than it is stopped."""
-    from fusewire.rules import load_rules
+    from fusewire.config.rules import load_rules
     from fusewire.session.opening import quick_store
 
     circuits = quick_store(home, load_rules(home)).circuits()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.rules import DATABASE, PHASE_FILE, SCOPE_FILE
+from fusewire.config.rules import DATABASE, PHASE_FILE, SCOPE_FILE
 from fusewire.session.opening import PATIENCE
 from fusewire.util.durations import show_duration, show_time
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fusewire.breaker import Breaker
+    from fusewire.config.rules import Rules
     from fusewire.reports.status import Status
-    from fusewire.rules import Rules
     from fusewire.stores import Store
 
 #: How much of a context it may take.

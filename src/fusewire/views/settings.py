@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fusewire.policies.rulebook import read_rulebook
+from fusewire.config.rulebook import read_rulebook
 
 if TYPE_CHECKING:
     from fusewire.breaker import Breaker

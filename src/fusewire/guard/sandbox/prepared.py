@@ -36,7 +36,7 @@ _VARIABLES = (
 )
 
 #: Files of ours that it depends on.
-_SOURCES = ("guard/policy.py", "guard/protected.py", "guard/sandbox/plan.py", "policies/guard.toml")
+_SOURCES = ("guard/policy.py", "guard/protected.py", "guard/sandbox/plan.py", "config/policies/guard.toml")
 
 
 def prepare(root: str, *, documents: bool) -> "tuple[Plan, str, tuple[str, tuple[str, ...]]]":
@@ -97,10 +97,10 @@ def _make(root: str, documents: bool, made_for: "list[Any]", file: str) -> "tupl
     """Make the plan, try the means, and remember both if that is possible."""
     from os import makedirs, path
 
+    from fusewire.config.rules import SESSION_CONFIG, load_rules, user_config_path
     from fusewire.guard.policy import protected_of
     from fusewire.guard.sandbox.plan import plan
     from fusewire.guard.sandbox.support import support
-    from fusewire.rules import SESSION_CONFIG, load_rules, user_config_path
 
     folder = path.dirname(file)
     try:

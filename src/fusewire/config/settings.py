@@ -187,7 +187,7 @@ class PolicyFile:
 
 @functools.cache
 def read_policy_file(kind: str) -> PolicyFile:
-    text = resources.files("fusewire.policies").joinpath(f"{kind}.toml").read_text("utf-8")
+    text = resources.files("fusewire.config").joinpath(f"policies/{kind}.toml").read_text("utf-8")
     table = tomllib.loads(text)
     return PolicyFile(kind, settings_of(table.get("settings", {})), table.get("locked", {}), table)
 

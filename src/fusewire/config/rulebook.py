@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fusewire.notifying.addresses import file_of
-from fusewire.notifying.targets import Targets
-from fusewire.policies.compiler import compile_policies
-from fusewire.policies.constraint_files import ConstraintFile, read_constraints
-from fusewire.policies.settings import KINDS, TABLES, PolicyFile, Values, overlay, read_policy_file
-from fusewire.rules import SESSION_CONFIG, Constraint, Rules, user_config_path
-from fusewire.spending.prices import load_prices, parse_prices
+from fusewire.config.compiler import compile_policies
+from fusewire.config.constraint_files import ConstraintFile, read_constraints
+from fusewire.config.notify_addresses import file_of
+from fusewire.config.notify_targets import Targets
+from fusewire.config.prices import load_prices, parse_prices
+from fusewire.config.rules import SESSION_CONFIG, Constraint, Rules, user_config_path
+from fusewire.config.settings import KINDS, TABLES, PolicyFile, Values, overlay, read_policy_file
 from fusewire.util.errors import ConfigError
 
 #: The tables of the seed's own configuration file. The first holds what `[tool]` has at its top.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from fusewire.policies.settings import SEVERITIES, PolicyFile, Setting, Values, read_policy_file, settings_of, unknown
+from fusewire.config.settings import SEVERITIES, PolicyFile, Setting, Values, read_policy_file, settings_of, unknown
 from fusewire.util.errors import ConfigError
 from fusewire.util.globs import matches
 

@@ -292,7 +292,7 @@ def unsealed(content: bytes) -> Any:
 def _compile(root: str, last: Rules | None) -> Rules:
     from pathlib import Path
 
-    from fusewire.policies.rulebook import read_rulebook
+    from fusewire.config.rulebook import read_rulebook
 
     return read_rulebook(Path(root)).rules(last=last)
 

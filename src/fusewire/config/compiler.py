@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fusewire.config.settings import PolicyFile, Values
 from fusewire.core.circuit import Policy
 from fusewire.core.meters import FAMILIES, Meter
-from fusewire.policies.settings import PolicyFile, Values
 from fusewire.util.durations import parse_duration
 
 

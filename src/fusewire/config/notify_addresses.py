@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from urllib.parse import unquote, urlsplit
 
-from fusewire.notifying.targets import Target, is_url
+from fusewire.config.notify_targets import Target, is_url
 from fusewire.util.errors import FusewireError
 from fusewire.util.files import read_regular
 

@@ -141,5 +141,5 @@ def _rates(table: Mapping[str, Any], usual: Mapping[str, float]) -> tuple[float,
 
 @cache
 def _shipped() -> dict[str, Any]:
-    text = resources.files("fusewire.policies").joinpath("prices.toml").read_text("utf-8")
+    text = resources.files("fusewire.config").joinpath("policies/prices.toml").read_text("utf-8")
     return tomllib.loads(text)

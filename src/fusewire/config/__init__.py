@@ -1,0 +1,1 @@
+"""Configuration: settings in layers, policies as TOML, constraint files, and the compiled rules of a project."""
