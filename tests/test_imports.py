@@ -337,7 +337,7 @@ HOT_PATH = {
     "fusewire.util",
     "fusewire.util.files",
     "fusewire.stores.migrations",
-    "fusewire.stores.quicksqlite",
+    "fusewire.stores.fast_sqlite",
     "fusewire.stores.rows",
     "fusewire.stores.sqlite",
     "fusewire.stores.sqlite_transaction",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from fusewire.config.rules import Rules
     from fusewire.core.circuit import Policy, State
-    from fusewire.stores.quicksqlite import sqlite3
+    from fusewire.stores.fast_sqlite import sqlite3
 
 #: Seconds that a store which somebody mends is waited for.
 _PATIENCE = 0.1
@@ -233,7 +233,7 @@ class _Sight:
 
 def _open(path: str) -> sqlite3.Connection | None:
     """The database as it lies, if there is one: SQLite makes files beside it even for a reader, unless it is told."""
-    from fusewire.stores.quicksqlite import LOGS, sqlite3
+    from fusewire.stores.fast_sqlite import LOGS, sqlite3
     from fusewire.util.files import fault_at, fits_mark, uri_path
 
     if not os.path.lexists(path) or not fits_mark(os.path.dirname(path)):

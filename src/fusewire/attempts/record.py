@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.checkpoints.checkpoint import Checkpoint
 from fusewire.core.events import plain
-from fusewire.memories import require_types
+from fusewire.stores.records import require_types
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.core.events import TEXT_LIMIT, plain
 from fusewire.detectors.phases import PHASES, first_marks
-from fusewire.memories import require_types
+from fusewire.stores.records import require_types
 
 if TYPE_CHECKING:
     from fusewire.stores import Store, Transaction

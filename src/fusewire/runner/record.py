@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fusewire.core.events import plain
-from fusewire.memories import require_types
+from fusewire.stores.records import require_types
 
 if TYPE_CHECKING:
     from fusewire.answers.answer import Answer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusewire.stores.quicksqlite import sqlite3
+from fusewire.stores.fast_sqlite import sqlite3
 from fusewire.stores.sqlite import SqliteStore
 from fusewire.util.errors import StoreError
 

@@ -14,8 +14,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from fusewire.stores import audit_file
+from fusewire.stores.fast_sqlite import LOGS, is_damage
 from fusewire.stores.migrations import MIGRATIONS
-from fusewire.stores.quicksqlite import LOGS, is_damage
 from fusewire.stores.rows import AUDIT_ROWS, KEPT_ROWS, AuditRow
 from fusewire.stores.sqlite_transaction import SET_TRAIL, TRAIL, is_object, trail_mark
 from fusewire.util.fast_json import dumps, dumps_in_order, loads

@@ -12,8 +12,7 @@ import os
 import time
 
 from fusewire.core.events import plain
-from fusewire.stores.migrations import LATEST
-from fusewire.stores.quicksqlite import (
+from fusewire.stores.fast_sqlite import (
     BUSY,
     CANNOT_OPEN,
     FULL,
@@ -24,6 +23,7 @@ from fusewire.stores.quicksqlite import (
     is_damage,
     sqlite3,
 )
+from fusewire.stores.migrations import LATEST
 from fusewire.stores.rows import ANSWERS, AuditRow, CircuitRow, Doing, LogRow
 from fusewire.stores.sqlite_transaction import (
     AUDIT_OF,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fusewire.core.events import plain
-from fusewire.stores.quicksqlite import is_damage, sqlite3
+from fusewire.stores.fast_sqlite import is_damage, sqlite3
 from fusewire.stores.rows import (
     ANSWERS,
     AUDIT_ROWS,
