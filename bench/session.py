@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable
 
 from fusewire.agents import claude
-from fusewire.breaker import default_rules
 from fusewire.config.rules import load_rules
+from fusewire.engine.breaker import default_rules
 from fusewire.session.watch import Watch
 from fusewire.stores.sqlite import SqliteStore
 from measuring import Clock, Contender, goal, interleave, micro, milli, quantile, table, times

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fusewire.breaker import Breaker
+from fusewire.engine.breaker import Breaker
 from harness.bench import FILES, Bench
 from harness.calls import shell, spawn
 from harness.processes import comes_true

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from conftest import SOURCE, Project
-from fusewire.breaker import Breaker
 from fusewire.core.events import Event
 from fusewire.detectors.constraints import runs
 from fusewire.detectors.disarming import disarming
+from fusewire.engine.breaker import Breaker
+from fusewire.engine.testing import Clock
 from fusewire.shell.commands import simple_commands
-from fusewire.trial import Clock
 
 RULE = """circuit_breaker: {violation_threshold: 1, dedup_seconds: 0}
 match:

@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 
 from conftest import Project
-from fusewire.breaker import Breaker
 from fusewire.cli.serve import _say
 from fusewire.core.events import Event
 from fusewire.detectors.disarming import disarming
+from fusewire.engine.breaker import Breaker
 from fusewire.guard.session import folder_of
 from fusewire.person import AGENT_VARIABLES
 from fusewire.server.access import kept_token

@@ -15,7 +15,7 @@ import fusewire
 from conftest import Project
 from fusewire import Blocked, Breaker, Decision, FusewireError, InvalidTransition, NotFound, StoreError
 from fusewire.core.events import Event
-from fusewire.trial import Clock
+from fusewire.engine.testing import Clock
 from fusewire.util.errors import AgentRefused
 
 ID = "no-force-push"

@@ -15,7 +15,7 @@ import pytest
 
 from conftest import Project
 from fusewire import Breaker, InvalidTransition, NotFound, StoreError
-from fusewire.trial import Clock
+from fusewire.engine.testing import Clock
 
 ID = "git-safety-force-push"
 ISO_UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z")

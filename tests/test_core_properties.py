@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fusewire.config.rulebook import read_rulebook
 from fusewire.core.circuit import Policy, State, cooldown, fresh, step, view
 from fusewire.core.events import Signal
-from fusewire.engine import read_state
+from fusewire.engine.engine import read_state
 from fusewire.util.errors import InvalidTransition
 
 RULES = read_rulebook(None).rules(any_constraint=True)

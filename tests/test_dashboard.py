@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from conftest import Project
-from fusewire.breaker import Breaker
 from fusewire.core.events import Signal
+from fusewire.engine.breaker import Breaker
 from fusewire.reports.session import dashboard
 from fusewire.session.incident_log import recent, summary
 from fusewire.util.durations import show_time

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from fusewire.breaker import Breaker
+from fusewire.engine.breaker import Breaker
 from fusewire.stores.rows import AuditRow
 from fusewire.util.errors import Blocked, FusewireError
 

@@ -20,8 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import Project
-from fusewire.breaker import Breaker
 from fusewire.core.events import plain
+from fusewire.engine.breaker import Breaker
 from fusewire.stores.rows import AuditRow, Doing, LogRow
 from fusewire.util.durations import parse_time
 from fusewire.views.export import Wanted, exported

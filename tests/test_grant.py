@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conftest import Project
-from fusewire.breaker import Breaker
+from fusewire.engine.breaker import Breaker
 from fusewire.session.memory import SPEND
 
 SESSION = "479528ae-91f4-4945-992c-9db9f0bba192"

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from conftest import Project
-from fusewire.breaker import Breaker
+from fusewire.engine.breaker import Breaker
 from fusewire.server.access import kept_token
 from fusewire.server.hooks import DEADLINE
 from serving import Answer, Served

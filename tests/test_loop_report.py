@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from fusewire.breaker import Breaker
 from fusewire.core.events import Signal, fingerprint
 from fusewire.detectors.stagnation import CIRCUITS
+from fusewire.engine.breaker import Breaker
 from fusewire.reports import trends
 from fusewire.reports.loop import details, log_entry, metrics, summary
 from fusewire.runner.overview import risk_of

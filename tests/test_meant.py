@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conftest import Project
-from fusewire.breaker import Breaker
+from fusewire.engine.breaker import Breaker
 from session_hook import move_clock
 
 TOOL = "tool/tool_failure/Bash(pytest)"

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from conftest import Project
-from fusewire.breaker import Breaker
 from fusewire.config.notify_addresses import Unusable, address_of, scrubbed, shown
 from fusewire.config.notify_targets import Target
 from fusewire.config.rulebook import Rulebook, read_rulebook
 from fusewire.config.rules import load_rules, user_config_path
+from fusewire.engine.breaker import Breaker
 from fusewire.notifying.messages import Message, message_of
 from fusewire.notifying.news import KINDS, Item, news, subject_of
 from fusewire.notifying.sending import Undelivered, send

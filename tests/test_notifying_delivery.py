@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from conftest import SOURCE, Project
-from fusewire.breaker import Breaker
 from fusewire.config.rules import load_rules
+from fusewire.engine.breaker import Breaker
 from fusewire.notifying import starting
 from fusewire.notifying.delivery import deliver_pending
 from fusewire.notifying.ledger import MOST_LOST, PAUSE, Health

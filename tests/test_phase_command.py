@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from conftest import Project
-from fusewire.breaker import Breaker
 from fusewire.cli.app import main
+from fusewire.engine.breaker import Breaker
 from fusewire.phases.phases import Phases
 
 SESSION = ".prp-session"

@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import Project
-from fusewire.breaker import Breaker
 from fusewire.core.events import Signal
+from fusewire.engine.breaker import Breaker
 from fusewire.phases.phases import Phases
 from fusewire.phases.record import Record
 from fusewire.phases.schema import parse, record_of, render
@@ -435,7 +435,7 @@ def test_what_is_written_can_be_read_again(project: Project) -> None:
 #: Ends REFACTOR without progress so many times, and begins it in between; says when it is ready to go.
 WORKER = """
 import sys
-from fusewire.breaker import Breaker
+from fusewire.engine.breaker import Breaker
 from fusewire.phases.phases import Phases
 breaker = Breaker.open(project=sys.argv[1], patience=10)
 phases = Phases(breaker)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from conftest import Project
 from fusewire.answers.masks import normalised
-from fusewire.breaker import Breaker
 from fusewire.detectors.phases import PHASES, allowed_metrics, first_marks, judge
+from fusewire.engine.breaker import Breaker
 from fusewire.phases.ending import CHOICES, error_hash
 from fusewire.phases.phases import Phases
 from fusewire.reports.phases import OpenCircuit, one_line, open_block, status_block

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from conftest import SOURCE, Project
-from fusewire.breaker import Breaker
+from fusewire.engine.breaker import Breaker
 
 WORKERS = Path(__file__).with_name("workers.py")
 

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from conftest import Project
-from fusewire.breaker import Breaker
+from fusewire.engine.breaker import Breaker
 from fusewire.stores import audit_file
 from fusewire.stores.rows import AuditRow
 

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import Project
-from fusewire.breaker import Breaker
 from fusewire.cli.app import main
+from fusewire.engine.breaker import Breaker
 from fusewire.scope.boundary import covers
 from fusewire.scope.justification import BLANKS, KEPT
 from fusewire.scope.lock import ScopeLock, session_of

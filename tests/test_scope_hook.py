@@ -16,7 +16,7 @@ import pytest
 from conftest import SOURCE, Project
 from fusewire import gate
 from fusewire.agents import agent_named
-from fusewire.breaker import Breaker
+from fusewire.engine.breaker import Breaker
 from fusewire.scope.active import FILE
 from fusewire.scope.lock import ScopeLock
 from fusewire.scope.memory import SESSIONS, SLICES
@@ -565,7 +565,7 @@ def test_a_process_that_dies_between_the_store_and_the_file(shop: Project, act: 
         else:
             lock.set("S-1", ["docs/"])
     script = (
-        "import os, fusewire.scope.lock as module; from fusewire.breaker import Breaker\n"
+        "import os, fusewire.scope.lock as module; from fusewire.engine.breaker import Breaker\n"
         f"module.renew = lambda *given: os._exit(9)\nlock = module.ScopeLock(Breaker.open())\n{act}\n"
     )
     assert subprocess.run([sys.executable, "-c", script], cwd=shop.root, check=False).returncode == 9
@@ -594,7 +594,7 @@ def test_a_failed_change_leaves_the_lock_as_it_was(shop: Project, lock: ScopeLoc
 def test_parallel_processes_lose_nothing(shop: Project, lock: ScopeLock) -> None:
     """Eight justify and activate at once; the hook knows all of it afterwards."""
     script = (
-        "import sys; from fusewire.breaker import Breaker; from fusewire.scope.lock import ScopeLock\n"
+        "import sys; from fusewire.engine.breaker import Breaker; from fusewire.scope.lock import ScopeLock\n"
         "n = sys.argv[1]; lock = ScopeLock(Breaker.open())\n"
         "lock.justify('S-1', f'lib/{n}.py', test='t', reason='it is so', relationship='with that')\n"
         "lock.set(f'P-{n}', [f'pkg/{n}']); lock.activate(f'P-{n}', None)\n"

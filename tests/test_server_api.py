@@ -16,8 +16,8 @@ from urllib.parse import urlencode
 import pytest
 
 from conftest import Project
-from fusewire.breaker import Breaker
 from fusewire.core.events import Signal
+from fusewire.engine.breaker import Breaker
 from fusewire.server.access import kept_token
 from fusewire.server.api.endpoints import ENDPOINTS
 from fusewire.stores.rows import Doing

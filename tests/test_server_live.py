@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from conftest import Project
-from fusewire.breaker import Breaker
+from fusewire.engine.breaker import Breaker
 from fusewire.server.live import Live
 from fusewire.server.projects import Projects
 from fusewire.stores.rows import AuditRow

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from conftest import Project
-from fusewire.breaker import Breaker
 from fusewire.core.events import Signal
+from fusewire.engine.breaker import Breaker
 from fusewire.stores.rows import AUDIT_ROWS, TRIM_EVERY, AuditRow
 from fusewire.util.files import FileLock
 from serving import Served
@@ -35,7 +35,7 @@ MOVES = WRITERS * TRANSACTIONS * CIRCUITS * 2
 
 WRITER = """
 import sys, time
-from fusewire.breaker import Breaker
+from fusewire.engine.breaker import Breaker
 from fusewire.core.events import Signal
 
 root, name, transactions, circuits = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])

@@ -16,7 +16,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as plain_text
 
 from conftest import Project
-from fusewire.breaker import Breaker
+from fusewire.engine.breaker import Breaker
 from fusewire.server.collector import Trips
 from fusewire.server.live import Live
 from fusewire.server.metrics import Metrics

@@ -16,7 +16,7 @@ import pytest
 from conftest import Project
 from fusewire.attempts.nouns import Attempt
 from fusewire.attempts.tracker import Attempts
-from fusewire.breaker import Breaker
+from fusewire.engine.breaker import Breaker
 from fusewire.server.wording import step
 from lived_in import QUIET_RULE, RULE, SESSION, live_in, trip
 from serving import Served

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 import pytest
 
 from conftest import SOURCE, Project
-from fusewire.breaker import Breaker
+from fusewire.engine.breaker import Breaker
 from fusewire.server.access import Access, kept_token
 from fusewire.server.peer import require_person_at
 from fusewire.util.errors import AgentRefused

@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from conftest import Project
-from fusewire.breaker import Breaker
+from fusewire.engine.breaker import Breaker
 from fusewire.server.app import ROUTES
 from fusewire.stores.rows import AuditRow
 from serving import Served

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Project
-from fusewire.breaker import Breaker
+from fusewire.engine.breaker import Breaker
 from fusewire.stores.rows import AuditRow
 from serving import Served
 from wire import ask, connected, heard

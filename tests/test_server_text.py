@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from conftest import Project
-from fusewire.breaker import Breaker
+from fusewire.engine.breaker import Breaker
 from serving import Served
 from session_hook import Session
 from test_server_security import ALL, FORM

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import lines_run
-from fusewire.breaker import default_rules
 from fusewire.core.events import Event
 from fusewire.detectors.calls import ACT, CHANGE, LOOK, VERIFY, WAIT, shown, signature
 from fusewire.detectors.masking import masked
@@ -25,6 +24,7 @@ from fusewire.detectors.repetition import (
     findings,
     is_change,
 )
+from fusewire.engine.breaker import default_rules
 from fusewire.guard.plain import only_look, plain_commands
 from fusewire.session.watch import Call, call_of
 from fusewire.shell.commands import only_looks, simple_commands

@@ -11,7 +11,7 @@ import pytest
 
 from conftest import Project
 from fusewire.agents import claude
-from fusewire.breaker import default_rules
+from fusewire.engine.breaker import default_rules
 from fusewire.session.watch import Watch
 from fusewire.stores.memory import MemoryStore
 from session_hook import Session
@@ -154,8 +154,8 @@ def test_a_call_that_a_person_denied_does_not_stop_the_turns() -> None:
 
 def test_circuits_of_sessions_go_before_those_of_attempts() -> None:
     """What a test has failed already is not forgotten because agents were busy."""
-    from fusewire.breaker import Breaker
-    from fusewire.trial import Clock
+    from fusewire.engine.breaker import Breaker
+    from fusewire.engine.testing import Clock
 
     clock = Clock()
     breaker = Breaker(MemoryStore(), default_rules(), clock)
@@ -167,7 +167,7 @@ def test_circuits_of_sessions_go_before_those_of_attempts() -> None:
 
 def test_circuits_of_sessions_go_before_those_of_attempts_on_disk(tmp_path: Path) -> None:
     """The same in a database."""
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
 
     with Breaker.open(f"sqlite:{tmp_path}/state.db") as breaker:
         breaker.record("attempt/S-1/test_login", "x")

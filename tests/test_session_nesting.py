@@ -17,7 +17,7 @@ import pytest
 
 from agents import comes_true, is_running
 from agents.run_stage import WORK, Stage, staged
-from fusewire.breaker import Breaker
+from fusewire.engine.breaker import Breaker
 from fusewire.runner.registry import CIRCUIT, NAME, Run, under_way
 from fusewire.session import nesting
 from fusewire.session.words import LIMIT

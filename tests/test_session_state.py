@@ -19,7 +19,7 @@ import pytest
 
 from conftest import SOURCE, Project, lines_run
 from fusewire.agents.claude import parse
-from fusewire.breaker import default_rules
+from fusewire.engine.breaker import default_rules
 from fusewire.session.watch import Answer, Watch
 from fusewire.stores.sqlite import SqliteStore
 from program import UNPRIVILEGED

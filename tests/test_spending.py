@@ -942,7 +942,7 @@ def test_spend_of_a_transcript_without_tokens(spend: Any, tmp_path: Path) -> Non
 
 
 def test_spend_without_a_transcript_tells_what_the_hook_has_counted(spend: Any, project: Project) -> None:
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
 
     code, out, _ = spend()
     assert code == 0

@@ -21,10 +21,10 @@ from typing import Any
 import pytest
 
 from conftest import Project
-from fusewire.breaker import Breaker, default_rules
 from fusewire.core.circuit import Policy
 from fusewire.core.events import TEXT_LIMIT, Signal
-from fusewire.engine import Engine
+from fusewire.engine.breaker import Breaker, default_rules
+from fusewire.engine.engine import Engine
 from fusewire.stores import audit_file, migrations, open_store, recovery, sqlite
 from fusewire.stores.rows import KEPT_ROWS, LOG_ROWS, OTHER_ROWS
 from fusewire.stores.sqlite import SqliteStore

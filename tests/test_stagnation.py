@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from fusewire.breaker import Breaker
 from fusewire.core.events import Signal, fingerprint
 from fusewire.detectors.cycles import period
 from fusewire.detectors.iteration import Iteration
 from fusewire.detectors.stagnation import CIRCUITS, POINTS, judge
+from fusewire.engine.breaker import Breaker
 
 ERROR = fingerprint("the same error")
 

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import SOURCE, Project
-from fusewire.breaker import Breaker
 from fusewire.config.rules import load_rules
+from fusewire.engine.breaker import Breaker
 from fusewire.reports.statusline import UNREADABLE, WIDTH, status_line
 from fusewire.session.memory import session_name
 from fusewire.session.opening import quick_store

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from conftest import SOURCE, Project
-from fusewire.breaker import Breaker
+from fusewire.engine.breaker import Breaker
 from fusewire.util.text import in_line
 from session_hook import Session
 from watching import Make, Terminal, terminals

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from conftest import Project
-from fusewire.breaker import Breaker
 from fusewire.config.rules import load_rules
 from fusewire.core.events import Event
+from fusewire.engine.breaker import Breaker
 from fusewire.guard import session as guard_marks
 from fusewire.runner.loop import Loop
 from fusewire.runner.record import Record

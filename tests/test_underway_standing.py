@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 
 from conftest import Project
-from fusewire.breaker import Breaker
 from fusewire.config.rules import find_guarded, find_project, load_rules
 from fusewire.core.events import Signal
-from fusewire.engine import Engine
+from fusewire.engine.breaker import Breaker
+from fusewire.engine.engine import Engine
 from fusewire.runner.loop import Loop
 from fusewire.session.opening import quick_store
 from fusewire.underway.standing import for_agent

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from conftest import Project
-from fusewire.breaker import Breaker
+from fusewire.engine.breaker import Breaker
 from fusewire.session.names import session_ids, session_of
 from fusewire.session.spawning import SILENT
 from fusewire.stores.rows import DOINGS, Doing

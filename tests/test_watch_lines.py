@@ -94,7 +94,7 @@ def test_a_pipe_gets_lines(project: Project, piped: Callable[..., Piped]) -> Non
 def test_no_move_is_lost_among_hundreds_a_second(project: Project, piped: Callable[..., Piped]) -> None:
     """Four processes that write as fast as they can, with as many moves between two looks as come."""
     writer = (
-        "import sys; from fusewire.breaker import Breaker; from fusewire.stores.rows import AuditRow\n"
+        "import sys; from fusewire.engine.breaker import Breaker; from fusewire.stores.rows import AuditRow\n"
         "store = Breaker.open(project='.').store\n"
         "for number in range(300):\n"
         "    with store.transact() as transaction:\n"

@@ -7,12 +7,12 @@ import time
 import pytest
 
 from conftest import Project
-from fusewire.breaker import Breaker
 from fusewire.cli.watching.keys import Keys
 from fusewire.cli.watching.pages import read_lines
 from fusewire.cli.watching.shown import harmless, level_of, shown
 from fusewire.cli.watching.source import Source
 from fusewire.cli.watching.view import Page, View
+from fusewire.engine.breaker import Breaker
 from watching import DEADLINE
 
 

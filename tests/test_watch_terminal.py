@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from conftest import Project
-from fusewire.breaker import Breaker
 from fusewire.core.events import identifier
+from fusewire.engine.breaker import Breaker
 from fusewire.stores.rows import AuditRow
 from watching import ALLOWED, DEADLINE, Make, filled, terminals
 

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import Project
-from fusewire.breaker import Breaker
 from fusewire.config.rules import load_rules
 from fusewire.core.events import Event
+from fusewire.engine.breaker import Breaker
 from fusewire.session.moment import Moment
 from fusewire.session.wrapping import HOOKS, counts, trigger, turn_of
 from fusewire.stores.memory import MemoryStore

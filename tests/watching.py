@@ -20,7 +20,7 @@ from typing import Any
 import pyte
 
 from conftest import Project
-from fusewire.breaker import Breaker
+from fusewire.engine.breaker import Breaker
 from fusewire.stores.rows import Doing
 
 #: Seconds after which what has not come will not come.

@@ -26,22 +26,22 @@ __all__ = [
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.attempts.tracker import Attempts
-    from fusewire.breaker import Breaker
     from fusewire.core.events import Decision
+    from fusewire.engine.breaker import Breaker
+    from fusewire.engine.testing import testing
     from fusewire.phases.phases import Phases
     from fusewire.runner.loop import Loop
     from fusewire.scope.lock import ScopeLock
-    from fusewire.trial import testing
     from fusewire.util.errors import Blocked, ConfigError, FusewireError, InvalidTransition, NotFound, StoreError
 
 _HOME = {
     "Attempts": "attempts.tracker",
-    "Breaker": "breaker",
+    "Breaker": "engine.breaker",
     "Decision": "core.events",
     "Loop": "runner.loop",
     "Phases": "phases.phases",
     "ScopeLock": "scope.lock",
-    "testing": "trial",
+    "testing": "engine.testing",
 }
 
 

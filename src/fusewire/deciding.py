@@ -322,9 +322,9 @@ def _enforce(names: list[str], event: Event, root: str, rules: Rules) -> tuple[s
     """A constraint forbids this: its circuit decides whether it is refused or passes and is counted."""
     import time
 
-    from fusewire.breaker import Breaker
     from fusewire.core.events import merge
     from fusewire.core.messages import message
+    from fusewire.engine.breaker import Breaker
     from fusewire.util.errors import StoreError
 
     try:
@@ -351,8 +351,8 @@ def _enforce(names: list[str], event: Event, root: str, rules: Rules) -> tuple[s
 
 def _archive_retired(root: str) -> None:
     """The constraints' files have changed: one of them may have been retired."""
-    from fusewire.breaker import Breaker
     from fusewire.constraints.lifecycle import archive_retired
+    from fusewire.engine.breaker import Breaker
     from fusewire.util.errors import FusewireError
 
     try:
@@ -424,7 +424,7 @@ def _permitted(event: Event, protected: Protected) -> list[str]:
 
 def _notice(root: str, text: str) -> None:
     """A person sees it in `status` and `doctor` until it is acknowledged."""
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
     from fusewire.util.errors import FusewireError
 
     try:

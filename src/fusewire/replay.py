@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.agents import BadPayload
 from fusewire.agents.claude import parse
-from fusewire.breaker import default_rules
 from fusewire.detectors.constraints import changes_files
+from fusewire.engine.breaker import default_rules
 from fusewire.guard.plain import only_look, plain_commands
 from fusewire.session.results import DENIED, MALFORMED
 from fusewire.session.watch import Watch

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from agents import is_running, kill
-from fusewire.breaker import Breaker
-from fusewire.reports.status import Status
+from fusewire.engine.breaker import Breaker
+from fusewire.engine.status import Status
 from fusewire.runner.overview import overview
 from program import fusewire
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from browser.conftest import PATIENCE, until
 from conftest import Project
-from fusewire.breaker import Breaker
+from fusewire.engine.breaker import Breaker
 from lived_in import RULE, trip
 from serving import Served
 from session_hook import Session

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from conftest import Project
-from fusewire.breaker import Breaker
 from fusewire.cli import app
+from fusewire.engine.breaker import Breaker
 from fusewire.guard.session import folder_of
 from fusewire.views.warnings import warnings
 from session_hook import Session

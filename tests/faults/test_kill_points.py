@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from conftest import SOURCE, Project
-from fusewire.breaker import Breaker
+from fusewire.engine.breaker import Breaker
 from fusewire.views.warnings import warnings
 from session_hook import Session
 

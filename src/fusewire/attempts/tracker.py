@@ -15,12 +15,12 @@ from fusewire.attempts.nouns import Attempt, Recorded, Retried, Started
 from fusewire.attempts.ownership import without_others
 from fusewire.attempts.record import SliceRecord, TestRecord, check_test, one_line, shown, slice_times
 from fusewire.attempts.strategies import repeated
-from fusewire.breaker import Breaker
 from fusewire.checkpoints.checkpoint import Checkpoint, Checkpoints
 from fusewire.config.rules import STATE_FOLDER
 from fusewire.core import meters
 from fusewire.core.circuit import near
 from fusewire.core.events import Decision, Signal, identifier
+from fusewire.engine.breaker import Breaker
 from fusewire.judging.cases import same_test
 from fusewire.reports.attempts import prior_attempts
 from fusewire.scope.lock import ScopeLock

@@ -26,7 +26,7 @@ from fusewire.util.errors import Blocked, FusewireError
 
 if TYPE_CHECKING:
     from fusewire.attempts.tracker import Attempts
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
 
 
 @click.group("attempt")

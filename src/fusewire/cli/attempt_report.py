@@ -14,7 +14,7 @@ from fusewire.util.errors import FusewireError
 from fusewire.util.text import in_line
 
 if TYPE_CHECKING:
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
 
 
 @click.command("report")

@@ -23,8 +23,8 @@ from fusewire.views.settings import settings_of
 from fusewire.views.warnings import warnings
 
 if TYPE_CHECKING:
-    from fusewire.breaker import Breaker
     from fusewire.core.events import Decision
+    from fusewire.engine.breaker import Breaker
 
 
 #: In days; further back than anything is kept.

@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from fusewire.breaker import Breaker
 from fusewire.cli.streams import hand_over, tell, warn
 from fusewire.config.rules import find_project
+from fusewire.engine.breaker import Breaker
 from fusewire.util.durations import parse_duration
 from fusewire.util.errors import FusewireError, StoreError
 from fusewire.views.warnings import warnings

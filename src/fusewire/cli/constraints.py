@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fusewire.breaker import LONGEST_OVERRIDE
 from fusewire.cli.circuits import warn_of
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell, warn
@@ -17,6 +16,7 @@ from fusewire.constraints.archive import ARCHIVE_FILE
 from fusewire.core.events import Event, merge
 from fusewire.core.messages import message_lines
 from fusewire.detectors.constraints import violated
+from fusewire.engine.breaker import LONGEST_OVERRIDE
 from fusewire.paths import in_project
 from fusewire.person import require_person
 from fusewire.shell.commands import simple_commands
@@ -24,7 +24,7 @@ from fusewire.util.durations import parse_duration, show_duration
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
 
 
 @click.command("enforce")

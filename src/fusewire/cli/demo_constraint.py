@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import fusewire
-from fusewire.breaker import Breaker
 from fusewire.cli.common import title
 from fusewire.cli.streams import tell, tell_text
 from fusewire.core.events import Signal
+from fusewire.engine.breaker import Breaker
 from fusewire.person import AGENT_VARIABLES
 from fusewire.util.errors import FusewireError
 

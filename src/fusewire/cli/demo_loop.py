@@ -6,7 +6,6 @@ import os
 import sys
 from pathlib import Path
 
-from fusewire.breaker import Breaker
 from fusewire.cli.common import title
 from fusewire.cli.demo_constraint import fusewire_command
 from fusewire.cli.run import supervise
@@ -15,6 +14,7 @@ from fusewire.config.rules import Rules, load_rules
 from fusewire.core.circuit import Policy
 from fusewire.demo import agent
 from fusewire.demo.project import make_project
+from fusewire.engine.breaker import Breaker
 from fusewire.runner.loop import Loop
 from fusewire.runner.run import Options
 from fusewire.util.durations import show_duration

@@ -24,7 +24,7 @@ from fusewire.util.quoting import quoted
 from fusewire.views.warnings import warnings
 
 if TYPE_CHECKING:
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
 
 
 @click.command("doctor")

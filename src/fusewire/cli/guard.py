@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from fusewire.breaker import Breaker
 from fusewire.cli.common import common_options, print_json, project_root
 from fusewire.cli.streams import hand_over, tell, warn
 from fusewire.config.rules import find_project, load_rules
+from fusewire.engine.breaker import Breaker
 from fusewire.guard.check import check_command, read_command, verdict_of
 from fusewire.guard.effects import READ
 from fusewire.guard.policy import protected_of

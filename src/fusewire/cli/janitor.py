@@ -6,9 +6,9 @@ import time
 
 import click
 
-from fusewire.breaker import Breaker
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell, warn
+from fusewire.engine.breaker import Breaker
 from fusewire.janitor.cleanup import space
 from fusewire.janitor.janitor import Janitor
 from fusewire.janitor.limits import Limits

@@ -17,8 +17,8 @@ from fusewire.util.errors import Blocked, FusewireError
 
 if TYPE_CHECKING:
     from fusewire.answers.answer import Answer
-    from fusewire.breaker import Breaker
     from fusewire.core.events import Decision
+    from fusewire.engine.breaker import Breaker
     from fusewire.runner.loop import Loop
     from fusewire.runner.nouns import Result
 

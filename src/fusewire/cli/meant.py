@@ -8,8 +8,8 @@ from fusewire.core.events import Signal, identifier, merge
 from fusewire.util.errors import NotFound
 
 if TYPE_CHECKING:
-    from fusewire.breaker import Breaker
     from fusewire.core.events import Decision
+    from fusewire.engine.breaker import Breaker
 
 _KIND = "tool/"
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fusewire.breaker import Breaker
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell, tell_text
 from fusewire.config.notify_addresses import shown_address
 from fusewire.config.rules import user_config_path
+from fusewire.engine.breaker import Breaker
 from fusewire.notifying.delivery import deliver_pending
 from fusewire.notifying.overview import overview
 from fusewire.notifying.surroundings import take_surroundings

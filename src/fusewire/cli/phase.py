@@ -23,8 +23,8 @@ from fusewire.util.durations import counted
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
-    from fusewire.breaker import Breaker
     from fusewire.detectors.phases import Values
+    from fusewire.engine.breaker import Breaker
     from fusewire.phases.ending import Ended
     from fusewire.phases.phases import Begun
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fusewire.breaker import Breaker
 from fusewire.cli.common import common_options, print_json, seconds, show_warnings, with_breaker
 from fusewire.cli.plain import PlainView, QuietView
 from fusewire.cli.streams import say
 from fusewire.core.messages import message_lines
+from fusewire.engine.breaker import Breaker
 from fusewire.person import require_outside_loop, require_person
 from fusewire.util.durations import counted, show_duration
 from fusewire.util.errors import FusewireError

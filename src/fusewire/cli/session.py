@@ -12,7 +12,7 @@ from fusewire.person import require_person
 from fusewire.util.durations import show_time
 
 if TYPE_CHECKING:
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
 
 
 class _BehindDashes(click.Command):

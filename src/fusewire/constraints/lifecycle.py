@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
 
 
 def archive(breaker: Breaker, circuit: str, *, actor: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from fusewire.config.rules import Rules
     from fusewire.core.circuit import Policy
-    from fusewire.engine import Engine
+    from fusewire.engine.engine import Engine
     from fusewire.stores import Rebuilt
 
 #: Violations of one constraint in the file; what counts is in the circuit's state, and the log holds more.

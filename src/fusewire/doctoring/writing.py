@@ -12,7 +12,7 @@ from fusewire.util.errors import StoreError
 from fusewire.util.quoting import quoted
 
 if TYPE_CHECKING:
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
 
 #: Where in the `-shm` file SQLite locks the right to write.
 _WRITE_LOCK = "120"

@@ -15,10 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fusewire.breaker import Breaker
 from fusewire.config.notify_addresses import Unusable, address_of
 from fusewire.config.rulebook import read_rulebook
 from fusewire.config.rules import STATE_FOLDER
+from fusewire.engine.breaker import Breaker
 from fusewire.notifying.ledger import MINUTE, MOST_LOST, Told, health_of, remember, told_of
 from fusewire.notifying.messages import message_of, message_of_many
 from fusewire.notifying.news import KINDS, news, openings

@@ -12,7 +12,7 @@ from fusewire.config.rules import rule_id
 from fusewire.config.settings import SEVERITIES
 from fusewire.core.events import PUBLIC_STATE, Decision
 from fusewire.core.messages import message_lines
-from fusewire.engine import next_steps
+from fusewire.engine.engine import next_steps
 from fusewire.notifying.news import ACTS, subject_of
 from fusewire.session.memory import recalled, session_name
 from fusewire.session.words import goes_on
@@ -20,7 +20,7 @@ from fusewire.util.durations import counted, seconds_until, show_time
 from fusewire.util.errors import NotFound
 
 if TYPE_CHECKING:
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
     from fusewire.notifying.news import Item
     from fusewire.stores.rows import AuditRow
 

@@ -15,7 +15,7 @@ from fusewire.stores.rows import AuditRow
 from fusewire.util.errors import NotFound
 
 if TYPE_CHECKING:
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
     from fusewire.stores.rows import Doing
 
 #: The kinds of news; each has numbers of its own.

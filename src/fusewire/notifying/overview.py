@@ -14,8 +14,8 @@ from fusewire.notifying.news import news
 from fusewire.util.durations import show_time
 
 if TYPE_CHECKING:
-    from fusewire.breaker import Breaker
     from fusewire.config.notify_targets import Target
+    from fusewire.engine.breaker import Breaker
     from fusewire.notifying.ledger import Health
 
 

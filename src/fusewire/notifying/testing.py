@@ -13,8 +13,8 @@ from fusewire.notifying.sending import Undelivered, send
 from fusewire.util.errors import StoreError
 
 if TYPE_CHECKING:
-    from fusewire.breaker import Breaker
     from fusewire.config.notify_targets import Target
+    from fusewire.engine.breaker import Breaker
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from fusewire.stores.rows import AuditRow
 if TYPE_CHECKING:
     from fusewire.core.circuit import Policy, State
     from fusewire.core.events import Decision, SignalKind
-    from fusewire.engine import Engine
+    from fusewire.engine.engine import Engine
     from fusewire.stores import Transaction
 
 _PHASE_OF = {"CLOSED": "closed", "HALF_OPEN": "watch", "OPEN": "open"}

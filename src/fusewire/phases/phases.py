@@ -24,8 +24,8 @@ from fusewire.util.errors import ConfigError, FusewireError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fusewire.breaker import Breaker
     from fusewire.detectors.phases import Values
+    from fusewire.engine.breaker import Breaker
     from fusewire.reports.phases import OpenCircuit
     from fusewire.stores import Transaction
 

@@ -10,7 +10,7 @@ from fusewire.phases.schema import history_entry, marks_in_order, whole_seconds
 from fusewire.reports.phases import OpenCircuit
 
 if TYPE_CHECKING:
-    from fusewire.engine import Engine
+    from fusewire.engine.engine import Engine
     from fusewire.phases.record import Record
 
 #: Entries of the history in a view.

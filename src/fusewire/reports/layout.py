@@ -12,7 +12,7 @@ from fusewire.util.durations import counted, number, show_duration, show_time
 if TYPE_CHECKING:
     from fusewire.config.rules import Constraint
     from fusewire.core.circuit import Policy
-    from fusewire.reports.status import Status
+    from fusewire.engine.status import Status
     from fusewire.stores.rows import AuditRow, LogRow
 
 #: Open first: whoever looks wants to know what is tripped.

@@ -12,11 +12,11 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from fusewire.answers.answer import Answer
-from fusewire.breaker import Breaker
 from fusewire.config.rules import load_rules
 from fusewire.core.circuit import view
 from fusewire.core.events import Decision, Signal, merge
 from fusewire.detectors.stagnation import CIRCUITS
+from fusewire.engine.breaker import Breaker
 from fusewire.progress.change import Change
 from fusewire.progress.difference import difference
 from fusewire.progress.snapshot import Snapshot, take

@@ -16,9 +16,9 @@ from fusewire.runner.record import RATE, Record
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fusewire.breaker import Breaker
     from fusewire.config.rules import Rules
     from fusewire.core.circuit import Policy, State
+    from fusewire.engine.breaker import Breaker
 
 
 def overview(breaker: Breaker) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from fusewire.util.quoting import quoted
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fusewire.engine import Engine
+    from fusewire.engine.engine import Engine
     from fusewire.stores import Store, Transaction
 
 #: What it is remembered under, and what its audit trail is called.

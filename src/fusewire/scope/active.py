@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
 
 #: Raised when the shape of the file changes.
 _FORMAT = 1
@@ -66,7 +66,7 @@ def load(root: str, patience: float) -> list[Active]:
             return [Active(*data) for data in slices]
     except (OSError, ValueError, EOFError, TypeError):
         pass
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
 
     with Breaker.open(project=root, patience=patience) as breaker:
         try:

@@ -26,7 +26,7 @@ from fusewire.util.file_names import path_shown
 from fusewire.util.files import FileLock, make_folder
 
 if TYPE_CHECKING:
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
     from fusewire.stores import Transaction
 
 #: Patterns that a scope may have.

@@ -8,8 +8,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from fusewire.breaker import Breaker
 from fusewire.config.rules import DATABASE, load_rules
+from fusewire.engine.breaker import Breaker
 from fusewire.util.errors import FusewireError, NotFound, StoreError
 from fusewire.views.panel import panel
 

@@ -14,8 +14,8 @@ from fusewire.session.names import session_ids
 from fusewire.session.spend import day_of, spent_words
 
 if TYPE_CHECKING:
-    from fusewire.breaker import Breaker
-    from fusewire.reports.status import Status
+    from fusewire.engine.breaker import Breaker
+    from fusewire.engine.status import Status
     from fusewire.stores import Store
 
 _SESSION = "tool/spend/"

@@ -14,7 +14,7 @@ from fusewire.stores.rows import AuditRow
 from fusewire.util.errors import FusewireError, NotFound
 
 if TYPE_CHECKING:
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
     from fusewire.stores import Transaction
 
 _SETTING = "resource_limits.api_cost_block_usd"

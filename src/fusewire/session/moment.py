@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from fusewire.config.rules import Rules
     from fusewire.core.events import Decision, Event
-    from fusewire.engine import Engine
+    from fusewire.engine.engine import Engine
     from fusewire.stores import Transaction
 
 #: More helpers than a session may start are remembered; those not heard of for longest are forgotten first.
@@ -122,7 +122,7 @@ class Moment:
 
     def foresee(self, circuit: str, name: str) -> Decision:
         """What a circuit would answer to a question; nothing is written and nothing counted."""
-        from fusewire.engine import foreseen
+        from fusewire.engine.engine import foreseen
 
         policy = self.rules.policy(circuit)
         signal = Signal("ask", circuit, name, turn=self.turn)
@@ -137,7 +137,7 @@ class Moment:
     @property
     def engine(self) -> Engine:
         if self._engine is None:
-            from fusewire.engine import Engine
+            from fusewire.engine.engine import Engine
 
             # It is only stepped inside this transaction, and needs neither store nor clock.
             self._engine = Engine(None, self.rules, lambda: self.now)  # type: ignore[arg-type]

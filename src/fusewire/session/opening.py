@@ -98,7 +98,7 @@ class _Backup:
     def _mirror(self) -> Any:
         import time
 
-        from fusewire.breaker import MirrorBackup
+        from fusewire.engine.breaker import MirrorBackup
 
         return MirrorBackup(self.root, self.rules, time.time)
 

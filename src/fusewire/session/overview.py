@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from fusewire.core import circuit as circuits
 from fusewire.core import meters
 from fusewire.core.events import identifier
-from fusewire.engine import read_state
-from fusewire.reports.status import status_of
+from fusewire.engine.engine import read_state
+from fusewire.engine.status import status_of
 from fusewire.session.dollars import LIMITS_ON_ALL, in_dollars, long_over, stops
 from fusewire.session.incident_log import last_trips, recent, summary
 from fusewire.session.memory import SPEND, lane_name, recalled, session_name
@@ -21,8 +21,8 @@ from fusewire.util.errors import FusewireError, NotFound
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fusewire.breaker import Breaker
-    from fusewire.reports.status import Status
+    from fusewire.engine.breaker import Breaker
+    from fusewire.engine.status import Status
 
 _DAY = 86400
 

@@ -41,8 +41,8 @@ def after_call(event: Event, commands: Commands | None, home: str) -> None:
 
 
 def _note_begun(call: Event, commands: Commands | None, home: str) -> None:
-    from fusewire.breaker import Breaker
     from fusewire.detectors.phases import PHASES
+    from fusewire.engine.breaker import Breaker
     from fusewire.session.watch import commands_of
     from fusewire.underway.testcommands import own_act
 
@@ -60,10 +60,10 @@ def before_call(event: Event, home: str) -> tuple[str, str]:
 
     if not changes_files(event.tool) or not event.paths or not _may_be_open(home):
         return NOTHING
-    from fusewire.breaker import Breaker
     from fusewire.core.events import Signal
     from fusewire.core.messages import message
     from fusewire.detectors.phases import circuit_of
+    from fusewire.engine.breaker import Breaker
     from fusewire.phases.ending import RESOLVE
 
     with Breaker.open(project=home, patience=PATIENCE) as breaker:
@@ -88,7 +88,7 @@ def spoken(event: Event, home: str) -> None:
     """A person has said something: what the agent does now is that person's task, until it begins a phase again."""
     if not are_in_use(home):
         return
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
 
     with Breaker.open(project=home, patience=PATIENCE) as breaker:
         if _recall(breaker.store, event) is not None:

@@ -66,7 +66,7 @@ def after_call(event: Event, commands: Commands | None, home: str) -> Answer:
     if not slices:
         return NOTHING
     from fusewire.attempts.tracker import Attempts
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
     from fusewire.util.errors import FusewireError
     from fusewire.util.files import FileLock
 
@@ -104,7 +104,7 @@ def before_call(event: Event, commands: Commands | None, home: str) -> Answer:
     if not slices:
         return NOTHING
     from fusewire.attempts.tracker import Attempts
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
 
     with Breaker.open(project=home, patience=PATIENCE) as breaker:
         attempts = Attempts(breaker)
@@ -128,7 +128,7 @@ def spoken(event: Event, home: str) -> None:
     """A person has said something: whoever was refused is told first again."""
     if not is_under_way(home):
         return
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
     from fusewire.session.memory import recalled
 
     with Breaker.open(project=home, patience=PATIENCE) as breaker:

@@ -17,9 +17,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fusewire.breaker import Breaker
     from fusewire.config.rules import Rules
-    from fusewire.reports.status import Status
+    from fusewire.engine.breaker import Breaker
+    from fusewire.engine.status import Status
     from fusewire.stores import Store
 
 #: How much of a context it may take.
@@ -47,7 +47,7 @@ _WATCH = {
 
 def for_agent(store: Store, root: str, rules: Rules, home: str, session: str | None = None) -> str:
     """The project in a few lines, for an agent; empty if all is well. `store` and `rules` are those of `root`."""
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
 
     guarded = at_home = Breaker(store, rules, time.time, root)
     lines = list(_circuits(guarded))

@@ -8,9 +8,9 @@ from fusewire.core import circuit as circuits
 from fusewire.core import meters
 from fusewire.core.circuit import Outcome, within
 from fusewire.core.events import identifier
-from fusewire.engine import read_state
+from fusewire.engine.engine import read_state
+from fusewire.engine.status import status_of
 from fusewire.reports.layout import history_json
-from fusewire.reports.status import status_of
 from fusewire.session.dollars import in_dollars, spent_and_granted
 from fusewire.session.names import session_ids
 from fusewire.stores.rows import AuditRow
@@ -22,8 +22,8 @@ from fusewire.views.settings import settings_of
 from fusewire.views.trips import trips_in
 
 if TYPE_CHECKING:
-    from fusewire.breaker import Breaker
     from fusewire.core.circuit import Policy, State
+    from fusewire.engine.breaker import Breaker
     from fusewire.stores.rows import CircuitRow
 
 _DAY = 86400

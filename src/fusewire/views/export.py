@@ -16,7 +16,7 @@ from fusewire.views.moves import moved_in, numbered_move
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
     from fusewire.stores.rows import AuditRow, Doing, LogRow
 
     Row = dict[str, Any]

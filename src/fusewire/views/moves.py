@@ -13,7 +13,7 @@ from fusewire.util.durations import show_time
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
     from fusewire.stores.rows import AuditRow
 
 

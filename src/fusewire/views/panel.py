@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from fusewire.core.circuit import within
-from fusewire.engine import next_steps
+from fusewire.engine.engine import next_steps
 from fusewire.runner.overview import overview as loop_overview
 from fusewire.session.dollars import LIMITS_ON_ALL, spending_session, spent_and_granted
 from fusewire.session.memory import SPEND, recalled
@@ -25,9 +25,9 @@ from fusewire.views.warnings import warnings
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from fusewire.breaker import Breaker
     from fusewire.core.circuit import Policy
-    from fusewire.reports.status import Status
+    from fusewire.engine.breaker import Breaker
+    from fusewire.engine.status import Status
 
 _ORDER = {"open": 0, "probe": 1, "watch": 2, "closed": 3}
 

@@ -10,7 +10,7 @@ from fusewire.session.names import session_ids
 from fusewire.session.overview import running_in, standing
 
 if TYPE_CHECKING:
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
     from fusewire.stores import Store
 
 #: Sessions of a page, unless somebody asks for more or fewer.

@@ -18,7 +18,7 @@ from fusewire.views.moves import move_json, moved_in
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
     from fusewire.stores.rows import AuditRow, Doing
 
 #: What is shown of each, the newest.

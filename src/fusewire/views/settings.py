@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fusewire.config.rulebook import read_rulebook
 
 if TYPE_CHECKING:
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
 
 
 def settings_of(breaker: Breaker, circuit: str) -> list[tuple[str, Any, str]]:

@@ -18,7 +18,7 @@ from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.attempts.record import SliceRecord
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
     from fusewire.stores.rows import CircuitRow
 
 #: Slices of a page, unless somebody asks for more or fewer.

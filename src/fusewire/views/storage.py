@@ -13,7 +13,7 @@ from fusewire.util.durations import show_time
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
     from fusewire.janitor.cleanup import Cleanup
     from fusewire.janitor.usage import Usage
 

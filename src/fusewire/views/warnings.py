@@ -8,7 +8,7 @@ from fusewire.core.events import PUBLIC_STATE
 from fusewire.util.quoting import quoted
 
 if TYPE_CHECKING:
-    from fusewire.breaker import Breaker
+    from fusewire.engine.breaker import Breaker
 
 #: Seconds for which a session that did not say that it ended is taken to run.
 _RECENT = 12 * 3600

@@ -7,8 +7,8 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from fusewire.breaker import Breaker
 from fusewire.config.rules import DATABASE, load_rules
+from fusewire.engine.breaker import Breaker
 from fusewire.util.errors import FusewireError, StoreError
 from fusewire.views.panel import panel
 from fusewire.views.trail import Trail

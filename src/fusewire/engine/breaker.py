@@ -13,7 +13,7 @@ import time
 from fusewire.config.rules import DATABASE, STATE_FILE, Rules, find_project, load_rules
 from fusewire.core.circuit import State
 from fusewire.core.events import Signal, fingerprint, identifier
-from fusewire.engine import Engine, read_state
+from fusewire.engine.engine import Engine, read_state
 from fusewire.stores import open_store
 from fusewire.util.durations import show_duration
 from fusewire.util.errors import Blocked, FusewireError, InvalidTransition, NotFound, StoreError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from fusewire.core.events import Decision, Event
-    from fusewire.reports.status import Status
+    from fusewire.engine.status import Status
     from fusewire.stores import Rebuilt, Store
     from fusewire.stores.rows import AuditRow, LogRow
 
@@ -152,7 +152,7 @@ class Breaker:
 
     def status(self, circuit: str) -> Status:
         """One circuit as it is now."""
-        from fusewire.reports.status import status_of
+        from fusewire.engine.status import status_of
         from fusewire.session.dollars import in_dollars
 
         policy, state = self.engine.view(circuit)
@@ -160,7 +160,7 @@ class Breaker:
 
     def statuses(self) -> list[Status]:
         """Every active constraint and every other circuit that has a state."""
-        from fusewire.reports.status import status_of
+        from fusewire.engine.status import status_of
         from fusewire.session.dollars import in_dollars
 
         statuses = []

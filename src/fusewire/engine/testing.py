@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from fusewire import breaker as breaker_module
-from fusewire.breaker import Breaker, default_rules
 from fusewire.core.events import Decision, Signal
-from fusewire.engine import Engine
+from fusewire.engine import breaker as breaker_module
+from fusewire.engine.breaker import Breaker, default_rules
+from fusewire.engine.engine import Engine
 from fusewire.stores.memory import MemoryStore
 from fusewire.util.durations import parse_duration
 
