@@ -13,12 +13,12 @@ from pathlib import Path
 
 from fusewire.config.rules import load_rules
 from fusewire.guard.baseline import is_unchanged, rules_key
+from fusewire.guard.calls import folder_of
 from fusewire.guard.check import check_command
+from fusewire.guard.integrity_check import Watch
 from fusewire.guard.policy import protected_of
 from fusewire.guard.protected import Protected
-from fusewire.guard.session import folder_of
-from fusewire.guard.watch import Watch
-from fusewire.shell.parser import parse
+from fusewire.guard.shell.parser import parse
 from measuring import goal, micro, milli, quantile, table, times
 
 _CORPUS = Path(__file__).parents[1] / "tests" / "guard_corpus"

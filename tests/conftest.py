@@ -22,8 +22,8 @@ from fusewire import gate
 from fusewire.agents import agent_named
 from fusewire.guard.disk import Disk
 from fusewire.guard.effects import Effects
+from fusewire.guard.shell.walk import Walk
 from fusewire.person import AGENT_VARIABLES
-from fusewire.shell.walk import Walk
 from program import fusewire
 
 SOURCE = Path(__file__).parents[1] / "src" / "fusewire"

@@ -15,10 +15,10 @@ import pytest
 from conftest import SOURCE, Project
 from fusewire.core.events import Event
 from fusewire.detectors.constraints import runs
-from fusewire.detectors.disarming import disarming
 from fusewire.engine.breaker import Breaker
 from fusewire.engine.testing import Clock
-from fusewire.shell.commands import simple_commands
+from fusewire.guard.shell.commands import simple_commands
+from fusewire.guard.tampering import disarming
 
 RULE = """circuit_breaker: {violation_threshold: 1, dedup_seconds: 0}
 match:
@@ -143,7 +143,7 @@ HARMLESS = [
     "python3 -m pytest -k 'fusewire and reset()'",
     "python -c \"print('fusewire is great'); cache.reset()\"",
     "python -c \"import fusewire; b = fusewire.Breaker.open('memory:'); b.reset('x')\"",
-    "python -c 'from fusewire.shell import simple_commands'",
+    "python -c 'from fusewire.guard.shell import simple_commands'",
     "fusewire reset --help",
     "fusewire check config",
     "fusewire record x --action reset",

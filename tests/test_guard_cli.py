@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from conftest import Project
-from fusewire.guard.session import folder_of
+from fusewire.guard.calls import folder_of
 from program import fusewire
 
 FIELDS = {"decision", "state", "phase", "rule", "reason", "evidence", "retry_after", "next", "affected"}

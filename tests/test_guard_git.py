@@ -17,7 +17,7 @@ import pytest
 from conftest import effects_of
 from fusewire.guard.disk import Disk
 from fusewire.guard.effects import DELETE, MOVE, READ, WRITE, Effect
-from fusewire.shell.values import UNKNOWN
+from fusewire.guard.shell.values import UNKNOWN
 
 FILES = {
     ".gitignore": "*.log\nbuild/\n",

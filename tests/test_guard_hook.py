@@ -14,7 +14,7 @@ import pytest
 
 from conftest import SOURCE, Project
 from fusewire.guard.baseline import unpack
-from fusewire.guard.session import folder_of
+from fusewire.guard.calls import folder_of
 
 Answer = subprocess.CompletedProcess[bytes]
 

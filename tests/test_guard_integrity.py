@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from fusewire.guard import manifest as manifest_module
 from fusewire.guard import vault as vault_module
 from fusewire.guard.baseline import unpack
+from fusewire.guard.calls import folder_of
 from fusewire.guard.integrity import Finding, Integrity, Restored
-from fusewire.guard.session import folder_of
 from fusewire.guard.vault import settled, signature
 from program import UNPRIVILEGED
 

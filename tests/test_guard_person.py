@@ -17,10 +17,10 @@ import pytest
 
 from conftest import SOURCE, Project
 from fusewire.guard.baseline import is_unchanged
+from fusewire.guard.calls import base, folder_of, is_fallback, read
 from fusewire.guard.integrity import Integrity
+from fusewire.guard.integrity_check import Watch
 from fusewire.guard.policy import protected_of
-from fusewire.guard.session import base, folder_of, is_fallback, read
-from fusewire.guard.watch import Watch
 from program import UNPRIVILEGED
 from test_guard_hook import (
     FILES,
@@ -244,7 +244,7 @@ LOCKED = """
 import os, sys, time
 sys.path.insert(0, sys.argv[2])
 from fusewire.guard.policy import protected_of
-from fusewire.guard.watch import Watch
+from fusewire.guard.integrity_check import Watch
 root = sys.argv[1]
 watch = Watch(protected_of(root))
 assert watch.renew(time.time()) == ("", "")
@@ -688,18 +688,18 @@ def test_a_large_project_is_recorded_in_parts(shop: Project, monkeypatch: pytest
     for number in range(300):
         (shop.root / f"specs/deep/{number}.md").write_text(f"{number}\n")
     watch = Watch(protected_of(str(shop.root)))
-    monkeypatch.setattr("fusewire.guard.watch._PATIENCE", 0.0)
+    monkeypatch.setattr("fusewire.guard.integrity_check._PATIENCE", 0.0)
     assert watch.renew(time.time()) == ("", "")
     assert watch.after("make", time.time()) == ("", "")
     assert watch.integrity.verify()
     assert not is_unchanged(watch.integrity.folder, str(shop.root), watch.integrity.key)
-    monkeypatch.setattr("fusewire.guard.watch._PATIENCE", 3.0)
+    monkeypatch.setattr("fusewire.guard.integrity_check._PATIENCE", 3.0)
     assert watch.renew(time.time()) == ("", "")
     assert watch.integrity.verify() == []
 
     for number in range(300):  # a person's generator, and again no time
         (shop.root / f"specs/deep/{number}.md").write_text(f"changed {number}\n")
-    monkeypatch.setattr("fusewire.guard.watch._PATIENCE", 0.0)
+    monkeypatch.setattr("fusewire.guard.integrity_check._PATIENCE", 0.0)
     for _ in range(2):
         assert watch.renew(time.time()) == ("", "")
         assert watch.after("make", time.time()) == ("", "")
@@ -707,7 +707,7 @@ def test_a_large_project_is_recorded_in_parts(shop: Project, monkeypatch: pytest
     (shop.root / "AGENTS.md").unlink()
     answer, text = watch.after("make", time.time())
     assert (answer, "300" in text) == ("halt", False)
-    monkeypatch.setattr("fusewire.guard.watch._PATIENCE", 3.0)
+    monkeypatch.setattr("fusewire.guard.integrity_check._PATIENCE", 3.0)
     assert watch.renew(time.time()) == ("", "")
     assert watch.integrity.verify() == []
     assert (shop.root / "AGENTS.md").read_text() == FILES["AGENTS.md"]

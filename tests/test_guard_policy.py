@@ -10,9 +10,9 @@ import pytest
 
 from conftest import Project
 from fusewire.guard.baseline import unpack
+from fusewire.guard.calls import folder_of
 from fusewire.guard.check import check_command
 from fusewire.guard.policy import protected_of
-from fusewire.guard.session import folder_of
 from fusewire.guard.tools import check_tool
 
 DEFAULTS = ("IMPLEMENTATION_PLAN.md", "AGENTS.md", "CLAUDE.md", "specs/a.md", "memory/a.md")

@@ -12,8 +12,8 @@ import pytest
 
 from conftest import effects_of
 from fusewire.guard.effects import READ
-from fusewire.shell.argv import Argv
-from fusewire.shell.values import UNKNOWN
+from fusewire.guard.shell.argv import Argv
+from fusewire.guard.shell.values import UNKNOWN
 
 FILES = {
     "a.md": "alpha\nTODO one\n",

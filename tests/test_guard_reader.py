@@ -22,7 +22,7 @@ from fusewire.cli import guard as guard_cli
 from fusewire.guard import disk
 from fusewire.guard.check import read_command, verdict_of
 from fusewire.guard.policy import protected_of
-from fusewire.shell.commands import only_looks
+from fusewire.guard.shell.commands import only_looks
 
 FILES = {
     "AGENTS.md": "# Agents\n",

@@ -139,7 +139,7 @@ def test_what_another_kind_of_call_needs_is_added(copy: Copy, project: Project) 
     assert copy.call(project, "echo 'a b' > out.txt").returncode == 0
     assert len(copy.file.read_bytes()) > few
     verbose = copy.call(project, "echo 'a b' > out.txt", "-v").stderr
-    assert "import 'fusewire.shell.parser'" in verbose
+    assert "import 'fusewire.guard.shell.parser'" in verbose
     assert not {name for name in codes_found(verbose) if name.startswith("shell/")}
     assert copy.found_by_python() == {"fusewire/hotload"}, "what was there before is kept"
 

@@ -320,8 +320,8 @@ HOT_PATH = {
     "fusewire.guard",
     "fusewire.guard.baseline",
     "fusewire.guard.plain",
-    "fusewire.guard.session",
-    "fusewire.paths",
+    "fusewire.guard.calls",
+    "fusewire.guard.shell.paths",
     "fusewire.util.fast_json",
     "fusewire.config.rules",
     "fusewire.session",
@@ -329,9 +329,9 @@ HOT_PATH = {
     "fusewire.session.moment",
     "fusewire.session.opening",
     "fusewire.session.watch",
-    "fusewire.shell",
-    "fusewire.shell.looking",
-    "fusewire.shell.values",
+    "fusewire.guard.shell",
+    "fusewire.guard.shell.read_only",
+    "fusewire.guard.shell.values",
     "fusewire.util.stdio",
     "fusewire.stores",
     "fusewire.util",
@@ -342,12 +342,12 @@ HOT_PATH = {
     "fusewire.stores.sqlite",
     "fusewire.stores.sqlite_transaction",
     "fusewire.util.quoting",
-    "fusewire.shell.wrappers",
+    "fusewire.guard.shell.wrappers",
 }
 
 #: What is loaded beside it to judge a tool that changes a file.
 EDIT_PATH = {
-    "fusewire.detectors.disarming",
+    "fusewire.guard.tampering",
     "fusewire.guard.policy",
     "fusewire.guard.protected",
     "fusewire.guard.tools",
@@ -356,7 +356,7 @@ EDIT_PATH = {
 
 #: What is loaded beside it to read a command that is not plain.
 READ_PATH = {
-    "fusewire.detectors.disarming",
+    "fusewire.guard.tampering",
     "fusewire.guard.check",
     "fusewire.guard.disk",
     "fusewire.guard.effects",
@@ -364,17 +364,17 @@ READ_PATH = {
     "fusewire.guard.programs",
     "fusewire.guard.protected",
     "fusewire.guard.verdict",
-    "fusewire.shell.argv",
-    "fusewire.shell.builtins",
-    "fusewire.shell.commands",
-    "fusewire.shell.expansion",
-    "fusewire.shell.flow",
-    "fusewire.shell.lexer",
-    "fusewire.shell.outputs",
-    "fusewire.shell.parser",
-    "fusewire.shell.tree",
-    "fusewire.shell.walk",
-    "fusewire.shell.world",
+    "fusewire.guard.shell.argv",
+    "fusewire.guard.shell.builtins",
+    "fusewire.guard.shell.commands",
+    "fusewire.guard.shell.expansion",
+    "fusewire.guard.shell.flow",
+    "fusewire.guard.shell.lexer",
+    "fusewire.guard.shell.outputs",
+    "fusewire.guard.shell.parser",
+    "fusewire.guard.shell.tree",
+    "fusewire.guard.shell.walk",
+    "fusewire.guard.shell.world",
 }
 
 

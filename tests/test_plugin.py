@@ -18,7 +18,7 @@ import yaml
 import fusewire as package
 from conftest import Project
 from fusewire.cli.app import fusewire as program
-from fusewire.detectors.disarming import PERSON_ONLY
+from fusewire.guard.tampering import PERSON_ONLY
 from fusewire.installing.clients import CLIENTS
 from fusewire.installing.command import is_ours
 from fusewire.reports.statusline import _COLORS

@@ -26,8 +26,8 @@ from fusewire.detectors.repetition import (
 )
 from fusewire.engine.breaker import default_rules
 from fusewire.guard.plain import only_look, plain_commands
+from fusewire.guard.shell.commands import only_looks, simple_commands
 from fusewire.session.watch import Call, call_of
-from fusewire.shell.commands import only_looks, simple_commands
 
 SETTINGS = default_rules().tool
 

@@ -19,9 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import lines_run
-from fusewire.shell import tree
-from fusewire.shell.commands import simple_commands
-from fusewire.shell.parser import parse
+from fusewire.guard.shell import tree
+from fusewire.guard.shell.commands import simple_commands
+from fusewire.guard.shell.parser import parse
 
 CORPUS = sorted(
     {

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from conftest import lines_run
-from fusewire.shell.commands import simple_commands
+from fusewire.guard.shell.commands import simple_commands
 from fusewire.util import fast_json as quickjson
 from fusewire.util.durations import UNITS, number, parse_duration, parse_time, show_duration, show_time
 from fusewire.util.globs import matches, path_matches

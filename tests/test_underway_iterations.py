@@ -17,7 +17,7 @@ from conftest import Project
 from fusewire.config.rules import load_rules
 from fusewire.core.events import Event
 from fusewire.engine.breaker import Breaker
-from fusewire.guard import session as guard_marks
+from fusewire.guard import calls as guard_marks
 from fusewire.runner.loop import Loop
 from fusewire.runner.record import Record
 from fusewire.session.opening import quick_store

@@ -126,7 +126,7 @@ def _before(
                 return "deny", f"BLOCKED fusewire.unseen: {act}", commands or [], False
     constrained = has_constraints(root)
     if commands is None or changes_files(event.tool) or _speaks_of_us(event.command or ""):
-        from fusewire.detectors.disarming import disarming
+        from fusewire.guard.tampering import disarming
 
         commands = read if read is not None else _read(event.command) if event.command else []
         act = disarming(event, commands, changed, _changes_table(event, changed, root))
@@ -161,7 +161,7 @@ def _before(
 
 def _disarmed_inside(event: Event, reading: Reading) -> str:
     """Why what scripts, recipes and aliases of the line would run is refused; the line itself was looked at."""
-    from fusewire.detectors.disarming import disarming, removes_state
+    from fusewire.guard.tampering import disarming, removes_state
 
     inside = [words for words in reading.commands() if any(map(_speaks_of_us, words))]
     act = disarming(event, inside, ()) or next(filter(None, map(removes_state, inside)), "")
@@ -186,7 +186,7 @@ def _uninstalls(event: Event, commands: list[list[str]], root: str) -> str:
 
 
 def _read(line: str) -> list[list[str]]:
-    from fusewire.shell.commands import simple_commands
+    from fusewire.guard.shell.commands import simple_commands
 
     return simple_commands(line)
 
@@ -219,7 +219,7 @@ def _guarded(
     reading = None
     if event.command:
         from fusewire.guard.check import read_command, verdict_of
-        from fusewire.shell.commands import only_looks
+        from fusewire.guard.shell.commands import only_looks
 
         scoped = os.path.lexists(os.path.join(_home(root, start), SCOPE_FILE))
         reading = read_command(event.command, cwd=event.cwd or root, protected=protected, lists=scoped)
@@ -292,7 +292,7 @@ def _begin(event: Event, root: str, rules: Rules, changed: tuple[str, ...], by_h
     An agent can make up events over HTTP: they make nothing right.
     """
     from fusewire.guard.baseline import is_unchanged, rules_key
-    from fusewire.guard.session import folder_of, halted, start_call
+    from fusewire.guard.calls import folder_of, halted, start_call
 
     try:
         if not os.path.isdir(root):
@@ -302,8 +302,8 @@ def _begin(event: Event, root: str, rules: Rules, changed: tuple[str, ...], by_h
         if not text and not by_http and not is_unchanged(folder, root, rules_key(rules)):
             import time
 
+            from fusewire.guard.integrity_check import Watch
             from fusewire.guard.policy import protected_of
-            from fusewire.guard.watch import Watch
 
             watch = Watch(protected_of(root, rules), rules)
             answer, text = watch.renew(time.time())
@@ -366,7 +366,7 @@ def _afterwards(event: Event, root: str, rules: Rules) -> tuple[str, str]:
     import time
 
     from fusewire.guard.baseline import is_unchanged, rules_key
-    from fusewire.guard.session import end_call, end_jobs, end_turn, folder_of, forget, moved_to
+    from fusewire.guard.calls import end_call, end_jobs, end_turn, folder_of, forget, moved_to
 
     try:
         folder, now = folder_of(root), time.time()
@@ -394,8 +394,8 @@ def _afterwards(event: Event, root: str, rules: Rules) -> tuple[str, str]:
 
 def _compare(event: Event, root: str, rules: Rules, windows: list[Any], now: float) -> tuple[str, str]:
     from fusewire.detectors.constraints import changes_files
+    from fusewire.guard.integrity_check import Watch
     from fusewire.guard.policy import protected_of
-    from fusewire.guard.watch import Watch
 
     watch = Watch(protected_of(root, rules), rules)
     if event.kind == "after_tool":

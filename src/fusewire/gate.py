@@ -118,7 +118,7 @@ def _only_looks(line: str) -> bool:
     """Whether a line that could not be judged in time changes nothing: the deadline refuses no reading."""
     import signal
 
-    from fusewire.shell.commands import only_looks
+    from fusewire.guard.shell.commands import only_looks
 
     signal.setitimer(signal.ITIMER_REAL, _LOOKING_TIME, 1)
     return only_looks(line)

@@ -280,7 +280,7 @@ def _spend(cost: Any, rules: Rules | None, record: dict[str, Any]) -> dict[str, 
 
 def _halted(root: str, session: str | None, record: dict[str, Any]) -> str:
     """The rule that has halted the session, if nobody has spoken since."""
-    from fusewire.guard.session import halted
+    from fusewire.guard.calls import halted
 
     known = record.get("halted")
     if known:

@@ -18,7 +18,7 @@ import pytest
 from conftest import Project
 from fusewire.cli import app
 from fusewire.engine.breaker import Breaker
-from fusewire.guard.session import folder_of
+from fusewire.guard.calls import folder_of
 from fusewire.views.warnings import warnings
 from session_hook import Session
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from conftest import Project
-from fusewire.guard.session import folder_of
+from fusewire.guard.calls import folder_of
 from fusewire.stores import audit_file
 from fusewire.stores.rows import AuditRow
 from fusewire.util.durations import show_time

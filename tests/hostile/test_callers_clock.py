@@ -13,7 +13,7 @@ import pytest
 
 from conftest import SOURCE, Project
 from fusewire.detectors.constraints import runs
-from fusewire.shell.commands import simple_commands
+from fusewire.guard.shell.commands import simple_commands
 
 LIBRARY = next(Path("/usr/lib").rglob("libfaketime.so.1"), Path("/nowhere"))
 LATER = {"LD_PRELOAD": str(LIBRARY), "FAKETIME": "+2d"}

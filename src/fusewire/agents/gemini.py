@@ -25,7 +25,7 @@ from fusewire.agents.payload import (
     session_event,
 )
 from fusewire.core.events import Event
-from fusewire.paths import in_project
+from fusewire.guard.shell.paths import in_project
 from fusewire.util.fast_json import dumps
 
 TYPE_CHECKING = False

@@ -10,7 +10,7 @@ import os
 
 from fusewire.agents import BadPayload
 from fusewire.core.events import Event
-from fusewire.paths import in_project
+from fusewire.guard.shell.paths import in_project
 from fusewire.util.fast_json import dumps
 from fusewire.util.quoting import quoted
 

@@ -17,9 +17,9 @@ from fusewire.core.events import Event, merge
 from fusewire.core.messages import message_lines
 from fusewire.detectors.constraints import violated
 from fusewire.engine.breaker import LONGEST_OVERRIDE
-from fusewire.paths import in_project
+from fusewire.guard.shell.commands import simple_commands
+from fusewire.guard.shell.paths import in_project
 from fusewire.person import require_person
-from fusewire.shell.commands import simple_commands
 from fusewire.util.durations import parse_duration, show_duration
 from fusewire.util.errors import FusewireError
 

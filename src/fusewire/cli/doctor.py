@@ -13,8 +13,8 @@ from fusewire.cli.streams import tell
 from fusewire.config.rules import STATE_FOLDER
 from fusewire.doctoring.checkup import Checkup, Finding, all_checkups
 from fusewire.doctoring.writing import unwritten
+from fusewire.guard.calls import base, is_fallback
 from fusewire.guard.sandbox.support import Support, support
-from fusewire.guard.session import base, is_fallback
 from fusewire.installing.cache import fill_cache, lacks_cache
 from fusewire.installing.command import hook_line
 from fusewire.person import require_person

@@ -16,15 +16,15 @@ from fusewire.config.rules import find_project, load_rules
 from fusewire.engine.breaker import Breaker
 from fusewire.guard.check import check_command, read_command, verdict_of
 from fusewire.guard.effects import READ
+from fusewire.guard.integrity_check import Watch
 from fusewire.guard.policy import protected_of
 from fusewire.guard.protected import Protected
+from fusewire.guard.shell.paths import normal
+from fusewire.guard.shell.values import UNKNOWN, deactivated
 from fusewire.guard.tools import check_tool
 from fusewire.guard.verdict import Verdict
-from fusewire.guard.watch import Watch
-from fusewire.paths import normal
 from fusewire.person import require_person
 from fusewire.session.halting import lift_guard_halts
-from fusewire.shell.values import UNKNOWN, deactivated
 from fusewire.util.errors import FusewireError, in_a_line
 from fusewire.util.quoting import quoted
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from fusewire.core.events import mark
 from fusewire.detectors.constraints import changes_files
-from fusewire.shell.looking import GIT_LOOKING, LOOKING
-from fusewire.shell.wrappers import SHELLS, is_assignment, is_wrapper, program
+from fusewire.guard.shell.read_only import GIT_LOOKING, LOOKING
+from fusewire.guard.shell.wrappers import SHELLS, is_assignment, is_wrapper, program
 from fusewire.util.fast_json import dumps
 
 TYPE_CHECKING = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusewire.shell.wrappers import hidden_starts, is_wrapper, program
+from fusewire.guard.shell.wrappers import hidden_starts, is_wrapper, program
 from fusewire.util.globs import matches, path_matches
 
 TYPE_CHECKING = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusewire.shell.wrappers import SHELLS, program
+from fusewire.guard.shell.wrappers import SHELLS, program
 
 #: Programs that wait for somebody to type, if they are given nothing to run.
 _WAITING = SHELLS | frozenset("fish python python3 ipython node irb php lua perl ruby psql sqlite3 mysql".split())

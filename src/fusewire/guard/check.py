@@ -8,10 +8,10 @@ import os
 from fusewire.guard.disk import MOST, Disk
 from fusewire.guard.effects import DELETE, LINK, MODE, MOVE, PERMIT, READ, WRITE, Effects
 from fusewire.guard.protected import CONFIGURATION, DOCUMENT
+from fusewire.guard.shell.paths import normal
+from fusewire.guard.shell.values import TAINT, UNKNOWN, deactivated
+from fusewire.guard.shell.walk import TooMuch, Walk
 from fusewire.guard.verdict import Verdict
-from fusewire.paths import normal
-from fusewire.shell.values import TAINT, UNKNOWN, deactivated
-from fusewire.shell.walk import TooMuch, Walk
 from fusewire.util.quoting import quoted
 
 TYPE_CHECKING = False

@@ -7,7 +7,7 @@ refuse anything.
 
 from __future__ import annotations
 
-from fusewire.shell.values import UNKNOWN
+from fusewire.guard.shell.values import UNKNOWN
 from fusewire.util.quoting import quoted
 
 TYPE_CHECKING = False

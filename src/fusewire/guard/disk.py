@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 
-from fusewire.paths import normal
-from fusewire.shell.values import EXTENDED, QUERY, REST, SET, STAR, UNKNOWN, cleaned, deactivated, has_glob
+from fusewire.guard.shell.paths import normal
+from fusewire.guard.shell.values import EXTENDED, QUERY, REST, SET, STAR, UNKNOWN, cleaned, deactivated, has_glob
 from fusewire.util.globs import matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fusewire.shell.world import World
+    from fusewire.guard.shell.world import World
 
 #: Files that are read to see what a command would make of them.
 _READ_LIMIT = 256 * 1024

@@ -12,20 +12,20 @@ import os
 from fusewire.guard.disk import Disk
 from fusewire.guard.plain import writes_to
 from fusewire.guard.programs import program_named
-from fusewire.paths import normal
-from fusewire.shell.builtins import BUILTINS
-from fusewire.shell.looking import GIT_LOOKING, LOOKING
-from fusewire.shell.outputs import printed
-from fusewire.shell.values import UNKNOWN
-from fusewire.shell.walk import TooMuch, Walk
-from fusewire.shell.wrappers import SHELLS, is_wrapper, reads_input, scripts_of, shell_operands, wrapped_by
+from fusewire.guard.shell.builtins import BUILTINS
+from fusewire.guard.shell.outputs import printed
+from fusewire.guard.shell.paths import normal
+from fusewire.guard.shell.read_only import GIT_LOOKING, LOOKING
+from fusewire.guard.shell.values import UNKNOWN
+from fusewire.guard.shell.walk import TooMuch, Walk
+from fusewire.guard.shell.wrappers import SHELLS, is_wrapper, reads_input, scripts_of, shell_operands, wrapped_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fusewire.guard.protected import Protected
-    from fusewire.shell.world import World
+    from fusewire.guard.shell.world import World
 
     Program = Callable[["Call"], None]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from fusewire.guard.baseline import NAME, unpack
+from fusewire.guard.calls import folder_of
 from fusewire.guard.findings import Finding, Restored, Snapshot, Version
 from fusewire.guard.manifest import (
     ASIDE,
@@ -24,9 +25,8 @@ from fusewire.guard.manifest import (
     said,
     why_not_kept,
 )
-from fusewire.guard.session import folder_of
+from fusewire.guard.manifest_work import Work, is_below
 from fusewire.guard.vault import Vault
-from fusewire.guard.work import Work, is_below
 from fusewire.util.files import FileLock, NotOurs, claim, free_name, read_file
 
 TYPE_CHECKING = False

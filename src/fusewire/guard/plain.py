@@ -7,7 +7,7 @@ not on these lists is read in full.
 
 from __future__ import annotations
 
-from fusewire.shell.looking import GIT_LOOKING, LOOKING, looks
+from fusewire.guard.shell.read_only import GIT_LOOKING, LOOKING, looks
 
 _SPECIAL = frozenset("'\"\\`$*?[]{}~!<>();#\n\r\t%^")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.shell.values import UNKNOWN
+from fusewire.guard.shell.values import UNKNOWN
 from fusewire.util.globs import matches, path_matches
 
 TYPE_CHECKING = False

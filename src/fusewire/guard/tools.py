@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 
 from fusewire.guard.protected import CONFIGURATION, DOCUMENT
+from fusewire.guard.shell.paths import normal
 from fusewire.guard.verdict import Verdict
-from fusewire.paths import normal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

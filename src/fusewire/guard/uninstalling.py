@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.shell.wrappers import program
+from fusewire.guard.shell.wrappers import program
 from fusewire.util.files import read_regular
 
 TYPE_CHECKING = False

@@ -6,10 +6,10 @@ import os
 from typing import TYPE_CHECKING
 
 from fusewire.config.rules import STATE_FOLDER
-from fusewire.guard import session as marks
+from fusewire.guard import calls as marks
+from fusewire.guard.integrity_check import Watch
 from fusewire.guard.policy import OWN, protected_of
 from fusewire.guard.protected import DOCUMENT
-from fusewire.guard.watch import Watch
 from fusewire.util.files import free_name
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 
+from fusewire.guard.shell.values import UNKNOWN
 from fusewire.scope.active import load
 from fusewire.scope.boundary import BLOCKED
 from fusewire.scope.places import by_products, closed, defines_scope, defining_below, files_below, place
-from fusewire.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

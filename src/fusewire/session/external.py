@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusewire.shell.wrappers import SHELLS, program, shell_operands
+from fusewire.guard.shell.wrappers import SHELLS, program, shell_operands
 from fusewire.util.durations import show_duration
 from fusewire.util.globs import matches
 

@@ -8,7 +8,7 @@ list of those that still run. One that is not heard of for an hour is held to be
 from __future__ import annotations
 
 from fusewire.detectors.calls import SPAWNING_TOOLS
-from fusewire.shell.wrappers import program
+from fusewire.guard.shell.wrappers import program
 from fusewire.util.durations import show_duration
 
 TYPE_CHECKING = False

@@ -228,7 +228,7 @@ def commands_of(event: Event) -> Commands:
     plain = plain_commands(event.command)
     if plain is not None:
         return plain
-    from fusewire.shell.commands import simple_commands
+    from fusewire.guard.shell.commands import simple_commands
 
     return simple_commands(event.command)
 

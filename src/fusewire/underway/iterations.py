@@ -169,7 +169,7 @@ class _Stretches:
 def _loop(event: Event, store: Store, rules: Rules, home: str) -> Loop:
     """The project's loop; its guard is the hook itself, which compares the protected files after every call."""
     from fusewire.engine.breaker import Breaker
-    from fusewire.guard.session import halted
+    from fusewire.guard.calls import halted
     from fusewire.runner.loop import Loop
     from fusewire.runner.protection import Protection
 

@@ -10,10 +10,10 @@ import os
 import re
 
 from fusewire.detectors.calls import VERIFY, nature_of
+from fusewire.guard.shell.values import UNKNOWN
+from fusewire.guard.shell.wrappers import program
 from fusewire.judging.cases import same_test
 from fusewire.scope.places import place
-from fusewire.shell.values import UNKNOWN
-from fusewire.shell.wrappers import program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

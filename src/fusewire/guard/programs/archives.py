@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from fusewire.guard.effects import WRITE
-from fusewire.paths import normal
-from fusewire.shell.argv import Argv
-from fusewire.shell.values import UNKNOWN, cleaned
+from fusewire.guard.shell.argv import Argv
+from fusewire.guard.shell.paths import normal
+from fusewire.guard.shell.values import UNKNOWN, cleaned
 from fusewire.util.globs import matches
 
 TYPE_CHECKING = False

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fusewire.guard.code import found_in
 from fusewire.guard.effects import DELETE, MODE, MOVE, SCRIPT_LIMIT, WRITE
-from fusewire.paths import normal
-from fusewire.shell.argv import Argv
-from fusewire.shell.values import UNKNOWN
-from fusewire.shell.wrappers import is_wrapper
+from fusewire.guard.shell.argv import Argv
+from fusewire.guard.shell.paths import normal
+from fusewire.guard.shell.values import UNKNOWN
+from fusewire.guard.shell.wrappers import is_wrapper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from fusewire.guard.effects import DELETE, LINK, MODE, MOVE, PERMIT, READ, WRITE
-from fusewire.paths import normal
-from fusewire.shell.argv import Argv
-from fusewire.shell.outputs import printed
-from fusewire.shell.values import REST, UNKNOWN
+from fusewire.guard.shell.argv import Argv
+from fusewire.guard.shell.outputs import printed
+from fusewire.guard.shell.paths import normal
+from fusewire.guard.shell.values import REST, UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

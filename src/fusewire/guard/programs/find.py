@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 
 from fusewire.guard.effects import WRITE
-from fusewire.shell.looking import LOOKING
-from fusewire.shell.values import REST, TAINT, UNKNOWN
+from fusewire.guard.shell.read_only import LOOKING
+from fusewire.guard.shell.values import REST, TAINT, UNKNOWN
 from fusewire.util.globs import matches
 
 TYPE_CHECKING = False

@@ -8,8 +8,8 @@ from __future__ import annotations
 from fusewire.guard.programs import git_files, git_remove, git_tree
 from fusewire.guard.programs.git_repo import Repo, setting_key, variable
 from fusewire.guard.programs.git_words import split_words, words
-from fusewire.shell.expansion import VALUE_LIMIT
-from fusewire.shell.values import UNKNOWN
+from fusewire.guard.shell.expansion import VALUE_LIMIT
+from fusewire.guard.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

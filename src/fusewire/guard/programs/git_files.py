@@ -7,8 +7,8 @@ import os
 from fusewire.guard.effects import DELETE, WRITE
 from fusewire.guard.programs.git_repo import is_among, setting_key
 from fusewire.guard.programs.git_words import Words, unquoted
-from fusewire.paths import normal
-from fusewire.shell.values import UNKNOWN
+from fusewire.guard.shell.paths import normal
+from fusewire.guard.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

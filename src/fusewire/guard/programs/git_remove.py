@@ -6,8 +6,8 @@ from fusewire.guard.effects import DELETE, MOVE, WRITE
 from fusewire.guard.programs.git_repo import UNTRACKED, is_among, is_unknown
 from fusewire.guard.programs.git_tree import pathspecs
 from fusewire.guard.programs.git_words import Words, unquoted
-from fusewire.paths import normal
-from fusewire.shell.values import UNKNOWN
+from fusewire.guard.shell.paths import normal
+from fusewire.guard.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,15 +10,15 @@ import os
 from weakref import WeakKeyDictionary
 
 from fusewire.guard.effects import DELETE
-from fusewire.paths import normal
-from fusewire.shell.values import REST, UNKNOWN, cleaned
+from fusewire.guard.shell.paths import normal
+from fusewire.guard.shell.values import REST, UNKNOWN, cleaned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fusewire.guard.effects import Call
-    from fusewire.shell.walk import Walk
+    from fusewire.guard.shell.walk import Walk
     from fusewire.util.gitdir import GitDir
 
     #: name from the top -> its two letters of `git status --porcelain`

@@ -12,8 +12,8 @@ import os
 from fusewire.guard.effects import DELETE, WRITE
 from fusewire.guard.programs.git_repo import IGNORED, UNTRACKED, is_unknown, is_unmerged
 from fusewire.guard.programs.git_words import Words
-from fusewire.paths import normal
-from fusewire.shell.values import UNKNOWN
+from fusewire.guard.shell.paths import normal
+from fusewire.guard.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

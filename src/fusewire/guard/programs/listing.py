@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from fusewire.guard.effects import READ
-from fusewire.shell.argv import Argv
-from fusewire.shell.values import UNKNOWN
+from fusewire.guard.shell.argv import Argv
+from fusewire.guard.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

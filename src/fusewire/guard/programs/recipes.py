@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fusewire.guard.effects import SCRIPT_LIMIT
-from fusewire.shell.argv import Argv
-from fusewire.shell.values import UNKNOWN
-from fusewire.shell.wrappers import is_assignment
+from fusewire.guard.shell.argv import Argv
+from fusewire.guard.shell.values import UNKNOWN
+from fusewire.guard.shell.wrappers import is_assignment
 from fusewire.util.quoting import quoted
 
 TYPE_CHECKING = False

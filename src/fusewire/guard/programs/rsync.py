@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from fusewire.guard.effects import WRITE
-from fusewire.shell.argv import Argv
-from fusewire.shell.values import REST, UNKNOWN
+from fusewire.guard.shell.argv import Argv
+from fusewire.guard.shell.values import REST, UNKNOWN
 from fusewire.util.globs import matches, path_matches
 
 TYPE_CHECKING = False

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fusewire.shell.argv import Argv
-from fusewire.shell.values import UNKNOWN
+from fusewire.guard.shell.argv import Argv
+from fusewire.guard.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,13 +5,24 @@ No input raises. Where quotes or brackets stay open, the rest belongs to them.
 
 from __future__ import annotations
 
-from fusewire.shell.tree import ARITHMETIC, COMMAND, PARAMETER, PROCESS, QUOTED, TEXT, Node, Redirect, Sequence, Unread
-from fusewire.shell.values import EXTENDED
+from fusewire.guard.shell.tree import (
+    ARITHMETIC,
+    COMMAND,
+    PARAMETER,
+    PROCESS,
+    QUOTED,
+    TEXT,
+    Node,
+    Redirect,
+    Sequence,
+    Unread,
+)
+from fusewire.guard.shell.values import EXTENDED
 from fusewire.util.quoting import NAME_CHARS, escaped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.shell.tree import Part, Word
+    from fusewire.guard.shell.tree import Part, Word
 
 #: Deeper nesting than anybody writes; what is beyond stays unread.
 DEPTH = 24

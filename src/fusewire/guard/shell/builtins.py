@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from fusewire.paths import normal
-from fusewire.shell.argv import Argv
-from fusewire.shell.outputs import printed
-from fusewire.shell.values import UNKNOWN
+from fusewire.guard.shell.argv import Argv
+from fusewire.guard.shell.outputs import printed
+from fusewire.guard.shell.paths import normal
+from fusewire.guard.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fusewire.shell.walk import Walk
-    from fusewire.shell.world import World
+    from fusewire.guard.shell.walk import Walk
+    from fusewire.guard.shell.world import World
 
     Builtin = Callable[[Walk, list[str], World], list[World]]
 

@@ -8,6 +8,7 @@ import time
 
 from fusewire.guard import vault as limits
 from fusewire.guard.baseline import NAME, pack
+from fusewire.guard.calls import leave_marker
 from fusewire.guard.findings import Restored
 from fusewire.guard.manifest import (
     DIGEST,
@@ -31,7 +32,6 @@ from fusewire.guard.manifest import (
     trim,
 )
 from fusewire.guard.restoring import Busy, Plan, has_writer
-from fusewire.guard.session import leave_marker
 from fusewire.guard.vault import Vault, Way, look, signature, unlink
 from fusewire.util.files import read_file, replace_file
 

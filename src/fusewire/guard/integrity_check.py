@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.guard import session as calls
+from fusewire.guard import calls
 from fusewire.guard.baseline import rules_key
 from fusewire.guard.integrity import Integrity, is_below
 from fusewire.guard.manifest import judge, lstat
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from fusewire.config.rules import Rules
     from fusewire.guard.findings import Restored
+    from fusewire.guard.manifest_work import Work
     from fusewire.guard.protected import Protected
-    from fusewire.guard.work import Work
 
 #: Seconds for recording what is new or was changed; the rest waits for the next call. The hook has ten.
 _PATIENCE = 3.0

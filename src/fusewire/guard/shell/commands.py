@@ -7,19 +7,19 @@ its text again and again is read flat in the end, so that what is hidden there i
 
 from __future__ import annotations
 
-from fusewire.shell import tree
-from fusewire.shell.looking import looks
-from fusewire.shell.outputs import printed
-from fusewire.shell.parser import parse
-from fusewire.shell.values import UNKNOWN, cleaned
-from fusewire.shell.walk import TooMuch, Walk
-from fusewire.shell.wrappers import program, reads_input, scripts_of, shell_operands, unwrapped
+from fusewire.guard.shell import tree
+from fusewire.guard.shell.outputs import printed
+from fusewire.guard.shell.parser import parse
+from fusewire.guard.shell.read_only import looks
+from fusewire.guard.shell.values import UNKNOWN, cleaned
+from fusewire.guard.shell.walk import TooMuch, Walk
+from fusewire.guard.shell.wrappers import program, reads_input, scripts_of, shell_operands, unwrapped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fusewire.shell.world import World
+    from fusewire.guard.shell.world import World
 
 
 #: Words that `xargs` is followed with.

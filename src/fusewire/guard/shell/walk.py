@@ -7,15 +7,15 @@ a line goes, it goes both. Nothing here reads the disk: globs and files are aske
 
 from __future__ import annotations
 
-from fusewire.paths import normal
-from fusewire.shell import tree
-from fusewire.shell.builtins import BUILTINS
-from fusewire.shell.expansion import fields_of, text_of
-from fusewire.shell.flow import DEPTH, METHODS, call, cut
-from fusewire.shell.lexer import Budget
-from fusewire.shell.parser import Parser
-from fusewire.shell.values import TAINT, UNKNOWN, cleaned
-from fusewire.shell.world import World, distinct
+from fusewire.guard.shell import tree
+from fusewire.guard.shell.builtins import BUILTINS
+from fusewire.guard.shell.expansion import fields_of, text_of
+from fusewire.guard.shell.flow import DEPTH, METHODS, call, cut
+from fusewire.guard.shell.lexer import Budget
+from fusewire.guard.shell.parser import Parser
+from fusewire.guard.shell.paths import normal
+from fusewire.guard.shell.values import TAINT, UNKNOWN, cleaned
+from fusewire.guard.shell.world import World, distinct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from fusewire.shell import tree
-from fusewire.shell.builtins import tested
-from fusewire.shell.expansion import VALUE_LIMIT, fields_of, pattern_of, text_of
-from fusewire.shell.looking import LOOKING
-from fusewire.shell.values import UNKNOWN
-from fusewire.shell.world import World, distinct
+from fusewire.guard.shell import tree
+from fusewire.guard.shell.builtins import tested
+from fusewire.guard.shell.expansion import VALUE_LIMIT, fields_of, pattern_of, text_of
+from fusewire.guard.shell.read_only import LOOKING
+from fusewire.guard.shell.values import UNKNOWN
+from fusewire.guard.shell.world import World, distinct
 from fusewire.util.globs import matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fusewire.shell.walk import Walk
+    from fusewire.guard.shell.walk import Walk
 
 #: Functions, scripts and substitutions inside each other.
 DEPTH = 24

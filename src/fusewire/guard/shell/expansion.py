@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from fusewire.shell.tree import COMMAND, PARAMETER, PROCESS, QUOTED, TEXT
-from fusewire.shell.values import REST, UNKNOWN, activated, deactivated, has_glob
+from fusewire.guard.shell.tree import COMMAND, PARAMETER, PROCESS, QUOTED, TEXT
+from fusewire.guard.shell.values import REST, UNKNOWN, activated, deactivated, has_glob
 from fusewire.util.globs import matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.shell.tree import Part, Word
-    from fusewire.shell.walk import Walk
-    from fusewire.shell.world import World
+    from fusewire.guard.shell.tree import Part, Word
+    from fusewire.guard.shell.walk import Walk
+    from fusewire.guard.shell.world import World
 
 #: A value that is longer than this is not followed.
 VALUE_LIMIT = 65536

@@ -6,8 +6,8 @@ be run in another way.
 
 from __future__ import annotations
 
-from fusewire.shell.lexer import BREAKS, DEPTH, SUBSCRIPT, Budget, Lexer
-from fusewire.shell.tree import (
+from fusewire.guard.shell.lexer import BREAKS, DEPTH, SUBSCRIPT, Budget, Lexer
+from fusewire.guard.shell.tree import (
     QUOTED,
     AndOr,
     Case,
@@ -27,7 +27,7 @@ from fusewire.util.quoting import NAME_CHARS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.shell.tree import Word
+    from fusewire.guard.shell.tree import Word
 
 _THEN, _FI, _DO, _DONE, _BRACE = map(frozenset, (("then",), ("elif", "else", "fi"), ("do",), ("done",), ("}",)))
 _ESAC = frozenset(("esac", ";;"))

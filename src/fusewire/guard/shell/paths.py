@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.shell.values import UNKNOWN
+from fusewire.guard.shell.values import UNKNOWN
 
 
 def in_project(path: str, cwd: str, root: str) -> list[str]:

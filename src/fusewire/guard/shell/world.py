@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fusewire.shell.values import UNKNOWN
+from fusewire.guard.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.shell.tree import Node
+    from fusewire.guard.shell.tree import Node
 
 #: More ways through one line than are followed apart; beyond, what differs between them is unknown.
 _MOST = 8
