@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from fusewire.checkpoints.checkpoint import Checkpoints
+from fusewire.worktree.checkpoint import Checkpoints
 from measuring import Contender, goal, interleave, milli, table, times
 from snapshots import repository
 

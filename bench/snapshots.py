@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from fusewire.progress.snapshot import take
+from fusewire.worktree.snapshot import take
 from measuring import Contender, goal, interleave, milli, table, times
 
 #: files -> seconds that a snapshot may take

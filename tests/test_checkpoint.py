@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from fusewire.checkpoints import keeping
-from fusewire.checkpoints.checkpoint import Checkpoint, Checkpoints
 from fusewire.util.errors import FusewireError
+from fusewire.worktree import contents as keeping
+from fusewire.worktree.checkpoint import Checkpoint, Checkpoints
 
 
 def git(folder: Path, *arguments: str, given: bytes = b"") -> str:
@@ -408,7 +408,7 @@ class TestNamesAndNumbers:
         assert {points.take("n" * 500 + end).ref[-6:] for end in "ab"} == {"000001"}
 
     def test_the_newest_of_a_name_stay(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("fusewire.checkpoints.pins._NEWEST", 3)
+        monkeypatch.setattr("fusewire.worktree.refs._NEWEST", 3)
         points = Checkpoints(str(root))
         other = points.take("other")
         taken = [points.take("S") for _ in range(5)]
@@ -516,7 +516,7 @@ class TestErrors:
 def test_two_processes_on_two_slices(root: Path) -> None:
     """Each sees its own numbers, and every checkpoint holds the whole project."""
     script = (
-        "import sys; from fusewire.checkpoints.checkpoint import Checkpoints\n"
+        "import sys; from fusewire.worktree.checkpoint import Checkpoints\n"
         "for _ in range(4): print(Checkpoints(sys.argv[1]).take(sys.argv[2]).ref)"
     )
     started = [

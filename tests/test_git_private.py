@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from conftest import SOURCE, Project
-from fusewire.checkpoints.checkpoint import Checkpoints
-from fusewire.progress.snapshot import take
 from fusewire.util.git import GitFailure, git
 from fusewire.util.gitconfig import settings_of
 from fusewire.util.programs import find_program
+from fusewire.worktree.checkpoint import Checkpoints
+from fusewire.worktree.snapshot import take
 
 #: What starts processes; only the first of them may start git.
 STARTING = {

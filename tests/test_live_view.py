@@ -23,8 +23,8 @@ DRIVER = r"""
 import json, os, sys, threading, time
 from fusewire.answers.answer import Answer
 from fusewire.cli.live import LiveView
-from fusewire.progress.change import Change
-from fusewire.progress.snapshot import Snapshot
+from fusewire.worktree.change import Change
+from fusewire.worktree.snapshot import Snapshot
 from fusewire.runner.advice import Advice
 from fusewire.runner.nouns import Begun, Result
 from fusewire.runner.process import Ended, run_agent

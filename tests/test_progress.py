@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from fusewire.progress.change import LISTED, Change
-from fusewire.progress.difference import difference
-from fusewire.progress.kinds import is_by_product, is_test
-from fusewire.progress.plan import boxes
-from fusewire.progress.shapes import shape
-from fusewire.progress.snapshot import Snapshot, take
+from fusewire.worktree.change import LISTED, Change
+from fusewire.worktree.difference import difference
+from fusewire.worktree.path_kinds import is_by_product, is_test
+from fusewire.worktree.snapshot import Snapshot, take
+from fusewire.worktree.tasks import boxes
+from fusewire.worktree.test_metrics import shape
 
 _AUTHOR = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
@@ -853,7 +853,7 @@ def test_a_root_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
 )
 def test_too_many_files_are_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str, where: str) -> None:
     """Unless git knows them already."""
-    monkeypatch.setattr("fusewire.progress.territory.FILES", 20)
+    monkeypatch.setattr("fusewire.worktree.discover.FILES", 20)
     write(tmp_path, {f"file-{n}": "x" for n in range(21)})
     sh(tmp_path, before)
     seen = change(tmp_path, "true")

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fusewire.checkpoints import keeping
-from fusewire.checkpoints.checkpoint import Checkpoint, Checkpoints
-from fusewire.checkpoints.rollback import ChangedSince
 from fusewire.util.errors import FusewireError
+from fusewire.worktree import contents as keeping
+from fusewire.worktree.checkpoint import Checkpoint, Checkpoints
+from fusewire.worktree.rollback import ChangedSince
 from test_checkpoint import git, held, repository, users_side
 
 Shown = dict[str, tuple[str, bytes]]
@@ -508,8 +508,8 @@ class TestChangesBySomebodyElse:
 
 PROCESS = """
 import os, signal, sys
-from fusewire.checkpoints.checkpoint import Checkpoint, Checkpoints
-from fusewire.checkpoints.rollback import ChangedSince
+from fusewire.worktree.checkpoint import Checkpoint, Checkpoints
+from fusewire.worktree.rollback import ChangedSince
 root, armed, count = sys.argv[1], 1, 0
 def hook(event, values):
     global armed, count

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any
 from fusewire.attempts.nouns import Retried
 from fusewire.attempts.ownership import boundary_of, doubt, owns
 from fusewire.attempts.record import SliceRecord
-from fusewire.checkpoints.checkpoint import Checkpoint, Gone
-from fusewire.checkpoints.moves import ChangedSince
 from fusewire.person import require_person
 from fusewire.reports.attempts import prior_attempts
 from fusewire.scope.nouns import slice_name
 from fusewire.util.errors import FusewireError, InvalidTransition
+from fusewire.worktree.checkpoint import Checkpoint, Gone
+from fusewire.worktree.moves import ChangedSince
 
 if TYPE_CHECKING:
     from fusewire.attempts.record import TestRecord
     from fusewire.attempts.tracker import Attempts
-    from fusewire.checkpoints.rollback import Restored
     from fusewire.stores import Transaction
+    from fusewire.worktree.rollback import Restored
 
 _UNTOUCHED = "nothing was touched. To start anew all the same: --force"
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fusewire.checkpoints.checkpoint import Checkpoint
-    from fusewire.checkpoints.rollback import Restored
     from fusewire.core.events import Decision
+    from fusewire.worktree.checkpoint import Checkpoint
+    from fusewire.worktree.rollback import Restored
 
 
 @dataclass(frozen=True)

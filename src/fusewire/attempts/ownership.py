@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fusewire.attempts.record import SliceRecord
-    from fusewire.checkpoints.checkpoint import Checkpoint
     from fusewire.scope.lock import ScopeLock
+    from fusewire.worktree.checkpoint import Checkpoint
 
 
 def boundary_of(lock: ScopeLock, slice_id: str) -> Boundary | None:

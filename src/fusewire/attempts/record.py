@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fusewire.checkpoints.checkpoint import Checkpoint
 from fusewire.core.events import plain
 from fusewire.stores.records import require_types
 from fusewire.util.errors import FusewireError
+from fusewire.worktree.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     from fusewire.stores import Store, Transaction

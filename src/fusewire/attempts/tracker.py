@@ -15,7 +15,6 @@ from fusewire.attempts.nouns import Attempt, Recorded, Retried, Started
 from fusewire.attempts.ownership import without_others
 from fusewire.attempts.record import SliceRecord, TestRecord, check_test, one_line, shown, slice_times
 from fusewire.attempts.strategies import repeated
-from fusewire.checkpoints.checkpoint import Checkpoint, Checkpoints
 from fusewire.config.rules import STATE_FOLDER
 from fusewire.core import meters
 from fusewire.core.circuit import near
@@ -26,6 +25,7 @@ from fusewire.reports.attempts import prior_attempts
 from fusewire.scope.lock import ScopeLock
 from fusewire.scope.nouns import NoScope, slice_name
 from fusewire.util.errors import Blocked, FusewireError, NotFound
+from fusewire.worktree.checkpoint import Checkpoint, Checkpoints
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from fusewire.cli.common import print_json
 from fusewire.cli.streams import tell, warn
 from fusewire.core.messages import message_lines
-from fusewire.progress.territory import shortened
+from fusewire.worktree.discover import shortened
 
 if TYPE_CHECKING:
     from fusewire.attempts.nouns import Recorded
     from fusewire.attempts.tracker import Attempts
-    from fusewire.checkpoints.checkpoint import Checkpoint
-    from fusewire.checkpoints.rollback import Restored
     from fusewire.core.events import Decision
+    from fusewire.worktree.checkpoint import Checkpoint
+    from fusewire.worktree.rollback import Restored
 
 #: Files that a message names.
 _NAMED = 10

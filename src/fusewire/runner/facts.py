@@ -8,7 +8,7 @@ from fusewire.detectors.iteration import Iteration
 
 if TYPE_CHECKING:
     from fusewire.answers.answer import Answer, Problem, TestRun
-    from fusewire.progress.change import Change
+    from fusewire.worktree.change import Change
 
 #: What agents call work that is not meant to change a file.
 READ_ONLY = {

@@ -17,9 +17,6 @@ from fusewire.core.circuit import view
 from fusewire.core.events import Decision, Signal, merge
 from fusewire.detectors.stagnation import CIRCUITS
 from fusewire.engine.breaker import Breaker
-from fusewire.progress.change import Change
-from fusewire.progress.difference import difference
-from fusewire.progress.snapshot import Snapshot, take
 from fusewire.runner.advice import advice_for
 from fusewire.runner.facts import ending, facts_of
 from fusewire.runner.leftovers import end_marked, is_alive, process_identity
@@ -32,6 +29,9 @@ from fusewire.runner.record import RATE, Record
 from fusewire.runner.settling import Settling
 from fusewire.runner.watched import Watched
 from fusewire.util.errors import Blocked, FusewireError, NotFound
+from fusewire.worktree.change import Change
+from fusewire.worktree.difference import difference
+from fusewire.worktree.snapshot import Snapshot, take
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fusewire.answers.answer import Answer
     from fusewire.core.events import Decision
-    from fusewire.progress.change import Change
-    from fusewire.progress.snapshot import Snapshot
     from fusewire.runner.advice import Advice
     from fusewire.runner.plan import Boxes
     from fusewire.stores.rows import CircuitRow
+    from fusewire.worktree.change import Change
+    from fusewire.worktree.snapshot import Snapshot
 
 
 @dataclass(frozen=True)

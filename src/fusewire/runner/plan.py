@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from fusewire.core.events import fingerprint
-from fusewire.progress.plan import boxes
 from fusewire.util.errors import FusewireError
 from fusewire.util.files import read_regular
+from fusewire.worktree.tasks import boxes
 
 #: ticked, open
 Boxes = tuple[list[str], list[str]]

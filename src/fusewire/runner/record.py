@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from fusewire.answers.answer import Answer
     from fusewire.detectors.iteration import Iteration
     from fusewire.detectors.stagnation import Judgement
-    from fusewire.progress.change import Change
     from fusewire.stores import Store, Transaction
+    from fusewire.worktree.change import Change
 
 #: The limit that is asked beside the circuits.
 RATE = "loop/rate"

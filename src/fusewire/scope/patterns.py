@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 
-from fusewire.progress.kinds import CACHES
 from fusewire.scope.boundary import covers
 from fusewire.util.errors import FusewireError, shown
+from fusewire.worktree.path_kinds import CACHES
 
 _LONGEST = 500
 

@@ -123,9 +123,9 @@ def place(path: str, root: str, *, follows: bool = True) -> str | None:
 
 def by_products(root: str, paths: Sequence[str]) -> set[str]:
     """Those of the project's paths that are nobody's work: lock files, logs, caches, and what git ignores."""
-    from fusewire.progress.kinds import CACHES, is_by_product
-    from fusewire.progress.territory import top_above
     from fusewire.util.git import GitFailure, git
+    from fusewire.worktree.discover import top_above
+    from fusewire.worktree.path_kinds import CACHES, is_by_product
 
     caches = CACHES - {".git"}
     found = {path for path in paths if is_by_product(os.path.basename(path)) or not caches.isdisjoint(path.split("/"))}

@@ -11,8 +11,8 @@ import os
 import stat
 from collections.abc import Iterator
 
-from fusewire.progress.territory import top_above
 from fusewire.util.files import fault_at, fault_of_owner, replace_file, set_aside, write_mark
+from fusewire.worktree.discover import top_above
 
 #: Derived from other files, and read as `marshal` data: emptied, so that they are made again and not trusted.
 _DERIVED = ".bin"

@@ -83,8 +83,8 @@ class LastAttempts:
 
     def _differs(self, record: SliceRecord, test: str, base: dict[str, Any]) -> bool:
         from fusewire.attempts.ownership import without_others
-        from fusewire.checkpoints.checkpoint import Checkpoint, Gone
         from fusewire.scope.places import by_products, is_own
+        from fusewire.worktree.checkpoint import Checkpoint, Gone
 
         try:
             files = self.attempts.checkpoints.changed_since(Checkpoint.from_data(base))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from fusewire.util.git import GitFailure, git, only
 
 if TYPE_CHECKING:
-    from fusewire.checkpoints.checkpoint import Checkpoint
-    from fusewire.checkpoints.shadow import Shadow
+    from fusewire.worktree.checkpoint import Checkpoint
+    from fusewire.worktree.shadow import Shadow
 
 #: A file of the user's git directory -> what is under way while it is there.
 _UNDER_WAY = {

@@ -7,8 +7,8 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
-from fusewire.progress.kinds import is_test
-from fusewire.progress.shapes import NOTHING, Shape, shape
+from fusewire.worktree.path_kinds import is_test
+from fusewire.worktree.test_metrics import NOTHING, Shape, shape
 
 #: Files in which the indentation of a line is meaning.
 _INDENTED = (".py", ".pyi", ".yaml", ".yml", ".mk", "Makefile", ".haml", ".pug", ".sass", ".nim", ".coffee")

@@ -12,17 +12,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fusewire.checkpoints import pins
-from fusewire.checkpoints.keeping import Entry, Kept, Level, full_paths
-from fusewire.checkpoints.moves import ChangedSince, Moves
-from fusewire.checkpoints.planning import Plan, differences, lines, plan
-from fusewire.checkpoints.remarks import remarks
-from fusewire.progress.territory import shortened
 from fusewire.util.errors import FusewireError
 from fusewire.util.files import make_folder, read_file, replace_file
+from fusewire.worktree import refs as pins
+from fusewire.worktree.contents import Entry, Kept, Level, full_paths
+from fusewire.worktree.discover import shortened
+from fusewire.worktree.moves import ChangedSince, Moves
+from fusewire.worktree.rollback_notes import remarks
+from fusewire.worktree.rollback_plan import Plan, differences, lines, plan
 
 if TYPE_CHECKING:
-    from fusewire.checkpoints.checkpoint import Checkpoint, Checkpoints
+    from fusewire.worktree.checkpoint import Checkpoint, Checkpoints
 
 __all__ = ["ChangedSince", "Restored", "roll_back"]
 

@@ -12,13 +12,14 @@ from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from fusewire.progress import data, territory
-from fusewire.progress.entries import Entry, Reader
-from fusewire.progress.repository import Repository, overrides_of, with_answers
-from fusewire.progress.status import Status, branches_of, status_of
-from fusewire.progress.territory import named, shortened, survey, top_above
-from fusewire.progress.trees import overlaid
 from fusewire.util.git import GitFailure, is_ignored
+from fusewire.worktree import codec as data
+from fusewire.worktree import discover as territory
+from fusewire.worktree.discover import named, shortened, survey, top_above
+from fusewire.worktree.entries import Entry, Reader
+from fusewire.worktree.repository import Repository, overrides_of, with_answers
+from fusewire.worktree.status import Status, branches_of, status_of
+from fusewire.worktree.trees import overlaid
 
 _AT_ONCE = 4
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
-from fusewire.progress.kinds import is_state
 from fusewire.util.git import GitFailure, git, only
+from fusewire.worktree.path_kinds import is_state
 
 
 @dataclass(frozen=True)

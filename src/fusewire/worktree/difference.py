@@ -6,17 +6,17 @@ import os
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from fusewire.progress.change import LISTED, Change
-from fusewire.progress.commits import Raw, between, existing, files_of, new_commits, switched_to
-from fusewire.progress.contents import profiles
-from fusewire.progress.entries import Entry
-from fusewire.progress.judgement import Pair, Side, approach, meaningful, only_tests, tests_added, weakened
-from fusewire.progress.kinds import is_by_product
-from fusewire.progress.repository import Repository
-from fusewire.progress.snapshot import Snapshot
-from fusewire.progress.territory import named, shortened
-from fusewire.progress.trees import MODULE
 from fusewire.util.git import GitFailure
+from fusewire.worktree.change import LISTED, Change
+from fusewire.worktree.commits import Raw, between, existing, files_of, new_commits, switched_to
+from fusewire.worktree.committed import profiles
+from fusewire.worktree.discover import named, shortened
+from fusewire.worktree.entries import Entry
+from fusewire.worktree.meaningful import Pair, Side, approach, meaningful, only_tests, tests_added, weakened
+from fusewire.worktree.path_kinds import is_by_product
+from fusewire.worktree.repository import Repository
+from fusewire.worktree.snapshot import Snapshot
+from fusewire.worktree.trees import MODULE
 
 _PROBLEMS_SHOWN = 3
 

@@ -7,9 +7,9 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from fusewire.progress.kinds import is_by_product, is_test
-from fusewire.progress.profile import ABSENT, Profile
-from fusewire.progress.shapes import NOTHING, Shape, is_weaker, sums
+from fusewire.worktree.path_kinds import is_by_product, is_test
+from fusewire.worktree.profile import ABSENT, Profile
+from fusewire.worktree.test_metrics import NOTHING, Shape, is_weaker, sums
 
 
 class Side(NamedTuple):

@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from fusewire.checkpoints.shadow import Shadow
 from fusewire.util.git import GitFailure
+from fusewire.worktree.shadow import Shadow
 
 #: Bytes of a file; larger ones are not kept.
 LARGEST = 100 * 1000 * 1000

@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from fusewire.progress.entries import Entry, Reader, look
-from fusewire.progress.status import Status
-from fusewire.progress.territory import named
-from fusewire.progress.trees import FOLDER, empty_tree, object_id, overlaid, subtree
 from fusewire.util.git import GitFailure, Objects
 from fusewire.util.gitdir import find
 from fusewire.util.gitfiles import committed_ids
+from fusewire.worktree.discover import named
+from fusewire.worktree.entries import Entry, Reader, look
+from fusewire.worktree.status import Status
+from fusewire.worktree.trees import FOLDER, empty_tree, object_id, overlaid, subtree
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fusewire.progress.profile import PROFILED, Profile, profile_of
 from fusewire.util.git import GitFailure, git
+from fusewire.worktree.profile import PROFILED, Profile, profile_of
 
 #: Texts that are read for one comparison; the files beyond are compared by their ids alone.
 _READ_IN_ALL = 64 << 20

@@ -15,10 +15,10 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from fusewire.checkpoints.keeping import Kept
-from fusewire.checkpoints.shadow import Shadow
-from fusewire.progress.trees import FOLDER, empty_tree, parsed
 from fusewire.util.git import GitFailure, GitUnanswered, git
+from fusewire.worktree.contents import Kept
+from fusewire.worktree.shadow import Shadow
+from fusewire.worktree.trees import FOLDER, empty_tree, parsed
 
 CHECKPOINTS = "checkpoints"
 SAVED = "saved"

@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from fusewire.checkpoints.keeping import Entry, Kept, Level, is_below, is_inside
-from fusewire.progress.territory import shortened
+from fusewire.worktree.contents import Entry, Kept, Level, is_below, is_inside
+from fusewire.worktree.discover import shortened
 
 if TYPE_CHECKING:
-    from fusewire.checkpoints.checkpoint import Checkpoint
+    from fusewire.worktree.checkpoint import Checkpoint
 
 #: Lines about files of one kind.
 _LINES = 20

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from fusewire.progress.kinds import is_state
-from fusewire.progress.repository import Repository
-from fusewire.progress.trees import empty_tree
 from fusewire.util.git import GitFailure, git, only
+from fusewire.worktree.path_kinds import is_state
+from fusewire.worktree.repository import Repository
+from fusewire.worktree.trees import empty_tree
 
 #: The files of this many new commits are looked at; more come only from a fetch or a clone.
 _LOOKED_AT = 500

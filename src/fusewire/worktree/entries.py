@@ -7,9 +7,9 @@ import stat
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from fusewire.progress.kinds import is_by_product
-from fusewire.progress.profile import PROFILED, Profile, profile_of
-from fusewire.progress.trees import LINK, object_id
+from fusewire.worktree.path_kinds import is_by_product
+from fusewire.worktree.profile import PROFILED, Profile, profile_of
+from fusewire.worktree.trees import LINK, object_id
 
 #: A larger file is known by its size and time.
 HASHED = 8 << 20

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from fusewire.progress.kinds import CACHES
+from fusewire.worktree.path_kinds import CACHES
 
 #: Nested repositories are looked for this far below the root.
 _DEPTH = 4

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fusewire.progress.entries import Entry
-from fusewire.progress.profile import Profile
+from fusewire.worktree.entries import Entry
+from fusewire.worktree.profile import Profile
 
 FORMAT = "fusewire snapshot 1"
 

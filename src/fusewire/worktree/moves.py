@@ -12,10 +12,10 @@ import shutil
 import stat
 from collections.abc import Mapping
 
-from fusewire.checkpoints.keeping import Entry
-from fusewire.progress.trees import object_id
 from fusewire.util.errors import FusewireError
 from fusewire.util.files import free_name
+from fusewire.worktree.contents import Entry
+from fusewire.worktree.trees import object_id
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 

@@ -12,16 +12,16 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from fusewire.checkpoints import pins
-from fusewire.checkpoints.keeping import Kept, Level, entries_of, full_paths, is_below, is_inside, keep
-from fusewire.checkpoints.planning import differences
-from fusewire.checkpoints.rollback import Restored, roll_back
-from fusewire.checkpoints.shadow import Shadow
 from fusewire.config.rules import STATE_FOLDER
-from fusewire.progress.territory import REPOSITORIES, shortened
 from fusewire.util.errors import FusewireError
 from fusewire.util.files import FileLock, make_folder
 from fusewire.util.git import GitFailure
+from fusewire.worktree import refs as pins
+from fusewire.worktree.contents import Kept, Level, entries_of, full_paths, is_below, is_inside, keep
+from fusewire.worktree.discover import REPOSITORIES, shortened
+from fusewire.worktree.rollback import Restored, roll_back
+from fusewire.worktree.rollback_plan import differences
+from fusewire.worktree.shadow import Shadow
 
 #: Another process may be taking its first checkpoint of a large project.
 _PATIENCE = 120.0

@@ -1,1 +1,0 @@
-"""What an iteration changed: two snapshots of the project's tree, and their difference."""

@@ -1,0 +1,1 @@
+"""The project's files: snapshots, differences, checkpoints and rollback."""
