@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fusewire.answers.answer import Answer, StatusBlock, TestRun
-from fusewire.answers.errors import normalised, problems_in
 from fusewire.answers.reader import AnswerReader
 from fusewire.answers.status_block import read_status
-from fusewire.answers.tests import read_junit, read_tests
 from fusewire.core.events import fingerprint
+from fusewire.testruns.errors import normalised, problems_in
+from fusewire.testruns.last_run import read_junit, read_tests
 
 RECORDED = Path(__file__).parent / "answers"
 EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((RECORDED / "expected.toml").read_text())

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fusewire.judging.cases import same_test
-from fusewire.judging.judge import ERROR, EVIDENCE, Verdict, judge
+from fusewire.testruns.cases import same_test
+from fusewire.testruns.judge import ERROR, EVIDENCE, Verdict, judge
 
 RECORDED = Path(__file__).parent / "attempt_outputs"
 

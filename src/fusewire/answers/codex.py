@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from fusewire.answers.answer import Limit
 from fusewire.answers.conversation import Conversation, Requests, count, part, tool_line, words
-from fusewire.answers.runs import problem
-from fusewire.answers.work import runs_something
 from fusewire.core.events import plain
+from fusewire.testruns.evidence import runs_something
+from fusewire.testruns.run import problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fusewire.answers.answer import Limit
-from fusewire.answers.runs import problem
-from fusewire.answers.work import Work
 from fusewire.core.events import plain
+from fusewire.testruns.evidence import Work
+from fusewire.testruns.run import problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field
 
 from fusewire.answers.conversation import TEXT, Conversation, Requests, added, count, part, tool_line, words
-from fusewire.answers.runs import problem
-from fusewire.answers.work import runs_something
+from fusewire.testruns.evidence import runs_something
+from fusewire.testruns.run import problem
 from fusewire.util.fast_json import loads
 
 TYPE_CHECKING = False

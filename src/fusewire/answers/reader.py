@@ -12,16 +12,16 @@ from fusewire.answers.answer import Answer
 from fusewire.answers.claude import Claude, is_claude
 from fusewire.answers.codex import Codex, is_codex
 from fusewire.answers.conversation import TEXT, Conversation
-from fusewire.answers.errors import LIMIT, problems_in
 from fusewire.answers.gemini import Gemini, error_in, is_gemini
-from fusewire.answers.masks import normalised, without_numbers
 from fusewire.answers.pieces import Pieces
 from fusewire.answers.question import question_in
-from fusewire.answers.runs import problem
 from fusewire.answers.salvage import looks_like_an_answer, salvaged
 from fusewire.answers.status_block import read_status
 from fusewire.answers.tail import Tail
 from fusewire.core.events import fingerprint, plain
+from fusewire.testruns.errors import LIMIT, problems_in
+from fusewire.testruns.masks import normalised, without_numbers
+from fusewire.testruns.run import problem
 from fusewire.util.fast_json import loads
 
 TYPE_CHECKING = False

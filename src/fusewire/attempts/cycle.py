@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from fusewire.attempts.nouns import Attempt, Recorded
 from fusewire.attempts.results import Results
-from fusewire.judging.judge import Verdict, judge
 from fusewire.runner.confinement import entrance_of
 from fusewire.runner.hook_server import RELAYED
 from fusewire.runner.outputlog import OutputLog, prune
 from fusewire.runner.process import Ended, run_agent
 from fusewire.runner.warden import Warden
+from fusewire.testruns.judge import Verdict, judge
 from fusewire.util.environment import children_environment
 from fusewire.util.errors import FusewireError
 from fusewire.util.files import make_folder, open_file

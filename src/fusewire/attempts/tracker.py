@@ -20,10 +20,10 @@ from fusewire.core import meters
 from fusewire.core.circuit import near
 from fusewire.core.events import Decision, Signal, identifier
 from fusewire.engine.breaker import Breaker
-from fusewire.judging.cases import same_test
 from fusewire.reports.attempts import prior_attempts
 from fusewire.scope.lock import ScopeLock
 from fusewire.scope.nouns import NoScope, slice_name
+from fusewire.testruns.cases import same_test
 from fusewire.util.errors import Blocked, FusewireError, NotFound
 from fusewire.worktree.checkpoint import Checkpoint, Checkpoints
 

@@ -172,7 +172,7 @@ def record_command(
 ) -> int:
     """Record an attempt that somebody else has run: --pass, --fail or --infra. Exit 3 if the work is stopped."""
     from fusewire.attempts.nouns import Attempt
-    from fusewire.judging.judge import judge
+    from fusewire.testruns.judge import judge
 
     said = [name for name, told in (("pass", passed), ("fail", failed), ("infra", infra)) if told]
     if len(said) != 1:

@@ -92,9 +92,9 @@ def end_command(
     breaker: Breaker, path: str | None, exit_code: int, junit: str | None, token: str | None, as_json: bool
 ) -> int:
     """Judge the iteration: CONTINUE (exit 0), FINISHED (exit 0) or HALTED (exit 3) on standard output."""
-    from fusewire.answers.tests import read_junit
     from fusewire.runner.loop import Loop
     from fusewire.runner.owner import possible_owners
+    from fusewire.testruns.last_run import read_junit
 
     require_outside_loop(breaker.root or "")
     loop = Loop(breaker)

@@ -6,14 +6,14 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fusewire.answers.masks import normalised, plain_text
-from fusewire.answers.runs import type_in
 from fusewire.core.events import NAME_LIMIT, TEXT_LIMIT, plain
 from fusewire.detectors.phases import PHASES, circuit_of, gate, judge
 from fusewire.phases.action import CLOSING
 from fusewire.phases.circuits import tagged, threshold
 from fusewire.phases.record import NAMES
 from fusewire.reports.phases import PhaseStatus
+from fusewire.testruns.masks import normalised, plain_text
+from fusewire.testruns.run import type_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

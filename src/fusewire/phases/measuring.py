@@ -6,8 +6,8 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from fusewire.answers.tests import read_junit, read_tests
 from fusewire.detectors.phases import METRICS, allowed_metrics, with_derived
+from fusewire.testruns.last_run import read_junit, read_tests
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from fusewire.answers.reader import AnswerReader
-from fusewire.answers.tests import read_junit, read_tests
 from fusewire.core.events import Decision
 from fusewire.person import PROJECT
 from fusewire.runner.confinement import Confinement, NoSandbox, confine
@@ -25,6 +24,7 @@ from fusewire.runner.signals import Signals
 from fusewire.runner.warden import Warden
 from fusewire.session import nesting
 from fusewire.session.incidents import write as write_incidents
+from fusewire.testruns.last_run import read_junit, read_tests
 from fusewire.util.environment import children_environment
 from fusewire.util.errors import Blocked, FusewireError
 from fusewire.util.files import read_regular

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from fusewire.attempts.record import SliceRecord
     from fusewire.attempts.tracker import Attempts
     from fusewire.core.events import Decision, Event
-    from fusewire.judging.judge import Verdict
     from fusewire.stores import Store
+    from fusewire.testruns.judge import Verdict
     from fusewire.underway.testruns import TestRun
 
     Commands = list[list[str]]

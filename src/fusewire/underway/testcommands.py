@@ -12,8 +12,8 @@ import re
 from fusewire.detectors.calls import VERIFY, nature_of
 from fusewire.guard.shell.values import UNKNOWN
 from fusewire.guard.shell.wrappers import program
-from fusewire.judging.cases import same_test
 from fusewire.scope.places import place
+from fusewire.testruns.cases import same_test
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fusewire.attempts.record import SliceRecord
     from fusewire.attempts.tracker import Attempts
     from fusewire.core.events import Event
-    from fusewire.judging.judge import Verdict
+    from fusewire.testruns.judge import Verdict
 
     Commands = list[list[str]]
 
@@ -50,9 +50,9 @@ def run_of(call: Event, commands: Commands, home: str) -> TestRun | None:
 
 def verdicts_of(attempts: Attempts, slice_id: str, record: SliceRecord, run: TestRun) -> dict[str, Verdict]:
     """What the output says about each test that is under way and not stopped."""
-    from fusewire.judging.cases import matching
-    from fusewire.judging.judge import judge, read_cases
-    from fusewire.judging.lines import Lines
+    from fusewire.testruns.cases import matching
+    from fusewire.testruns.judge import judge, read_cases
+    from fusewire.testruns.lines import Lines
 
     under_way = [name for name, entry in record.tests.items() if entry.checkpoint]
     if not under_way or attempts.stops(slice_id):

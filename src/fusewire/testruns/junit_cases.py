@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from fusewire.judging.cases import BROKEN, FAILED, PASSED, SPOILED, Case, Cases
-from fusewire.judging.infrastructure import BUILD
+from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SPOILED, Case, Cases
+from fusewire.testruns.infrastructure import BUILD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.answers.answer import TestRun
-    from fusewire.answers.junit import JUnitCase
+    from fusewire.testruns.junit import JUnitCase
 
 _PLACE = re.compile(r"[./\\]|::")
 _TITLE = re.compile(r"::| > | \u203a |/")

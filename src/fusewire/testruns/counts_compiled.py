@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from fusewire.answers.runs import counted
+from fusewire.testruns.run import counted
 from fusewire.util.fast_json import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.answers.runs import Run
+    from fusewire.testruns.run import Run
 
 _GO_LINE = re.compile(
     r"^(?:(?P<indent> *)--- (?P<outcome>PASS|FAIL|SKIP): (?P<test>\S+) \([\d.]+s\)"

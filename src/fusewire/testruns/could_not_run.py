@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from fusewire.judging.infrastructure import (
+from fusewire.testruns.infrastructure import (
     BUILD,
     CODE,
     DENIED,
@@ -19,11 +19,11 @@ from fusewire.judging.infrastructure import (
     is_permission,
     kind_of,
 )
-from fusewire.judging.tracebacks import last_traceback
+from fusewire.testruns.tracebacks import last_traceback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.judging.lines import Lines
+    from fusewire.testruns.lines import Lines
 
 
 @dataclass(frozen=True)

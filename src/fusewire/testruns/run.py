@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 from fusewire.answers.answer import Problem, TestRun
-from fusewire.answers.masks import normalised
 from fusewire.core.events import fingerprint, plain
+from fusewire.testruns.masks import normalised
 
 #: Names that a TestRun keeps, and that a message shows.
 NAMES = 200

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from fusewire.answers.runs import counted
+from fusewire.testruns.run import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.answers.runs import Run
+    from fusewire.testruns.run import Run
 
 #: Deeper than this nobody nests tests, and something else is indented.
 _DEEPEST = 80

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from fusewire.judging.cases import BROKEN, FAILED, PASSED, SKIPPED, SPOILED, Case, Cases
-from fusewire.judging.tracebacks import last_traceback
+from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, SPOILED, Case, Cases
+from fusewire.testruns.tracebacks import last_traceback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.answers.runs import Run
-    from fusewire.judging.lines import Lines
+    from fusewire.testruns.lines import Lines
+    from fusewire.testruns.run import Run
 
 _OUTCOMES = {
     "PASSED": PASSED, "XPASS": PASSED, "FAILED": FAILED, "ERROR": BROKEN, "SKIPPED": SKIPPED, "XFAIL": SKIPPED,

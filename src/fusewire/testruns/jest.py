@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from fusewire.judging.cases import BROKEN, FAILED, PASSED, SKIPPED, Case, Cases
+from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, Case, Cases
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.answers.runs import Run
-    from fusewire.judging.lines import Lines
+    from fusewire.testruns.lines import Lines
+    from fusewire.testruns.run import Run
 
 _JEST_FILE = re.compile(r"(PASS|FAIL) (?:\S+ )?(?:\./)?(\S+\.\w+)(?: \([\d.]+ m?s\))?")
 _JEST_TITLE = re.compile(r"  \u25cf (.+)")

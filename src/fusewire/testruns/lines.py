@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusewire.answers.masks import plain_text
+from fusewire.testruns.masks import plain_text
 
 #: What a line says stands at its beginning; patterns see no more of it than this.
 _READ = 1_000

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 
-from fusewire.answers.runners_node import spec_tests, tap_tests
-from fusewire.judging.cases import BROKEN, SPOILED, Case, Cases
-from fusewire.judging.infrastructure import BUILD, ENVIRONMENT, kind_of
+from fusewire.testruns.cases import BROKEN, SPOILED, Case, Cases
+from fusewire.testruns.counts_node import spec_tests, tap_tests
+from fusewire.testruns.infrastructure import BUILD, ENVIRONMENT, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.answers.runners_node import NodeTest
-    from fusewire.answers.runs import Run
-    from fusewire.judging.lines import Lines
+    from fusewire.testruns.counts_node import NodeTest
+    from fusewire.testruns.lines import Lines
+    from fusewire.testruns.run import Run
 
 #: How far above its result a file says why it could not be loaded; in TAP as a comment.
 _ABOVE = 60

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 
-from fusewire.answers.errors import LIMIT, problems_in
-from fusewire.answers.masks import plain_text
-from fusewire.answers.quotes import without_quotes
-from fusewire.answers.runs import problems_of
-from fusewire.answers.tests import last_run
+from fusewire.testruns.errors import LIMIT, problems_in
+from fusewire.testruns.last_run import last_run
+from fusewire.testruns.masks import plain_text
+from fusewire.testruns.quotes import without_quotes
+from fusewire.testruns.run import problems_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.answers.answer import Problem, TestRun
-    from fusewire.answers.runs import Run
+    from fusewire.testruns.run import Run
 
 #: How much of one output is looked at, from its end: that is where summaries are.
 OUTPUT = 262_144

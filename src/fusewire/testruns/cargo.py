@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from fusewire.judging.cases import FAILED, PASSED, SKIPPED, Case, Cases
+from fusewire.testruns.cases import FAILED, PASSED, SKIPPED, Case, Cases
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.answers.runs import Run
-    from fusewire.judging.lines import Lines
+    from fusewire.testruns.lines import Lines
+    from fusewire.testruns.run import Run
 
 #: With -q only the failing ones have a line, `tests::login --- FAILED`.
 _TEST = re.compile(r"(?:test )?(\S.*?)(?: - should panic)? (?:\.\.\.|---) (ok|FAILED|ignored(?:, .*)?)")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from fusewire.answers.runs import counted
+from fusewire.testruns.run import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.answers.runs import Run
+    from fusewire.testruns.run import Run
 
 _WORDS = r"failed|passed|skipped|deselected|xfailed|xpassed|errors?|warnings?|rerun|subtests passed"
 _PYTEST_END = re.compile(

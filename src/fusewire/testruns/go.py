@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from fusewire.answers.runners_compiled import go_json_run, go_run
-from fusewire.judging.cases import BROKEN, FAILED, PASSED, SKIPPED, Case, Cases
+from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, Case, Cases
+from fusewire.testruns.counts_compiled import go_json_run, go_run
 from fusewire.util.fast_json import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.judging.lines import Lines
+    from fusewire.testruns.lines import Lines
 
 _GO_TEST = re.compile(r"( *)--- (PASS|FAIL|SKIP): (\S+) \([\d.]+s\)")
 _GO_STEP = re.compile(r"=== (?:RUN|CONT|NAME) +(\S+)")

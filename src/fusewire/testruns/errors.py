@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from fusewire.answers.masks import normalised, plain_text
-from fusewire.answers.quotes import without_quotes
-from fusewire.answers.runs import problem
+from fusewire.testruns.masks import normalised, plain_text
+from fusewire.testruns.quotes import without_quotes
+from fusewire.testruns.run import problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fusewire.answers.junit import read_junit_cases
-from fusewire.answers.tests import last_run
-from fusewire.judging.cargo import cargo_cases
-from fusewire.judging.cases import BROKEN, FAILED, PASSED, SPOILED, Case, Cases, matching, nearest
-from fusewire.judging.go import go_cases, go_json_cases
-from fusewire.judging.infrastructure import BUILD, ENVIRONMENT, PERMISSION, RUNNER, is_permission, kind_of, refused
-from fusewire.judging.junit import junit_cases
-from fusewire.judging.lines import Lines, beginning, ending
-from fusewire.judging.node import node_cases
-from fusewire.judging.pytest import pytest_cases
-from fusewire.judging.script import jest_cases, mocha_cases, vitest_cases
-from fusewire.judging.shapes import Shape, nothing_ran, shape_of
-from fusewire.judging.unittest import unittest_cases
+from fusewire.testruns.cargo import cargo_cases
+from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SPOILED, Case, Cases, matching, nearest
+from fusewire.testruns.could_not_run import Shape, nothing_ran, shape_of
+from fusewire.testruns.go import go_cases, go_json_cases
+from fusewire.testruns.infrastructure import BUILD, ENVIRONMENT, PERMISSION, RUNNER, is_permission, kind_of, refused
+from fusewire.testruns.jest import jest_cases, mocha_cases, vitest_cases
+from fusewire.testruns.junit import read_junit_cases
+from fusewire.testruns.junit_cases import junit_cases
+from fusewire.testruns.last_run import last_run
+from fusewire.testruns.lines import Lines, beginning, ending
+from fusewire.testruns.node import node_cases
+from fusewire.testruns.pytest import pytest_cases
+from fusewire.testruns.unittest import unittest_cases
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

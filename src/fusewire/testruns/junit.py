@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from xml.parsers import expat
 
 from fusewire.answers.answer import TestRun
-from fusewire.answers.runs import NAMES
+from fusewire.testruns.run import NAMES
 
 _LIMIT = 50_000_000
 #: Cases that are kept one by one, and how much of what each one said.

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from fusewire.answers.answer import TestRun
-from fusewire.answers.junit import read_junit
-from fusewire.answers.masks import plain_text
-from fusewire.answers.quotes import without_quotes
-from fusewire.answers.runners_compiled import cargo_run, go_json_run, go_run
-from fusewire.answers.runners_node import node_run, tap_run
-from fusewire.answers.runners_python import pytest_run, unittest_run
-from fusewire.answers.runners_script import jest_run, mocha_run, vitest_run
+from fusewire.testruns.counts_compiled import cargo_run, go_json_run, go_run
+from fusewire.testruns.counts_jest import jest_run, mocha_run, vitest_run
+from fusewire.testruns.counts_node import node_run, tap_run
+from fusewire.testruns.counts_python import pytest_run, unittest_run
+from fusewire.testruns.junit import read_junit
+from fusewire.testruns.masks import plain_text
+from fusewire.testruns.quotes import without_quotes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.answers.runs import Run
+    from fusewire.testruns.run import Run
 
 __all__ = ["last_run", "read_junit", "read_tests"]
 

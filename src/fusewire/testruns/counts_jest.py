@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from fusewire.answers.runs import counted
+from fusewire.testruns.run import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.answers.runs import Run
+    from fusewire.testruns.run import Run
 
 
 def _numbers(summary: str) -> dict[str, int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.judging.lines import Lines
+    from fusewire.testruns.lines import Lines
 
 _START = "Traceback (most recent call last):"
 _FRAME = re.compile(r'  File "([^"]*)", line \d+(?:, in (.*))?')
