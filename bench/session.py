@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from fusewire.agents import claude
+from fusewire.agents.claude import hooks as claude
 from fusewire.config.rules import load_rules
 from fusewire.engine.breaker import default_rules
 from fusewire.session.watch import Watch
@@ -154,7 +154,7 @@ def _as_hooks(folder: str) -> list[str]:
 
 def _with_transcripts(folder: str) -> list[str]:
     """A new message in a long transcript costs what it costs in a short one, once the rest has been read."""
-    from fusewire.spending.ledger import read_on
+    from fusewire.agents.spending.ledger import read_on
 
     prices = default_rules().prices
     line = _message(0, "x" * 4000)
@@ -191,7 +191,7 @@ def _message(number: int, text: str) -> bytes:
 
 
 def _reading_on(path: str, memory: dict[str, object], prices: object) -> Callable[[], Callable[[], None]]:
-    from fusewire.spending.ledger import read_on
+    from fusewire.agents.spending.ledger import read_on
 
     state = {"memory": memory, "number": 1}
 

@@ -20,10 +20,10 @@ import pytest
 
 from fusewire import gate
 from fusewire.agents import agent_named
+from fusewire.agents.caller import AGENT_VARIABLES
 from fusewire.guard.disk import Disk
 from fusewire.guard.effects import Effects
 from fusewire.guard.shell.walk import Walk
-from fusewire.person import AGENT_VARIABLES
 from program import fusewire
 
 SOURCE = Path(__file__).parents[1] / "src" / "fusewire"

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from conftest import SOURCE, Project
+from fusewire.agents.caller import is_agent
+from fusewire.agents.codex.interactive import unseen
 from fusewire.config.pyproject_table import changes_table
 from fusewire.core.events import Event
-from fusewire.detectors.unseen import unseen
 from fusewire.guard.shell.commands import simple_commands
 from fusewire.guard.tampering import disarming
-from fusewire.person import is_agent
 from fusewire.session.registration import note, switched_off
 from session_hook import Session
 

@@ -20,13 +20,13 @@ from typing import Any
 import pytest
 
 from conftest import Project
+from fusewire.agents.caller import AGENT_VARIABLES
 from fusewire.cli.serve import _say
 from fusewire.core.events import Event
 from fusewire.engine.breaker import Breaker
 from fusewire.guard.calls import folder_of
 from fusewire.guard.shell.commands import simple_commands
 from fusewire.guard.tampering import disarming
-from fusewire.person import AGENT_VARIABLES
 from fusewire.server.access import kept_token
 from fusewire.server.connections import say_in_a_line
 from fusewire.server.security import Doorkeeper
@@ -77,7 +77,7 @@ REFUSED = [
     'python3 -c \'import fusewire.server.serving as s; s.Serving(["."], "127.0.0.1", 0)\'',
     "python3 -c 'from fusewire import server'",
     "python3 -c 'from fusewire.notifying.ledger import remember'",
-    "python3 -c 'from fusewire.installing import installer'",
+    "python3 -c 'from fusewire.agents.install import installer'",
 ]
 
 HARMLESS = [

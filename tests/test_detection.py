@@ -12,8 +12,8 @@ from types import ModuleType
 import pytest
 
 from conftest import Project
+from fusewire.agents.transcripts.reader import Transcript
 from fusewire.replay import Replayed, Trip, outcome, replay, replay_all, transcripts
-from fusewire.transcripts import Transcript
 
 ROOT = Path(__file__).parents[1]
 CORPUS = Path(__file__).parent / "transcripts"

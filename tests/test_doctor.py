@@ -16,10 +16,10 @@ import pytest
 
 from conftest import SOURCE, Project
 from fusewire.agents import AGENTS
+from fusewire.agents.doctor import programs
+from fusewire.agents.gemini.trust import distrusted, undecided
+from fusewire.agents.install.clients import CLIENTS
 from fusewire.cli.doctor import _mending
-from fusewire.doctoring import programs
-from fusewire.doctoring.gemini_trust import distrusted, undecided
-from fusewire.installing.clients import CLIENTS
 
 USER = {
     "claude": ".claude/settings.json",

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from conftest import SOURCE, Project
-from fusewire.agents import codex
+from fusewire.agents.codex import hooks as codex
 
 PAYLOADS = {path.name[6:-5]: path for path in (Path(__file__).parent / "payloads").glob("codex.*.json")}
 ROOT = "/home/dev/project"

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import SOURCE, Project
-from fusewire.agents import BadPayload, copilot
+from fusewire.agents import BadPayload
+from fusewire.agents.copilot import hooks as copilot
 from fusewire.core.events import Event
 from fusewire.util.fast_json import dumps
 

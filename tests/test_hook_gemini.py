@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from conftest import SOURCE, Project
-from fusewire.agents import BadPayload, gemini
+from fusewire.agents import BadPayload
+from fusewire.agents.gemini import hooks as gemini
 
 PAYLOADS = {path.stem: path for path in sorted((Path(__file__).parent / "payloads").glob("gemini.*.json"))}
 ROOT = "/home/dev/project"

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from conftest import Project
-from fusewire.installing.clients import CLIENTS
+from fusewire.agents.install.clients import CLIENTS
 from fusewire.server import PORT, hooks
 from fusewire.server.access import kept_token, proof, token_file
 from serving import Served

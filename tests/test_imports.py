@@ -307,7 +307,7 @@ HOT_PATH = {
     "stat",
     "fusewire",
     "fusewire.agents",
-    "fusewire.agents.claude",
+    "fusewire.agents.claude.hooks",
     "fusewire.agents.payload",
     "fusewire.deciding",
     "fusewire.detectors",

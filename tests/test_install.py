@@ -20,9 +20,10 @@ from hypothesis import strategies as st
 
 from conftest import SOURCE, Project
 from fusewire.agents import AGENTS
-from fusewire.installing import command, files, merging
-from fusewire.installing.clients import CLIENTS
-from fusewire.installing.jsonc import JsoncError, beyond_json, read
+from fusewire.agents.install import command, files
+from fusewire.agents.install import merge as merging
+from fusewire.agents.install.clients import CLIENTS
+from fusewire.agents.install.jsonc import JsoncError, beyond_json, read
 from fusewire.util.errors import FusewireError
 from program import UNPRIVILEGED
 

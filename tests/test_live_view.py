@@ -21,7 +21,7 @@ import pytest
 #: Does what it is told, line by line, as the supervisor would; a NUL, which no terminal shows, says that it is done.
 DRIVER = r"""
 import json, os, sys, threading, time
-from fusewire.answers.answer import Answer
+from fusewire.agents.output.answer import Answer
 from fusewire.cli.live import LiveView
 from fusewire.worktree.change import Change
 from fusewire.worktree.snapshot import Snapshot

@@ -17,10 +17,10 @@ import yaml
 
 import fusewire as package
 from conftest import Project
+from fusewire.agents.install.clients import CLIENTS
+from fusewire.agents.install.command import is_ours
 from fusewire.cli.app import fusewire as program
 from fusewire.guard.tampering import PERSON_ONLY
-from fusewire.installing.clients import CLIENTS
-from fusewire.installing.command import is_ours
 from fusewire.reports.statusline import _COLORS
 
 ROOT = Path(__file__).parents[1]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conftest import Project
-from fusewire.agents import claude
+from fusewire.agents.claude import hooks as claude
 from fusewire.engine.breaker import default_rules
 from fusewire.session.watch import Watch
 from fusewire.stores.memory import MemoryStore

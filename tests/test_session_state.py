@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from conftest import SOURCE, Project, lines_run
-from fusewire.agents.claude import parse
+from fusewire.agents.claude.hooks import parse
 from fusewire.engine.breaker import default_rules
 from fusewire.session.watch import Answer, Watch
 from fusewire.stores.sqlite import SqliteStore

@@ -18,11 +18,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import SOURCE, Project, lines_run
+from fusewire.agents.spending import ledger
+from fusewire.agents.spending.ledger import AGENTS, READ, cost_of, read_on
+from fusewire.agents.spending.money import KINDS, plain_name, price_of
 from fusewire.cli.app import main
 from fusewire.config.prices import load_prices, parse_prices
-from fusewire.spending import ledger
-from fusewire.spending.ledger import AGENTS, READ, cost_of, read_on
-from fusewire.spending.money import KINDS, plain_name, price_of
 from program import UNPRIVILEGED
 
 PRICES = load_prices()
@@ -755,7 +755,7 @@ def test_a_path_that_cannot_be_one(path: str) -> None:
 def test_a_file_that_may_not_be_read(session: Path) -> None:
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from fusewire.spending.ledger import read_on\n"
+        "from fusewire.agents.spending.ledger import read_on\n"
         "print(read_on({}, sys.argv[2], ())['problem'])"
     )
     session.write_bytes(claude("m1", output_tokens=1))
@@ -837,7 +837,7 @@ def test_odd_counts_of_codex_and_gemini(tmp_path: Path, bad: Any) -> None:
 
 def test_the_hook_pays_little_for_the_ledger() -> None:
     """It is loaded on every tool call, so it loads nothing that is slow to load."""
-    script = "import sys; sys.path.insert(0, sys.argv[1]); before = set(sys.modules); import fusewire.spending.ledger\n"
+    script = "import sys; sys.path.insert(0, sys.argv[1]); before = set(sys.modules); import fusewire.agents.spending.ledger\n"
     script += "print(*sorted(set(sys.modules) - before))"
     ran = subprocess.run(
         [sys.executable, "-I", "-S", "-c", script, str(SOURCE.parent)], capture_output=True, text=True, check=True

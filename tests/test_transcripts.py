@@ -13,8 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fusewire.transcripts import SHELL, Step, Transcript, steps
-from fusewire.transcripts import records as reading
+from fusewire.agents.transcripts import records as reading
+from fusewire.agents.transcripts.reader import Transcript, steps
+from fusewire.agents.transcripts.step import SHELL, Step
 from fusewire.util.errors import FusewireError
 
 FORMATS = Path(__file__).parent / "transcripts" / "formats"

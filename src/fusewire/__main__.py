@@ -9,7 +9,7 @@ from fusewire.util.environment import altering
 
 def main() -> None:
     if altering():
-        from fusewire.person import start_clean
+        from fusewire.agents.caller import start_clean
 
         start_clean(_isolated())
     if sys.argv[1:2] == ["hook"] and not {"-h", "--help"} & set(sys.argv[2:]):

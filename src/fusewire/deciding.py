@@ -117,7 +117,7 @@ def _before(
 
     commands, read, reading, question = plain, None, None, ""
     if event.agent == "codex" and event.command:
-        from fusewire.detectors.unseen import may_be_unseen, unseen
+        from fusewire.agents.codex.interactive import may_be_unseen, unseen
 
         if may_be_unseen(event.command):
             read = _read(event.command)

@@ -85,7 +85,7 @@ def _read_clean() -> bytes:
     if any(name.startswith(_LOADING) for name in os.environ):
         import sys
 
-        from fusewire.person import start_clean
+        from fusewire.agents.caller import start_clean
 
         start_clean(sys.orig_argv[1:])
     return read_input()

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fusewire.agents import BadPayload
-from fusewire.agents.claude import parse
+from fusewire.agents.claude.hooks import parse
 from fusewire.detectors.constraints import changes_files
 from fusewire.engine.breaker import default_rules
 from fusewire.guard.plain import only_look, plain_commands
@@ -25,9 +25,10 @@ from fusewire.stores.memory import MemoryStore
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
+    from fusewire.agents.transcripts.reader import Transcript
+    from fusewire.agents.transcripts.step import Step
     from fusewire.config.rules import Rules
     from fusewire.session.watch import Answer
-    from fusewire.transcripts import Step, Transcript
 
 #: What a watcher may answer beside "allow", from mild to strict, and how a report calls it.
 ACTIONS = {"tell": "told", "block": "blocked", "halt": "halted"}
@@ -158,7 +159,7 @@ def replay(path: str, rules: Rules | None = None) -> Replayed:
 
 
 def _run(found: Replayed, rules: Rules) -> None:
-    from fusewire.transcripts import Transcript
+    from fusewire.agents.transcripts.reader import Transcript
 
     session = _Session(found, rules, Transcript(found.path))
     session.run()

@@ -217,7 +217,7 @@ def test_the_hook_starts_as_fast_as_before_without_such_variables(project: Proje
         check=False,
     )
     assert b"fusewire.gate" in shown.stderr
-    assert b"fusewire.person" not in shown.stderr
+    assert b"fusewire.agents.caller" not in shown.stderr
     assert b"util.environment" not in shown.stderr
 
 

@@ -9,9 +9,9 @@ import pytest
 from inside import SOURCE, Guarded, as_user
 from inside import guarded as guarded
 
+from fusewire.agents.claude.shell_wrapper import wrapper_path, wrapper_text
 from fusewire.config.rules import find_guarded
 from fusewire.guard.sandbox.shell import project_of
-from fusewire.installing.wrapper import wrapper_path, wrapper_text
 
 
 class Shell:

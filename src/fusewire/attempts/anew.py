@@ -10,10 +10,10 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Any
 
+from fusewire.agents.caller import require_person
 from fusewire.attempts.nouns import Retried
 from fusewire.attempts.ownership import boundary_of, doubt, owns
 from fusewire.attempts.record import SliceRecord
-from fusewire.person import require_person
 from fusewire.reports.attempts import prior_attempts
 from fusewire.scope.nouns import slice_name
 from fusewire.util.errors import FusewireError, InvalidTransition

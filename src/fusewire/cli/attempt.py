@@ -309,7 +309,7 @@ def restore_command(breaker: Breaker, ref: str, as_json: bool) -> int:
 
     What is there now is saved first. REF is what `attempt retry` or `attempt start` has named.
     """
-    from fusewire.person import require_person
+    from fusewire.agents.caller import require_person
 
     require_person("`fusewire attempt restore`", breaker.root)
     checkpoints = _attempts(breaker).checkpoints

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fusewire.agents.caller import require_person
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.meant import is_known, meant, strictest
 from fusewire.cli.streams import tell, warn
 from fusewire.core.circuit import within
 from fusewire.core.events import PUBLIC_STATE
 from fusewire.core.messages import message_lines
-from fusewire.person import require_person
 from fusewire.reports import layout
 from fusewire.reports.loop import details, summary
 from fusewire.util.durations import number, show_time

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fusewire.agents.caller import require_person
 from fusewire.cli.circuits import warn_of
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell, warn
@@ -19,7 +20,6 @@ from fusewire.detectors.constraints import violated
 from fusewire.engine.breaker import LONGEST_OVERRIDE
 from fusewire.guard.shell.commands import simple_commands
 from fusewire.guard.shell.paths import in_project
-from fusewire.person import require_person
 from fusewire.util.durations import parse_duration, show_duration
 from fusewire.util.errors import FusewireError
 

@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 import fusewire
+from fusewire.agents.caller import AGENT_VARIABLES
 from fusewire.cli.common import title
 from fusewire.cli.streams import tell, tell_text
 from fusewire.core.events import Signal
 from fusewire.engine.breaker import Breaker
-from fusewire.person import AGENT_VARIABLES
 from fusewire.util.errors import FusewireError
 
 CONSTRAINT = """\

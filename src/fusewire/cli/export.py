@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fusewire.agents.caller import require_person
 from fusewire.cli.circuits import LONGEST_HISTORY
 from fusewire.cli.common import common_options, print_json, project_root, show_warnings
 from fusewire.cli.streams import hand_over, tell
 from fusewire.engine.breaker import Breaker
-from fusewire.person import require_person
 from fusewire.util.durations import counted
 from fusewire.util.errors import FusewireError
 from fusewire.views.export import KINDS, Wanted, exported

@@ -11,27 +11,27 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusewire.agents import AGENTS
+from fusewire.agents.caller import require_person
+from fusewire.agents.claude.shell_wrapper import choose_wrapper
+from fusewire.agents.doctor.http_reports import misled
+from fusewire.agents.doctor.trust import distrust
+from fusewire.agents.gemini.trust import undecided
+from fusewire.agents.install.clients import client_named
+from fusewire.agents.install.command import hook_line
+from fusewire.agents.install.http import Http
+from fusewire.agents.install.import_cache import lacks_cache
+from fusewire.agents.install.installer import Change, install, prove, uninstall
+from fusewire.agents.install.merge import has_our_status_line
+from fusewire.agents.install.registrations import adds_calls, registrations, settings_of
 from fusewire.cli.common import print_json, project_root
 from fusewire.cli.streams import tell, tell_text
-from fusewire.doctoring.gemini_trust import undecided
-from fusewire.doctoring.reporting import misled
-from fusewire.doctoring.trust import distrust
 from fusewire.guard.sandbox.active import PREFIX
 from fusewire.guard.uninstalling import own_environment
-from fusewire.installing.cache import lacks_cache
-from fusewire.installing.clients import client_named
-from fusewire.installing.command import hook_line
-from fusewire.installing.http import Http
-from fusewire.installing.installer import Change, install, prove, uninstall
-from fusewire.installing.merging import has_our_status_line
-from fusewire.installing.registrations import adds_calls, registrations, settings_of
-from fusewire.installing.wrapper import choose_wrapper
-from fusewire.person import require_person
 from fusewire.server import PORT
 from fusewire.util.quoting import quoted
 
 if TYPE_CHECKING:
-    from fusewire.installing.clients import Client, Place
+    from fusewire.agents.install.clients import Client, Place
 
 Command = Callable[..., Any]
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fusewire.agents.caller import require_outside_loop
 from fusewire.cli.common import common_options, print_json, read_input, with_breaker
 from fusewire.cli.plain import PlainView
 from fusewire.cli.streams import tell, tell_text
 from fusewire.core.messages import message_lines
-from fusewire.person import require_outside_loop
 from fusewire.util.errors import Blocked, FusewireError
 
 if TYPE_CHECKING:
-    from fusewire.answers.answer import Answer
+    from fusewire.agents.output.answer import Answer
     from fusewire.core.events import Decision
     from fusewire.engine.breaker import Breaker
     from fusewire.runner.loop import Loop
@@ -112,7 +112,7 @@ def end_command(
 
 
 def _answer(loop: Loop, path: str | None, exit_code: int) -> Answer:
-    from fusewire.answers.reader import AnswerReader
+    from fusewire.agents.output.reader import AnswerReader
 
     reader = AnswerReader(loop.engine.clock())
     if path is not None:

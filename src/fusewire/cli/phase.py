@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fusewire.agents.caller import AGENT_VARIABLES, inside_loop, require_person
 from fusewire.cli.common import common_options, print_json, read_input, with_breaker
 from fusewire.cli.streams import tell, tell_text, warn
 from fusewire.detectors.phases import METRICS, PHASES
-from fusewire.person import AGENT_VARIABLES, inside_loop, require_person
 from fusewire.phases.ending import CHOICES
 from fusewire.phases.measuring import is_measured, junit_run, output_run, parse_metrics, with_run
 from fusewire.phases.phases import Phases

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fusewire.agents.caller import require_outside_loop, require_person
 from fusewire.cli.common import common_options, print_json, seconds, show_warnings, with_breaker
 from fusewire.cli.plain import PlainView, QuietView
 from fusewire.cli.streams import say
 from fusewire.core.messages import message_lines
 from fusewire.engine.breaker import Breaker
-from fusewire.person import require_outside_loop, require_person
 from fusewire.util.durations import counted, show_duration
 from fusewire.util.errors import FusewireError
 
@@ -134,7 +134,7 @@ def _options(loop: Loop, command: tuple[str, ...], here: str, options: dict[str,
 
 def supervise(loop: Loop, options: Options, *, quiet: bool = False) -> Outcome:
     """One run in front of a person: the announcement, the run, its end."""
-    from fusewire.installing.registrations import working_hooks
+    from fusewire.agents.install.registrations import working_hooks
     from fusewire.runner.supervisor import Supervisor
 
     view = QuietView() if quiet else _view()

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
+from fusewire.agents.caller import require_person
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell, warn
 from fusewire.engine.breaker import Breaker
-from fusewire.person import require_person
 from fusewire.scope.justification import command, shown
 from fusewire.scope.lock import ScopeLock
 from fusewire.scope.nouns import Answer, Unjustifiable

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fusewire.agents.caller import require_person
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell
-from fusewire.person import require_person
 from fusewire.util.durations import show_time
 
 if TYPE_CHECKING:

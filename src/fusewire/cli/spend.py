@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fusewire.agents.spending.account import Account, account_of, together
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell, warn
 from fusewire.config.prices import load_prices, source_of_prices
 from fusewire.reports.layout import figures
 from fusewire.session.memory import SPEND, recalled
-from fusewire.spending.account import Account, account_of, together
 from fusewire.util.durations import show_time
 from fusewire.util.file_names import path_shown
 
 if TYPE_CHECKING:
+    from fusewire.agents.spending.money import Prices
     from fusewire.engine.breaker import Breaker
-    from fusewire.spending.money import Prices
 
 _HEADINGS = ("model", "input", "output", "cache read", "cache write", "usd")
 

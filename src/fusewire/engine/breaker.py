@@ -141,7 +141,7 @@ class Breaker:
         return self._act(Signal("override", circuit, "override", text=reason, value=seconds))
 
     def _act(self, signal: Signal) -> Decision:
-        from fusewire.person import require_person
+        from fusewire.agents.caller import require_person
         from fusewire.stores.memory import MemoryStore
 
         # What is only in this process's memory disarms nothing.

@@ -32,7 +32,7 @@ def _given() -> bytes:
 
     A shell may have given way to the only command in its line, and then the record is that of the command.
     """
-    from fusewire.person import is_agent
+    from fusewire.agents.caller import is_agent
     from fusewire.util.processes import ancestors, environment, started_as
 
     lines = [(pid, started_as(pid)) for pid in (os.getpid(), *ancestors())]

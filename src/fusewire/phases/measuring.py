@@ -13,7 +13,7 @@ from fusewire.util.errors import FusewireError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fusewire.answers.answer import TestRun
+    from fusewire.agents.output.answer import TestRun
     from fusewire.detectors.phases import Value, Values
 
 #: More than any project has.

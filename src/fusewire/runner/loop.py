@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from fusewire.answers.answer import Answer
+from fusewire.agents.output.answer import Answer
 from fusewire.config.rules import load_rules
 from fusewire.core.circuit import view
 from fusewire.core.events import Decision, Signal, merge
@@ -36,7 +36,7 @@ from fusewire.worktree.snapshot import Snapshot, take
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from fusewire.answers.answer import TestRun
+    from fusewire.agents.output.answer import TestRun
     from fusewire.config.rules import Rules
     from fusewire.core.circuit import State
     from fusewire.stores import Transaction

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fusewire.answers.answer import Answer
+    from fusewire.agents.output.answer import Answer
     from fusewire.core.events import Decision
     from fusewire.runner.advice import Advice
     from fusewire.runner.plan import Boxes

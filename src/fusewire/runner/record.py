@@ -9,7 +9,7 @@ from fusewire.core.events import plain
 from fusewire.stores.records import require_types
 
 if TYPE_CHECKING:
-    from fusewire.answers.answer import Answer
+    from fusewire.agents.output.answer import Answer
     from fusewire.detectors.iteration import Iteration
     from fusewire.detectors.stagnation import Judgement
     from fusewire.stores import Store, Transaction

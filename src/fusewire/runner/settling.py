@@ -14,7 +14,7 @@ from fusewire.runner.record import RATE, Record, entry_of
 from fusewire.util.errors import NotFound
 
 if TYPE_CHECKING:
-    from fusewire.answers.answer import Answer
+    from fusewire.agents.output.answer import Answer
     from fusewire.core.circuit import State
     from fusewire.core.events import Decision
     from fusewire.detectors.iteration import Iteration

@@ -12,9 +12,9 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from fusewire.answers.reader import AnswerReader
+from fusewire.agents.caller import PROJECT
+from fusewire.agents.output.reader import AnswerReader
 from fusewire.core.events import Decision
-from fusewire.person import PROJECT
 from fusewire.runner.confinement import Confinement, NoSandbox, confine
 from fusewire.runner.outputlog import OutputLog, prune
 from fusewire.runner.process import run_agent
@@ -32,7 +32,7 @@ from fusewire.util.files import read_regular
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fusewire.answers.answer import Answer, TestRun
+    from fusewire.agents.output.answer import Answer, TestRun
     from fusewire.runner.loop import Loop
     from fusewire.runner.nouns import Begun, Result, Seen
     from fusewire.runner.process import Ended

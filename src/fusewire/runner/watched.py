@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fusewire.answers.reader import AnswerReader
+from fusewire.agents.output.reader import AnswerReader
 
 if TYPE_CHECKING:
     from types import TracebackType

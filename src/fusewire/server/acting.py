@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fusewire.agents.caller import require_person
 from fusewire.core.events import TEXT_LIMIT
 from fusewire.engine.breaker import Breaker
-from fusewire.person import require_person
 from fusewire.util.durations import counted
 from fusewire.util.errors import FusewireError
 

@@ -6,8 +6,8 @@ project are added up; a person may grant more.
 
 from __future__ import annotations
 
+from fusewire.agents.spending.ledger import read_on
 from fusewire.session.memory import SPEND, recall
-from fusewire.spending.ledger import read_on
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

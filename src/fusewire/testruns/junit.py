@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from xml.parsers import expat
 
-from fusewire.answers.answer import TestRun
+from fusewire.agents.output.answer import TestRun
 from fusewire.testruns.run import NAMES
 
 _LIMIT = 50_000_000

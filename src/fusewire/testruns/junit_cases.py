@@ -9,7 +9,7 @@ from fusewire.testruns.infrastructure import BUILD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.answers.answer import TestRun
+    from fusewire.agents.output.answer import TestRun
     from fusewire.testruns.junit import JUnitCase
 
 _PLACE = re.compile(r"[./\\]|::")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusewire.answers.answer import TestRun
+from fusewire.agents.output.answer import TestRun
 from fusewire.testruns.counts_compiled import cargo_run, go_json_run, go_run
 from fusewire.testruns.counts_jest import jest_run, mocha_run, vitest_run
 from fusewire.testruns.counts_node import node_run, tap_run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from fusewire.answers.answer import Problem, TestRun
+from fusewire.agents.output.answer import Problem, TestRun
 from fusewire.core.events import fingerprint, plain
 from fusewire.testruns.masks import normalised
 

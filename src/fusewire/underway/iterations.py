@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.person import PROJECT
+from fusewire.agents.caller import PROJECT
 from fusewire.session.memory import recalled
 
 TYPE_CHECKING = False
@@ -142,7 +142,7 @@ class _Stretches:
         return any(token != self.token and is_alive(entry["owner"]) for token, entry in running.items())
 
     def _judged(self, token: str) -> Result:
-        from fusewire.answers.reader import AnswerReader
+        from fusewire.agents.output.reader import AnswerReader
 
         reader = AnswerReader(self.loop.engine.clock())
         reader.feed((self.event.result or "").encode("utf-8", "replace"))

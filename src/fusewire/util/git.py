@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 TIME_LIMIT = 60.0
 
-#: What `fusewire.person` takes for an agent's.
+#: What `fusewire.agents.caller` takes for an agent's.
 MARK = {"FUSEWIRE_AGENT": "git"}
 
 #: Of the environment of this process; git needs no more of it.

@@ -1,0 +1,99 @@
+"""Claude Code: a line per content block; the blocks of one reply share its message id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fusewire.agents.transcripts.step import Step
+from fusewire.agents.transcripts.values import FormatReader, moment, part, parts, text_of, words
+
+_KINDS = ("assistant", "user", "attachment", "system", "summary", "progress", "file-history-snapshot")
+
+#: How messages in the place of the person's begin that the client has written: reports, outputs, interruptions.
+_NOT_A_PERSON = (
+    "<task-notification>",
+    "<local-command-stdout>",
+    "<local-command-stderr>",
+    "<local-command-caveat>",
+    "<bash-stdout>",
+    "<bash-stderr>",
+    "<system-reminder>",
+    "<teammate-message",
+    "[Request interrupted by user",
+)
+
+
+def is_claude(record: Any) -> bool:
+    if not isinstance(record, dict) or record.get("type") not in _KINDS:
+        return False
+    return "sessionId" in record and ("uuid" in record or isinstance(record.get("message"), dict))
+
+
+class ClaudeReader(FormatReader):
+    name = "claude"
+
+    def take(self, key: str, record: Any) -> Iterator[Step]:
+        if not isinstance(record, dict):
+            return
+        kind, at = record.get("type"), moment(record.get("timestamp"))
+        self.session = self.session or words(record.get("sessionId"))
+        agent = self._agent(record)
+        message = part(record.get("message"))
+        if kind == "assistant" and message.get("model") != "<synthetic>":
+            yield from self._reply(message, record, at, agent)
+        elif kind == "user":
+            yield from self._user(message, record, at, agent)
+        elif kind == "attachment":
+            queued = part(record.get("attachment"))
+            said = text_of(queued.get("prompt"))
+            typed = queued.get("type") == "queued_command" and queued.get("commandMode", "prompt") == "prompt"
+            if typed and not agent and _is_person(said, queued):
+                yield from self._prompt(said, at)
+
+    def _agent(self, record: dict[str, Any]) -> str:
+        if self.agent or record.get("isSidechain") is not True:
+            return self.agent
+        return words(record.get("agentId")) or "sidechain"
+
+    def _reply(self, message: dict[str, Any], record: dict[str, Any], at: float | None, agent: str) -> Iterator[Step]:
+        turn = words(message.get("id")) or words(record.get("requestId")) or words(record.get("uuid"))
+        yield from self._begin(turn, at, agent)
+        for block in parts(message.get("content")):
+            if block.get("type") in ("tool_use", "server_tool_use"):
+                yield Step(
+                    "call",
+                    at,
+                    agent,
+                    turn,
+                    words(block.get("name")),
+                    part(block.get("input")),
+                    words(block.get("id")),
+                    session=self.session,
+                )
+
+    def _user(self, message: dict[str, Any], record: dict[str, Any], at: float | None, agent: str) -> Iterator[Step]:
+        content = message.get("content")
+        results = [block for block in parts(content) if block.get("type") == "tool_result"]
+        for block in results:
+            yield Step(
+                "result",
+                at,
+                agent,
+                self._open.get(agent, ""),
+                call=words(block.get("tool_use_id")),
+                text=text_of(block.get("content")),
+                failed=block.get("is_error") is True,
+                session=self.session,
+            )
+        if results or agent or record.get("isMeta") or record.get("isCompactSummary"):
+            return
+        said = text_of(content)
+        if _is_person(said, record):
+            yield from self._prompt(said, at)
+
+
+def _is_person(said: str, record: dict[str, Any]) -> bool:
+    """Whether a person wrote this, and not the client in the person's place."""
+    origin = words(part(record.get("origin")).get("kind"))
+    return bool(said.strip()) and origin in ("", "human") and not said.lstrip().startswith(_NOT_A_PERSON)

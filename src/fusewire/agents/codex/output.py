@@ -1,0 +1,119 @@
+"""Codex: `exec --json`, one event a line."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from fusewire.agents.output.answer import Limit
+from fusewire.agents.output.conversation import Conversation, Requests, count, part, tool_line, words
+from fusewire.core.events import plain
+from fusewire.testruns.evidence import runs_something
+from fusewire.testruns.run import problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_TOOLS = ("command_execution", "file_change", "mcp_tool_call", "web_search")
+_SHELL = re.compile(r"""^\S*sh -l?c (["']?)(.*)\1$""", re.DOTALL)
+
+#: How the client words a failed turn; it has no field for the status.
+_STATUS = re.compile(r"\bstatus:? (\d{3})\b")
+_USAGE_LIMIT = re.compile(r"You['\u2019]ve hit your usage limit")
+_OUTAGE = re.compile(
+    r"stream disconnected before completion|error sending request|We['\u2019]re currently experiencing high demand"
+)
+
+
+def is_codex(message: dict[str, Any]) -> bool:
+    kind = words(message.get("type"))
+    if kind == "thread.started":
+        return "thread_id" in message
+    if kind.startswith("item."):
+        return isinstance(message.get("item"), dict)
+    return kind in ("turn.started", "turn.completed", "turn.failed")
+
+
+@dataclass
+class Codex(Conversation):
+    """Items of the type `error` are warnings; only a turn that failed is an error."""
+
+    format: str = "codex"
+    _requests: Requests = field(default_factory=Requests)
+    _denials: list[str] = field(default_factory=list)
+    _row: int = 0
+    _longest: int = 0
+    _complaint: str = ""
+
+    def take(self, message: dict[str, Any]) -> str:
+        kind = message.get("type")
+        if kind == "thread.started":
+            self.session = words(message.get("thread_id")) or self.session
+        elif kind in ("item.started", "item.completed"):
+            return self._item(part(message.get("item")), done=kind == "item.completed")
+        elif kind == "turn.completed":
+            self._completed(part(message.get("usage")))
+        elif kind == "turn.failed":
+            self._failed(words(part(message.get("error")).get("message")))
+        elif kind == "error":
+            self._complaint = words(message.get("message"))
+        return ""
+
+    def _item(self, item: dict[str, Any], *, done: bool) -> str:
+        kind = words(item.get("type"))
+        if kind in ("agent_message", "reasoning") and done:
+            self._requests.answered()
+            return self.say(words(item.get("text"))) if kind == "agent_message" else ""
+        if kind not in _TOOLS:
+            return ""
+        self._requests.answered()
+        if not done:
+            return ""
+        self._requests.result()
+        self._tool(kind, item)
+        return tool_line(words(item.get("tool")) or kind, item)
+
+    def _tool(self, kind: str, item: dict[str, Any]) -> None:
+        status = item.get("status")
+        if status == "declined":
+            self._denials.append(words(item.get("tool")) or kind)
+            self._row += 1
+            self._longest = max(self._longest, self._row)
+            return
+        self._row = 0
+        code = item.get("exit_code")
+        failed = status == "failed" or (isinstance(code, int) and code != 0)
+        if kind == "command_execution" and runs_something(_command(words(item.get("command")))):
+            self.work.saw(words(item.get("aggregated_output")), failed=failed)
+        else:
+            self.work.other_call(failed=failed)
+
+    def _completed(self, usage: dict[str, Any]) -> None:
+        self.complete, self.ended, self._complaint = True, "completed", ""
+        self.input_tokens = count(usage.get("input_tokens"))
+        self.output_tokens = count(usage.get("output_tokens"))
+
+    def _failed(self, said: str) -> None:
+        self.complete, self.ended, self.is_error, self._complaint = True, "failed", True, ""
+        self._requests.answered()
+        status = _STATUS.search(said)
+        if _USAGE_LIMIT.match(said):
+            self.limit = Limit(None, "usage_limit")
+        elif status or _OUTAGE.match(said):
+            self.refused(int(status[1]) if status else None, said)
+        else:
+            self.failures.append(problem("agent", "turn failed", said or "the turn failed"))
+
+    def close(self) -> None:
+        if self._complaint and not self.complete:
+            self._failed(plain(self._complaint, 2000))
+            self.complete = False
+        self.calls = self._requests.count or None
+        self.deny(self._denials, self._longest)
+
+
+def _command(command: str) -> str:
+    """What the shell was given, without the shell."""
+    match = _SHELL.match(command)
+    return match[2] if match else command

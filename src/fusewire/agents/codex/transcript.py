@@ -1,0 +1,197 @@
+"""Codex rollouts: items of the model, and events beside them that know how a command ended."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from fusewire.agents.transcripts.step import SHELL, Step
+from fusewire.agents.transcripts.values import FormatReader, moment, part, text_of, words
+
+_WRAPPED = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
+_CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call")
+_OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
+_SHELLS = ("shell", "shell_command", "exec_command", "local_shell", "container.exec", "bash")
+
+#: What stands above a command's own output.
+_EXIT = re.compile(r"^(?:Exit code:|Process exited with code) (-?\d+)\s*$", re.MULTILINE)
+_OUTPUT = re.compile(r"^Output:$", re.MULTILINE)
+
+#: What the client tells the model in the person's place.
+_NOT_A_PERSON = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<turn_aborted>", "<permissions")
+
+
+def is_codex(record: Any) -> bool:
+    if not isinstance(record, dict):
+        return False
+    if record.get("type") in _WRAPPED:
+        return isinstance(record.get("payload"), dict)
+    return record.get("record_type") == "state" or (record.get("type") in (*_CALLS, *_OUTPUTS) and "call_id" in record)
+
+
+class CodexReader(FormatReader):
+    name = "codex"
+
+    def __init__(self, session: str = "", agent: str = "") -> None:
+        super().__init__(session, agent)
+        self._replies = 0
+        self._answered = True
+        #: results that wait for the event that knows how their command ended
+        self._waiting: dict[str, Step] = {}
+        self._codes: dict[str, int] = {}
+        self._prompted: str | None = None
+        self._shells: set[str] = set()
+
+    def take(self, key: str, record: Any) -> Iterator[Step]:
+        if not isinstance(record, dict):
+            return
+        at, kind = moment(record.get("timestamp")), record.get("type")
+        said = part(record.get("payload")) if kind in _WRAPPED else record
+        if kind == "session_meta":
+            self.session = self.session or words(said.get("id"))
+            if "subagent" in part(said.get("source")):
+                self.agent = self.agent or words(said.get("id"))
+        elif kind is None and "instructions" in record:  # how older rollouts begin
+            self.session = self.session or words(record.get("id"))
+        elif kind == "event_msg":
+            yield from self._event(said, at)
+        elif kind == "response_item" or kind not in _WRAPPED:
+            yield from self._item(said, at, wrapped=kind == "response_item")
+
+    def close(self) -> Iterator[Step]:
+        yield from self._settle()
+        yield from super().close()
+
+    def _event(self, said: dict[str, Any], at: float | None) -> Iterator[Step]:
+        kind, item = said.get("type"), part(said.get("item"))
+        if kind == "user_message":
+            yield from self._person(words(said.get("message")), at)
+        elif kind == "item_completed" and item.get("type") == "UserMessage":
+            yield from self._person(text_of(item.get("content")), at)
+        elif kind == "item_completed":
+            self._ended(words(item.get("id")), item)
+        elif kind == "exec_command_end":
+            self._ended(words(said.get("call_id")), said)
+        elif kind in ("task_complete", "turn_aborted"):
+            yield from self._settle()
+
+    def _ended(self, call: str, told: dict[str, Any]) -> None:
+        """How a command or a tool ended, by its event."""
+        code = told.get("exit_code")
+        if type(code) is not int:
+            failed = told.get("status") in ("failed", "declined") or part(told.get("result")).get("isError") is True
+            code = 1 if failed else 0 if told.get("status") == "completed" else None
+        if call and code is not None:
+            self._codes[call] = code
+
+    def _person(self, text: str, at: float | None) -> Iterator[Step]:
+        """One message may come as two events."""
+        if self.agent or not text.strip() or text == self._prompted or text.lstrip().startswith(_NOT_A_PERSON):
+            return
+        yield from self._settle()
+        self._prompted = text
+        self._answered = True
+        yield from self._prompt(text, at)
+
+    def _item(self, item: dict[str, Any], at: float | None, *, wrapped: bool) -> Iterator[Step]:
+        kind = item.get("type")
+        if kind in _OUTPUTS:
+            self._answered = True
+            call = words(item.get("call_id"))
+            text, failed = _result(item.get("output"), shell=call in self._shells)
+            self._waiting[call] = Step(
+                "result", at, self.agent, self._turn(), call=call, text=text, failed=failed, session=self.session
+            )
+        elif kind == "message" and item.get("role") == "user":
+            if not wrapped:
+                yield from self._person(text_of(item.get("content")), at)
+        elif kind in _CALLS or kind == "reasoning" or (kind == "message" and item.get("role") == "assistant"):
+            yield from self._speaks(at)
+            if kind in _CALLS:
+                yield self._call(item, at)
+
+    def _speaks(self, at: float | None) -> Iterator[Step]:
+        """What comes after an output was asked for anew, so it is another reply."""
+        self._prompted = None
+        if self._answered:
+            yield from self._settle()
+            self._answered = False
+            self._replies += 1
+        yield from self._begin(self._turn(), at, self.agent)
+
+    def _turn(self) -> str:
+        return f"reply-{self._replies}"
+
+    def _call(self, item: dict[str, Any], at: float | None) -> Step:
+        name = words(item.get("name")) or {"local_shell_call": "local_shell"}.get(words(item.get("type")), "web_search")
+        call = words(item.get("call_id")) or words(item.get("id"))
+        given: Any = item.get("action") if "action" in item else item.get("arguments", item.get("input"))
+        if isinstance(given, str) and item.get("type") == "function_call":
+            try:
+                given = json.loads(given)
+            except (ValueError, RecursionError):
+                given = {"arguments": given}
+        arguments = dict(given) if isinstance(given, dict) else {"input": given} if given is not None else {}
+        if name in _SHELLS:
+            name = SHELL
+            self._shells.add(call)
+            arguments.pop("type", None)
+            line = arguments.pop("command", None) or arguments.pop("cmd", "")
+            arguments = {"command": _command(line), **arguments}
+        return Step("call", at, self.agent, self._turn(), name, arguments, call, session=self.session)
+
+    def _settle(self) -> Iterator[Step]:
+        """The results that came in are told, with what is known of them by now."""
+        for call, step in self._waiting.items():
+            code = self._codes.pop(call, None)
+            if code is not None:
+                step = Step(
+                    "result",
+                    step.at,
+                    step.agent,
+                    step.turn,
+                    call=call,
+                    text=step.text,
+                    failed=code != 0,
+                    session=step.session,
+                )
+            yield step
+        self._waiting.clear()
+
+
+def _command(given: object) -> str:
+    """The text that a shell was given: a text, or the words of `bash -lc TEXT`."""
+    if isinstance(given, list):
+        line = [word for word in given if isinstance(word, str)]
+        if len(line) == 3 and line[0].rpartition("/")[2] in ("bash", "sh", "zsh") and line[1] in ("-c", "-lc"):
+            return line[2]
+        import shlex
+
+        return shlex.join(line)
+    return words(given)
+
+
+def _result(output: object, *, shell: bool) -> tuple[str, bool | None]:
+    """A call's output, and whether it failed: by a field, or by what the client writes above a command's output."""
+    if isinstance(output, dict):
+        success, is_error = output.get("success"), output.get("isError")
+        failed = not success if isinstance(success, bool) else is_error if isinstance(is_error, bool) else None
+        return text_of(output), failed
+    text = text_of(output)
+    if text.startswith("{") and '"metadata"' in text:
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            value = None
+        code = part(part(value).get("metadata")).get("exit_code")
+        if type(code) is int:
+            return words(part(value).get("output")), code != 0
+    if not shell and not text.startswith(("Exit code:", "Chunk ID:")):
+        return text, None
+    above = _OUTPUT.search(text)
+    told = _EXIT.search(text, 0, above.start()) if above else None
+    if above is None or told is None:
+        return text, None
+    return text[above.end() + 1 :], int(told[1]) != 0

@@ -1,0 +1,132 @@
+"""`install` and `uninstall` of one agent: what would change, and the change itself."""
+
+from __future__ import annotations
+
+import compileall
+import difflib
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fusewire.agents.claude.shell_wrapper import wrapper_files, wrapper_text
+from fusewire.agents.install import merge as merging
+from fusewire.agents.install.canary import fly
+from fusewire.agents.install.files import SettingsFile
+from fusewire.guard.sandbox.active import ALWAYS
+from fusewire.util.errors import FusewireError
+
+if TYPE_CHECKING:
+    from fusewire.agents.install.clients import Client, Place
+    from fusewire.agents.install.http import Http
+
+#: Tokens, ours and those of others: what is shown on a terminal may be kept by it.
+_SECRET = re.compile(r"(?<=Bearer )[\w.~+/=-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A settings file before and after; None where there is none."""
+
+    path: str
+    before: str | None
+    after: str | None
+    backup: str | None = None
+
+    @property
+    def changes(self) -> bool:
+        return self.before != self.after
+
+    def diff(self) -> str:
+        """What changes, as people read it, without the secrets in it."""
+        lines = difflib.unified_diff(
+            _lines(self.before),
+            _lines(self.after),
+            self.path if self.before is not None else "/dev/null",
+            self.path if self.after is not None else "/dev/null",
+        )
+        text = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+        return _SECRET.sub("...", text)
+
+
+def install(
+    client: Client,
+    place: Place,
+    line: list[str],
+    *,
+    status: bool = False,
+    http: Http | None = None,
+    wrapper: str = "",
+    dry_run: bool = False,
+) -> Change:
+    """Put our entries in; those of an earlier installation are replaced. `status`: the status line, too; `http`: where
+    reports go instead of to a process; `wrapper`: the shell wrapper that is written and registered."""
+    file = SettingsFile(place.path, place.folders)
+    if dry_run:
+        return _installing(file, client, line, status, http, wrapper)[0]
+    with file.locked():
+        change, clean = _installing(file, client, line, status, http, wrapper)
+        is_new = bool(wrapper) and not os.path.lexists(wrapper)
+        if wrapper:  # before it is named: the agent would have no shell without it
+            file.put_beside(wrapper, wrapper_text(line, always=wrapper.endswith(ALWAYS)))
+        try:
+            if change.changes:
+                assert change.after is not None
+                file.write(change.after, clean, private=http is not None)
+        except BaseException:
+            if is_new:
+                os.unlink(wrapper)
+            raise
+    return change
+
+
+def _installing(
+    file: SettingsFile, client: Client, line: list[str], status: bool, http: Http | None, wrapper: str
+) -> tuple[Change, str | None]:
+    """The change, and the text without us."""
+    text = file.read()
+    merging.refuse_unread(text, file.path, client)
+    merging.refuse_switched_off(text, file.path, client)
+    clean = None
+    if text is not None:
+        status = status or merging.has_our_status_line(text, file.path)
+        if merging.is_current(text, file.path, client, line, status=status, http=http, wrapper=wrapper):
+            return Change(file.path, text, text), None
+        clean = merging.removed(text, file.before(), file.path, client)
+    after = merging.installed(clean, file.path, client, line, status=status, http=http, wrapper=wrapper)
+    return Change(file.path, text, after, None if clean is None else file.backup), clean
+
+
+def uninstall(client: Client, place: Place, *, dry_run: bool = False) -> Change:
+    """Take our entries out, and what was made only for them."""
+    file = SettingsFile(place.path, place.folders)
+    text = file.read()
+    if text is None or dry_run:
+        return _uninstalling(file, client, text)
+    with file.locked():
+        change = _uninstalling(file, client, file.read())
+        if change.changes:
+            file.restore(change.after, wrapper_files(file.target))
+    return change
+
+
+def _uninstalling(file: SettingsFile, client: Client, text: str | None) -> Change:
+    after = None if text is None else merging.removed(text, file.before(), file.path, client)
+    return Change(file.path, text, after)
+
+
+def _lines(text: str | None) -> list[str]:
+    """With their ends; only a newline ends a line, as in every editor's difference."""
+    if not text:
+        return []
+    lines = text.split("\n")
+    return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+
+
+def prove(client: Client, line: list[str]) -> None:
+    """A hook that does not work is not registered. This also compiles it, so that its first call is as quick as any."""
+    compileall.compile_dir(os.path.dirname(line[3]), quiet=2)
+    handler = client.handlers(client.entries(line)[client.gate])[0]
+    canary = fly(client, handler)
+    if canary.problem:
+        raise FusewireError(f"{canary.problem}; nothing was written")

@@ -1,0 +1,139 @@
+"""What one agent's JSON has told so far, in no agent's own words; each format fills it in its own way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fusewire.agents.output.answer import Limit
+from fusewire.core.events import plain
+from fusewire.testruns.evidence import Work
+from fusewire.testruns.run import problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fusewire.agents.output.answer import Problem
+
+#: How much of an answer's text is kept, from its end, and of one line that is shown to a person.
+TEXT = 65_536
+_SHOWN = 160
+_DENIED = 50
+
+#: A limit that is lifted later than this was misread.
+_FARTHEST = 400 * 86_400
+
+
+@dataclass
+class Conversation:
+    """The state of a format's reader; `take` is given every message, `close` what is left to conclude."""
+
+    now: float
+    format: str = "text"
+    text: str = ""
+    session: str | None = None
+    ended: str = ""
+    is_error: bool = False
+    #: whether the format's own last message came
+    complete: bool = False
+    calls: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost: float | None = None
+    denied: list[str] = field(default_factory=list)
+    denied_in_a_row: int = 0
+    question: str | None = None
+    limit: Limit | None = None
+    outage: str = ""
+    failures: list[Problem] = field(default_factory=list)
+    work: Work = field(default_factory=Work)
+
+    def take(self, message: dict[str, Any]) -> str:
+        """Read one message; what a person should be shown of it."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Nothing more will come."""
+
+    def say(self, text: str) -> str:
+        """The agent's own words."""
+        self.text = text[-TEXT:]
+        return text if text.endswith("\n") or not text else text + "\n"
+
+    def deny(self, names: list[str], in_a_row: int) -> None:
+        self.denied = [plain(name, 200) for name in names[:_DENIED]]
+        self.denied_in_a_row = in_a_row
+
+    def refused(self, status: int | None, message: str, kind: str = "") -> None:
+        """The provider refused a request, as its status says: a limit, an outage, or something to be mended."""
+        if status == 429:
+            self.limit = self.limit or Limit(None, kind or "429")
+        elif status is None or status >= 500 or status == 408:
+            self.outage = plain(message, 300) or "the model could not be reached"
+        else:
+            self.failures.append(problem("agent", f"api {status}", message))
+
+    def moment(self, value: object) -> float | None:
+        """A time in seconds or milliseconds since the epoch, if it can be one."""
+        number = amount(value)
+        if number is None:
+            return None
+        number = number / 1000 if number > 1e11 else number
+        return number if 0 < number < self.now + _FARTHEST else None
+
+
+class Requests:
+    """Counts requests to a model where the format does not: what follows a tool's result was asked for anew."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._due = True
+
+    def answered(self) -> None:
+        """The model said or called something."""
+        self.count += self._due
+        self._due = False
+
+    def result(self) -> None:
+        """A tool has answered, so the model is asked again."""
+        self._due = True
+
+
+def count(value: object) -> int | None:
+    """A whole number that counts something, else None: JSON may hold -1, 1e999 and true."""
+    number = amount(value)
+    return int(number) if number is not None and number < 1e15 else None
+
+
+def amount(value: object) -> float | None:
+    """A finite number from 0 on."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if 0 <= value <= 1e300 else None
+
+
+def added(*values: int | None) -> int | None:
+    """The sum of what is known; None if nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def words(value: object) -> str:
+    """A text, or nothing."""
+    return value if isinstance(value, str) else ""
+
+
+def part(value: object) -> dict[str, Any]:
+    """An object, or an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def tool_line(name: str, given: object) -> str:
+    """One short line for a call of a tool: its name and the first text among its arguments."""
+    arguments = part(given)
+    preferred = [
+        arguments.get(key) for key in ("command", "file_path", "path", "pattern", "query", "url", "description")
+    ]
+    said = next((text for text in [*preferred, *arguments.values()] if isinstance(text, str) and text.strip()), "")
+    line = " ".join(f"[{name}] {said}"[: _SHOWN * 2].split())
+    return "".join(letter for letter in line[:_SHOWN] if letter.isprintable()) + "\n"

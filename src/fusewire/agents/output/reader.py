@@ -1,0 +1,201 @@
+"""Reads what an agent prints while it prints, in bounded memory, and says at the end what is known of it.
+
+Three layers: the JSON of a known format; the text that can be taken out of a damaged one; the raw text.
+"""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import replace
+
+from fusewire.agents.claude.output import Claude, is_claude
+from fusewire.agents.codex.output import Codex, is_codex
+from fusewire.agents.gemini.output import Gemini, error_in, is_gemini
+from fusewire.agents.output.answer import Answer
+from fusewire.agents.output.conversation import TEXT, Conversation
+from fusewire.agents.output.pieces import Pieces
+from fusewire.agents.output.question import question_in
+from fusewire.agents.output.salvage import looks_like_an_answer, salvaged
+from fusewire.agents.output.status_block import read_status
+from fusewire.agents.output.tail import Tail
+from fusewire.core.events import fingerprint, plain
+from fusewire.testruns.errors import LIMIT, problems_in
+from fusewire.testruns.masks import normalised, without_numbers
+from fusewire.testruns.run import problem
+from fusewire.util.fast_json import loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from fusewire.agents.output.answer import Problem
+
+#: How much plain text is kept, from its end: more than the answer's own, because errors and test runs are looked for.
+_OUTPUT = 524_288
+_ERRORS = 65_536
+
+#: Lines that a problem of source `exit` quotes.
+_LAST_LINES = 3
+
+_FORMATS: tuple[tuple[Callable[[dict[str, Any]], bool], type[Conversation]], ...] = (
+    (is_claude, Claude),
+    (is_codex, Codex),
+    (is_gemini, Gemini),
+)
+
+
+class AnswerReader:
+    """One answer; `feed` what comes, then `finish` once."""
+
+    def __init__(self, now: float, given: str = "") -> None:
+        self._now = now
+        #: the prompt: where an agent echoes it, what stands in it is not the agent's word
+        self._given = given.strip()
+        self._pieces = Pieces()
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._output = Tail(_OUTPUT)
+        self._errors = Tail(_ERRORS)
+        self._conversation: Conversation | None = None
+        self._mine: Callable[[dict[str, Any]], bool] = is_claude
+        self._damaged = 0
+
+    def feed(self, data: bytes) -> str:
+        """Standard output as it comes; what a person should be shown of it now."""
+        self._output.count(data)
+        return self._read(self._pieces.feed(data))
+
+    def feed_error(self, data: bytes) -> None:
+        """Standard error: looked at only if the process failed."""
+        self._errors.count(data)
+        self._errors.keep(data)
+
+    def finish(self, exit_code: int | None, *, partial: bool = False) -> Answer:
+        """What is known; `partial`: the process was ended by a time-out, so its exit status is ours."""
+        self._read(self._pieces.rest())
+        raw = self._output.text()
+        if self._pieces.too_long and looks_like_an_answer(raw):
+            self._damaged += self._pieces.too_long
+        told = self._conversation or self._told_on_errors(raw)
+        damage = self._damage(told, partial)
+        rescued = salvaged(raw) if self._damaged and not (told and told.text) else None
+        told = told or self._plain(raw, rescued[0] if rescued else "")
+        if rescued:
+            told.say(rescued[1])
+        told.close()
+        return self._answer(told, damage, exit_code if not partial else None)
+
+    def _told_on_errors(self, raw: str) -> Conversation | None:
+        """Gemini prints the object of a failure on standard error, and nothing else."""
+        message = error_in(self._errors.text()) if not raw.strip() else None
+        if message is None:
+            return None
+        told = Gemini(self._now)
+        told.take(message)
+        return told
+
+    def _plain(self, raw: str, rescued: str) -> Conversation:
+        told = Plain(self._now, format=rescued or "text")
+        if not rescued:
+            told.read(raw)
+        return told
+
+    def _read(self, pieces: Iterable[tuple[bool, bytes]]) -> str:
+        shown = []
+        for may_be_json, data in pieces:
+            read = self._message(data) if may_be_json else None
+            if read is None:
+                self._output.keep(data)
+                read = self._decoder.decode(data)
+            shown.append(read)
+        return "".join(shown)
+
+    def _message(self, data: bytes) -> str | None:
+        """What is shown of a JSON text, or None if it is no message of an agent."""
+        text = data.decode("utf-8", "replace")
+        try:
+            value = loads(text)
+        except ValueError:
+            self._damaged += looks_like_an_answer(text)
+            return None
+        messages = value if isinstance(value, list) else [value]
+        taken = [self._take(message) for message in messages if isinstance(message, dict)]
+        if isinstance(value, list) and isinstance(self._conversation, Claude):
+            self._conversation.format = "claude-json"
+        shown = [one for one in taken if one is not None]
+        return "".join(shown) if shown else None
+
+    def _take(self, message: dict[str, Any]) -> str | None:
+        if self._conversation is None:
+            for recognises, kind in _FORMATS:
+                if recognises(message):
+                    self._conversation, self._mine = kind(self._now), recognises
+                    break
+        conversation = self._conversation
+        if conversation is None:
+            return None
+        if not self._mine(message) and not (conversation.format == "codex" and message.get("type") == "error"):
+            return None
+        return plain(conversation.take(message))
+
+    def _damage(self, conversation: Conversation | None, partial: bool) -> str:
+        if self._damaged:
+            return f"{self._damaged} JSON text{'s' if self._damaged > 1 else ''} cut or damaged"
+        if conversation and not conversation.complete and not partial:
+            return "the last message is missing"
+        return ""
+
+    def _answer(self, told: Conversation, damage: str, exit_code: int | None) -> Answer:
+        text = told.text.encode("utf-8", "replace")[-TEXT:].decode("utf-8", "ignore")
+        status = read_status(text.replace(self._given, "") if self._given else text)
+        return Answer(
+            format=told.format,
+            damage=damage,
+            text=text,
+            fingerprint=fingerprint(normalised(text)) if text.strip() else "",
+            lines=self._output.lines + self._errors.lines,
+            bytes=self._output.bytes + self._errors.bytes,
+            status=status,
+            tests=told.work.tests,
+            problems=tuple(self._problems(told, exit_code)[:LIMIT]),
+            ended=told.ended,
+            is_error=told.is_error,
+            calls=told.calls,
+            input_tokens=told.input_tokens,
+            output_tokens=told.output_tokens,
+            cost=told.cost,
+            session=plain(told.session, 200) if told.session else None,
+            denied=tuple(told.denied),
+            denied_in_a_row=told.denied_in_a_row,
+            question=told.question or question_in(text, status),
+            limit=told.limit,
+            outage=told.outage,
+        )
+
+    def _problems(self, told: Conversation, exit_code: int | None) -> list[Problem]:
+        """What failed; an exit status speaks only if nothing better is known."""
+        found = told.failures + told.work.problems()
+        if found or not exit_code or told.limit or told.outage or told.is_error:
+            return found
+        errors = self._errors.text()
+        found = problems_in(errors)
+        if found:
+            return found
+        said = _last_lines(errors) or _last_lines(self._output.text()) or _last_lines(told.text)
+        # Nobody knows which of its numbers matter.
+        known = problem("exit", f"exit {exit_code}", said)
+        return [replace(known, fingerprint=fingerprint(without_numbers(known.message), known.type))]
+
+
+class Plain(Conversation):
+    """No JSON: the output is the answer."""
+
+    def read(self, raw: str) -> None:
+        self.say(raw)
+        # Nobody says whether something in it failed: a shape of an error in it is one, until a test run passes.
+        self.work.saw(raw, failed=True)
+
+
+def _last_lines(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return "\n".join(lines[-_LAST_LINES:])

@@ -1,0 +1,130 @@
+"""SWE-agent and its kin: actions are command texts, and mostly nothing tells how a command ended.
+
+Three shapes: SWE-agent's `trajectory` of (action, observation); mini-SWE-agent's `messages` with calls of a tool or
+commands in a fence, and a return code; and published collections, whose `trajectory` is a conversation.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from fusewire.agents.transcripts.step import SHELL, Step
+from fusewire.agents.transcripts.values import FormatReader, moment, part, parts, text_of, words
+
+_FENCE = re.compile(r"^```[\w-]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_CODE = re.compile(r"\A\s*(?:<exception>.*?</exception>\s*)?<returncode>(-?\d+)</returncode>\s*", re.DOTALL)
+_OUTPUT = re.compile(r"<output>\n?(.*?)\n?</output>\s*\Z", re.DOTALL)
+
+KEYS = ("trajectory", "messages", "history")
+
+
+def is_swe_agent(key: str, record: Any) -> bool:
+    if key not in KEYS or not isinstance(record, dict):
+        return False
+    return "action" in record or ("role" in record and ("content" in record or "text" in record or "extra" in record))
+
+
+class SweAgentReader(FormatReader):
+    name = "swe-agent"
+
+    def __init__(self, session: str = "", agent: str = "") -> None:
+        super().__init__(session, agent)
+        self._replies = 0
+        self._key = ""
+        #: calls of the last reply that have no result yet
+        self._due: list[str] = []
+        self._asked = False
+
+    def take(self, key: str, record: Any) -> Iterator[Step]:
+        """The first conversation of a document; its `history` tells the same once more."""
+        if not is_swe_agent(key, record) or (self._key and key != self._key):
+            return
+        self._key = key
+        if "role" not in record:
+            yield from self._turn_taken(record)
+        else:
+            yield from self._message(record)
+
+    def _turn_taken(self, record: dict[str, Any]) -> Iterator[Step]:
+        if not self._asked:
+            self._asked = True
+            told = parts(record.get("query")) or parts(record.get("messages"))
+            task = [text_of(one.get("content")) for one in told if one.get("role") == "user"]
+            if task:
+                yield from self._prompt(task[-1], None)
+        yield from self._reply([({"command": words(record.get("action")).strip("\n")}, "")], None)
+        if self._due:
+            yield from self._result(text_of(record.get("observation")), None, None)
+
+    def _message(self, record: dict[str, Any]) -> Iterator[Step]:
+        role, extra = record.get("role"), part(record.get("extra"))
+        at = moment(extra.get("timestamp"))
+        said = text_of(record.get("content")) or words(record.get("text"))
+        if role in ("assistant", "ai"):
+            yield from self._reply(_actions(record, extra, said), at)
+        elif role in ("user", "tool") and self._due:
+            identity = words(record.get("tool_call_id"))
+            code = extra.get("returncode")
+            text = extra.get("raw_output")
+            yield from self._result(text if isinstance(text, str) else said, code, at, identity)
+        elif role == "user" and not self._asked:
+            self._asked = True
+            yield from self._prompt(said, at)
+
+    def _reply(self, actions: list[tuple[dict[str, Any], str]], at: float | None) -> Iterator[Step]:
+        self._replies += 1
+        turn = f"reply-{self._replies}"
+        self._due = []
+        yield from self._begin(turn, at, self.agent)
+        for number, (given, identity) in enumerate(actions):
+            if given.get("command"):
+                call = identity or f"{turn}.{number}"
+                self._due.append(call)
+                yield Step("call", at, self.agent, turn, SHELL, given, call, session=self.session)
+
+    def _result(self, text: str, code: object, at: float | None, identity: str = "") -> Iterator[Step]:
+        call = identity if identity in self._due else self._due[0]
+        self._due.remove(call)
+        told = _CODE.match(text)
+        if told:
+            inner = _OUTPUT.search(text)
+            code = int(told[1]) if type(code) is not int else code
+            text = inner[1] if inner else text[told.end() :]
+        failed = code != 0 if type(code) is int else None
+        yield Step(
+            "result",
+            at,
+            self.agent,
+            f"reply-{self._replies}",
+            call=call,
+            text=text,
+            failed=failed,
+            session=self.session,
+        )
+
+
+def _actions(record: dict[str, Any], extra: dict[str, Any], said: str) -> list[tuple[dict[str, Any], str]]:
+    """The commands of a reply: as calls of a tool, as the client took them out of it, or as its last fence."""
+    calls = [(part(one.get("function")), words(one.get("id"))) for one in parts(record.get("tool_calls"))]
+    if calls:
+        return [(_arguments(function.get("arguments")), identity) for function, identity in calls]
+    taken = extra.get("actions")
+    if isinstance(taken, list) and taken:
+        given = [one if isinstance(one, dict) else {"command": one} for one in taken]
+        return [({"command": words(one.get("command"))}, words(one.get("tool_call_id"))) for one in given]
+    if words(record.get("action")).strip():
+        return [({"command": words(record.get("action")).strip("\n")}, "")]
+    fences = _FENCE.findall(said)
+    return [({"command": fences[-1].strip("\n")}, "")] if fences else []
+
+
+def _arguments(given: object) -> dict[str, Any]:
+    if isinstance(given, str):
+        try:
+            given = json.loads(given)
+        except (ValueError, RecursionError):
+            return {"command": given}
+    return part(given)

@@ -1,0 +1,80 @@
+"""What the readers of the formats share: pieces of JSON that may be anything, and the bounds of a model's reply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fusewire.agents.output.conversation import amount, part, words
+from fusewire.agents.transcripts.step import Step
+from fusewire.util.durations import parse_time
+
+__all__ = ["FormatReader", "moment", "part", "parts", "text_of", "words"]
+
+
+def parts(value: object) -> list[dict[str, Any]]:
+    """The objects of a list."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def moment(value: object) -> float | None:
+    """Seconds since the epoch: of an ISO time, or of a number of seconds."""
+    if isinstance(value, str):
+        try:
+            return parse_time(value)
+        except (ValueError, OverflowError):
+            return None
+    return amount(value)
+
+
+def text_of(content: object) -> str:
+    """A text, or the texts of a list of blocks."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, dict):
+        return text_of(content.get("content") if "content" in content else content.get("text"))
+    found = (
+        [one if isinstance(one, str) else words(part(one).get("text")) for one in content or ()]
+        if isinstance(content, list)
+        else []
+    )
+    return "\n".join(text for text in found if text)
+
+
+class FormatReader:
+    """Takes the records of one file in their order and gives steps; `agent` is set where a sub-agent wrote the file."""
+
+    #: the format's name, as people know the agent
+    name = ""
+
+    def __init__(self, session: str = "", agent: str = "") -> None:
+        self.session = session
+        self.agent = agent
+        #: the reply that each agent of the file is in the middle of
+        self._open: dict[str, str] = {}
+        self._last: dict[str, float | None] = {}
+
+    def take(self, key: str, record: Any) -> Iterator[Step]:
+        raise NotImplementedError
+
+    def close(self) -> Iterator[Step]:
+        """The file has ended: what was open is over."""
+        for agent in list(self._open):
+            yield from self._end(agent, self._last.get(agent))
+
+    def _begin(self, turn: str, at: float | None, agent: str = "") -> Iterator[Step]:
+        """The model speaks: another reply than before ends that one."""
+        if self._open.get(agent) != turn:
+            yield from self._end(agent, at)
+            self._open[agent] = turn
+        self._last[agent] = at if at is not None else self._last.get(agent)
+
+    def _end(self, agent: str, at: float | None) -> Iterator[Step]:
+        turn = self._open.pop(agent, None)
+        if turn is not None:
+            yield Step("reply_end", at, agent, turn, session=self.session)
+
+    def _prompt(self, text: str, at: float | None) -> Iterator[Step]:
+        """A person speaks to the main agent."""
+        yield from self._end(self.agent, at)
+        yield Step("prompt", at, self.agent, text=text, session=self.session)
