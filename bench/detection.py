@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fusewire.replay import ACTIONS, Replayed, by_rule, replay, replay_all
+from fusewire.breakers.session.replay import ACTIONS, Replayed, by_rule, replay, replay_all
 
 CORPUS = Path(__file__).parents[1] / "tests" / "transcripts"
 

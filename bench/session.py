@@ -9,9 +9,9 @@ import sys
 from collections.abc import Callable
 
 from fusewire.agents.claude import hooks as claude
+from fusewire.breakers.session.tool_calls import Watch
 from fusewire.config.rules import load_rules
 from fusewire.engine.breaker import default_rules
-from fusewire.session.watch import Watch
 from fusewire.stores.sqlite import SqliteStore
 from measuring import Clock, Contender, goal, interleave, micro, milli, quantile, table, times
 from starts import HOOK, environment_of, runner

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import fusewire
 from fusewire import Breaker, ScopeLock
 from fusewire.guard.sandbox.support import support
-from fusewire.runner.confinement import Confinement
+from fusewire.run.sandbox import Confinement
 from measuring import Contender, goal, interleave, milli, quantile, table, times
 
 _ROUNDS = 31

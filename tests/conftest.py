@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from fusewire import gate
 from fusewire.agents import agent_named
 from fusewire.agents.caller import AGENT_VARIABLES
+from fusewire.gate import process as gate
 from fusewire.guard.disk import Disk
 from fusewire.guard.effects import Effects
 from fusewire.guard.shell.walk import Walk

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from conftest import SOURCE, Project
+from fusewire.breakers.constraint.detect import runs
 from fusewire.core.events import Event
-from fusewire.detectors.constraints import runs
 from fusewire.engine.breaker import Breaker
 from fusewire.engine.testing import Clock
 from fusewire.guard.shell.commands import simple_commands
@@ -131,7 +131,7 @@ DISARMING = [
     "fusewire run fusewire phase start",
     "python -m fusewire attempt run S-1 t -- sh -c 'fusewire reset rule'",
     "python -c 'from fusewire import Attempts; Attempts.open().retry(1)'",
-    "python -c 'from fusewire.scope.lock import ScopeLock'",
+    "python -c 'from fusewire.breakers.attempt.scope.lock import ScopeLock'",
     "git update-ref -d refs/fusewire/checkpoints/S-1/000001",
     "git -c a=b -C . --no-pager update-ref -d refs/fusewire/saved/S-1/000001",
     "echo delete | git update-ref --stdin",

@@ -15,11 +15,11 @@ import pytest
 from conftest import SOURCE, Project
 from fusewire.agents.caller import is_agent
 from fusewire.agents.codex.interactive import unseen
+from fusewire.breakers.session.registration import note, switched_off
 from fusewire.config.pyproject_table import changes_table
 from fusewire.core.events import Event
 from fusewire.guard.shell.commands import simple_commands
 from fusewire.guard.tampering import disarming
-from fusewire.session.registration import note, switched_off
 from session_hook import Session
 
 RULE = """circuit_breaker: {violation_threshold: 1, dedup_seconds: 0}

@@ -21,6 +21,7 @@ import pytest
 
 from conftest import Project
 from fusewire.agents.caller import AGENT_VARIABLES
+from fusewire.breakers.session.names import session_of
 from fusewire.cli.serve import _say
 from fusewire.core.events import Event
 from fusewire.engine.breaker import Breaker
@@ -31,7 +32,6 @@ from fusewire.server.access import kept_token
 from fusewire.server.connections import say_in_a_line
 from fusewire.server.security import Doorkeeper
 from fusewire.server.serving import Serving
-from fusewire.session.names import session_of
 from fusewire.views.warnings import warnings
 from receivers import webhook
 from serving import Served

@@ -413,8 +413,8 @@ def test_a_test_that_ends_its_runner_has_not_passed(slice_project: Project) -> N
 def test_a_record_stays_small_whatever_it_is_told(slice_project: Project) -> None:
     """A stopped slice may be told of hundreds of failures with long outputs."""
     from fusewire import Attempts, Breaker
-    from fusewire.attempts.nouns import Attempt
-    from fusewire.attempts.record import SliceRecord, TestRecord
+    from fusewire.breakers.attempt.state import SliceRecord, TestRecord
+    from fusewire.breakers.attempt.types import Attempt
 
     line = {"attempt": 1, "strategy": "", "files": [], "result": "", "output": ""}
     with Breaker.open(project=slice_project.root) as breaker:

@@ -802,7 +802,7 @@ def test_retirement_archives_in_the_schema_of_the_seed(project: Project, clock: 
     breaker.record_success(ID)
     clock.advance("10d")
     project.constraint(ID, "status: retired\n")
-    from fusewire.constraints.lifecycle import archive_retired
+    from fusewire.breakers.constraint.lifecycle import archive_retired
 
     assert archive_retired(opened(project, clock)) == [ID]
     entry = archive_file(project)[ID]
@@ -835,7 +835,7 @@ def test_an_override_is_no_trip_in_the_archive(project: Project, clock: Clock) -
     breaker.override(ID, "emergency", 600)
     clock.advance("1h")
     breaker.reset(ID, "mended")
-    from fusewire.constraints.lifecycle import archive
+    from fusewire.breakers.constraint.lifecycle import archive
 
     entry = archive(breaker, ID, actor="ada")
     assert entry["total_trips"] == 1
@@ -847,7 +847,7 @@ def test_an_override_is_no_trip_in_the_archive(project: Project, clock: Clock) -
 def test_an_imported_trip_is_archived_with_its_own_time(project: Project, clock: Clock) -> None:
     """A trip that came from a file is dated when it happened, not when the file was imported."""
     project.constraint(ID)
-    from fusewire.constraints.lifecycle import archive, import_states
+    from fusewire.breakers.constraint.lifecycle import archive, import_states
 
     entry = {"state": "OPEN", "violations": [], "last_trip": "2026-02-13T08:00:00Z", "last_reset": None}
     breaker = opened(project, clock)

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from conftest import Project
+from fusewire.breakers.session.incident_log import recent, summary
+from fusewire.breakers.session.report import dashboard
 from fusewire.core.events import Signal
 from fusewire.engine.breaker import Breaker
-from fusewire.reports.session import dashboard
-from fusewire.session.incident_log import recent, summary
 from fusewire.util.durations import show_time
 
 SESSION = "479528ae-91f4-4945-992c-9db9f0bba192"

@@ -13,7 +13,7 @@ import pytest
 
 from conftest import Project
 from fusewire.agents.transcripts.reader import Transcript
-from fusewire.replay import Replayed, Trip, outcome, replay, replay_all, transcripts
+from fusewire.breakers.session.replay import Replayed, Trip, outcome, replay, replay_all, transcripts
 
 ROOT = Path(__file__).parents[1]
 CORPUS = Path(__file__).parent / "transcripts"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from conftest import Project
+from fusewire.breakers.session.state import SPEND
 from fusewire.engine.breaker import Breaker
-from fusewire.session.memory import SPEND
 
 SESSION = "479528ae-91f4-4945-992c-9db9f0bba192"
 WHY = ("--reason", "the migration is worth it")

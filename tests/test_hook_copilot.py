@@ -302,7 +302,7 @@ def test_same_command_in_another_shell_is_the_same_call() -> None:
     given_first = {"command": "make", "description": "x", "shellId": "a", "initial_wait": 30, "mode": "sync"}
     given_then = {"command": "make", "description": "y", "shellId": "b"}
     events = [event_of({**PAYLOADS["PreToolUse"], "tool_input": one}) for one in (given_first, given_then)]
-    from fusewire.detectors.calls import signature
+    from fusewire.breakers.session.calls import signature
 
     assert signature(events[0]) == signature(events[1])
 

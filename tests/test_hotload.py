@@ -25,8 +25,8 @@ import sys
 from _frozen_importlib_external import SourceFileLoader
 root = sys.argv[1]
 sys.path.append(root)
-hotload = type(sys)("fusewire.hotload")
-SourceFileLoader(hotload.__name__, root + "/fusewire/hotload.py").exec_module(hotload)
+hotload = type(sys)("fusewire.gate.import_cache")
+SourceFileLoader(hotload.__name__, root + "/fusewire/gate/import_cache.py").exec_module(hotload)
 finish = hotload.install(root + "/fusewire")
 try:
     exec(sys.argv[2])
@@ -299,14 +299,14 @@ def test_eight_processes_at_once(copy: Copy, project: Project) -> None:
 
 
 ATTRIBUTES = """
-import fusewire.agents, fusewire.gate, keyword
-for module in (fusewire, fusewire.agents, fusewire.gate, keyword):
+import fusewire.agents, fusewire.gate.process, keyword
+for module in (fusewire, fusewire.agents, fusewire.gate.process, keyword):
     spec = module.__spec__
     print(module.__name__, module.__file__, module.__cached__, module.__package__, getattr(module, "__path__", None))
     print(spec.name, spec.origin, spec.cached, spec.parent, spec.has_location, spec.submodule_search_locations)
     print(module.__loader__ is spec.loader, spec.loader.path, spec.loader.get_filename(module.__name__))
     print(len(spec.loader.get_source(module.__name__)), spec.loader.is_package(module.__name__), repr(module))
-sys.stderr.write(type(fusewire.gate.__loader__).__name__)
+sys.stderr.write(type(fusewire.gate.process.__loader__).__name__)
 """
 
 

@@ -211,7 +211,7 @@ def test_a_prompt_lifts_nothing(session: Reporting, served: Served) -> None:
 ASK = """
 import sys
 from fusewire.agents import agent_named
-from fusewire.gate import answer
+from fusewire.gate.process import answer
 for number in range(12):
     asked = sys.argv[1].replace("NUMBER", str(number)).encode()
     print(answer(agent_named("codex"), asked, {}, sys.argv[2])[2], flush=True)

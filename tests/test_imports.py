@@ -309,13 +309,13 @@ HOT_PATH = {
     "fusewire.agents",
     "fusewire.agents.claude.hooks",
     "fusewire.agents.payload",
-    "fusewire.deciding",
+    "fusewire.gate.pipeline",
     "fusewire.detectors",
-    "fusewire.detectors.calls",
-    "fusewire.detectors.constraints",
+    "fusewire.breakers.session.calls",
+    "fusewire.breakers.constraint.detect",
     "fusewire.util.errors",
     "fusewire.core.events",
-    "fusewire.gate",
+    "fusewire.gate.process",
     "fusewire.util.globs",
     "fusewire.guard",
     "fusewire.guard.baseline",
@@ -324,11 +324,11 @@ HOT_PATH = {
     "fusewire.guard.shell.paths",
     "fusewire.util.fast_json",
     "fusewire.config.rules",
-    "fusewire.session",
-    "fusewire.session.memory",
-    "fusewire.session.moment",
-    "fusewire.session.opening",
-    "fusewire.session.watch",
+    "fusewire.breakers.session",
+    "fusewire.breakers.session.state",
+    "fusewire.breakers.session.unit_of_work",
+    "fusewire.breakers.session.opening",
+    "fusewire.breakers.session.tool_calls",
     "fusewire.guard.shell",
     "fusewire.guard.shell.read_only",
     "fusewire.guard.shell.values",
@@ -416,7 +416,7 @@ def test_an_allowing_call_imports_only_what_is_on_the_list(
     hot = modules_of([str(SOURCE / "hook.py"), "claude"], payload, project.root)
     assert not hot & SLOW
     assert hot - bare <= allowed, f"new on the hot path: {sorted(hot - bare - allowed)}"
-    assert "fusewire.gate" in hot
+    assert "fusewire.gate.process" in hot
 
 
 def test_the_list_has_nothing_that_is_no_longer_imported(project: Project) -> None:

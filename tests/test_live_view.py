@@ -25,9 +25,9 @@ from fusewire.agents.output.answer import Answer
 from fusewire.cli.live import LiveView
 from fusewire.worktree.change import Change
 from fusewire.worktree.snapshot import Snapshot
-from fusewire.runner.advice import Advice
-from fusewire.runner.nouns import Begun, Result
-from fusewire.runner.process import Ended, run_agent
+from fusewire.breakers.loop.advice import Advice
+from fusewire.breakers.loop.types import Begun, Result
+from fusewire.run.process import Ended, run_agent
 
 now = 1000.0
 

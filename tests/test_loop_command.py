@@ -15,7 +15,7 @@ import pytest
 
 from conftest import Project
 from fusewire import Blocked, Loop
-from fusewire.runner.watched import Watched
+from fusewire.breakers.loop.iteration_api import Watched
 
 #: The fake `claude`: its nth start keeps its prompt and does what its nth step says; after the last it is finished.
 CLAUDE = """#!/bin/bash

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from fusewire.breakers.loop import trends
+from fusewire.breakers.loop.detect import CIRCUITS
+from fusewire.breakers.loop.layout import STATUS_LIMIT, Places
+from fusewire.breakers.loop.overview import risk_of
+from fusewire.breakers.loop.report import details, log_entry, metrics, summary
+from fusewire.breakers.loop.state import Record
 from fusewire.core.events import Signal, fingerprint
-from fusewire.detectors.stagnation import CIRCUITS
 from fusewire.engine.breaker import Breaker
-from fusewire.reports import trends
-from fusewire.reports.loop import details, log_entry, metrics, summary
-from fusewire.runner.overview import risk_of
-from fusewire.runner.places import STATUS_LIMIT, Places
-from fusewire.runner.record import Record
 
 AT = 1_800_000_000.0
 

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from conftest import SOURCE, Project
+from fusewire.breakers.session.opening import quick_store
 from fusewire.config.rules import load_rules
 from fusewire.engine.breaker import Breaker
 from fusewire.notifying import starting
 from fusewire.notifying.delivery import deliver_pending
 from fusewire.notifying.ledger import MOST_LOST, PAUSE, Health
-from fusewire.session.opening import quick_store
 from fusewire.stores.rows import AUDIT_ROWS, AuditRow
 from fusewire.util.durations import show_time
 from paying import paying
@@ -144,7 +144,7 @@ def test_a_loop_that_ends_its_agent_does_not_end_the_delivery(
     environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     assert b"A_URL=kept" in environment
     assert not [entry for entry in environment if entry.startswith(b"FUSEWIRE_MARK")]
-    from fusewire.runner.leftovers import find
+    from fusewire.run.reaper import find
 
     assert find("m-1") == []
 

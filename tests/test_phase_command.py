@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from conftest import Project
+from fusewire.breakers.phase.phases import Phases
 from fusewire.cli.app import main
 from fusewire.engine.breaker import Breaker
-from fusewire.phases.phases import Phases
 
 SESSION = ".prp-session"
 FILE = f"{SESSION}/circuit-breaker.json"

@@ -18,11 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import Project
+from fusewire.breakers.phase.phases import Phases
+from fusewire.breakers.phase.schema import parse, record_of, render
+from fusewire.breakers.phase.state import Record
 from fusewire.core.events import Signal
 from fusewire.engine.breaker import Breaker
-from fusewire.phases.phases import Phases
-from fusewire.phases.record import Record
-from fusewire.phases.schema import parse, record_of, render
 from fusewire.util.errors import ConfigError
 from test_phase_command import FILE, SESSION, beside, open_green, saved
 from test_sqlite_store import without_rights
@@ -436,7 +436,7 @@ def test_what_is_written_can_be_read_again(project: Project) -> None:
 WORKER = """
 import sys
 from fusewire.engine.breaker import Breaker
-from fusewire.phases.phases import Phases
+from fusewire.breakers.phase.phases import Phases
 breaker = Breaker.open(project=sys.argv[1], patience=10)
 phases = Phases(breaker)
 print("ready", flush=True)

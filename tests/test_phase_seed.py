@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import Project
-from fusewire.detectors.phases import PHASES, allowed_metrics, first_marks, judge
+from fusewire.breakers.phase.detect import PHASES, allowed_metrics, first_marks, judge
+from fusewire.breakers.phase.end import CHOICES, error_hash
+from fusewire.breakers.phase.phases import Phases
+from fusewire.breakers.phase.report import OpenCircuit, one_line, open_block, status_block
 from fusewire.engine.breaker import Breaker
-from fusewire.phases.ending import CHOICES, error_hash
-from fusewire.phases.phases import Phases
-from fusewire.reports.phases import OpenCircuit, one_line, open_block, status_block
 from fusewire.testruns.masks import normalised
 
 GOLDEN = Path(__file__).parent / "phase_golden"

@@ -20,8 +20,8 @@ from conftest import Project
 from fusewire.agents.install.clients import CLIENTS
 from fusewire.agents.install.command import is_ours
 from fusewire.cli.app import fusewire as program
+from fusewire.gate.status_text import _COLORS
 from fusewire.guard.tampering import PERSON_ONLY
-from fusewire.reports.statusline import _COLORS
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = sorted((ROOT / "commands").glob("*.md"))

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from agents import HERE, Run, agent, carriers, comes_true, is_running, kill, state
-from fusewire.runner.leftovers import end, end_marked, find, is_alive, process_identity
-from fusewire.runner.warden import Warden
+from fusewire.run.reaper import end, end_marked, find, is_alive, process_identity
+from fusewire.run.watchdog import Warden
 from fusewire.util import processes as proctable
 from fusewire.util.processes import Process, look
 
@@ -121,7 +121,7 @@ def test_the_processes_of_a_dead_supervisor_are_ended(mark: str) -> None:
 def test_we_never_end_ourselves(mark: str, tmp_path: Path) -> None:
     """A supervisor may itself have the mark; its children that have it, too, are ended, and it goes on."""
     code = (
-        "import subprocess, sys; from fusewire.runner.leftovers import end_marked\n"
+        "import subprocess, sys; from fusewire.run.reaper import end_marked\n"
         "child = subprocess.Popen(['sleep', '60'])\n"
         "print(end_marked(sys.argv[1], 5.0), child.wait())\n"
     )

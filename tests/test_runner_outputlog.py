@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agents import comes_true
-from fusewire.runner.outputlog import LINE, OutputLog, prune
+from fusewire.run.output_log import LINE, OutputLog, prune
 
 
 def stream(size: int) -> bytes:
@@ -68,7 +68,7 @@ def test_a_log_without_room_for_an_end_is_refused(tmp_path: Path, head: int, tai
 
 WRITER = """
 import os, sys
-from fusewire.runner.outputlog import OutputLog
+from fusewire.run.output_log import OutputLog
 log, number = OutputLog(sys.argv[1], head=800, tail=80_000), 0
 while True:
     log.write(b"".join(b"%07d\\n" % one for one in range(number, number + 1000)))

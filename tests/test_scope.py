@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import Project
+from fusewire.breakers.attempt.scope.boundary import covers
+from fusewire.breakers.attempt.scope.justification import BLANKS, KEPT
+from fusewire.breakers.attempt.scope.lock import ScopeLock, session_of
+from fusewire.breakers.attempt.scope.references import prose, references
+from fusewire.breakers.attempt.scope.types import NoScope, Unjustifiable
 from fusewire.cli.app import main
 from fusewire.engine.breaker import Breaker
-from fusewire.scope.boundary import covers
-from fusewire.scope.justification import BLANKS, KEPT
-from fusewire.scope.lock import ScopeLock, session_of
-from fusewire.scope.nouns import NoScope, Unjustifiable
-from fusewire.scope.references import prose, references
 from fusewire.util.errors import FusewireError
 from fusewire.util.globs import path_matches
 
@@ -724,7 +724,7 @@ def test_staged_needs_a_repository(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_since_the_checkpoint(here: Project, capsys: pytest.CaptureFixture[str]) -> None:
-    from fusewire.attempts.tracker import Attempts
+    from fusewire.breakers.attempt.tracker import Attempts
 
     graph(here, packages=["src/users"])
     write(here, "src/b.py", "b\n")
@@ -812,7 +812,7 @@ def test_set_warns_of_what_matches_nothing_now(here: Project, capsys: pytest.Cap
 
 def test_our_own_state_is_nobodys_change(here: Project, capsys: pytest.CaptureFixture[str]) -> None:
     """Left out of a diff; blocked by name, and no justification is offered."""
-    from fusewire.attempts.tracker import Attempts
+    from fusewire.breakers.attempt.tracker import Attempts
 
     graph(here, packages=["src/users"])
     git(here, "add", "-A")

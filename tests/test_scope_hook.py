@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from conftest import SOURCE, Project
-from fusewire import gate
 from fusewire.agents import agent_named
+from fusewire.breakers.attempt.scope.active import FILE
+from fusewire.breakers.attempt.scope.lock import ScopeLock
+from fusewire.breakers.attempt.scope.state import SESSIONS, SLICES
 from fusewire.engine.breaker import Breaker
-from fusewire.scope.active import FILE
-from fusewire.scope.lock import ScopeLock
-from fusewire.scope.memory import SESSIONS, SLICES
+from fusewire.gate import process as gate
 from fusewire.util.errors import FusewireError
 from test_imports import EDIT_PATH, HOT_PATH, READ_PATH, SLOW, modules_of
 
@@ -565,7 +565,7 @@ def test_a_process_that_dies_between_the_store_and_the_file(shop: Project, act: 
         else:
             lock.set("S-1", ["docs/"])
     script = (
-        "import os, fusewire.scope.lock as module; from fusewire.engine.breaker import Breaker\n"
+        "import os, fusewire.breakers.attempt.scope.lock as module; from fusewire.engine.breaker import Breaker\n"
         f"module.renew = lambda *given: os._exit(9)\nlock = module.ScopeLock(Breaker.open())\n{act}\n"
     )
     assert subprocess.run([sys.executable, "-c", script], cwd=shop.root, check=False).returncode == 9
@@ -594,7 +594,7 @@ def test_a_failed_change_leaves_the_lock_as_it_was(shop: Project, lock: ScopeLoc
 def test_parallel_processes_lose_nothing(shop: Project, lock: ScopeLock) -> None:
     """Eight justify and activate at once; the hook knows all of it afterwards."""
     script = (
-        "import sys; from fusewire.engine.breaker import Breaker; from fusewire.scope.lock import ScopeLock\n"
+        "import sys; from fusewire.engine.breaker import Breaker; from fusewire.breakers.attempt.scope.lock import ScopeLock\n"
         "n = sys.argv[1]; lock = ScopeLock(Breaker.open())\n"
         "lock.justify('S-1', f'lib/{n}.py', test='t', reason='it is so', relationship='with that')\n"
         "lock.set(f'P-{n}', [f'pkg/{n}']); lock.activate(f'P-{n}', None)\n"
@@ -641,10 +641,18 @@ def test_an_allowed_call_loads_little_more_than_without_a_slice(
     assert shop.hook(payload).returncode == 0
     bare = modules_of(["-c", "pass"], None, shop.root)
     loaded = modules_of([str(SOURCE / "hook.py"), "claude"], payload, shop.root)
-    scope = {"fusewire.scope", *(f"fusewire.scope.{name}" for name in ("active", "boundary", "hooked", "places"))}
-    slices = {"fusewire.underway", "fusewire.underway.look", "fusewire.underway.slices", "fusewire.stores.audit_file"}
+    scope = {
+        "fusewire.breakers.attempt.scope",
+        *(f"fusewire.breakers.attempt.scope.{name}" for name in ("active", "boundary", "hooked", "places")),
+    }
+    slices = {
+        "fusewire.underway",
+        "fusewire.gate.in_progress",
+        "fusewire.breakers.attempt.in_session",
+        "fusewire.stores.audit_file",
+    }
     assert not loaded & SLOW
     assert loaded - bare <= allowed | slices | (scope if "/" in str(given) else set())
     lock.deactivate("S-1")
     loaded = modules_of([str(SOURCE / "hook.py"), "claude"], payload, shop.root)
-    assert not {name for name in loaded if name.startswith("fusewire.scope")}
+    assert not {name for name in loaded if name.startswith("fusewire.breakers.attempt.scope")}

@@ -14,8 +14,8 @@ from urllib.parse import quote
 import pytest
 
 from conftest import Project
-from fusewire.attempts.nouns import Attempt
-from fusewire.attempts.tracker import Attempts
+from fusewire.breakers.attempt.tracker import Attempts
+from fusewire.breakers.attempt.types import Attempt
 from fusewire.engine.breaker import Breaker
 from fusewire.server.wording import step
 from lived_in import QUIET_RULE, RULE, SESSION, live_in, trip

@@ -10,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import lines_run
-from fusewire.core.events import Event
-from fusewire.detectors.calls import ACT, CHANGE, LOOK, VERIFY, WAIT, shown, signature
-from fusewire.detectors.masking import masked
-from fusewire.detectors.repetition import (
+from fusewire.breakers.session.calls import ACT, CHANGE, LOOK, VERIFY, WAIT, shown, signature
+from fusewire.breakers.session.detect import (
     CALL,
     CHANGES,
     COUNTED,
@@ -24,10 +22,12 @@ from fusewire.detectors.repetition import (
     findings,
     is_change,
 )
+from fusewire.breakers.session.masking import masked
+from fusewire.breakers.session.tool_calls import Call, call_of
+from fusewire.core.events import Event
 from fusewire.engine.breaker import default_rules
 from fusewire.guard.plain import only_look, plain_commands
 from fusewire.guard.shell.commands import only_looks, simple_commands
-from fusewire.session.watch import Call, call_of
 
 SETTINGS = default_rules().tool
 

@@ -11,8 +11,8 @@ import pytest
 
 from conftest import Project
 from fusewire.agents.claude import hooks as claude
+from fusewire.breakers.session.tool_calls import Watch
 from fusewire.engine.breaker import default_rules
-from fusewire.session.watch import Watch
 from fusewire.stores.memory import MemoryStore
 from session_hook import Session
 

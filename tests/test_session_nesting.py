@@ -17,10 +17,10 @@ import pytest
 
 from agents import comes_true, is_running
 from agents.run_stage import WORK, Stage, staged
+from fusewire.breakers.session import nesting
+from fusewire.breakers.session.messages import LIMIT
 from fusewire.engine.breaker import Breaker
-from fusewire.runner.registry import CIRCUIT, NAME, Run, under_way
-from fusewire.session import nesting
-from fusewire.session.words import LIMIT
+from fusewire.run.registry import CIRCUIT, NAME, Run, under_way
 
 #: An agent that works until it is told to go, or ended.
 WORKS = f'echo "$$" >> "$OUT/pids"; while [ ! -e "$OUT/go" ]; do sleep 0.05; done; {WORK}'
@@ -201,8 +201,8 @@ def test_a_run_that_ignores_the_signal_is_killed_alone(stage: Stage, monkeypatch
     beside = subprocess.Popen(["sh", "-c", shell, sys.executable, str(deaf)], cwd=stage.root, env=environment)
     try:
         assert comes_true(lambda: agents(stage))
-        monkeypatch.setattr("fusewire.runner.registry._GRACE", 0.5)
-        from fusewire.runner.registry import Place
+        monkeypatch.setattr("fusewire.run.registry._GRACE", 0.5)
+        from fusewire.run.registry import Place
 
         with Breaker.open(project=stage.root) as breaker:
             place = Place(breaker.engine, 1, ["sh"])
@@ -235,7 +235,7 @@ def test_a_number_that_somebody_else_has_by_now_is_neither_counted_nor_signalled
 
 def test_a_number_that_changes_hands_before_the_signal_is_not_signalled(stage: Stage) -> None:
     """Between the look and the signal: only the process that registered itself gets one."""
-    from fusewire.runner.registry import _signal
+    from fusewire.run.registry import _signal
 
     bystander = subprocess.Popen(["sleep", "60"])
     try:
@@ -413,7 +413,7 @@ def test_the_hooks_process_can_afford_it() -> None:
     """It runs at every tool call: none of the slow modules."""
     script = (
         "import os, sys; before = set(sys.modules); sys.path.insert(0, sys.argv[1]);"
-        " from fusewire.session import nesting;"
+        " from fusewire.breakers.session import nesting;"
         " nesting.refusal({'FUSEWIRE_DEPTH': '9'}, {'hook_recursion.enabled': True, 'hook_recursion.max_depth': 5});"
         " print(*sorted(set(sys.modules) - before))"
     )
@@ -422,4 +422,4 @@ def test_the_hooks_process_can_afford_it() -> None:
         [sys.executable, "-I", "-S", "-c", script, source], capture_output=True, text=True, check=True
     )
     loaded = set(shown.stdout.split()) - {"__future__"}
-    assert loaded == {"fusewire", "fusewire.session", "fusewire.session.nesting"}
+    assert loaded == {"fusewire", "fusewire.breakers.session", "fusewire.breakers.session.nesting"}

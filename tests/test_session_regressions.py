@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from conftest import Project
-from fusewire.detectors.masking import masked
-from fusewire.session.watch import ALLOWED
+from fusewire.breakers.session.masking import masked
+from fusewire.breakers.session.tool_calls import ALLOWED
 from session_hook import Session
 from test_session_detectors import bash
 from test_session_loops import edit, read, run

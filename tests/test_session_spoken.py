@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fusewire.detectors.masking import masked
-from fusewire.session.spoken import granted, lifts_agents
+from fusewire.breakers.session.masking import masked
+from fusewire.breakers.session.user_message import granted, lifts_agents
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ import pytest
 
 from conftest import SOURCE, Project, lines_run
 from fusewire.agents.claude.hooks import parse
+from fusewire.breakers.session.tool_calls import Answer, Watch
 from fusewire.engine.breaker import default_rules
-from fusewire.session.watch import Answer, Watch
 from fusewire.stores.sqlite import SqliteStore
 from program import UNPRIVILEGED
 from session_hook import Said, Session

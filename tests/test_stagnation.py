@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from fusewire.breakers.loop.cycles import period
+from fusewire.breakers.loop.detect import CIRCUITS, POINTS, judge
+from fusewire.breakers.loop.iteration import Iteration
 from fusewire.core.events import Signal, fingerprint
-from fusewire.detectors.cycles import period
-from fusewire.detectors.iteration import Iteration
-from fusewire.detectors.stagnation import CIRCUITS, POINTS, judge
 from fusewire.engine.breaker import Breaker
 
 ERROR = fingerprint("the same error")

@@ -16,17 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import SOURCE, Project
+from fusewire.breakers.session.opening import quick_store
+from fusewire.breakers.session.state import session_name
 from fusewire.config.rules import load_rules
 from fusewire.engine.breaker import Breaker
-from fusewire.reports.statusline import UNREADABLE, WIDTH, status_line
-from fusewire.session.memory import session_name
-from fusewire.session.opening import quick_store
+from fusewire.gate.status_text import UNREADABLE, WIDTH, status_line
 from program import fusewire
 from session_hook import Session, move_clock
 from test_imports import SLOW, modules_of
 
 #: What `hook.py statusline` runs, with arguments of its own.
-MAIN = f"import sys; sys.path.append({str(SOURCE.parent)!r})\nfrom fusewire.statusline import main; main(sys.argv[1:])"
+MAIN = f"import sys; sys.path.append({str(SOURCE.parent)!r})\nfrom fusewire.gate.statusline import main; main(sys.argv[1:])"
 
 #: As Claude Code 2.1.325 sends it.
 RECORDED: dict[str, Any] = {
@@ -252,9 +252,9 @@ def test_it_imports_nothing_slow(session: Session) -> None:
     for _ in range(3):
         session.fails("pytest -q")
     run = f"import sys; sys.path.append({str(SOURCE.parent)!r}); from fusewire.reports import statusline as words; "
-    run += "from fusewire.statusline import glance, read_payload; words.status_line(glance(read_payload(), {}))"
+    run += "from fusewire.gate.statusline import glance, read_payload; words.status_line(glance(read_payload(), {}))"
     loaded = modules_of(["-c", run], payload(session), session.project.root)
-    assert {"fusewire.statusline", "_sqlite3", "fusewire.core.circuit"} <= loaded
+    assert {"fusewire.gate.statusline", "_sqlite3", "fusewire.core.circuit"} <= loaded
     assert not loaded & SLOW
 
 

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from conftest import Project
+from fusewire.breakers.loop import stop_hook as iterations
+from fusewire.breakers.loop.loop import Loop
+from fusewire.breakers.loop.state import Record
+from fusewire.breakers.session.opening import quick_store
 from fusewire.config.rules import load_rules
 from fusewire.core.events import Event
 from fusewire.engine.breaker import Breaker
 from fusewire.guard import calls as guard_marks
-from fusewire.runner.loop import Loop
-from fusewire.runner.record import Record
-from fusewire.session.opening import quick_store
-from fusewire.underway import iterations
 from test_sqlite_store import without_rights
 
 SESSION = "479528ae-91f4-4945-992c-9db9f0bba192"
@@ -227,7 +227,7 @@ def test_a_session_that_is_killed_leaves_an_iteration_that_the_next_loop_settles
         "from fusewire.core.events import Event\n"
         "from fusewire.config.rules import load_rules\n"
         "from fusewire.underway import iterations\n"
-        "from fusewire.session.opening import quick_store\n"
+        "from fusewire.breakers.session.opening import quick_store\n"
         "home = sys.argv[1]\n"
         "if os.fork() == 0:\n"
         "    rules = load_rules(home)\n"

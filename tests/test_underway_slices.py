@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 
 from conftest import Project
-from fusewire.attempts.tracker import Attempts
+from fusewire.breakers.attempt import in_session as slices
+from fusewire.breakers.attempt.test_commands import asks_for, covers, running_tests
+from fusewire.breakers.attempt.tracker import Attempts
+from fusewire.breakers.phase import in_session as phasing
+from fusewire.breakers.session.tool_calls import commands_of
 from fusewire.core.events import Event
-from fusewire.session.watch import commands_of
-from fusewire.underway import phasing, slices
-from fusewire.underway.testcommands import asks_for, covers, running_tests
 from fusewire.util.files import FileLock
 
 SESSION = "479528ae-91f4-4945-992c-9db9f0bba192"

@@ -7,13 +7,13 @@ import time
 from pathlib import Path
 
 from conftest import Project
+from fusewire.breakers.loop.loop import Loop
+from fusewire.breakers.session.briefing import for_agent
+from fusewire.breakers.session.opening import quick_store
 from fusewire.config.rules import find_guarded, find_project, load_rules
 from fusewire.core.events import Signal
 from fusewire.engine.breaker import Breaker
 from fusewire.engine.engine import Engine
-from fusewire.runner.loop import Loop
-from fusewire.session.opening import quick_store
-from fusewire.underway.standing import for_agent
 
 SESSION = "479528ae-91f4-4945-992c-9db9f0bba192"
 

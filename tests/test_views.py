@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from conftest import Project
+from fusewire.breakers.session.names import session_ids, session_of
+from fusewire.breakers.session.spawning import SILENT
 from fusewire.engine.breaker import Breaker
-from fusewire.session.names import session_ids, session_of
-from fusewire.session.spawning import SILENT
 from fusewire.stores.rows import DOINGS, Doing
 from fusewire.util.durations import parse_time
 from fusewire.util.errors import NotFound
@@ -631,8 +631,8 @@ def test_more_slices_than_a_page_shows_are_counted(slice_project: Project) -> No
     fail(slice_project, "test_a", "S-0")
     attempt(slice_project, "arch-stop", "S-0", "--reason", "needs a queue")
     with Breaker.open(project=slice_project.root) as breaker:
-        from fusewire.attempts.nouns import Attempt
-        from fusewire.attempts.tracker import Attempts
+        from fusewire.breakers.attempt.tracker import Attempts
+        from fusewire.breakers.attempt.types import Attempt
 
         for number in range(1, 23):
             Attempts(breaker).record_attempt(f"S-{number}", "test_a", Attempt("pass", files=[]))

@@ -17,16 +17,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import Project
+from fusewire.breakers.session.unit_of_work import Moment
+from fusewire.breakers.session.wrap import HOOKS, counts, trigger, turn_of
 from fusewire.config.rules import load_rules
 from fusewire.core.events import Event
 from fusewire.engine.breaker import Breaker
-from fusewire.session.moment import Moment
-from fusewire.session.wrapping import HOOKS, counts, trigger, turn_of
 from fusewire.stores.memory import MemoryStore
 from session_hook import move_clock
 
 #: The command line, and the quick way around its library.
-_QUICK = "import sys; from fusewire.session.wrapping import quick; sys.exit(quick(sys.argv[1:]))"
+_QUICK = "import sys; from fusewire.breakers.session.wrap import quick; sys.exit(quick(sys.argv[1:]))"
 ENTRIES = {"command line": ("-m", "fusewire", "wrap"), "quick": ("-c", _QUICK)}
 SESSION = "479528ae-91f4-4945-992c-9db9f0bba192"
 

@@ -12,7 +12,7 @@ import sqlite3
 import sys
 import time
 
-from fusewire.constraints import statefile  # noqa: F401 - imported before the race, not in it
+from fusewire.breakers.constraint import state_file as statefile  # noqa: F401 - imported before the race, not in it
 from fusewire.engine.breaker import Breaker
 from fusewire.stores import audit_file, recovery  # noqa: F401
 from fusewire.util.errors import FusewireError

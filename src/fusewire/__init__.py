@@ -25,22 +25,22 @@ __all__ = [
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.attempts.tracker import Attempts
+    from fusewire.breakers.attempt.scope.lock import ScopeLock
+    from fusewire.breakers.attempt.tracker import Attempts
+    from fusewire.breakers.loop.loop import Loop
+    from fusewire.breakers.phase.phases import Phases
     from fusewire.core.events import Decision
     from fusewire.engine.breaker import Breaker
     from fusewire.engine.testing import testing
-    from fusewire.phases.phases import Phases
-    from fusewire.runner.loop import Loop
-    from fusewire.scope.lock import ScopeLock
     from fusewire.util.errors import Blocked, ConfigError, FusewireError, InvalidTransition, NotFound, StoreError
 
 _HOME = {
-    "Attempts": "attempts.tracker",
+    "Attempts": "breakers.attempt.tracker",
     "Breaker": "engine.breaker",
     "Decision": "core.events",
-    "Loop": "runner.loop",
-    "Phases": "phases.phases",
-    "ScopeLock": "scope.lock",
+    "Loop": "breakers.loop.loop",
+    "Phases": "breakers.phase.phases",
+    "ScopeLock": "breakers.attempt.scope.lock",
     "testing": "engine.testing",
 }
 

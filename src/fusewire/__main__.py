@@ -13,16 +13,16 @@ def main() -> None:
 
         start_clean(_isolated())
     if sys.argv[1:2] == ["hook"] and not {"-h", "--help"} & set(sys.argv[2:]):
-        from fusewire.gate import main as hook  # an agent is waiting: nothing else is loaded
+        from fusewire.gate.process import main as hook  # an agent is waiting: nothing else is loaded
 
         hook(sys.argv[2:])
     if sys.argv[1:2] == ["wrap"]:
-        from fusewire.session.wrapping import quick  # an agent is waiting for somebody's hook
+        from fusewire.breakers.session.wrap import quick  # an agent is waiting for somebody's hook
 
         code = quick(sys.argv[2:])
         if code is not None:
             sys.exit(code)
-    from fusewire.relay import relay_command
+    from fusewire.gate.relay import relay_command
 
     code = relay_command(sys.argv[1:])
     if code is not None:

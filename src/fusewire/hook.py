@@ -46,16 +46,16 @@ except (MemoryError, OSError) as error:
 try:
     from _frozen_importlib_external import SourceFileLoader
 
-    hotload = type(sys)("fusewire.hotload")  # run, not imported: that would first look through folders
-    SourceFileLoader(hotload.__name__, f"{root}/fusewire/hotload.py").exec_module(hotload)
-    finish = hotload.install(f"{root}/fusewire")
+    import_cache = type(sys)("fusewire.gate.import_cache")  # run, not imported: that would first look through folders
+    SourceFileLoader(import_cache.__name__, f"{root}/fusewire/gate/import_cache.py").exec_module(import_cache)
+    finish = import_cache.install(f"{root}/fusewire")
 except Exception:
     finish = None  # without it everything works, only slower
 try:
     if sys.argv[1:2] == ["statusline"]:
-        from fusewire import statusline as gate
+        from fusewire.gate import statusline as gate
     else:
-        from fusewire import gate  # type: ignore[no-redef]
+        from fusewire.gate import process as gate  # type: ignore[no-redef]
 except Exception as error:
     fail(error)
 gate.at_end = finish

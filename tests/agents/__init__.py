@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fusewire.runner.process import Ended, run_agent
+from fusewire.run.process import Ended, run_agent
 
 HERE = Path(__file__).parent
 PYTHON = [sys.executable, "-I", "-S"]

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from agents import is_running, kill
+from fusewire.breakers.loop.overview import overview
 from fusewire.engine.breaker import Breaker
 from fusewire.engine.status import Status
-from fusewire.runner.overview import overview
 from program import fusewire
 
 ANSWERS = Path(__file__).parents[1] / "answers"

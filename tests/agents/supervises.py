@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
-from fusewire.runner.process import run_agent
-from fusewire.runner.warden import Warden
+from fusewire.run.process import run_agent
+from fusewire.run.watchdog import Warden
 
 
 def say(data: bytes) -> None:

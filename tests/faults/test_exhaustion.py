@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from conftest import SOURCE, Project
-from fusewire.session.memory import amend, session_name
+from fusewire.breakers.session.state import amend, session_name
 from fusewire.stores.sqlite import SqliteStore
 
 SHELL = {"claude": "Bash", "codex": "Bash", "gemini": "run_shell_command", "copilot": "Bash"}

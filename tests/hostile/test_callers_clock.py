@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from conftest import SOURCE, Project
-from fusewire.detectors.constraints import runs
+from fusewire.breakers.constraint.detect import runs
 from fusewire.guard.shell.commands import simple_commands
 
 LIBRARY = next(Path("/usr/lib").rglob("libfaketime.so.1"), Path("/nowhere"))
@@ -216,7 +216,7 @@ def test_the_hook_starts_as_fast_as_before_without_such_variables(project: Proje
         timeout=60,
         check=False,
     )
-    assert b"fusewire.gate" in shown.stderr
+    assert b"fusewire.gate.process" in shown.stderr
     assert b"fusewire.agents.caller" not in shown.stderr
     assert b"util.environment" not in shown.stderr
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conftest import SOURCE, Project
-from fusewire.detectors.constraints import word_fits
+from fusewire.breakers.constraint.detect import word_fits
 from fusewire.guard.code import commands_in
 
 RULE = "match:\n  - command: git push --force\n  - command: git push -f\n  - command: git reset --hard\n"

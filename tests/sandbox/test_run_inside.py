@@ -17,9 +17,9 @@ import pytest
 from inside import require_sandbox
 
 from agents.run_stage import Stage, prepared, staged
-from fusewire import relay
-from fusewire.runner.confinement import entrance_of
-from fusewire.runner.process import run_agent
+from fusewire.gate import relay
+from fusewire.run.process import run_agent
+from fusewire.run.sandbox import entrance_of
 
 HOOK = Path(__file__).parents[2] / "src" / "fusewire" / "hook.py"
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fusewire.breakers.attempt.report_text import yaml_text
 from fusewire.cli.attempt_report import report_command
 from fusewire.cli.attempt_words import (
     counts,
@@ -21,11 +22,10 @@ from fusewire.cli.attempt_words import (
 from fusewire.cli.common import common_options, print_json, read_input, seconds, with_breaker
 from fusewire.cli.streams import tell, tell_text, warn
 from fusewire.core.messages import message_lines
-from fusewire.reports.attempts import yaml_text
 from fusewire.util.errors import Blocked, FusewireError
 
 if TYPE_CHECKING:
-    from fusewire.attempts.tracker import Attempts
+    from fusewire.breakers.attempt.tracker import Attempts
     from fusewire.engine.breaker import Breaker
 
 
@@ -52,7 +52,7 @@ def start_command(breaker: Breaker, slice_id: str, test: str, as_json: bool) -> 
     Neither index, branch nor stash are touched. If the attempts are under way already, their checkpoint stays. The
     slice's scope lock holds from now on. After a retry, what was tried before is printed.
     """
-    from fusewire.scope.lock import session_of
+    from fusewire.breakers.attempt.scope.lock import session_of
 
     attempts = _attempts(breaker)
     try:
@@ -110,8 +110,8 @@ def run_command(
     What the command prints is passed on, and kept whole in a file. A test that could not run (collection, build,
     environment, network, permissions, a crash of the runner) is an infrastructure error, and no attempt.
     """
-    from fusewire.attempts.cycle import run_cycle
-    from fusewire.scope.lock import session_of
+    from fusewire.breakers.attempt.scope.lock import session_of
+    from fusewire.run.test_cycle import run_cycle
 
     attempts = _attempts(breaker)
     try:
@@ -171,7 +171,7 @@ def record_command(
     as_json: bool,
 ) -> int:
     """Record an attempt that somebody else has run: --pass, --fail or --infra. Exit 3 if the work is stopped."""
-    from fusewire.attempts.nouns import Attempt
+    from fusewire.breakers.attempt.types import Attempt
     from fusewire.testruns.judge import judge
 
     said = [name for name, told in (("pass", passed), ("fail", failed), ("infra", infra)) if told]
@@ -340,7 +340,7 @@ def finish_command(breaker: Breaker, slice_id: str, force: bool, as_json: bool) 
 
 
 def _attempts(breaker: Breaker) -> Attempts:
-    from fusewire.attempts.tracker import Attempts
+    from fusewire.breakers.attempt.tracker import Attempts
 
     return Attempts(breaker)
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fusewire.breakers.attempt.report_text import yaml_text
 from fusewire.cli.common import common_options, print_json, read_input, with_breaker
 from fusewire.cli.streams import tell_text
-from fusewire.reports.attempts import yaml_text
 from fusewire.util.errors import FusewireError
 from fusewire.util.text import in_line
 
@@ -34,8 +34,8 @@ def report_command(
     Five are filled from what was recorded. The other three need a mind: give them as options or in a file; at a
     terminal they are asked for. What was given once is remembered. `not applicable` needs its reason.
     """
-    from fusewire.attempts.report import fill_in, missing, reports, to_report
-    from fusewire.attempts.tracker import Attempts
+    from fusewire.breakers.attempt.report import fill_in, missing, reports, to_report
+    from fusewire.breakers.attempt.tracker import Attempts
 
     attempts = Attempts(breaker)
     tests = to_report(attempts, slice_id, test)
@@ -64,7 +64,7 @@ def _from_file(source: str, tests: list[str]) -> dict[str, dict[str, Any]]:
     """The fields of one test, or {test: fields}."""
     import yaml
 
-    from fusewire.attempts.report import MIND
+    from fusewire.breakers.attempt.report import MIND
 
     text = read_input(source, "the fields of the report")
     try:
@@ -82,7 +82,7 @@ def _from_file(source: str, tests: list[str]) -> dict[str, dict[str, Any]]:
 
 def _asked(test: str, name: str) -> str:
     """What a person says at the terminal; asked again until it can be taken."""
-    from fusewire.attempts.report import MIND, check_field
+    from fusewire.breakers.attempt.report import MIND, check_field
 
     def checked(text: str) -> str:
         try:

@@ -11,8 +11,8 @@ from fusewire.core.messages import message_lines
 from fusewire.worktree.discover import shortened
 
 if TYPE_CHECKING:
-    from fusewire.attempts.nouns import Recorded
-    from fusewire.attempts.tracker import Attempts
+    from fusewire.breakers.attempt.tracker import Attempts
+    from fusewire.breakers.attempt.types import Recorded
     from fusewire.core.events import Decision
     from fusewire.worktree.checkpoint import Checkpoint
     from fusewire.worktree.rollback import Restored

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusewire.agents.caller import require_person
+from fusewire.breakers.constraint import report as layout
+from fusewire.breakers.loop.report import details, summary
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.meant import is_known, meant, strictest
 from fusewire.cli.streams import tell, warn
 from fusewire.core.circuit import within
 from fusewire.core.events import PUBLIC_STATE
 from fusewire.core.messages import message_lines
-from fusewire.reports import layout
-from fusewire.reports.loop import details, summary
 from fusewire.util.durations import number, show_time
 from fusewire.util.errors import FusewireError, NotFound
 from fusewire.util.quoting import quoted
@@ -58,7 +58,7 @@ def status_command(breaker: Breaker, circuit: str | None, everything: bool, sess
         if len(circuits) > 1:
             return _status_of_many(breaker, circuits, as_json)
         return _status_of(breaker, circuits[0], as_json)
-    from fusewire.runner.overview import overview
+    from fusewire.breakers.loop.overview import overview
 
     statuses = breaker.statuses()
     loop = overview(breaker)
@@ -75,9 +75,9 @@ def status_command(breaker: Breaker, circuit: str | None, everything: bool, sess
 
 
 def _status_of_session(breaker: Breaker, session: str, as_json: bool) -> int:
-    from fusewire.reports.session import dashboard
-    from fusewire.session.names import is_session, last_session
-    from fusewire.session.overview import overview
+    from fusewire.breakers.session.names import is_session, last_session
+    from fusewire.breakers.session.overview import overview
+    from fusewire.breakers.session.report import dashboard
 
     named = session or os.environ.get("CLAUDE_CODE_SESSION_ID") or last_session(breaker.store)
     if session and not is_session(breaker.store, session):

@@ -62,7 +62,7 @@ def project_root(project: str | None) -> str:
 
 
 def open_breaker(project: str | None) -> Breaker:
-    from fusewire.constraints.lifecycle import archive_retired
+    from fusewire.breakers.constraint.lifecycle import archive_retired
 
     breaker = Breaker.open(project=project_root(project))
     try:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from fusewire.agents.caller import require_person
+from fusewire.breakers.constraint.archive import ARCHIVE_FILE
+from fusewire.breakers.constraint.detect import violated
 from fusewire.cli.circuits import warn_of
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell, warn
 from fusewire.config.rules import STATE_FILE
-from fusewire.constraints.archive import ARCHIVE_FILE
 from fusewire.core.events import Event, merge
 from fusewire.core.messages import message_lines
-from fusewire.detectors.constraints import violated
 from fusewire.engine.breaker import LONGEST_OVERRIDE
 from fusewire.guard.shell.commands import simple_commands
 from fusewire.guard.shell.paths import in_project
@@ -110,7 +110,7 @@ def override_command(
 @with_breaker
 def archive_command(breaker: Breaker, circuit: str, as_json: bool) -> int:
     """Move a constraint's circuit into the archive. For a person; `status: retired` does it by itself."""
-    from fusewire.constraints.lifecycle import archive
+    from fusewire.breakers.constraint.lifecycle import archive
 
     actor = require_person("`fusewire archive`", breaker.root)
     if "/" in circuit:
@@ -135,7 +135,7 @@ def archive_command(breaker: Breaker, circuit: str, as_json: bool) -> int:
 @with_breaker
 def import_command(breaker: Breaker, file: str | None, as_json: bool) -> int:
     """Take circuits over from a state file (default: the project's own, edited by hand). For a person."""
-    from fusewire.constraints.lifecycle import import_states
+    from fusewire.breakers.constraint.lifecycle import import_states
 
     actor = require_person("`fusewire import`", breaker.root)
     path = Path(file) if file else Path(breaker.root or ".") / STATE_FILE

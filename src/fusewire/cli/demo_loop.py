@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+from fusewire.breakers.loop.loop import Loop
 from fusewire.cli.common import title
 from fusewire.cli.demo_constraint import fusewire_command
 from fusewire.cli.run import supervise
@@ -15,8 +16,7 @@ from fusewire.core.circuit import Policy
 from fusewire.demo import agent
 from fusewire.demo.project import make_project
 from fusewire.engine.breaker import Breaker
-from fusewire.runner.loop import Loop
-from fusewire.runner.run import Options
+from fusewire.run.types import Options
 from fusewire.util.durations import show_duration
 from fusewire.util.errors import FusewireError
 

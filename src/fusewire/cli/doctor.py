@@ -13,12 +13,12 @@ from fusewire.agents.doctor.checkup import Checkup, Finding, all_checkups
 from fusewire.agents.doctor.state_writable import unwritten
 from fusewire.agents.install.command import hook_line
 from fusewire.agents.install.import_cache import fill_cache, lacks_cache
+from fusewire.breakers.constraint.report import columns
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell
 from fusewire.config.rules import STATE_FOLDER
 from fusewire.guard.calls import base, is_fallback
 from fusewire.guard.sandbox.support import Support, support
-from fusewire.reports.layout import columns
 from fusewire.util.durations import counted
 from fusewire.util.quoting import quoted
 from fusewire.views.warnings import warnings

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from fusewire.agents.caller import require_person
+from fusewire.breakers.session.halting import lift_guard_halts
 from fusewire.cli.common import common_options, print_json, project_root
 from fusewire.cli.streams import hand_over, tell, warn
 from fusewire.config.rules import find_project, load_rules
@@ -24,7 +25,6 @@ from fusewire.guard.shell.paths import normal
 from fusewire.guard.shell.values import UNKNOWN, deactivated
 from fusewire.guard.tools import check_tool
 from fusewire.guard.verdict import Verdict
-from fusewire.session.halting import lift_guard_halts
 from fusewire.util.errors import FusewireError, in_a_line
 from fusewire.util.quoting import quoted
 

@@ -14,6 +14,6 @@ def hook_command(agent: str) -> None:
 
     `fusewire install AGENT` registers the same as `python3 -I -S .../fusewire/hook.py AGENT`, which starts faster.
     """
-    from fusewire.gate import main
+    from fusewire.gate.process import main
 
     main([agent])

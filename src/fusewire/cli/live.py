@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, BinaryIO
 from rich.cells import cell_len
 from rich.text import Text
 
+from fusewire.breakers.loop.layout import Places
+from fusewire.breakers.loop.trends import sparkline
 from fusewire.cli.plain import PlainView
 from fusewire.cli.screen import Screen
 from fusewire.cli.shown_lines import PLAIN, Cleaner, Gate, bounded, in_a_row
-from fusewire.reports.trends import sparkline
-from fusewire.runner.places import Places
 from fusewire.util.durations import counted, show_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fusewire.runner.nouns import Begun, Result
-    from fusewire.runner.process import Ended
+    from fusewire.breakers.loop.types import Begun, Result
+    from fusewire.run.process import Ended
 
 #: Seconds between two repaints; a tick that comes a little early must not wait for the next one.
 _GAP = 0.2

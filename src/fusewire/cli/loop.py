@@ -17,10 +17,10 @@ from fusewire.util.errors import Blocked, FusewireError
 
 if TYPE_CHECKING:
     from fusewire.agents.output.answer import Answer
+    from fusewire.breakers.loop.loop import Loop
+    from fusewire.breakers.loop.types import Result
     from fusewire.core.events import Decision
     from fusewire.engine.breaker import Breaker
-    from fusewire.runner.loop import Loop
-    from fusewire.runner.nouns import Result
 
 
 @click.group("loop")
@@ -49,8 +49,8 @@ def begin_command(breaker: Breaker, wait: bool, as_json: bool) -> int:
     The call is counted, and the tree and the protected files are recorded. The iteration belongs to the process that
     called (the script): if that dies, the next `loop begin` settles it.
     """
-    from fusewire.runner.loop import Loop
-    from fusewire.runner.owner import owner
+    from fusewire.breakers.loop.loop import Loop
+    from fusewire.breakers.loop.owner import owner
 
     require_outside_loop(breaker.root or "")
     loop, mine = Loop(breaker), owner()
@@ -92,8 +92,8 @@ def end_command(
     breaker: Breaker, path: str | None, exit_code: int, junit: str | None, token: str | None, as_json: bool
 ) -> int:
     """Judge the iteration: CONTINUE (exit 0), FINISHED (exit 0) or HALTED (exit 3) on standard output."""
-    from fusewire.runner.loop import Loop
-    from fusewire.runner.owner import possible_owners
+    from fusewire.breakers.loop.loop import Loop
+    from fusewire.breakers.loop.owner import possible_owners
     from fusewire.testruns.last_run import read_junit
 
     require_outside_loop(breaker.root or "")
@@ -178,7 +178,7 @@ def _wait(loop: Loop, decision: Decision) -> None:
 @with_breaker
 def lessons_command(breaker: Breaker, as_json: bool) -> int:
     """What the loop learned from its trips: the pattern, its cause, what was tried, what helped."""
-    from fusewire.runner.overview import overview
+    from fusewire.breakers.loop.overview import overview
     from fusewire.util.durations import show_time
 
     learned: list[dict[str, Any]] = overview(breaker)["lessons"]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusewire.agents.caller import require_person
+from fusewire.breakers.constraint.report import columns
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell, tell_text
 from fusewire.config.notify_addresses import shown_address
@@ -16,7 +17,6 @@ from fusewire.notifying.delivery import deliver_pending
 from fusewire.notifying.overview import overview
 from fusewire.notifying.surroundings import take_surroundings
 from fusewire.notifying.testing import tried
-from fusewire.reports.layout import columns
 from fusewire.util.durations import counted, show_time
 from fusewire.util.errors import FusewireError, NotFound
 

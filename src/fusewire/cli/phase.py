@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusewire.agents.caller import AGENT_VARIABLES, inside_loop, require_person
+from fusewire.breakers.phase.detect import METRICS, PHASES
+from fusewire.breakers.phase.end import CHOICES
+from fusewire.breakers.phase.metrics import is_measured, junit_run, output_run, parse_metrics, with_run
+from fusewire.breakers.phase.phases import Phases
+from fusewire.breakers.phase.report import known_lines, open_block, overview, status_block
+from fusewire.breakers.phase.state_file import LIMIT
 from fusewire.cli.common import common_options, print_json, read_input, with_breaker
 from fusewire.cli.streams import tell, tell_text, warn
-from fusewire.detectors.phases import METRICS, PHASES
-from fusewire.phases.ending import CHOICES
-from fusewire.phases.measuring import is_measured, junit_run, output_run, parse_metrics, with_run
-from fusewire.phases.phases import Phases
-from fusewire.phases.statefile import LIMIT
-from fusewire.reports.phases import known_lines, open_block, overview, status_block
 from fusewire.util.durations import counted
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
-    from fusewire.detectors.phases import Values
+    from fusewire.breakers.phase.detect import Values
+    from fusewire.breakers.phase.end import Ended
+    from fusewire.breakers.phase.phases import Begun
     from fusewire.engine.breaker import Breaker
-    from fusewire.phases.ending import Ended
-    from fusewire.phases.phases import Begun
 
 _LETTERS = {**{choice[0]: choice for choice in CHOICES}, **{str(at): choice for at, choice in enumerate(CHOICES, 1)}}
 

@@ -11,9 +11,9 @@ from fusewire.core.messages import message_lines
 from fusewire.util.durations import counted, show_duration
 
 if TYPE_CHECKING:
+    from fusewire.breakers.loop.types import Begun, Result
     from fusewire.core.events import Decision
-    from fusewire.runner.nouns import Begun, Result
-    from fusewire.runner.process import Ended
+    from fusewire.run.process import Ended
 
 #: Seconds between two lines of a countdown.
 _MINUTE = 60.0

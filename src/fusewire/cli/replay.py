@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fusewire.breakers.constraint.report import figures
+from fusewire.breakers.session.replay import ACTIONS, by_rule, replay_all
 from fusewire.cli.common import common_options, print_json, project_root
 from fusewire.cli.streams import tell, warn
 from fusewire.config.rules import load_rules
-from fusewire.replay import ACTIONS, by_rule, replay_all
-from fusewire.reports.layout import figures
 from fusewire.util.durations import counted
 
 if TYPE_CHECKING:
-    from fusewire.replay import Replayed
+    from fusewire.breakers.session.replay import Replayed
 
 
 @click.command("replay")

@@ -19,8 +19,8 @@ from fusewire.util.durations import counted, show_duration
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
-    from fusewire.runner.loop import Loop
-    from fusewire.runner.run import Options, Outcome
+    from fusewire.breakers.loop.loop import Loop
+    from fusewire.run.types import Options, Outcome
 
 #: The seed's sentence.
 ANNOUNCEMENT = "Circuit breaker is active — monitoring for stagnation, rate limits, and file protection."
@@ -79,7 +79,7 @@ def run_command(breaker: Breaker, command: tuple[str, ...], as_json: bool, **opt
         raise click.UsageError("{prompt} stands in the command, but --prompt names no file")
     if options["prompt"] is not None and not os.path.isfile(options["prompt"]):
         raise FusewireError(f"no such prompt: {options['prompt']}")
-    from fusewire.runner.loop import Loop
+    from fusewire.breakers.loop.loop import Loop
 
     require_outside_loop(breaker.root or "")
     if options["end_oldest"]:
@@ -111,7 +111,7 @@ def _folder(root: str) -> str:
 def _options(loop: Loop, command: tuple[str, ...], here: str, options: dict[str, Any]) -> Options:
     """What the command line says, and the project's settings where it says nothing."""
     from fusewire.config.rulebook import read_rulebook
-    from fusewire.runner.run import Options
+    from fusewire.run.types import Options
 
     settings = read_rulebook(Path(loop.root)).values["loop"].parsed
     return Options(
@@ -135,7 +135,7 @@ def _options(loop: Loop, command: tuple[str, ...], here: str, options: dict[str,
 def supervise(loop: Loop, options: Options, *, quiet: bool = False) -> Outcome:
     """One run in front of a person: the announcement, the run, its end."""
     from fusewire.agents.install.registrations import working_hooks
-    from fusewire.runner.supervisor import Supervisor
+    from fusewire.run.supervisor import Supervisor
 
     view = QuietView() if quiet else _view()
     say(ANNOUNCEMENT)

@@ -8,13 +8,13 @@ from typing import Any
 import click
 
 from fusewire.agents.caller import require_person
+from fusewire.breakers.attempt.scope.justification import command, shown
+from fusewire.breakers.attempt.scope.lock import ScopeLock
+from fusewire.breakers.attempt.scope.patterns import unmatched
+from fusewire.breakers.attempt.scope.types import Answer, Unjustifiable
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell, warn
 from fusewire.engine.breaker import Breaker
-from fusewire.scope.justification import command, shown
-from fusewire.scope.lock import ScopeLock
-from fusewire.scope.nouns import Answer, Unjustifiable
-from fusewire.scope.patterns import unmatched
 from fusewire.util.durations import show_time
 from fusewire.util.errors import FusewireError
 from fusewire.util.file_names import path_shown
@@ -49,7 +49,7 @@ def check_command(
     if staged:
         diff += _staged(lock.root)
     if since_checkpoint:
-        from fusewire.attempts.tracker import Attempts
+        from fusewire.breakers.attempt.tracker import Attempts
 
         diff += [os.path.join(lock.root, name) for name in Attempts(breaker).files_touched(slice_id)]
     answers += lock.check(slice_id, diff, follows=False)

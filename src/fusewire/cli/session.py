@@ -39,7 +39,7 @@ def wrap_command(name: str, command: tuple[str, ...], session: str | None, proje
     \b
     fusewire wrap format -- ruff format .
     """
-    from fusewire.session.wrapping import Wrapped, wrap
+    from fusewire.breakers.session.wrap import Wrapped, wrap
 
     given = project or (click.get_current_context().find_root().obj or {}).get("project")
     return wrap(Wrapped(name, command, session=session, project=given), as_json=as_json)
@@ -66,7 +66,7 @@ def grant_command(
         raise click.UsageError("give only one of --session, --day and --project-total")
     if not reason.strip():
         raise click.UsageError("--reason must say why")
-    from fusewire.session.granting import dollars, grant
+    from fusewire.breakers.session.grants import dollars, grant
 
     whom = "day" if day else "project" if project_total else "session"
     granted = grant(breaker, dollars(amount), whom, session, reason, actor)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusewire.agents.spending.account import Account, account_of, together
+from fusewire.breakers.constraint.report import figures
+from fusewire.breakers.session.state import SPEND, recalled
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell, warn
 from fusewire.config.prices import load_prices, source_of_prices
-from fusewire.reports.layout import figures
-from fusewire.session.memory import SPEND, recalled
 from fusewire.util.durations import show_time
 from fusewire.util.file_names import path_shown
 

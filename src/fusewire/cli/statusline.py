@@ -24,8 +24,8 @@ def statusline_command(color: bool, project: str | None, as_json: bool) -> int:
     echo '{"session_id": "..."}' | fusewire statusline
     fusewire CLOSED · $0.42 of $5 · tool_failure Bash(pytest) 2/3
     """
-    from fusewire.reports.statusline import UNREADABLE, status_line
-    from fusewire.statusline import glance, read_payload
+    from fusewire.gate.status_text import UNREADABLE, status_line
+    from fusewire.gate.statusline import glance, read_payload
 
     given = project or (click.get_current_context().find_root().obj or {}).get("project")
     payload = read_payload()

@@ -19,8 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from fusewire.breakers.constraint.detect import Matcher
     from fusewire.core.state import Policy
-    from fusewire.detectors.constraints import Matcher
 
     Stamp = tuple[str, int, int, int, int]
     Signature = tuple[Stamp, ...]

@@ -72,7 +72,7 @@ class Breaker:
         backup = MirrorBackup(root, rules, clock)
         store = open_store(url or own, backup=backup, check=State.from_data, patience=patience, read_only=read_only)
         if rules.notify and url in (None, own):  # whoever delivers looks into the project's own store
-            from fusewire.session.opening import tell_people
+            from fusewire.breakers.session.opening import tell_people
 
             store.after_news = lambda: tell_people(root)
         return cls(store, rules, clock, root)
@@ -152,16 +152,16 @@ class Breaker:
 
     def status(self, circuit: str) -> Status:
         """One circuit as it is now."""
+        from fusewire.breakers.session.spend_limits import in_dollars
         from fusewire.engine.status import status_of
-        from fusewire.session.dollars import in_dollars
 
         policy, state = self.engine.view(circuit)
         return in_dollars(self, status_of(circuit, policy, state, self.engine.clock()))
 
     def statuses(self) -> list[Status]:
         """Every active constraint and every other circuit that has a state."""
+        from fusewire.breakers.session.spend_limits import in_dollars
         from fusewire.engine.status import status_of
-        from fusewire.session.dollars import in_dollars
 
         statuses = []
         stored = {row.id: row for row in self.store.circuits()}
@@ -236,7 +236,7 @@ class Breaker:
                     transaction.notice(warning, self.engine.clock())
 
     def _mirror_constraints(self, root: str) -> list[str]:
-        from fusewire.constraints.statefile import write_mirror
+        from fusewire.breakers.constraint.state_file import write_mirror
 
         try:
             warning = write_mirror(root, self.engine)
@@ -247,7 +247,7 @@ class Breaker:
         return [] if warning is None else [warning]
 
     def _mirror_phases(self) -> list[str]:
-        from fusewire.phases.phases import Phases
+        from fusewire.breakers.phase.phases import Phases
 
         try:
             return Phases(self).follow()
@@ -299,6 +299,6 @@ class MirrorBackup:
         return os.path.exists(os.path.join(self.root, STATE_FILE))
 
     def read(self) -> tuple[list[Rebuilt], str, list[str]]:
-        from fusewire.constraints.statefile import rebuild
+        from fusewire.breakers.constraint.state_file import rebuild
 
         return rebuild(self.root, self.rules, self.clock())

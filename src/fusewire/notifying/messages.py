@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from fusewire.breakers.session.messages import goes_on
+from fusewire.breakers.session.state import recalled, session_name
 from fusewire.config.rules import rule_id
 from fusewire.config.settings import SEVERITIES
 from fusewire.core.events import PUBLIC_STATE, Decision
 from fusewire.core.messages import message_lines
 from fusewire.engine.engine import next_steps
 from fusewire.notifying.news import ACTS, subject_of
-from fusewire.session.memory import recalled, session_name
-from fusewire.session.words import goes_on
 from fusewire.util.durations import counted, seconds_until, show_time
 from fusewire.util.errors import NotFound
 

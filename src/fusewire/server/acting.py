@@ -11,7 +11,7 @@ from fusewire.util.durations import counted
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
-    from fusewire.phases.choices import Resolved
+    from fusewire.breakers.phase.choices import Resolved
     from fusewire.server.projects import Watched
 
 CHOICES = ("reset", "skip", "abort", "modify")
@@ -46,8 +46,8 @@ def reset(project: Watched, circuit: str, reason: str, *, whole: bool = False) -
 
 def grant(project: Watched, amount: str, whom: str, session: str, reason: str) -> str:
     """Allow more spend, for a session, for today or for the project."""
-    from fusewire.session.granting import dollars
-    from fusewire.session.granting import grant as give
+    from fusewire.breakers.session.grants import dollars
+    from fusewire.breakers.session.grants import grant as give
 
     reason = given_reason(reason)
     if whom not in WHOM:
@@ -64,7 +64,7 @@ def grant(project: Watched, amount: str, whom: str, session: str, reason: str) -
 
 def resolve(project: Watched, choice: str, guidance: str, reason: str, circuit: str = "") -> str:
     """One of the four choices about an open phase, which must be that of the circuit, if one is named."""
-    from fusewire.phases.phases import Phases
+    from fusewire.breakers.phase.phases import Phases
 
     reason = given_reason(reason)
     if choice not in CHOICES:

@@ -16,14 +16,14 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from fusewire.agents import AGENTS, agent_named
-from fusewire.gate import answer, hook_in
+from fusewire.breakers.session import opening
+from fusewire.breakers.session.nesting import BY_HTTP, DEPTH
+from fusewire.gate.process import answer, hook_in
 from fusewire.server.access import PROOF, QUESTION, proof_for_hooks
 from fusewire.server.daemons import Daemons
 from fusewire.server.metrics import observe_hook
 from fusewire.server.requests import require_role
 from fusewire.server.whereabouts import Whereabouts
-from fusewire.session import opening
-from fusewire.session.nesting import BY_HTTP, DEPTH
 from fusewire.util.errors import FusewireError, in_a_line
 from fusewire.util.stdio import INPUT_LIMIT, payload_of
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from fusewire.agents import Agent
-    from fusewire.gate import Answer
+    from fusewire.gate.process import Answer
     from fusewire.server.projects import Projects
 
 #: Seconds until something is answered; the hooks that `install --http` registers wait a little longer.

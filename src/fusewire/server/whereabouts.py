@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
 
+from fusewire.breakers.session.state import session_name
 from fusewire.config.rules import find_guarded
 from fusewire.core.events import NAME_LIMIT, plain
-from fusewire.session.memory import session_name
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fusewire.breakers.constraint.report import history_json
+from fusewire.breakers.session.names import session_ids
+from fusewire.breakers.session.spend_limits import in_dollars, spent_and_granted
 from fusewire.core import circuit as circuits
 from fusewire.core import meters
 from fusewire.core.circuit import Outcome, within
 from fusewire.core.events import identifier
 from fusewire.engine.engine import read_state
 from fusewire.engine.status import status_of
-from fusewire.reports.layout import history_json
-from fusewire.session.dollars import in_dollars, spent_and_granted
-from fusewire.session.names import session_ids
 from fusewire.stores.rows import AuditRow
 from fusewire.util.durations import seconds_until, show_duration, show_time
 from fusewire.util.errors import NotFound

@@ -6,8 +6,8 @@ import heapq
 import math
 from typing import TYPE_CHECKING, Any
 
+from fusewire.breakers.session.names import is_session, session_ids
 from fusewire.core.events import identifier, plain
-from fusewire.session.names import is_session, session_ids
 from fusewire.util.durations import show_time
 from fusewire.util.errors import NotFound, StoreError, in_a_line
 from fusewire.util.globs import matches

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fusewire.breakers.constraint.report import step_json
+from fusewire.breakers.session.names import session_ids, session_of
+from fusewire.breakers.session.state import recalled, session_name
 from fusewire.core.events import identifier
-from fusewire.reports.layout import step_json
-from fusewire.session.memory import recalled, session_name
-from fusewire.session.names import session_ids, session_of
 from fusewire.util.durations import show_time
 
 if TYPE_CHECKING:

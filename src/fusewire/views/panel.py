@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from fusewire.breakers.loop.overview import overview as loop_overview
+from fusewire.breakers.session.names import session_ids, session_of
+from fusewire.breakers.session.spend import day_of
+from fusewire.breakers.session.spend_limits import LIMITS_ON_ALL, spending_session, spent_and_granted
+from fusewire.breakers.session.state import SPEND, recalled
 from fusewire.core.circuit import within
 from fusewire.engine.engine import next_steps
-from fusewire.runner.overview import overview as loop_overview
-from fusewire.session.dollars import LIMITS_ON_ALL, spending_session, spent_and_granted
-from fusewire.session.memory import SPEND, recalled
-from fusewire.session.names import session_ids, session_of
-from fusewire.session.spend import day_of
 from fusewire.util.durations import counted, show_time
 from fusewire.util.errors import NotFound
 from fusewire.util.quoting import quoted

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from fusewire.session.memory import recalled, session_name
-from fusewire.session.names import session_ids
-from fusewire.session.overview import running_in, standing
+from fusewire.breakers.session.names import session_ids
+from fusewire.breakers.session.overview import running_in, standing
+from fusewire.breakers.session.state import recalled, session_name
 
 if TYPE_CHECKING:
     from fusewire.engine.breaker import Breaker

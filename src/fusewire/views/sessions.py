@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fusewire.breakers.loop.overview import overview as loop_overview
+from fusewire.breakers.loop.state import Record
+from fusewire.breakers.session.names import is_session
+from fusewire.breakers.session.overview import overview, running_in
+from fusewire.breakers.session.state import recalled, session_name
 from fusewire.core.events import plain
-from fusewire.runner.overview import overview as loop_overview
-from fusewire.runner.record import Record
-from fusewire.runner.registry import under_way
-from fusewire.session.memory import recalled, session_name
-from fusewire.session.names import is_session
-from fusewire.session.overview import overview, running_in
+from fusewire.run.registry import under_way
 from fusewire.util.durations import show_time
 from fusewire.util.errors import NotFound
 from fusewire.views.moves import move_json, moved_in

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from fusewire.attempts.record import TestRecord, slice_times
-from fusewire.attempts.report import missing, reports
-from fusewire.attempts.tracker import Attempts
+from fusewire.breakers.attempt.report import missing, reports
+from fusewire.breakers.attempt.report_text import prior_attempts, yaml_text
+from fusewire.breakers.attempt.scope.state import recall_active
+from fusewire.breakers.attempt.scope.types import NoScope
+from fusewire.breakers.attempt.state import TestRecord, slice_times
+from fusewire.breakers.attempt.tracker import Attempts
 from fusewire.core import meters
 from fusewire.core.events import identifier
-from fusewire.reports.attempts import prior_attempts, yaml_text
-from fusewire.scope.memory import recall_active
-from fusewire.scope.nouns import NoScope
 from fusewire.util.durations import show_time
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
-    from fusewire.attempts.record import SliceRecord
+    from fusewire.breakers.attempt.state import SliceRecord
     from fusewire.engine.breaker import Breaker
     from fusewire.stores.rows import CircuitRow
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fusewire.breakers.session.incident_log import recent
+from fusewire.breakers.session.start import at_work
 from fusewire.janitor.janitor import Janitor
 from fusewire.janitor.limits import Limits
 from fusewire.janitor.names import rotation
-from fusewire.session.beginning import at_work
-from fusewire.session.incident_log import recent
 from fusewire.util.durations import show_time
 from fusewire.util.errors import FusewireError
 

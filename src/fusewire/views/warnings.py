@@ -16,8 +16,8 @@ _RECENT = 12 * 3600
 
 def warnings(breaker: Breaker) -> list[str]:
     """What stays so until somebody mends or acknowledges it."""
-    from fusewire.constraints.statefile import foreign_change
-    from fusewire.session.registration import unguarded
+    from fusewire.breakers.constraint.state_file import foreign_change
+    from fusewire.breakers.session.registration import unguarded
 
     found = list(breaker.rules.warnings) + breaker.store.notices()
     found += [

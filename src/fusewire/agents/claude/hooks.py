@@ -21,8 +21,8 @@ from fusewire.agents.payload import (
     required,
     session_event,
 )
+from fusewire.breakers.constraint.detect import changes_files
 from fusewire.core.events import Event
-from fusewire.detectors.constraints import changes_files
 from fusewire.util.fast_json import dumps
 
 TYPE_CHECKING = False

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from fusewire.breakers.constraint import report as layout
 from fusewire.cli.watching.shown import bar_of, harmless, heading, level_of, shown, standing, state_text, to_second
 from fusewire.core.events import identifier
-from fusewire.reports import layout
 from fusewire.util.durations import counted
 from fusewire.util.errors import NotFound
 from fusewire.util.quoting import quoted

@@ -80,8 +80,8 @@ def wrapped(lines: Iterable[Text], width: int) -> list[Text]:
 
 
 def _session(source: Source, name: str) -> list[Text]:
-    from fusewire.reports.session import dashboard
-    from fusewire.session.overview import overview
+    from fusewire.breakers.session.overview import overview
+    from fusewire.breakers.session.report import dashboard
 
     breaker = source.breaker()
     doings = breaker.store.doings(name)
@@ -99,7 +99,7 @@ def _session(source: Source, name: str) -> list[Text]:
 
 
 def _loop(source: Source, _: str) -> list[Text]:
-    from fusewire.reports.loop import details
+    from fusewire.breakers.loop.report import details
 
     assert source.panel is not None
     loop = source.panel["loop"]

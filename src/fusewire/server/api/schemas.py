@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from fusewire.breakers.phase.phases import GUIDANCE
+from fusewire.breakers.session.user_message import MOST
 from fusewire.core.events import TEXT_LIMIT
-from fusewire.phases.phases import GUIDANCE
-from fusewire.session.spoken import MOST
 
 Schema = dict[str, Any]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fusewire.reports.layout import EFFECTS
+from fusewire.breakers.constraint.report import EFFECTS
 from fusewire.server.drawing.charts import Lane, Line, Mark, timeline
 from fusewire.util.durations import counted, parse_time, show_duration
 

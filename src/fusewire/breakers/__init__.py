@@ -1,0 +1,1 @@
+"""The five breakers of the seeds, one package each."""

@@ -1,0 +1,336 @@
+"""Attempts at the tests of a slice, where an agent runs them in its shell instead of with `fusewire attempt run`.
+
+An attempt is a whole cycle (seed 004): code was changed, the test was run, the result is there. A hook sees every run,
+so it must tell the cycles from the rest, and where it is in doubt it counts nothing:
+
+- A run on files that are as they were at the last attempt is a look, and so is one on those of the checkpoint: the same
+  test again with more output, a red test before the work begins, a baseline after `git stash`.
+- Only a test that was started and that the runner's output names counts; and of one run that fails at most one test,
+  because somebody works on one at a time: the one that the command asks for, else the one whose attempts began last.
+- A test that is stopped counts nowhere any more. Runs of everything stay free, since other tests are in them.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fusewire.breakers.session.calls import VERIFY, nature_of
+from fusewire.breakers.session.opening import PATIENCE
+from fusewire.config.rules import SCOPE_FILE, STATE_FOLDER
+from fusewire.core.events import stricter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fusewire.breakers.attempt.shell_runs import TestRun
+    from fusewire.breakers.attempt.state import SliceRecord
+    from fusewire.breakers.attempt.tracker import Attempts
+    from fusewire.breakers.attempt.types import Attempt, Recorded
+    from fusewire.core.events import Decision, Event
+    from fusewire.stores import Store
+    from fusewire.testruns.judge import Verdict
+
+    Commands = list[list[str]]
+    Answer = tuple[str, str]
+
+NOTHING = ("allow", "")
+
+#: Stops that a session has been told of and that are remembered.
+_REMEMBERED = 50
+
+#: Seconds that one waits for others whose runs are being counted.
+_QUEUE = 4.0
+
+#: Seconds that it may take to see what was changed; the hook's own deadline is later.
+_PATIENT = 5.0
+
+
+def is_under_way(home: str) -> bool:
+    """One look: without this file no slice is under way."""
+    return os.path.lexists(os.path.join(home, SCOPE_FILE))
+
+
+def after_call(event: Event, commands: Commands | None, home: str) -> Answer:
+    """What the results of a call, or of a whole reply, mean for the slices under way."""
+    if not is_under_way(home):
+        return NOTHING
+    calls = [(call, _read(call, None if event.calls else commands)) for call in event.calls or (event,)]
+    calls = [(call, words) for call, words in calls if _may_run_tests(call, words)]
+    if not calls:
+        return NOTHING
+    from fusewire.breakers.attempt.shell_runs import run_of
+
+    runs = [run for call, words in calls if (run := run_of(call, words, home))]
+    slices = _slices(event, home) if runs else []
+    if not slices:
+        return NOTHING
+    from fusewire.breakers.attempt.tracker import Attempts
+    from fusewire.engine.breaker import Breaker
+    from fusewire.util.errors import FusewireError
+    from fusewire.util.files import FileLock
+
+    with Breaker.open(project=home, patience=PATIENCE) as breaker:
+        attempts = Attempts(breaker)
+        try:
+            # One at a time: two runs that end together are both compared with what the last attempt left.
+            with FileLock(os.path.join(home, STATE_FOLDER, "attempts.lock"), wait=_QUEUE):
+                answers = [_count(attempts, slices, run) for run in runs]
+        except BlockingIOError:
+            return "allow", "fusewire: a test run was not counted: another process is counting one"
+        except FusewireError as error:
+            return "allow", f"fusewire: a test run was not counted: {error}"
+    told = [answer for answer in answers if answer != NOTHING]
+    if not told:
+        return NOTHING
+    both = NOTHING
+    for answer in told:
+        both = stricter(both, answer)
+    return both
+
+
+def before_call(event: Event, commands: Commands | None, home: str) -> Answer:
+    """A test that is stopped is not run again by its name; and what was counted here is not counted twice."""
+    if not event.command or not is_under_way(home):
+        return NOTHING
+    commands = _read(event, commands)
+    if not _may_run_tests(event, commands) or not ("fusewire" in event.command or _is_any_stopped(home)):
+        return NOTHING
+    from fusewire.breakers.attempt.test_commands import own_act, running_tests
+
+    reported = [own_act(words, "attempt")[1][:2] for words in commands if _reports_a_failure(words)]
+    running = running_tests(event, commands, home)
+    slices = _slices(event, home) if reported or running else []
+    if not slices:
+        return NOTHING
+    from fusewire.breakers.attempt.tracker import Attempts
+    from fusewire.engine.breaker import Breaker
+
+    with Breaker.open(project=home, patience=PATIENCE) as breaker:
+        attempts = Attempts(breaker)
+        for names in reported:
+            if len(names) == 2 and (text := _counted_already(attempts, *names)):
+                return "deny", text
+        stop = _stop(attempts, slices, running)
+        return NOTHING if stop is None else _first_told(breaker.store, event, stop, breaker.engine.clock())
+
+
+def _is_any_stopped(home: str) -> bool:
+    """Before anything slow is loaded: an agent runs tests more often than it is stopped."""
+    from fusewire.breakers.session.opening import quick_store
+    from fusewire.config.rules import load_rules
+
+    circuits = quick_store(home, load_rules(home)).circuits()
+    return any(row.kind == "attempt" and row.phase == "open" for row in circuits)
+
+
+def spoken(event: Event, home: str) -> None:
+    """A person has said something: whoever was refused is told first again."""
+    if not is_under_way(home):
+        return
+    from fusewire.breakers.session.state import recalled
+    from fusewire.engine.breaker import Breaker
+
+    with Breaker.open(project=home, patience=PATIENCE) as breaker:
+        if recalled(breaker.store, _told_name(event)):
+            with breaker.store.transact() as transaction:
+                transaction.drop(_told_name(event))
+
+
+def _read(call: Event, commands: Commands | None) -> Commands:
+    from fusewire.breakers.session.tool_calls import commands_of
+
+    return commands_of(call) if commands is None else commands
+
+
+def _may_run_tests(call: Event, commands: Commands) -> bool:
+    """A quick look, or it reports on such a run."""
+    line = call.command or ""
+    return "fusewire" in line or any(nature_of(call, [words], False) == VERIFY for words in commands)
+
+
+# -- a run of tests ---------------------------------------------------------------------------------------------
+
+
+def _slices(event: Event, home: str) -> list[str]:
+    """The slices that hold for this session, the newest first."""
+    from fusewire.breakers.attempt.scope.active import load
+
+    return [one.slice for one in load(home, PATIENCE) if one.holds_for(event.session)]
+
+
+def _count(attempts: Attempts, slices: list[str], run: TestRun) -> Answer:
+    """Judge one run for the slices; of those in which it failed a test, the newest is the one that is worked on."""
+    from fusewire.breakers.attempt.shell_runs import verdicts_of
+
+    lines: list[str] = []
+    for slice_id in slices:
+        record = attempts.record(slice_id)
+        verdicts = verdicts_of(attempts, slice_id, record, run)
+        for test, verdict in verdicts.items():
+            if verdict.result == "pass":
+                lines.append(_passed(attempts, slice_id, record, test, verdict))
+            elif verdict.result == "infra" and _is_new(record, test, verdict):
+                _record(attempts, slice_id, record, test, verdict)
+        failed = [test for test, verdict in verdicts.items() if verdict.result == "fail"]
+        test = _worked_on(attempts.root, record, failed, run)
+        if test:
+            action, text = _failed(attempts, slice_id, record, test, verdicts[test], run)
+            return (action, "\n".join([*lines, text])) if text else ("tell" if lines else "allow", "\n".join(lines))
+    return ("tell", "\n".join(lines)) if lines else NOTHING
+
+
+def _worked_on(root: str, record: SliceRecord, failed: list[str], run: TestRun) -> str:
+    """Which of the failed tests somebody is working on: the one that was asked for, else the one that was started last;
+    of those that were started with nothing done in between, the first."""
+    from fusewire.breakers.attempt.test_commands import asks_for
+
+    asked = [test for test in failed if asks_for(run.commands, test)]
+    failed = sorted(asked or failed, key=lambda test: record.tests[test].began)
+    if len(failed) < 2 or asked:
+        return next(iter(failed), "")
+    trees = _trees(root, [record.tests[test].checkpoint["commit"] for test in failed])
+    return failed[trees.index(trees[-1])]
+
+
+def _trees(root: str, commits: list[str]) -> list[str]:
+    """The contents of checkpoints; where git cannot tell, each is another."""
+    from fusewire.util.git import GitFailure, git
+
+    try:
+        return git(root, "rev-parse", *(f"{commit}^{{tree}}" for commit in commits)).decode().split()
+    except GitFailure:
+        return commits
+
+
+# -- what it means ------------------------------------------------------------------------------------------------
+
+
+def _record(
+    attempts: Attempts, slice_id: str, record: SliceRecord, test: str, verdict: Verdict, **more: Any
+) -> Recorded:
+    return attempts.record_attempt(slice_id, test, _attempt(verdict, record.life, **more))
+
+
+def _attempt(verdict: Verdict, life: int, error: str = "") -> Attempt:
+    from fusewire.breakers.attempt.types import Attempt
+
+    return Attempt(
+        verdict.result, reason=verdict.reason, error=error, kind=verdict.kind, evidence=verdict.evidence, life=life
+    )
+
+
+def _passed(attempts: Attempts, slice_id: str, record: SliceRecord, test: str, verdict: Verdict) -> str:
+    _record(attempts, slice_id, record, test, verdict)
+    left = [name for name, entry in record.tests.items() if name != test and not entry.is_done]
+    step = "go on with the next" if left else f"when the slice is done: fusewire attempt finish {slice_id}"
+    return f"fusewire: {slice_id} {test} passed, its attempts are over; {step}."
+
+
+def _is_new(record: SliceRecord, test: str, verdict: Verdict) -> bool:
+    """The same error of the surroundings, looked at again, says nothing more."""
+    last = next((one for one in reversed(record.infrastructure) if one["test"] == test), None)
+    return last is None or last["kind"] != verdict.kind or last["evidence"] != verdict.evidence[:2000]
+
+
+def _failed(
+    attempts: Attempts, slice_id: str, record: SliceRecord, test: str, verdict: Verdict, run: TestRun
+) -> Answer:
+    """One failed attempt, if something was changed since the last one."""
+    import time
+
+    from fusewire.breakers.attempt.last_attempts import LastAttempts
+
+    seen = LastAttempts(attempts, slice_id, record.life)
+    if seen.given_up:
+        return NOTHING
+    began = time.monotonic()
+    with seen:
+        if not seen.is_changed(record, test):
+            return NOTHING
+        error = f"{verdict.error}\n[exit code {run.code}]"
+        recorded = _record(attempts, slice_id, record, test, verdict, error=error)
+        seen.note(test)
+    slow = time.monotonic() - began
+    if slow > _PATIENT:
+        seen.give_up()
+    answer = _answer(attempts, slice_id, test, recorded)
+    if slow > _PATIENT:
+        text = f"fusewire: it took {slow:.0f} s to see what was changed; from now on runs of {slice_id} are not counted"
+        return answer[0], f"{answer[1]}\n{text} by themselves: use `fusewire attempt run`."
+    return answer
+
+
+def _answer(attempts: Attempts, slice_id: str, test: str, recorded: Recorded) -> Answer:
+    from fusewire.core.messages import message
+
+    state = recorded.state
+    if not recorded.stops:
+        of_test, of_slice = attempts.limits(slice_id)
+        near = f" Warning: {recorded.near}." if recorded.near else ""
+        return "tell", (
+            f"fusewire: {slice_id} {test} failed, and this run was counted: {state['attempt_count']} of {of_test}"
+            f" failed attempts for the test, {state['total_failed_attempts']} of {of_slice} for the slice."
+            f" Do not record it again.{near}"
+        )
+    now = attempts.engine.clock()
+    text = "\n".join(message(stop, now) for stop in recorded.stops)
+    if all(stop.circuit != f"attempt/{slice_id}" for stop in recorded.stops):
+        return "tell", f"{text}\nStop working on {test}; other tests of {slice_id} may go on."
+    failing = ", ".join(attempts.record(slice_id).failing())
+    return "halt", f"{text}\nStop all work on {slice_id}. A diagnostic report is due for each of: {failing}."
+
+
+# -- before a call ------------------------------------------------------------------------------------------------
+
+
+def _reports_a_failure(words: list[str]) -> bool:
+    from fusewire.breakers.attempt.test_commands import own_act
+
+    act = own_act(words, "attempt")[0]
+    return act == "run" or (act == "record" and "--fail" in words)
+
+
+def _counted_already(attempts: Attempts, slice_id: str, test: str) -> str:
+    """Why a failure is not recorded once more; empty if it may be."""
+    from fusewire.breakers.attempt.last_attempts import LastAttempts
+
+    record = attempts.record(slice_id)
+    if not LastAttempts(attempts, slice_id, record.life).is_last(record, test):
+        return ""
+    return (
+        f"BLOCKED attempt.counted: the last run of {test} was counted when you ran it, and nothing was changed since.\n"
+        "Next: change code, then run the test as you did; to look at the failure, run it as often as you like."
+    )
+
+
+def _stop(attempts: Attempts, slices: list[str], running: Commands) -> Decision | None:
+    """What stops a test that a command asks for by its name."""
+    from fusewire.breakers.attempt.test_commands import asks_for
+
+    for slice_id in slices:
+        for test, entry in attempts.record(slice_id).tests.items():
+            if not entry.is_done and asks_for(running, test) and (stop := attempts.refusal(slice_id, test)):
+                return stop
+    return None
+
+
+def _first_told(store: Store, event: Event, stop: Decision, now: float) -> Answer:
+    """Who runs a stopped test is told once, and from then on refused."""
+    from fusewire.breakers.session.state import recall
+    from fusewire.core.messages import message
+
+    with store.transact() as transaction:
+        told = recall(transaction, _told_name(event), now)[0].get("told")
+        told = told if isinstance(told, list) else []
+        transaction.remember(_told_name(event), {"told": [*told, stop.circuit][-_REMEMBERED:]}, now)
+    text = message(stop, now)
+    if stop.circuit in told:
+        return "deny", text
+    warning = f"WARNING{text.removeprefix('BLOCKED')}"
+    return "tell", f"{warning}\nThis run is the last that passes: the next one of this test is refused."
+
+
+def _told_name(event: Event) -> str:
+    """Below the session's own memory, so that it goes with it."""
+    return f"session/{event.session or 'none'}/~stopped"

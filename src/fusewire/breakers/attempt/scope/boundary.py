@@ -1,0 +1,61 @@
+"""One slice's boundary: patterns with the source of each, the files that were justified beside them, and their answer.
+
+Patterns start at the project's root. A name without globs means that file, or that folder with all below; `*` stays
+within a folder, `**` crosses. On the hook's way: nothing slow here.
+"""
+
+from __future__ import annotations
+
+from fusewire.breakers.attempt.scope.places import closed
+from fusewire.util.globs import path_matches
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    #: (pattern, where it was written)
+    Entry = tuple[str, str]
+
+IN_SCOPE, JUSTIFIED, BLOCKED = "IN_SCOPE", "JUSTIFIED", "BLOCKED"
+
+#: Patterns that a message names.
+_NAMED = 5
+
+
+class Boundary:
+    """What one slice may change."""
+
+    __slots__ = ("entries", "justified", "slice")
+
+    def __init__(self, slice: str, entries: tuple[Entry, ...], justified: tuple[str, ...] = ()) -> None:
+        self.slice = slice
+        self.entries = entries
+        self.justified = justified
+
+    def answer(self, path: str) -> tuple[str, str]:
+        """What is to be said of a path of the project, and why."""
+        why = closed(path)
+        if why:
+            return BLOCKED, why
+        for pattern, source in self.entries:
+            if covers(pattern, path):
+                return IN_SCOPE, source
+        if path in self.justified:
+            return JUSTIFIED, "justified"
+        return BLOCKED, f"outside the scope of {self.slice}"
+
+    def shown(self) -> str:
+        """The scope in a few words."""
+        names = list(dict.fromkeys(pattern for pattern, _ in self.entries))
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        return ", ".join(names[:_NAMED]) + more
+
+
+def covers(pattern: str, path: str) -> bool:
+    """Whether a pattern (normal, from the root) takes in a path."""
+    if pattern == "." or path == pattern or path.startswith(f"{pattern.rstrip('/')}/"):
+        return True  # also literally: folders are called `[id]`
+    last = pattern.rstrip("/").rpartition("/")[2]
+    if not any(mark in pattern for mark in "*?["):
+        return False
+    files_only = any(mark in last for mark in "*?[") and not pattern.endswith("/") and last != "**"
+    whole = f"/{pattern}" if files_only else f"/{pattern.rstrip('/')}/**"
+    return path_matches(f"/{path}", whole)

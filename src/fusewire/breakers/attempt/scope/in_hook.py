@@ -1,0 +1,174 @@
+"""The scope lock as the hook asks it: which paths would a call change, and may the slices under way do that?
+
+Only what is known counts. Reading, files outside the project, git's own data, by-products, commands whose effects
+nobody can tell, and git's moves of the whole tree (checkout, stash, merge) are none of its business, as long as these
+do not touch what defines the scope.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fusewire.breakers.attempt.scope.active import load
+from fusewire.breakers.attempt.scope.boundary import BLOCKED
+from fusewire.breakers.attempt.scope.places import (
+    by_products,
+    closed,
+    defines_scope,
+    defining_below,
+    files_below,
+    place,
+)
+from fusewire.guard.shell.values import UNKNOWN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    #: (a path of the project, whether it goes with all that is in it, whether it is only guessed)
+    Change = tuple[str, bool, bool]
+
+    from fusewire.breakers.attempt.scope.active import Active
+    from fusewire.core.events import Event
+    from fusewire.guard.check import Reading
+
+#: git commands that put the tree into another state as a whole, or put files back. They write no work of the agent's;
+#: but another version of what defines the scope would be another scope.
+_WHOLE_TREE = frozenset(
+    f"guard.git.{name}"
+    for name in (
+        "bisect checkout cherry-pick clone fetch init merge pull read-tree rebase reset restore"
+        " revert sparse-checkout stash submodule subtree switch worktree"
+    ).split()
+)
+
+#: A folder is no file; git does not even know it.
+_MKDIR = "guard.mkdir"
+
+#: The guard's rule for what may be a report, or no file at all; `guesses` looks closer.
+_GUESSED = "guard.output"
+
+
+def refusal(event: Event, changed: tuple[str, ...], reading: Reading | None, root: str, patience: float) -> str:
+    """Why the scope lock refuses this call; empty if it does not."""
+    from fusewire.util.errors import FusewireError
+
+    paths = _by_tool(event, changed, root) + (_by_command(reading, root) if reading is not None else [])
+    paths = [one for one in dict.fromkeys(paths) if not _is_gits(one[0])]
+    if not paths:
+        return ""
+    try:
+        active = [one for one in load(root, patience) if one.holds_for(event.session) and one.locks]
+    except FusewireError as error:
+        return _broken("scope", str(error))
+    if not active:
+        return ""
+    outside = _outside(paths, active, root)
+    return _refused(outside, active, root) if outside else ""
+
+
+def _by_tool(event: Event, changed: tuple[str, ...], root: str) -> list[Change]:
+    found = [place(os.path.join(root, path), root) for path in changed if "\0" not in path]
+    return [(path, event.change == "delete", False) for path in found if path is not None]
+
+
+def _by_command(reading: Reading, root: str) -> list[Change]:
+    """The same for a command."""
+    from fusewire.guard.effects import DELETE, MOVE, READ, WRITE
+
+    found = []
+    for effect in reading.effects.found:
+        if effect.kind == READ or effect.rule == _MKDIR or UNKNOWN in effect.path:
+            continue
+        if effect.rule == _GUESSED and effect.kind == WRITE:
+            from fusewire.breakers.attempt.scope.guesses import guessed
+
+            places = [place(reading.disk.real(name), root) for name in guessed(effect)]
+            found += [(path, False, True) for path in places if path is not None and _counts(root, path)]
+            continue
+        destroys = effect.kind in (DELETE, MOVE)
+        if destroys and not os.path.lexists(effect.path):
+            continue  # nothing is there, or what the line itself has made
+        path = place(reading.disk.real(effect.path, last=effect.follows), root, follows=effect.follows)
+        if path is not None and (effect.rule not in _WHOLE_TREE or defines_scope(path)):
+            found.append((path, destroys or effect.recursive, False))
+    return found
+
+
+def _counts(root: str, path: str) -> bool:
+    """A guess counts where it would overwrite something, or define another scope."""
+    return os.path.isfile(os.path.join(root, path)) or defines_scope(path)
+
+
+def _is_gits(path: str) -> bool:
+    """Git's own data; but what it ignores is free, so whoever says what is ignored is held to the scope."""
+    return ".git" in path.split("/") and not path.endswith("/info/exclude")
+
+
+def _outside(paths: list[Change], active: list[Active], root: str) -> str:
+    """The first path that may not be changed; git is asked only about what would be refused."""
+    for path, whole, is_guess in paths:
+        full = os.path.join(root, path)
+        whole = whole and os.path.isdir(full) and not os.path.islink(full)
+        locked = path if closed(path) else defining_below(root, path) if whole else ""
+        if locked:
+            return locked
+        if _may(path, active) or by_products(root, [path]):
+            continue
+        if is_guess:
+            from fusewire.breakers.attempt.scope.guesses import is_report
+
+            if is_report(root, path):
+                continue
+        outside = _first_in(path, active, root) if whole else path
+        if outside:
+            return outside
+    return ""
+
+
+def _may(path: str, active: list[Active]) -> bool:
+    return any(one.boundary.answer(path)[0] != BLOCKED for one in active if not one.problem)
+
+
+def _first_in(path: str, active: list[Active], root: str) -> str:
+    """The first file of a folder that may not be changed: a folder is as good as all that is in it."""
+    inside, is_all = files_below(root, path)
+    out = [name for name in inside if not _may(name, active)]
+    free = by_products(root, out) if out else ()
+    return next((name for name in out if name not in free), "" if is_all else path)
+
+
+def _refused(path: str, active: list[Active], root: str) -> str:
+    from fusewire.breakers.attempt.scope.justification import command
+    from fusewire.util.file_names import path_shown
+
+    newest = active[0]
+    rule = f"scope.{newest.slice}"
+    broken = next((one for one in active if one.problem), None)
+    if broken is not None:
+        return _broken(f"scope.{broken.slice}", broken.problem)
+    why = closed(path).removeprefix("it ")
+    if why:
+        while_it_is = f" while {newest.slice} is under way" if defines_scope(path) else ""
+        return (
+            f"BLOCKED {rule}: {path_shown(path)} {why}{while_it_is}.\nNext: go on without it, or ask the user to do it."
+        )
+    names = ", ".join(one.slice for one in active)
+    full = os.path.join(root, path)
+    temporary = "" if os.path.lexists(full) else " (what is only temporary belongs outside of the project)"
+    is_folder = os.path.isdir(full) and not os.path.islink(full)
+    needs = "one of its files" if is_folder else "this file"
+    return "\n".join(
+        (
+            f"BLOCKED {rule}: {path_shown(path)} is outside the scope of {names}.",
+            *(f"In scope of {one.slice}: {one.boundary.shown()}" for one in active[:3]),
+            f"Next: change only what is in scope{temporary}; if a failing test needs {needs}, say why first:",
+            command(newest.slice, "" if is_folder else path),
+            f"If no honest justification can be written: fusewire attempt arch-stop {newest.slice} --reason '<why>'",
+        )
+    )
+
+
+def _broken(rule: str, problem: str) -> str:
+    return (
+        f"BLOCKED {rule}: what is in scope cannot be told: {problem}.\n"
+        f"Next: ask the user to mend it; until then only files outside the project and reading are free."
+    )

@@ -1,0 +1,360 @@
+"""Attempts at the tests of a slice: counted, stopped at their limits, and started anew from a checkpoint.
+
+Who goes first is the seed's order: an architectural decision that is needed (deviation rule 4), then the test with its
+three failures, then the slice with its seven. Git is asked outside of transactions; what was found is then judged,
+counted and remembered in one.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from fusewire.breakers.attempt import retry as anew
+from fusewire.breakers.attempt.ownership import without_others
+from fusewire.breakers.attempt.report_text import prior_attempts
+from fusewire.breakers.attempt.scope.lock import ScopeLock
+from fusewire.breakers.attempt.scope.types import NoScope, slice_name
+from fusewire.breakers.attempt.state import SliceRecord, TestRecord, check_test, one_line, shown, slice_times
+from fusewire.breakers.attempt.strategies import repeated
+from fusewire.breakers.attempt.types import Attempt, Recorded, Retried, Started
+from fusewire.config.rules import STATE_FOLDER
+from fusewire.core import meters
+from fusewire.core.circuit import near
+from fusewire.core.events import Decision, Signal, identifier
+from fusewire.engine.breaker import Breaker
+from fusewire.testruns.cases import same_test
+from fusewire.util.errors import Blocked, FusewireError, NotFound
+from fusewire.worktree.checkpoint import Checkpoint, Checkpoints
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fusewire.stores import Transaction
+    from fusewire.stores.rows import CircuitRow
+
+_RESULTS = ("pass", "fail", "infra")
+
+Found = TypeVar("Found")
+
+
+class Attempts:
+    """The attempts of one project, slice by slice. Safe to use from several processes at once."""
+
+    def __init__(self, breaker: Breaker) -> None:
+        if breaker.root is None:
+            raise FusewireError("attempts need a project to work in")
+        self.breaker = breaker
+        self.engine = breaker.engine
+        self.root = breaker.root
+        self.checkpoints = Checkpoints(self.root)
+        self.lock = ScopeLock(breaker)
+
+    @classmethod
+    def open(cls, project: str | os.PathLike[str] | None = None) -> Attempts:
+        """The attempts of the project around a folder (default: the current one)."""
+        return cls(Breaker.open(project=project))
+
+    # -- before ---------------------------------------------------------------------------------------
+
+    def refusal(self, slice_id: str, test: str | None = None) -> Decision | None:
+        """What stops the work at a test now, if anything does; the strictest comes first."""
+        return next(iter(self._stops(self.record(slice_id), slice_id, test)), None)
+
+    def start(self, slice_id: str, test: str, *, session: str | None = None) -> Started:
+        """Begin the attempts at a test: everything as it is now becomes their checkpoint. Raises `Blocked`."""
+        slice_name(slice_id)
+        test = check_test(test)
+        refused = self.refusal(slice_id, test)
+        if refused is not None:
+            raise Blocked(refused)
+        known = self.record(slice_id)
+        taken = None
+        if test not in known.tests or not known.tests[test].checkpoint:
+            taken = self.checkpoints.take(slice_id, f"{slice_id}: {test}", known.checkpoints())
+
+        def begin(transaction: Transaction, record: SliceRecord, now: float) -> SliceRecord:
+            entry = record.test(test)
+            if taken is not None and not entry.checkpoint:
+                entry.checkpoint, entry.began, entry.last_result = taken.to_data(), now, ""
+                record.began = record.began or taken.to_data()
+                record.after = record.after or taken.to_data()
+            record.finished = False
+            return record
+
+        record = self.change(slice_id, begin)
+        checkpoint = Checkpoint.from_data(record.tests[test].checkpoint)
+        state = self.state(slice_id, test)
+        self.lock.activate(slice_id, session)
+        unlocked = ""
+        try:
+            self.lock.scope(slice_id)
+        except NoScope as error:
+            unlocked = f"the scope lock does not hold: {error}"
+        except FusewireError as error:
+            unlocked = f"nothing in the project may be changed before a person mends this: {error}"
+        alike = next((name for name in record.tests if name != test and same_test(name, test)), "")
+        prior = prior_attempts(record.prior)
+        return Started(checkpoint, checkpoint == taken, state, prior, unlocked, alike, record.life)
+
+    # -- after ----------------------------------------------------------------------------------------
+
+    def record_attempt(self, slice_id: str, test: str, attempt: Attempt) -> Recorded:
+        """Count one complete cycle: code was changed, the test was run, the result is there."""
+        slice_name(slice_id)
+        test = check_test(test)
+        if attempt.result not in _RESULTS:
+            raise FusewireError(f"{attempt.result!r} is no result of an attempt; allowed: {', '.join(_RESULTS)}")
+        files, after, problem = self._looked_at(slice_id, test, attempt)
+
+        def count(transaction: Transaction, record: SliceRecord, now: float) -> tuple[list[Decision], str, SliceRecord]:
+            if attempt.life not in (None, record.life):
+                raise FusewireError(f"{slice_id} was started anew meanwhile; this attempt at {test} counts nowhere")
+            entry = record.test(test)
+            again = _said_again(attempt.strategy, _tried_before(record, test), entry.log)
+            decisions = self._count(transaction, slice_id, test, attempt, now)
+            record.attempts += 1
+            record.after = after.to_data() if after is not None else record.after
+            late = attempt.result == "pass" and decisions[0].phase == "open"
+            _write_down(record, entry, test, attempt, files, late, now)
+            return decisions, again, record
+
+        decisions, again, record = self.change(slice_id, count)
+        tripped = {decision.circuit for decision in decisions if decision.tripped}
+        stops = [stop.replace(tripped=stop.circuit in tripped) for stop in self._stops(record, slice_id, test)]
+        return Recorded(
+            self.state(slice_id, test),
+            tuple(stops),
+            again,
+            tuple(self.lock.violations(slice_id, files) or ()),
+            "" if stops or attempt.result != "fail" else self._near(slice_id, test),
+            problem,
+        )
+
+    def _looked_at(self, slice_id: str, test: str, attempt: Attempt) -> tuple[list[str], Checkpoint | None, str]:
+        """What was changed, everything as it is now, and what git had against it: an attempt counts all the same."""
+        name, message = f"{slice_id}/after", f"{slice_id}: after an attempt at {test}"
+        known = self.record(slice_id).tests.get(test)
+        try:
+            if attempt.files is not None or known is None or not known.checkpoint:
+                return attempt.files or [], self.checkpoints.take(name, message), ""
+            after, files = self.checkpoints.take_since(Checkpoint.from_data(known.checkpoint), name, message)
+        except FusewireError as error:
+            return attempt.files or [], None, str(error)
+        others = self.others(slice_id, known.began)
+        return without_others(self.lock, slice_id, files, others) if others else files, after, ""
+
+    def _count(
+        self, transaction: Transaction, slice_id: str, test: str, attempt: Attempt, now: float
+    ) -> list[Decision]:
+        circuits = (_circuit(slice_id, test), _circuit(slice_id))
+        text = one_line(": ".join(filter(None, (test, attempt.reason or attempt.strategy))))
+        if attempt.result == "pass":  # the slice's total is never cleared by it
+            signals = [Signal("good", circuits[0], "test_passed", text=text)]
+        elif attempt.result == "fail":
+            signals = [Signal("bad", circuit, "test_failed", text=text) for circuit in circuits]
+        else:
+            signals = [Signal("note", circuit, "infrastructure", text=text) for circuit in circuits]
+        return [self.engine.step(transaction, signal, now) for signal in signals]
+
+    def arch_stop(self, slice_id: str, reason: str) -> Decision:
+        """Deviation rule 4: the slice needs an architectural decision; stop at once, no attempt is burned."""
+        slice_name(slice_id)
+        if not reason.strip():
+            raise FusewireError("an ARCH-STOP needs its reason: which architectural change is needed, and why")
+        signal = Signal("bad", _circuit(slice_id), "arch_stop", text=one_line(reason))
+
+        def halt(transaction: Transaction, record: SliceRecord, now: float) -> tuple[Decision, SliceRecord]:
+            record.arch_stop = {"reason": one_line(reason), "at": now}
+            return self.engine.step(transaction, signal, now), record
+
+        decision, record = self.change(slice_id, halt)
+        stop: Decision = self._stops(record, slice_id, None)[0].replace(tripped=decision.tripped)
+        return stop
+
+    # -- the counter reset protocol -------------------------------------------------------------------
+
+    def retry(self, slice_id: str, guidance: str = "", *, force: bool = False) -> Retried:
+        """Both counters to 0, files back to where the failed attempts began; for a person or an orchestrator."""
+        return anew.retry(self, slice_id, guidance, force=force)
+
+    def finish(self, slice_id: str, *, force: bool = False) -> None:
+        """The slice is done: its scope lock is lifted. `force` is for a person, and ends its counters too."""
+        anew.finish(self, slice_id, force=force)
+
+    def restart(self, transaction: Transaction, slice_id: str, why: str, now: float) -> None:
+        """Every counter of the slice to 0, whatever its circuit says."""
+        for row in self._circuits(slice_id):
+            self.engine.step(transaction, Signal("restart", row.id, "restart", text=why), now)
+
+    # -- looking --------------------------------------------------------------------------------------
+
+    def record(self, slice_id: str) -> SliceRecord:
+        try:
+            return SliceRecord.recalled(self.breaker.store, slice_id)
+        except ValueError:
+            return SliceRecord()
+
+    def known(self, slice_id: str) -> SliceRecord:
+        """The record of a slice that has one; NotFound otherwise."""
+        record = self.record(slice_name(slice_id))
+        if not record.tests and not record.prior and not record.arch_stop and not self.is_stopped(slice_id):
+            raise NotFound(
+                f"nothing is known of slice {slice_id} in {self.root}; begin: fusewire attempt start {slice_id} TEST"
+            )
+        return record
+
+    def slices(self) -> list[str]:
+        """Every slice that is under way, or stopped."""
+        names = {row.id.split("/")[1] for row in self.breaker.store.circuits() if row.kind == "attempt"}
+        records = {name: self.record(name) for name in {*names, *slice_times(self.breaker.store)}}
+        under_way = (name for name, record in records.items() if record.tests and not record.finished)
+        return sorted({*under_way, *(name for name in records if self.is_stopped(name))})
+
+    def others(self, slice_id: str, since: float) -> list[str]:
+        """The other slices that were worked on since a moment, finished ones too."""
+        times = slice_times(self.breaker.store)
+        return sorted(name for name, at in times.items() if name != slice_id and at > since)
+
+    def is_stopped(self, slice_id: str) -> bool:
+        return any(row.phase == "open" for row in self._circuits(slice_id))
+
+    def failures(self, slice_id: str) -> int:
+        """The slice's total of failed attempts."""
+        return self._level(slice_id)
+
+    def state(self, slice_id: str, test: str) -> dict[str, Any]:
+        """The seed's tracking state of one test, field by field."""
+        entry = self.record(slice_id).tests.get(test) or TestRecord()
+        return {
+            "slice_id": slice_id,
+            "test_name": test,
+            "attempt_count": self._level(slice_id, test),
+            "files_touched": list(entry.files_touched),
+            "description": entry.description,
+            "last_error": entry.last_error,
+            "checkpoint_tag": entry.checkpoint.get("commit", ""),
+            "total_failed_attempts": self._level(slice_id),
+        }
+
+    def limits(self, slice_id: str) -> tuple[int, int]:
+        """How many failures stop a test, and how many the slice."""
+        policies = (self.breaker.rules.policy(_circuit(slice_id, test)) for test in ("any", None))
+        test, whole = (int(policy.meters[0].trip) for policy in policies)
+        return test, whole
+
+    def stops(self, slice_id: str, test: str | None = None) -> list[Decision]:
+        """Everything that stops the work at a test (or at the slice) now, strictest first."""
+        return self._stops(self.record(slice_id), slice_id, test)
+
+    def prior(self, slice_id: str) -> str:
+        """The block for a fresh implementer; empty if the slice was never retried."""
+        return prior_attempts(self.known(slice_id).prior)
+
+    def files_touched(self, slice_id: str) -> list[str]:
+        """What differs now from where the slice, or its last retry, began."""
+        began = self.known(slice_id).began
+        if not began:
+            raise FusewireError(f"no checkpoint of {slice_id}; take one: fusewire attempt start {slice_id} TEST")
+        return self.checkpoints.changed_since(Checkpoint.from_data(began))
+
+    def output_folder(self, slice_id: str) -> str:
+        """Where the whole outputs of its attempts are, relative to the project."""
+        return os.path.join(STATE_FOLDER, "attempts", slice_id)
+
+    def change(self, slice_id: str, work: Callable[[Transaction, SliceRecord, float], Found]) -> Found:
+        """Change the record of a slice, and whatever else, in one transaction."""
+
+        def change_record(transaction: Transaction, now: float) -> Found:
+            try:
+                record = SliceRecord.recalled(transaction, slice_id)
+            except ValueError as error:
+                lost = f"what was remembered of slice {slice_id} is lost; its counters are not: {error}"
+                transaction.notice(lost, now)
+                record = SliceRecord()
+            result = work(transaction, record, now)
+            record.remember(transaction, slice_id, now)
+            return result
+
+        return self.engine.transact(change_record)
+
+    def _circuits(self, slice_id: str) -> list[CircuitRow]:
+        mine = _circuit(slice_id)
+        return [row for row in self.breaker.store.circuits() if row.id == mine or row.id.startswith(f"{mine}/")]
+
+    def _stops(self, record: SliceRecord, slice_id: str, test: str | None) -> list[Decision]:
+        """The refusals in the order of their rules."""
+        circuits = ([_circuit(slice_id, test)] if test else []) + [_circuit(slice_id)]
+        asked = [self.engine.foresee(Signal("ask", circuit, "action")) for circuit in circuits]
+        stops = [decision for decision in asked if not decision.allowed]
+        if record.arch_stop:
+            architecture = next((stop for stop in stops if stop.circuit == circuits[-1]), None)
+            if architecture is not None:
+                reason = f"ARCH-STOP (deviation rule 4): {record.arch_stop['reason']}"
+                steps = ("report to the orchestrator; no further attempt", *architecture.next[-1:])
+                stops.remove(architecture)
+                stops.insert(0, architecture.replace(rule="attempt.arch_stop", reason=reason, evidence=(), next=steps))
+        return stops
+
+    def _level(self, slice_id: str, test: str | None = None) -> int:
+        policy, state = self.engine.view(_circuit(slice_id, test))
+        return int(meters.level(policy.meters[0], state.meters.get(policy.meters[0].name, []), self.engine.clock()))
+
+    def _near(self, slice_id: str, test: str) -> str:
+        now = self.engine.clock()
+        for circuit, what in ((_circuit(slice_id, test), "this test"), (_circuit(slice_id), f"slice {slice_id}")):
+            policy, state = self.engine.view(circuit)
+            if near(policy, state, now):
+                return f"one more failed attempt stops the work on {what}"
+        return ""
+
+
+def _circuit(slice_id: str, test: str | None = None) -> str:
+    return identifier(f"attempt/{slice_id}/{test}" if test else f"attempt/{slice_id}")
+
+
+def _write_down(
+    record: SliceRecord,
+    entry: TestRecord,
+    test: str,
+    attempt: Attempt,
+    files: list[str],
+    late: bool,
+    now: float,
+) -> None:
+    entry.description = one_line(attempt.strategy) or entry.description
+    if late:  # the work is stopped all the same, and what was learned is wanted for the report
+        entry.last_result = "pass"
+        return
+    if attempt.result == "pass":
+        entry.passed(now)
+        return
+    entry.touched(files)
+    if attempt.result == "infra":
+        entry.last_result = "infra"
+        record.add_infrastructure(test, attempt.kind or "runner", attempt.reason, attempt.evidence, now)
+        return
+    number = int(entry.log[-1]["attempt"]) + 1 if entry.log else 1
+    line = {
+        "attempt": number,
+        "strategy": one_line(attempt.strategy),
+        "files": files[:100],
+        "result": one_line(attempt.reason),
+        "output": attempt.output,
+        "at": now,
+    }
+    entry.failed(line, shown(attempt.error, attempt.output or "not kept"))
+
+
+def _said_again(strategy: str, before: list[dict[str, Any]], log: list[dict[str, Any]]) -> str:
+    """An earlier attempt with the same strategy, in words; empty if there is none."""
+    for tried, when in ((log, ""), (before, " before the retry")):
+        again = repeated(strategy, tried)
+        if again is not None:
+            return f"attempt {again['attempt']}{when} has tried this already: {again['strategy']}"
+    return ""
+
+
+def _tried_before(record: SliceRecord, test: str) -> list[dict[str, Any]]:
+    """What was tried at this test before the retries."""
+    return [entry for prior in record.prior for entry in prior["tests"].get(test, {}).get("log", ())]

@@ -1,0 +1,293 @@
+"""One iteration around anybody's agent: may it begin, and what has it brought? `fusewire run`, `fusewire loop` and the
+library all go through here.
+
+Before: every circuit of the loop and the rate limit are asked in one transaction, and the tree and the protected files
+are recorded. After: the difference is judged, told to the circuits and remembered, in one transaction again. In between
+nothing is locked. Whoever is killed in between leaves an iteration that the next one settles.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from fusewire.agents.output.answer import Answer
+from fusewire.breakers.loop.advice import advice_for
+from fusewire.breakers.loop.detect import CIRCUITS
+from fusewire.breakers.loop.facts import ending, facts_of
+from fusewire.breakers.loop.iteration_api import Watched
+from fusewire.breakers.loop.layout import Places
+from fusewire.breakers.loop.overview import calls_left, overview
+from fusewire.breakers.loop.plan import Plan
+from fusewire.breakers.loop.protection import Protection
+from fusewire.breakers.loop.settle import Settling
+from fusewire.breakers.loop.state import RATE, Record
+from fusewire.breakers.loop.types import Begun, Result, Seen
+from fusewire.config.rules import load_rules
+from fusewire.core.circuit import view
+from fusewire.core.events import Decision, Signal, merge
+from fusewire.engine.breaker import Breaker
+from fusewire.run.reaper import end_marked, is_alive, process_identity
+from fusewire.util.errors import Blocked, FusewireError, NotFound
+from fusewire.worktree.change import Change
+from fusewire.worktree.difference import difference
+from fusewire.worktree.snapshot import Snapshot, take
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from fusewire.agents.output.answer import TestRun
+    from fusewire.config.rules import Rules
+    from fusewire.core.circuit import State
+    from fusewire.stores import Transaction
+
+#: Seconds that the processes of a killed supervisor's agent get to end by themselves.
+_GRACE = 2.0
+
+
+class Loop:
+    """The loop of one project. Safe to use from several processes at once."""
+
+    def __init__(self, breaker: Breaker, *, plan: str | None = None) -> None:
+        if breaker.root is None:
+            raise FusewireError("a loop needs a project to watch")
+        self.breaker = breaker
+        self.engine = breaker.engine
+        self.root = breaker.root
+        self.places = Places(self.root)
+        self.plan = Plan(self.root, plan)
+        self.protection = Protection(self.root, breaker.rules)
+        #: the project's rules as they stand in its files; a demonstration may follow others
+        files = load_rules(self.root)
+        self._rules = _told(files)
+        #: the newest snapshot that this process took: it makes the next one cheap
+        self._last: Snapshot | None = None
+
+    @classmethod
+    def open(cls, project: str | os.PathLike[str] | None = None, *, plan: str | None = None) -> Loop:
+        """The loop of the project around a folder (default: the current one)."""
+        if project is not None and not os.path.isdir(project):
+            raise FusewireError(f"no such folder: {os.fspath(project)}")
+        return cls(Breaker.open(project=project), plan=plan)
+
+    # -- before ---------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """A person has started a run: what halted the last one of this process is over, and lessons are due."""
+        with self.breaker.store.transact() as transaction:
+            record = Record.recalled(transaction)
+            record.owner, record.halted = "", {}
+            record.remember(transaction, self.engine.clock())
+
+    def refusal(self) -> Decision | None:
+        """Why no iteration may begin now, and for how long; nothing is written and no call is counted."""
+        return _refused([self.engine.foresee(_question(circuit, "nobody")) for circuit in (*CIRCUITS, RATE)])
+
+    def begin(self, *, owner: str | None = None) -> Begun:
+        """Begin an iteration; raises `Blocked` while a circuit is open or the hour is full.
+
+        `owner` is the process that will end it: if it dies before, the next one to begin settles the iteration.
+        """
+        owner = owner or process_identity(os.getpid()) or ""
+        self.settle_lost()
+        refused = self._halted(owner) or self.refusal()
+        if refused is not None:
+            raise Blocked(refused)
+        self.protection.begin(self.engine.clock())
+        before = self._snapshot()
+        token = os.urandom(6).hex()
+        self.places.save_before(token, before.to_data())
+        try:
+            return self._begin(token, before, owner)
+        except BaseException:
+            self.places.forget(token)
+            raise
+
+    def _halted(self, owner: str) -> Decision | None:
+        """A halt is for a person: whoever was halted goes on only after a reset, a guard snapshot or a new start."""
+        halted = Record.recalled(self.breaker.store).halted
+        if halted.get("owner") != owner:
+            return None
+        escalated = [name for name in halted["circuits"].split() if self.engine.view(name)[1].phase == "open"]
+        if not escalated and not (halted["guard"] and self.protection.halted()):
+            return None
+        return Decision("block", rule="loop.halted", reason=halted["text"], next=("a person can start the loop again",))
+
+    def _begin(self, token: str, before: Snapshot, owner: str) -> Begun:
+        with self.breaker.store.transact() as transaction:
+            now = self.engine.clock()
+            record = Record.recalled(transaction)
+            decisions = [self.engine.step(transaction, _question(name, token), now) for name in (*CIRCUITS, RATE)]
+            refused = _refused(decisions)
+            if refused is not None:  # and everything that was asked is undone with the transaction
+                raise Blocked(refused)
+            held = tuple(decision.circuit for decision in decisions if decision.lease == token)
+            first, record.owner = record.owner != owner, owner
+            record.iteration += 1
+            record.running[token] = {
+                "number": record.iteration,
+                "at": now,
+                "owner": owner,
+                "held": list(held),
+                "boxes": self.plan.boxes(),
+            }
+            states = self.states(transaction, now)
+            left = calls_left(self.breaker.rules, states, now)
+            advice = advice_for(self.breaker.rules, states, held, record, left, first, now)
+            record.running[token]["strategy"] = advice.strategy
+            record.notes = []
+            record.remember(transaction, now)
+        rows = tuple(row for row in self.breaker.store.circuits() if row.kind == "loop")
+        state = "HALF_OPEN" if held else "CLOSED"
+        return Begun(token, record.iteration, state, advice, left, before, held, record.to_data(), rows)
+
+    # -- after ----------------------------------------------------------------------------------------
+
+    def look(self, token: str, begun: Begun | None = None, *, ignored: Iterable[str] = ()) -> Seen:
+        """What the agent has left behind, before anybody else touches it; protected files are restored here.
+
+        Files that are `ignored` are the loop's own, such as the agent's output: no work of the agent's.
+        """
+        before = begun.before if begun else self._before(token)
+        cause = f"iteration {begun.number} of the loop" if begun else "an iteration of the loop"
+        verdict, text = self.protection.after(cause, self.engine.clock())
+        if verdict != "halt" and (changed := self._rules_changed()):
+            verdict, text = "halt", changed
+        # Only now: what the guard has put back is no change.
+        after = self._snapshot()
+        if before is None:
+            return Seen(Change(problem="what was there before is not known"), "", self.plan.boxes(), verdict, text)
+        real = os.path.realpath(self.root)
+        own = {os.path.relpath(os.path.realpath(os.path.join(self.root, path)), real) for path in ignored}
+        return Seen(difference(before, after, ignored=own), before.tree, self.plan.boxes(), verdict, text)
+
+    def _rules_changed(self) -> str:
+        """Whether another start would follow other rules than this one does: that is for a person to decide."""
+        fresh = load_rules(self.root)
+        if _told(fresh) == self._rules:
+            return ""
+        text = "BLOCKED loop.rules: Fusewire's configuration was changed during the iteration."
+        self.protection.halt(text)
+        self._rules = _told(fresh)
+        return text
+
+    def end(
+        self,
+        token: str,
+        *,
+        why: str = "exit",
+        code: int | None = 0,
+        answer: Answer | None = None,
+        tests: TestRun | None = None,
+        begun: Begun | None = None,
+        seen: Seen | None = None,
+        seconds: float = 0.0,
+        finished: str | None = None,
+    ) -> Result:
+        """Judge an iteration that has begun and is over. `tests` are those that somebody else than the agent ran.
+
+        `finished` is the claim that all is done, as far as it was verified; by default it is believed.
+        """
+        answer = answer or Answer()
+        seen = seen or self.look(token, begun)
+        if finished is None:
+            finished = self.claim(token, why, code, answer)
+        facts = facts_of(ending(why, code), answer, seen.change, tests, seen.tree_before, finished=bool(finished))
+        result = self.engine.transact(Settling(self, token, facts, answer, seen, begun, seconds, finished).settle)
+        self.places.forget(token)
+        self.places.log_status(result.entry)
+        return result
+
+    def claim(self, token: str, why: str, code: int | None, answer: Answer) -> str:
+        """Why the work is said to be done: the agent's word, or the plan. The word of one that failed is none."""
+        if why != "exit" or code != 0 or answer.is_error:
+            return ""
+        if answer.status is not None and answer.status.exit_signal:
+            return "the agent says EXIT_SIGNAL: true"
+        running = Record.recalled(self.breaker.store).running.get(token, {})
+        return self.plan.finished(running.get("boxes", ([], [])))
+
+    def abandon(self, token: str) -> None:
+        """Give an iteration up without a judgement: its call stays counted, its probe is free again."""
+        with self.breaker.store.transact() as transaction:
+            now = self.engine.clock()
+            record = Record.recalled(transaction)
+            running = record.running.pop(token, None)
+            for circuit in (running or {}).get("held", ()):
+                self.engine.step(transaction, Signal("release", circuit, "release", lease=token), now)
+            record.remember(transaction, now)
+        self.places.forget(token)
+
+    def note(self, text: str) -> None:
+        """Something that the agent must be told in the next iteration."""
+        with self.breaker.store.transact() as transaction:
+            record = Record.recalled(transaction)
+            record.notes = [*record.notes, text][-5:]
+            record.remember(transaction, self.engine.clock())
+
+    def running(self, owners: Collection[str]) -> str | None:
+        """The newest iteration that one of these processes has begun and not ended."""
+        record = Record.recalled(self.breaker.store)
+        mine = [token for token, entry in record.running.items() if entry["owner"] in owners]
+        return max(mine, key=lambda token: int(record.running[token]["number"]), default=None)
+
+    def settle_lost(self) -> list[Result]:
+        """End and judge the iterations whose supervisor is dead: what they changed counts, else nobody knows."""
+        record = Record.recalled(self.breaker.store)
+        self.places.tidy(record.running)
+        lost = [token for token, entry in record.running.items() if not is_alive(entry["owner"])]
+        results = []
+        for token in lost:
+            end_marked(token, _GRACE)
+            try:
+                results.append(self.end(token, why="stopped", code=None))
+            except NotFound:  # somebody else has settled it
+                continue
+        return results
+
+    def iteration(self) -> Watched:
+        """A context manager around one iteration of a loop of your own; raises `Blocked` if it may not begin."""
+        return Watched(self)
+
+    # -- looking --------------------------------------------------------------------------------------
+
+    def view(self) -> dict[str, Any]:
+        """The loop as it is now, for people and programs: state, risk, calls, time left, score, trend, metrics."""
+        return overview(self.breaker)
+
+    def states(self, transaction: Transaction, now: float) -> dict[str, State]:
+        states = {}
+        for circuit in (*CIRCUITS, RATE):
+            policy = self.breaker.rules.policy(circuit)
+            states[circuit] = view(policy, self.engine.load(transaction, policy, circuit, now), now)
+        return states
+
+    def _snapshot(self) -> Snapshot:
+        self._last = take(self.root, self._last or self._before("last"))
+        self.places.save_before("last", self._last.to_data())
+        return self._last
+
+    def _before(self, token: str) -> Snapshot | None:
+        data = self.places.before(token)
+        try:
+            return None if data is None else Snapshot.from_data(data)
+        except ValueError:
+            return None
+
+
+def _question(circuit: str, token: str) -> Signal:
+    return Signal("ask", circuit, "call" if circuit == RATE else "iteration", lease=token)
+
+
+def _refused(decisions: list[Decision]) -> Decision | None:
+    """The strictest refusal; it lasts as long as the longest of them."""
+    refusals = [decision for decision in decisions if not decision.allowed]
+    if not refusals:
+        return None
+    refusals.sort(key=lambda decision: -(decision.retry_after if decision.retry_after is not None else 1e12))
+    return merge(refusals)
+
+
+def _told(rules: Rules) -> tuple[Any, ...]:
+    """Everything that configuration says, to tell whether it has changed."""
+    return rules.policies, rules.guard, rules.tool, rules.prices

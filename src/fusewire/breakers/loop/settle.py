@@ -1,0 +1,140 @@
+"""The end of an iteration: judged, told to the circuits, learned from and remembered in one transaction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fusewire.breakers.loop import lessons
+from fusewire.breakers.loop.detect import judge
+from fusewire.breakers.loop.overview import calls_left, risk_of, strictest
+from fusewire.breakers.loop.plan import completed
+from fusewire.breakers.loop.state import RATE, Record, entry_of
+from fusewire.breakers.loop.types import Result
+from fusewire.core.events import Signal, plain
+from fusewire.util.errors import NotFound
+
+if TYPE_CHECKING:
+    from fusewire.agents.output.answer import Answer
+    from fusewire.breakers.loop.detect import Judgement
+    from fusewire.breakers.loop.iteration import Iteration
+    from fusewire.breakers.loop.loop import Loop
+    from fusewire.breakers.loop.types import Begun, Seen
+    from fusewire.core.circuit import State
+    from fusewire.core.events import Decision
+    from fusewire.stores import Transaction
+
+#: More than any agent's answer says of its calls.
+_MOST_CALLS = 1000
+
+
+class Settling:
+    """The end of one iteration: one transaction."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        token: str,
+        facts: Iteration,
+        answer: Answer,
+        seen: Seen,
+        begun: Begun | None,
+        seconds: float,
+        finished: str,
+    ) -> None:
+        self.loop, self.token, self.facts, self.answer, self.seen = loop, token, facts, answer, seen
+        self.begun, self.seconds, self.finished = begun, seconds, finished
+
+    def settle(self, transaction: Transaction, now: float) -> Result:
+        loop, engine = self.loop, self.loop.engine
+        record, removed = self._record(transaction, now)
+        running = record.running.pop(self.token, None)
+        if running is None:
+            raise NotFound(f"no iteration {self.token} is under way; begin one: fusewire loop begin")
+        facts = self._in_context(record, running)
+        record.detector, judged = judge(record.detector, facts, running["held"], self.token)
+        decisions = [engine.step(transaction, signal, now) for signal in judged.signals]
+        for _ in range(min((self.answer.calls or 1) - 1, _MOST_CALLS)):
+            engine.step(transaction, Signal("note", RATE, "call"), now)
+        trips = [decision for decision in decisions if decision.tripped]
+        states = loop.states(transaction, now)
+        self._learn(record, running, judged, trips, states, now)
+        left = calls_left(loop.breaker.rules, states, now)
+        entry = entry_of(running, self.facts, self.answer, self.seen.change, judged, left, self.seconds, now)
+        entry["risk"] = risk_of(loop.breaker.rules, states, now)
+        entry["trips"] = [decision.circuit for decision in trips]
+        record.add(entry)
+        found = self.seen.text if self.seen.verdict == "halt" else ""
+        halted = "\n".join(text for text in (found, removed) if text)
+        escalates = any(self._escalates(decision, states) for decision in trips)
+        record.halted = self._halt(running, halted, trips if escalates else [])
+        record.remember(transaction, now)
+        return Result(
+            number=entry["number"],
+            state=strictest(states),
+            kind=judged.kind,
+            score=judged.score,
+            points=judged.points,
+            change=self.seen.change,
+            answer=self.answer,
+            ended=self.facts.ended,
+            trips=tuple(trips),
+            escalates=escalates,
+            halted=halted,
+            told=self.seen.text if self.seen.verdict == "tell" else "",
+            finished=self.finished,
+            entry=entry,
+        )
+
+    def _in_context(self, record: Record, running: dict[str, Any]) -> Iteration:
+        """The facts beside what else went on: where two worked at once, whose tree it was is not known."""
+        ticked = completed(running.get("boxes", ([], [])), self.seen.boxes)
+        facts: Iteration = self.facts.replace(ticked=tuple(ticked))
+        if record.running or any(entry["at"] > running["at"] for entry in record.history):
+            facts = facts.replace(tree="", tree_before="")
+        return facts
+
+    def _halt(self, running: dict[str, Any], halted: str, escalated: list[Decision]) -> dict[str, str]:
+        text = halted or "; ".join(f"{decision.rule}: {decision.reason}" for decision in escalated)
+        if not text:
+            return {}
+        circuits = " ".join(decision.circuit for decision in escalated)
+        guard = "halted" if halted else ""
+        return {"owner": running["owner"], "text": plain(text, 1000), "circuits": circuits, "guard": guard}
+
+    def _record(self, transaction: Transaction, now: float) -> tuple[Record, str]:
+        """What is remembered; if the agent has removed it, what was remembered when it began."""
+        record = Record.recalled(transaction)
+        begun = self.begun
+        if begun is None:
+            return record, ""
+        lost = [row for row in begun.rows if row.state is not None and transaction.load(row.id) is None]
+        if self.token in record.running and not lost:
+            return record, ""
+        for row in lost:
+            transaction.save(row.id, row.kind, row.phase, row.state or {}, now)
+        text = "Fusewire's own state was removed during the iteration"
+        transaction.notice(f"{text}; the loop's part of it was put back", now)
+        text = f"BLOCKED loop.state: {text}; it has been put back."
+        self.loop.protection.halt(text)
+        return record if self.token in record.running else Record.from_data(begun.memory), text
+
+    def _learn(
+        self,
+        record: Record,
+        running: dict[str, Any],
+        judged: Judgement,
+        trips: list[Decision],
+        states: dict[str, State],
+        now: float,
+    ) -> None:
+        strategy = running.get("strategy") or ""
+        if judged.kind != "neutral":
+            for circuit in running["held"]:
+                helped = states[circuit].phase == "closed"
+                record.lessons = lessons.after_probe(record.lessons, circuit, strategy, helped=helped)
+        for decision in trips:
+            record.lessons = lessons.after_trip(record.lessons, decision, running["number"], now)
+
+    def _escalates(self, decision: Decision, states: dict[str, State]) -> bool:
+        steps = self.loop.breaker.rules.policy(decision.circuit).next
+        return decision.alert or states[decision.circuit].in_a_row >= len(steps)

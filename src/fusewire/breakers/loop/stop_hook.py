@@ -1,0 +1,191 @@
+"""A loop inside a session: somebody's stop hook keeps the agent going, again and again.
+
+Each stretch between two stops at which the agent was kept going is an iteration of the project's loop breaker, with
+the same circuits, the same guard and the same words as those of `fusewire run`. A stop that ends a person's task is
+none; neither is the first stop that a hook has prevented, for that is what a check before the end does.
+
+An agent that is let go, or a person who speaks, ends the loop without a word. So the iteration that is under way then
+is given up: nobody knows what it was worth, and its probe, if it was one, is free again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from fusewire.agents.caller import PROJECT
+from fusewire.breakers.session.state import recalled
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from fusewire.breakers.loop.loop import Loop
+    from fusewire.breakers.loop.types import Result
+    from fusewire.config.rules import Rules
+    from fusewire.core.events import Event
+    from fusewire.stores import Store
+
+    Answer = tuple[str, str]
+
+NOTHING = ("allow", "")
+
+#: Seconds that the looks at the tree at one stop may take; the hook's own deadline is later.
+_PATIENT = 5.0
+
+
+def stopping(event: Event, store: Store, rules: Rules, home: str, environment: Mapping[str, str]) -> Answer:
+    """The agent wants to stop. `store` and `rules` are those of the project at `home`."""
+    if event.kind != "stop" or event.subagent or environment.get(PROJECT):
+        return NOTHING  # a helper's end is no end, and `fusewire run` looks after its own agent
+    if event.text != "again":
+        ended(event, store, rules, home)
+        return NOTHING
+    memory = recalled(store, _name(event.session))
+    if memory.get("unmeasured"):
+        return NOTHING
+    stretches = _Stretches(event, _loop(event, store, rules, home), environment, memory)
+    if memory.get("looking"):  # and never came to its end: the hook ran out of time
+        return "allow", stretches.no_longer_measured("the last look at the tree came to no end")
+    began = time.monotonic()
+    stretches.remember({**memory, "looking": True})
+    try:
+        answer = stretches.next()
+    except Exception:
+        stretches.no_longer_measured("")
+        raise
+    slow = time.monotonic() - began
+    if slow > _PATIENT:
+        text = stretches.no_longer_measured(f"a look at the tree took {slow:.0f} s")
+        return answer[0], "\n".join(filter(None, (answer[1], text)))
+    stretches.remember(stretches.memory)
+    return answer
+
+
+def ended(event: Event, store: Store, rules: Rules, home: str) -> None:
+    """The loop is over, if there was one: a person spoke, the agent was let go, the session ends."""
+    memory = recalled(store, _name(event.session))
+    if not memory:
+        return
+    if isinstance(memory.get("token"), str):
+        _loop(event, store, rules, home).abandon(memory["token"])
+    with store.transact() as transaction:
+        transaction.drop(_name(event.session))
+
+
+def brought_progress(store: Store, session: str | None) -> bool:
+    """Whether the stretch that has just ended was worth something: then the stop hook is no mere recursion."""
+    return recalled(store, _name(session)).get("progress") is True
+
+
+class _Stretches:
+    """One stop at which the agent was kept going before."""
+
+    def __init__(self, event: Event, loop: Loop, environment: Mapping[str, str], memory: dict[str, Any]) -> None:
+        self.event, self.loop, self.environment = event, loop, environment
+        self.token = memory.get("token") if isinstance(memory.get("token"), str) else None
+        self.is_first = not memory
+        self.memory: dict[str, Any] = {"progress": False}
+
+    def next(self) -> Answer:
+        """Judge the stretch that is over, and begin the next."""
+        from fusewire.core.messages import message
+        from fusewire.util.errors import Blocked, NotFound
+
+        if self._is_shared():
+            self._give_up()
+            return NOTHING
+        if self.token is not None:
+            try:
+                result = self._judged(self.token)
+            except NotFound:  # somebody took this session's process for dead, and has settled it
+                result = None
+            self.token = None
+            if result is not None:
+                self.memory["progress"] = result.kind == "progress"
+                words = self._halted_by(result)
+                if words:
+                    return "halt", words
+        if self.is_first and self.loop.view()["state"] != "CLOSED":
+            return NOTHING  # to be kept going once is no loop yet: neither refused, nor the one probe of another loop
+        try:
+            begun = self.loop.begin(owner=self._owner())
+        except Blocked as blocked:
+            return "halt", message(blocked.decision, self.loop.engine.clock())
+        self.memory["token"] = self.token = begun.token
+        return NOTHING
+
+    def remember(self, memory: dict[str, Any]) -> None:
+        with self.loop.breaker.store.transact() as transaction:
+            transaction.remember(_name(self.event.session), memory, self.loop.engine.clock())
+
+    def no_longer_measured(self, why: str) -> str:
+        """Give up for the rest of the session; what a person is told of it."""
+        self._give_up()
+        self.remember({"unmeasured": True})
+        return f"fusewire: {why}; the loop of this session's stop hook is no longer measured"
+
+    def _give_up(self) -> None:
+        """Also what was begun and not remembered any more, because the hook ran out of time."""
+        for token in filter(None, (self.token, self.loop.running([self._owner()]))):
+            self.loop.abandon(token)
+        self.token = None
+        self.memory.pop("token", None)
+
+    def _is_shared(self) -> bool:
+        """Another loop of this project is under way: whose change is whose could not be told."""
+        from fusewire.breakers.loop.state import Record
+        from fusewire.run.reaper import is_alive
+
+        running = Record.recalled(self.loop.breaker.store).running
+        return any(token != self.token and is_alive(entry["owner"]) for token, entry in running.items())
+
+    def _judged(self, token: str) -> Result:
+        from fusewire.agents.output.reader import AnswerReader
+
+        reader = AnswerReader(self.loop.engine.clock())
+        reader.feed((self.event.result or "").encode("utf-8", "replace"))
+        return self.loop.end(token, answer=reader.finish(0))
+
+    def _halted_by(self, result: Result) -> str:
+        from fusewire.core.messages import message
+
+        trips = () if result.finished else result.trips
+        now = self.loop.engine.clock()
+        return "\n".join(filter(None, (result.halted, *(message(trip, now) for trip in trips))))
+
+    def _owner(self) -> str:
+        """The agent's own process: if it dies, whoever begins next settles the iteration as unknown."""
+        from fusewire.breakers.loop.owner import owner
+        from fusewire.util.processes import ancestors, process_identity
+
+        pid = self.environment.get("CLAUDE_PID", "")
+        if pid.isascii() and pid.isdecimal() and int(pid) in ancestors():
+            return process_identity(int(pid)) or owner()
+        return owner()
+
+
+def _loop(event: Event, store: Store, rules: Rules, home: str) -> Loop:
+    """The project's loop; its guard is the hook itself, which compares the protected files after every call."""
+    from fusewire.breakers.loop.loop import Loop
+    from fusewire.breakers.loop.protection import Protection
+    from fusewire.engine.breaker import Breaker
+    from fusewire.guard.calls import halted
+
+    class Hooked(Protection):
+        def begin(self, now: float) -> None:
+            pass  # a new record of the protected files would lift a halt of the session
+
+        def after(self, cause: str, now: float) -> tuple[str, str]:
+            text = halted(self.root, event.session)
+            return ("halt", text) if text else ("", "")
+
+    loop = Loop(Breaker(store, rules, time.time, os.path.abspath(home)))
+    loop.protection = Hooked(loop.root, rules)
+    return loop
+
+
+def _name(session: str | None) -> str:
+    """Below the session's own memory, so that it goes with it."""
+    return f"session/{session or 'none'}/~stops"

@@ -1,0 +1,71 @@
+"""An iteration on its way through the loop: begun, seen, judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fusewire.agents.output.answer import Answer
+    from fusewire.breakers.loop.advice import Advice
+    from fusewire.breakers.loop.plan import Boxes
+    from fusewire.core.events import Decision
+    from fusewire.stores.rows import CircuitRow
+    from fusewire.worktree.change import Change
+    from fusewire.worktree.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class Begun:
+    """An iteration that may run now."""
+
+    token: str
+    number: int
+    #: CLOSED, or HALF_OPEN if this is the one probe
+    state: str
+    advice: Advice
+    calls_left: int
+    before: Snapshot
+    #: circuits whose one probe this is
+    held: tuple[str, ...] = ()
+    #: what was stored when it began, should the agent remove it
+    memory: dict[str, Any] = field(default_factory=dict)
+    rows: tuple[CircuitRow, ...] = ()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What an iteration has left behind."""
+
+    change: Change
+    tree_before: str
+    #: tasks of the plan that are ticked, and that are open
+    boxes: Boxes
+    #: of the guard: `halt`, `tell` or nothing, and its words
+    verdict: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an iteration has brought."""
+
+    number: int
+    #: CLOSED, OPEN or HALF_OPEN: the strictest of the loop's circuits
+    state: str
+    kind: str
+    score: int
+    points: dict[str, int]
+    change: Change
+    answer: Answer
+    ended: str
+    #: one decision for each circuit that this iteration opened
+    trips: tuple[Decision, ...]
+    #: these trips are for a person: nothing is left to try, or it came again right after a recovery
+    escalates: bool
+    #: what the guard halted the loop for, and what it only tells
+    halted: str
+    told: str
+    #: the agent says that it is finished, or the plan is
+    finished: str
+    entry: dict[str, Any]

@@ -1,0 +1,235 @@
+"""The phases of one project: may one begin, what was it worth, and what a person decides when it is stuck.
+
+Every action reads the state file, then the record and the circuits under the write lock, changes them in that one
+transaction, and brings the file up to date after the commit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from fusewire.breakers.phase import choices
+from fusewire.breakers.phase.action import Action
+from fusewire.breakers.phase.circuits import Circuits
+from fusewire.breakers.phase.detect import PHASES, circuit_of
+from fusewire.breakers.phase.end import RESOLVE, START, Ended, Ending, next_phase
+from fusewire.breakers.phase.metrics import require_comparable
+from fusewire.breakers.phase.overview import open_circuit, view_of
+from fusewire.breakers.phase.schema import Taken, parse, record_of, render
+from fusewire.breakers.phase.state import Record
+from fusewire.breakers.phase.state_file import FILE, StateFile, digest
+from fusewire.util.errors import ConfigError, FusewireError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fusewire.breakers.phase.detect import Values
+    from fusewire.breakers.phase.report import OpenCircuit
+    from fusewire.engine.breaker import Breaker
+    from fusewire.stores import Transaction
+
+Found = TypeVar("Found")
+
+#: Bytes of a person's guidance.
+GUIDANCE = 4000
+
+
+@dataclass
+class Begun:
+    """The answer to whoever wants to begin a phase."""
+
+    phase: str
+    state: str
+    #: why it may not: the circuit that is open, or words; both empty if it may
+    halted: OpenCircuit | None = None
+    refused: str = ""
+    #: what to know: why the circuit is watched, what a person said, what a person accepted
+    warning: str = ""
+    guidance: str = ""
+    known: list[dict[str, Any]] = field(default_factory=list)
+    next: list[str] = field(default_factory=list)
+
+    @property
+    def allowed(self) -> bool:
+        return self.halted is None and not self.refused
+
+
+class Phases:
+    """The phase breaker of one project. Safe to use from several processes at once."""
+
+    def __init__(self, breaker: Breaker) -> None:
+        if breaker.root is None:
+            raise FusewireError("phases need a project")
+        self.breaker, self.engine, self.rules = breaker, breaker.engine, breaker.rules
+        self.file = StateFile(breaker.root)
+        #: what a person must know about the state file
+        self.warnings: list[str] = []
+
+    # -- around the work ------------------------------------------------------------------------------
+
+    def begin(self, phase: str) -> Begun:
+        """May a phase be worked on? Nothing is counted; an open circuit of any phase says no."""
+        return self._act(lambda action: self._begin(action.record, phase))
+
+    def end(
+        self,
+        phase: str,
+        metrics: Values,
+        *,
+        error: str = "",
+        error_type: str = "",
+        failing: Sequence[str] | None = None,
+        complete: bool = False,
+    ) -> Ended:
+        """One iteration of a phase is over; `failing` are the names of its failing tests, where they are known."""
+        require_comparable(phase, metrics)
+        return self._act(
+            lambda action: Ending(action, self.rules, phase, metrics, complete).end(error, error_type, failing)
+        )
+
+    def _begin(self, record: Record, phase: str) -> Begun:
+        refused = self._refusal(record, phase)
+        if refused is not None:
+            return refused
+        at = PHASES.index(phase)
+        # An earlier phase again is a new cycle.
+        record.skipped = [name for name in record.skipped if PHASES.index(name) < at]
+        record.finished = [name for name in record.finished if PHASES.index(name) <= at]
+        guidance, face = record.guidance, record.face(phase)
+        if guidance and phase not in guidance["given"]:
+            record.guidance = {**guidance, "given": [*guidance["given"], phase]}
+        # A file that was taken over has no reason for a state that is not open.
+        watched = face.reason or f"No progress for {face.no_progress} iterations"
+        warning = watched if face.state == "HALF_OPEN" else ""
+        return Begun(phase, face.state, warning=warning, guidance=guidance.get("text", ""), known=record.known)
+
+    def _refusal(self, record: Record, phase: str) -> Begun | None:
+        state, halted = record.face(phase).state, record.open_phase()
+        if record.aborted:
+            return Begun(phase, state, refused=record.aborted, next=[START])
+        if halted:
+            advice = self.rules.policy(circuit_of(halted)).next
+            return Begun(phase, "OPEN", halted=open_circuit(record, halted), next=[*advice, RESOLVE])
+        if phase in record.skipped:
+            later = next_phase(phase)
+            steps = [f"go on with {later}"] if later else []
+            steps.append("an earlier phase that begins again starts a new cycle")
+            return Begun(phase, state, refused=f"{phase} was skipped by a person and is marked complete", next=steps)
+        return None
+
+    # -- acts of a person -----------------------------------------------------------------------------
+
+    def resolve(
+        self, choice: str, actor: str, guidance: str = "", *, meant: str = "", reason: str = ""
+    ) -> choices.Resolved:
+        """One of the seed's four choices about the circuit that is open; a reason goes into the audit trail."""
+        guidance = guidance.strip()
+        if choice == "modify" and not guidance:
+            raise FusewireError("modify needs guidance for the next attempt")
+        if len(guidance.encode("utf-8", "replace")) > GUIDANCE:
+            raise FusewireError(f"the guidance is too long; allowed: up to {GUIDANCE} bytes")
+
+        def work(action: Action) -> choices.Resolved:
+            resolved = choices.resolve(action, choice, actor, guidance, meant)
+            if reason:
+                action.circuits.note(resolved.phase, "resolved", f"{choice}: {reason}", actor)
+            return resolved
+
+        return self._act(work)
+
+    def start(self, actor: str, name: str = "") -> str:
+        """Everything anew; where the old state file is kept, if there was one."""
+        kept, content = self.file.keep_old(self.engine.clock())
+        self._act(lambda action: choices.start(action, actor, name), replacing=content)
+        return kept
+
+    def take(self, content: bytes, shown: str, actor: str, phase: str = "") -> str:
+        """Take over a file of the seed's schema; the state that it gives."""
+        taken = parse(content, shown, phase)
+        _require_phase(taken, shown)
+        self._act(lambda action: choices.take(action, taken, f"Imported from {shown}", actor), replacing=content)
+        return taken.face.state
+
+    def follow(self) -> list[str]:
+        """Catch up with a circuit that another command has moved; what a person must know about the state file."""
+        if Record.recalled(self.breaker.store) is not None:  # else there is nothing yet that would lag behind
+            self._act(lambda _: None)
+        return self.warnings
+
+    # -- looking --------------------------------------------------------------------------------------
+
+    def view(self) -> dict[str, Any]:
+        """The phases as they are now, for people and programs; nothing is written."""
+        return view_of(self._recorded(), self.engine)
+
+    def _recorded(self) -> Record:
+        """What is remembered; before anything is, what the next action would take over from a state file."""
+        content, record = self.file.read(), Record.recalled(self.breaker.store)
+        if record is not None:
+            if content is not None and digest(content) not in record.written:
+                self.warnings.append(f"{FILE} was changed by somebody else: what Fusewire knows holds")
+            return record
+        try:
+            return Record() if content is None else record_of(parse(content, FILE), self.engine.clock())
+        except ConfigError as error:
+            self.warnings.append(f"{error}; the next action sets it aside")
+            return Record()
+
+    # -- one action -----------------------------------------------------------------------------------
+
+    def _act(self, work: Callable[[Action], Found], *, replacing: bytes | None = None) -> Found:
+        """Do something in one transaction.
+
+        `replacing`: a person puts another state in the place of that of a file, so that no file has to be understood,
+        and one with this content is nothing that would be lost.
+        """
+        content = self.file.read()
+
+        def act(transaction: Transaction, now: float) -> tuple[Found, list[str]]:
+            circuits = Circuits(self.engine, transaction, now)
+            said: list[str] = []
+            record = Record.recalled(transaction)
+            before = record and (render(record), record.to_data())
+            if record is None and content is not None and replacing is None:
+                record, said = self._taken_over(transaction, circuits, content)
+            action = Action(record or Record(since=now), circuits)
+            action.follow_all()
+            result = work(action)
+            record = action.record
+            rendered = render(record)
+            if (rendered, record.to_data()) != before:
+                known = [digest(replacing)] if replacing else []
+                record.written = [*record.written, *known, digest(rendered)]
+                record.remember(transaction, now)
+            return result, said
+
+        result, said = self.engine.transact(act)
+        self.warnings += said + self.file.write(self.breaker.store)
+        return result
+
+    def _taken_over(self, transaction: Transaction, circuits: Circuits, content: bytes) -> tuple[Record, list[str]]:
+        """The record behind a state file whose database is gone, or that somebody made by hand."""
+        try:
+            taken = parse(content, FILE)
+        except ConfigError as error:
+            text = f"{error}; it is set aside, and the phases start with what the database knows"
+            transaction.notice(text, circuits.now)
+            return Record(since=circuits.now), []
+        if not circuits.stored():
+            _require_phase(taken, FILE)
+            if not taken.is_blank:
+                circuits.put(taken.phase, taken.face, taken.error_hash, FILE, "")
+        record = record_of(taken, circuits.now)
+        record.written = [digest(content)]
+        about = f"{taken.face.state} in {taken.phase}" if taken.phase else taken.face.state
+        return record, [f"{FILE} was taken over ({about}): the database knew nothing of the phases"]
+
+
+def _require_phase(taken: Taken, shown: str) -> None:
+    if taken.phase or taken.is_blank:
+        return
+    raise FusewireError(
+        f"{shown}: it says {taken.face.state}, but not of which phase; a person can take it over:"
+        f" fusewire phase import {shown} --phase {'|'.join(PHASES)}"
+    )

@@ -1,0 +1,216 @@
+"""A tool call as the breakers of a session see it: which tool, whether it is the same call again, and its nature.
+
+The tool is the program where there is one: `Bash(pytest)` and `Bash(git)` are two tools. The nature says what a
+repetition means: looking again is nothing, making the same change again is something.
+"""
+
+from __future__ import annotations
+
+from fusewire.breakers.constraint.detect import changes_files
+from fusewire.core.events import mark
+from fusewire.guard.shell.read_only import GIT_LOOKING, LOOKING
+from fusewire.guard.shell.wrappers import SHELLS, is_assignment, is_wrapper, program
+from fusewire.util.fast_json import dumps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fusewire.core.events import Event
+
+#: Natures: it only looks; it checks the work; it waits for somebody; it changes something; nobody knows.
+LOOK, VERIFY, WAIT, CHANGE, ACT = "look", "verify", "wait", "change", "act"
+
+SPAWNING_TOOLS = frozenset(("Agent", "Task", "spawn_agent"))
+
+#: Programs that are agents themselves.
+AGENT_PROGRAMS = frozenset(("claude", "codex", "copilot", "gemini"))
+
+#: Where they lie under other names, and what runs those that are scripts.
+AGENT_PACKAGES = {
+    "@anthropic-ai/claude-code": "claude",
+    "/claude/versions/": "claude",
+    "@openai/codex": "codex",
+    "@google/gemini-cli": "gemini",
+    "@github/copilot": "copilot",
+}
+SCRIPT_RUNTIMES = frozenset(("node", "nodejs", "bun", "deno"))
+
+#: What coding agents put into the environment of the commands that they run.
+AGENT_VARIABLES = (
+    "CLAUDECODE",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SESSION_ID",
+    "CODEX_SANDBOX",
+    "CODEX_SANDBOX_NETWORK_DISABLED",
+    "CODEX_SESSION_ID",
+    "CODEX_THREAD_ID",
+    "COPILOT_AGENT_SESSION_ID",
+    "COPILOT_CLI",
+    "FUSEWIRE_AGENT",
+    "GEMINI_CLI",
+)
+
+#: Programs that start one.
+STARTING_PROGRAMS = AGENT_PROGRAMS | {"fusewire"}
+
+_LOOKING_TOOLS = frozenset(
+    (
+        "Read Grep Glob LS NotebookRead WebFetch WebSearch ToolSearch Skill ListMcpResourcesTool ReadMcpResourceTool "
+        "TodoWrite TodoRead TaskCreate TaskUpdate TaskList TaskGet AskUserQuestion EnterPlanMode ExitPlanMode "
+        "read_file read_many_files list_directory glob search_file_content grep_search web_fetch google_web_search "
+        "write_todos update_plan view view_image update_topic complete_task get_internal_docs "
+        "list_background_processes tracker_create_task tracker_update_task tracker_add_dependency tracker_visualize"
+    ).split()
+)
+_WAITING_TOOLS = frozenset("BashOutput TaskOutput AgentOutputTool Monitor Sleep wait wait_agent write_stdin".split())
+_LOOKING_VERBS = ("get", "list", "read", "search", "fetch", "query", "find", "view", "show", "status", "describe")
+
+#: They prepare a line; what it is about comes after them.
+_PREPARING = frozenset("cd pushd popd export source . set unset ulimit umask echo printf true : sleep mkdir".split())
+
+#: They look, but for some of their options.
+_LOOKING_PROGRAMS = LOOKING | frozenset("rg ag find fd tree whereis date env yq sort uniq history sed awk".split())
+_WAITING_PROGRAMS = frozenset(("sleep", "wait", "watch"))
+_WAITING_WORDS = frozenset(("--watch", "--wait", "watch", "wait"))
+#: Their exit status 1 is an answer: no.
+ANSWERING_PROGRAMS = frozenset(
+    "grep egrep fgrep rg ag ack diff cmp test [ [[ which command type pgrep git jq hash".split()
+)
+
+#: What they show happens elsewhere, and takes its time.
+WATCHING_PROGRAMS = frozenset(
+    "gh glab curl wget kubectl docker aws gcloud az systemctl ps pgrep tail squeue nvidia-smi terraform".split()
+)
+_CHECKING_PROGRAMS = frozenset(
+    (
+        "pytest jest vitest mocha ava tap phpunit rspec tox nox ctest mypy pyright pylint flake8 ruff black isort "
+        "eslint prettier tsc golangci-lint shellcheck rubocop clippy"
+    ).split()
+)
+_CHECKING_WORDS = frozenset(
+    "test tests check lint build typecheck type-check vet clippy compile pytest unittest mypy verify".split()
+)
+_BUILDERS = frozenset(
+    "npm pnpm yarn bun cargo go make just mvn gradle gradlew mix dotnet swift bazel python python3".split()
+)
+_CHANGING_PROGRAMS = frozenset(
+    (
+        "rm mv cp mkdir rmdir touch ln chmod chown tee truncate dd patch rsync tar unzip zip install apt apt-get pip "
+        "pip3 npm pnpm yarn brew docker kubectl terraform systemctl kill pkill git gh"
+    ).split()
+)
+_LOOKING_GIT = (GIT_LOOKING - {"add"}) | {"fetch", "remote", "reflog"}
+
+#: They go one step further each time they are called.
+_STEPPING_GIT = frozenset("am bisect checkout cherry-pick pull rebase reset revert stash switch".split())
+_LOOKING_WORDS = frozenset(
+    "get list view status logs log describe ps images show info ls outdated why search checks inspect diff plan".split()
+)
+_MIXED_PROGRAMS = frozenset("gh glab docker kubectl npm pnpm yarn pip pip3 systemctl terraform aws gcloud az".split())
+
+
+#: Where a line has one of these, blanks and marks may mean something.
+_TELLING = frozenset("'\"\\`$(){}<>|\n")
+_NOTHING = frozenset((":", "true"))
+
+
+def key_words(commands: list[list[str]]) -> list[str]:
+    """The command that a line is about: the first that does not merely prepare, without what wraps it."""
+    for at, words in enumerate(commands):
+        name = program(words)
+        if name in _PREPARING or is_assignment(words[0]):
+            continue
+        if (is_wrapper(name) or name in SHELLS) and at + 1 < len(commands):
+            continue  # what it runs is listed behind it
+        return words
+    return commands[0] if commands else []
+
+
+def tool_of(event: Event, words: list[str]) -> str:
+    """`Bash(pytest)`, `Edit`, `mcp__search__query`."""
+    if event.command is None or not words:
+        return event.tool[:120].replace("/", "_") or "unknown"
+    name = program(words)
+    if name in ("python", "python3") and words[1:2] == ["-m"] and len(words) > 2:
+        name = words[2]
+    return f"{event.tool}({name[:60]})".replace("/", "_")
+
+
+def signature(event: Event) -> str:
+    """The same for the same call: tool and arguments, whatever the agent says about them."""
+    given = dict(event.input or {})
+    if event.command is not None:
+        given.pop("description", None)
+        given.pop("timeout", None)
+        if isinstance(given.get("command"), str):
+            given["command"] = _same_line(given["command"])
+    return mark(event.tool, dumps(given))
+
+
+def _same_line(line: str) -> str:
+    """The line without what makes no difference: more blanks, a remark, a part that does nothing."""
+    line = line.strip()
+    if not _TELLING.isdisjoint(line):
+        return line
+    parts = line.partition(" #")[0].replace("&&", ";").split(";")
+    words = [" ".join(part.split()) for part in parts]
+    return "; ".join(word for word in words if word and word not in _NOTHING) or line
+
+
+def nature_of(event: Event, commands: list[list[str]], looks: bool) -> str:
+    """What a repetition of the call would mean. `looks`: it is known to change nothing."""
+    if event.command is not None:
+        return _nature_of_line(commands, looks, event.command)
+    name = event.tool
+    if name in _WAITING_TOOLS:
+        return WAIT
+    if changes_files(name):
+        return CHANGE
+    if name in _LOOKING_TOOLS:
+        return LOOK
+    verb = name.rsplit("__", 1)[-1].lower()
+    return LOOK if any(verb.startswith(known) or f"_{known}" in verb for known in _LOOKING_VERBS) else ACT
+
+
+def _nature_of_line(commands: list[list[str]], looks: bool, line: str) -> str:
+    if any(program(words) in _WAITING_PROGRAMS or not _WAITING_WORDS.isdisjoint(words) for words in commands):
+        return WAIT
+    words = key_words(commands)
+    name = program(words) if words else ""
+    rest = [word for word in words[1:] if not word.startswith("-")]
+    if name in _CHECKING_PROGRAMS or (name in _BUILDERS and not _CHECKING_WORDS.isdisjoint(_parts(rest[:3]))):
+        return VERIFY
+    if looks:
+        return LOOK
+    if name in _LOOKING_PROGRAMS:
+        changes = _redirects(line) or any(word[:2] == "-i" or word in ("-delete", "-exec") for word in words)
+        return CHANGE if changes and (name in ("sed", "find") or _redirects(line)) else LOOK
+    if name == "git":
+        if words[1:2] in (["-C"], ["-c"]):
+            rest = rest[1:]  # its value
+        act = rest[0] if rest else ""
+        return LOOK if act in _LOOKING_GIT else ACT if act in _STEPPING_GIT else CHANGE
+    if name in _MIXED_PROGRAMS:
+        return LOOK if not _LOOKING_WORDS.isdisjoint(rest[:2]) else CHANGE
+    if name in ("curl", "wget"):
+        return ACT if any(word in ("-X", "-d", "--data", "-F", "-T") for word in words) else LOOK
+    return CHANGE if name in _CHANGING_PROGRAMS or (name in _PREPARING and _redirects(line)) else ACT
+
+
+def _redirects(line: str) -> bool:
+    """Whether it seems to write a file; what goes nowhere is no file."""
+    for harmless in ("2>&1", ">&2", "&>/dev/null", "2>/dev/null", ">/dev/null", "> /dev/null", "=>", "->"):
+        line = line.replace(harmless, "")
+    return ">" in line
+
+
+def _parts(words: list[str]) -> set[str]:
+    """`test:unit` is a test, too."""
+    return {part for word in words for part in (word, *word.split(":"))}
+
+
+def shown(event: Event) -> str:
+    """The call in a few words, as evidence."""
+    text = " ".join(event.described().split())
+    if event.command is None and event.input and not event.paths:
+        text = f"{event.tool} {dumps(event.input)}"
+    return text if len(text) <= 100 else f"{text[:97]}..."

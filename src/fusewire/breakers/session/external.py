@@ -1,0 +1,118 @@
+"""Calls of external APIs: by the scripts that make them, by tools, and by hosts that curl and its like are sent to."""
+
+from __future__ import annotations
+
+from fusewire.guard.shell.wrappers import SHELLS, program, shell_operands
+from fusewire.util.durations import show_duration
+from fusewire.util.globs import matches
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from fusewire.breakers.session.tool_calls import Call
+    from fusewire.breakers.session.unit_of_work import Moment
+    from fusewire.core.events import Decision, Event
+
+#: A line that calls more often is refused at the latest here.
+_MOST = 100
+
+_FETCHING = frozenset(("curl", "wget", "http", "https", "xh", "httpie", "aria2c", "fetch"))
+
+_INTERPRETERS = ("python", "pypy", "node", "deno", "bun", "ruby", "perl", "php", "tsx", "ts-node")
+
+#: Their options that take a value of their own, and those after which no script is run: code, or a mere check.
+_VALUES = frozenset(("-W", "-X", "-Q", "-I", "-r", "--require", "--import", "--loader", "--check-hash-based-pycs"))
+_NO_SCRIPT = frozenset(("-c", "-e", "--eval", "-p", "--print", "--check", "-"))
+
+#: Modules of Python that run the script behind them.
+_RUNNING_MODULES = frozenset(("pdb", "cProfile", "profile", "trace", "coverage"))
+
+
+def limits_on_api(moment: Moment, call: Call, lease: str) -> Iterator[Decision]:
+    """May it call? The breaker first, then the limits; each call of a line is one.
+
+    A line with more calls than there is room for is refused as a whole, before any of them is counted.
+    """
+    times = min(_MOST, api_calls(moment.event, call.commands, moment.settings))
+    limits = f"tool/api_calls/{moment.session}"
+    room = moment.room(limits)
+    if times > max(1, room):
+        reason = f"{times} API calls at once, and there is room for {room}"
+        yield moment.foresee(limits, "api_call").replace(verdict="block", reason=reason)
+        return
+    for _ in range(times):
+        if moment.has("tool/external_api/{session}"):
+            breaker = f"tool/external_api/{moment.session}"
+            decision = moment.signal("ask", breaker, "api_call", lease=lease, text=call.shown)
+            yield decision if decision.allowed else _with_limit(moment, decision)
+        yield moment.signal("ask", limits, "api_call", text=call.shown)
+
+
+def _with_limit(moment: Moment, decision: Decision) -> Decision:
+    """The breaker lets one call through after its cooldown; the limit may be full for longer, and that is said."""
+    limit = moment.foresee(f"tool/api_calls/{moment.session}", "api_call")
+    wait = limit.retry_after or 0
+    if limit.allowed or wait <= (decision.retry_after or 0):
+        return decision
+    room = f"the limit of API calls a minute has room again in {show_duration(wait)}"
+    worded: Decision = decision.replace(evidence=(*decision.evidence, room))
+    return worded
+
+
+def api_calls(event: Event, commands: list[list[str]], settings: dict[str, Any]) -> int:
+    """How many external calls a tool call makes; reading or editing such a script is none.
+
+    Commands are listed with their wrappers and without, and a wrapper itself is no call: each counts once.
+    """
+    if any(matches(event.tool, pattern) for pattern in settings["external_api.tools"]):
+        return 1
+    if event.command is None:
+        return 0
+    hosts, scripts = settings["external_api.hosts"], settings["external_api.commands"]
+    return sum(_fetched(words, hosts) or _runs(words, scripts) for words in commands)
+
+
+def _runs(words: list[str], scripts: tuple[str, ...]) -> int:
+    script = _script_of(words)
+    return int(any(matches(script, pattern) for pattern in scripts))
+
+
+def _script_of(words: list[str]) -> str:
+    """The name of what the words run: the program, or the first file that an interpreter is given."""
+    name = program(words)
+    if name in SHELLS:
+        has_script, operands, runs = shell_operands(words)
+        return program(operands) if runs and not has_script else ""
+    if not name.startswith(_INTERPRETERS):
+        return name
+    at = 1
+    while at < len(words):
+        word = words[at]
+        module = words[at + 1] if word == "-m" and at + 1 < len(words) else ""
+        if word in _NO_SCRIPT:
+            return ""
+        if module and module not in _RUNNING_MODULES:
+            return f"{module.rpartition('.')[2]}.py"
+        if word[:1] != "-" and not (word == "run" and name in ("deno", "bun")):
+            return program([word])
+        at += 2 if module or word in _VALUES else 1
+    return ""
+
+
+def _fetched(words: list[str], hosts: tuple[str, ...]) -> int:
+    """How many addresses of these hosts are fetched."""
+    if program(words) not in _FETCHING:
+        return 0
+    return sum(any(matches(host, pattern.lower()) for pattern in hosts) for host in map(_host, words[1:]))
+
+
+def _host(word: str) -> str:
+    scheme, mark, rest = word.partition("://")
+    if mark and not scheme.isalnum():
+        return ""  # a text that has an address in it, such as a header or what is sent
+    place = rest if mark else word
+    for end in "/?#":
+        place = place.partition(end)[0]
+    return place.rpartition("@")[2].partition(":")[0].lower()

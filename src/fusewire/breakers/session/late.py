@@ -1,0 +1,115 @@
+"""Events that could not be counted in time: what holds without the write lock, and how they are counted later."""
+
+from __future__ import annotations
+
+import os
+
+from fusewire.breakers.session.tool_calls import HALTED_AT, Answer, count, prepare
+from fusewire.breakers.session.unit_of_work import Moment
+from fusewire.config.rules import STATE_FOLDER
+from fusewire.core.events import Event
+from fusewire.stores import spool
+from fusewire.stores.dry_run import DryRun
+from fusewire.util.errors import in_a_line, is_broken, is_exhaustion
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fusewire.breakers.session.tool_calls import Commands, Watch
+    from fusewire.stores import Transaction
+
+#: Characters of a result that are kept: enough to tell it from another.
+_RESULT = 8000
+
+#: Fields of an event that are tuples; JSON has lists.
+_TUPLES = ("paths", "running")
+
+
+def answer(watch: Watch, event: Event, commands: Commands | None, looks: bool, refused_by: str, problem: str) -> Answer:
+    """The answer to an event that could not be counted: a halt and an open circuit hold all the same.
+
+    What has happened is counted later. A call that was asked for and passes is not: its result will be.
+    """
+    found = Answer("allow", "", problem)
+    if event.kind == "before_tool" or event.kind in HALTED_AT:
+        try:
+            standing = _standing(watch, event, commands, looks, refused_by)
+            if standing is not None:
+                found = Answer(standing.action, standing.rule, f"{standing.text}\n{problem}")
+        except Exception as error:  # it cannot be read either, but for the second copy of a halt
+            if is_broken(error):
+                raise
+            halted = watch.store.halt_on_file(event.session or "none")
+            if halted:
+                found = Answer("halt", str(halted.get("rule", "")), f"{halted.get('text', '')}\n{problem}")
+            elif is_exhaustion(error) and event.kind == "before_tool":
+                text = f"BLOCKED fusewire.failure: the state of this session cannot be read: {in_a_line(error)}"
+                found = Answer("block", "fusewire.failure", f"{text}\n{problem}")
+    if event.kind == "before_tool" or watch.root is None:
+        return found
+    try:
+        spool.put(os.path.join(watch.root, STATE_FOLDER), {"event": _data(event), "looks": looks})
+    except (OSError, ValueError, TypeError) as error:
+        return Answer(found.action, found.rule, f"{found.text}; not counted: {in_a_line(error)}")
+    # Only who begins hears that it was late: the folder was not tidied up.
+    return Answer("allow") if found.action == "allow" and event.kind != "session_start" else found
+
+
+def _standing(watch: Watch, event: Event, commands: Commands | None, looks: bool, refused_by: str) -> Answer | None:
+    """What refuses the event as things stand; nothing is written, and no lock is waited for."""
+    transaction = DryRun(watch.store)
+    moment = Moment(transaction, watch.rules, event, watch.clock())
+    on_file = None if "halted" in moment.record else watch.store.halt_on_file(moment.session)
+    if on_file:
+        moment.record["halted"] = on_file
+    found = count(moment, watch.store, prepare(event, commands, looks, refused_by), refused_by)
+    if found.action not in ("allow", "tell"):
+        # No process is ended because of what was not counted.
+        return found.replace(action="halt") if found.action == "end" else found
+    if transaction.probes:
+        circuit = transaction.probes[0]
+        text = f"BLOCKED {circuit}: its cooldown is over, but its one probe cannot be granted now.\nNext: try again."
+        return Answer("block", circuit, text)
+    return None
+
+
+def fold(watch: Watch, transaction: Transaction, now: float) -> tuple[list[dict[str, Any]], list[str]]:
+    """Count what waits. Returns the incidents to be logged, and the files to be removed after the commit."""
+    assert watch.root is not None
+    waiting, files = spool.take(os.path.join(watch.root, STATE_FOLDER), transaction, now)
+    incidents: list[dict[str, Any]] = []
+    for data in waiting:
+        try:
+            event = _event(data["event"])
+            moment = Moment(transaction, watch.rules, event, now)
+            if event.kind == "prompt" and "halted" in moment.record:  # anybody can put a file there
+                transaction.notice("a message that came late lifts no halt; it has to be sent again", now)
+                continue
+            found = count(moment, watch.store, prepare(event, None, data["looks"] is True, ""), "")
+            if found.action == "tell":  # with its next result
+                untold = filter(None, (moment.record.get("untold"), found.text))
+                moment.record["untold"] = "\n".join(untold)
+            moment.save()
+            incidents += moment.incidents
+        except Exception as error:  # whatever lies there, it must not stop the events that come after it
+            transaction.notice(f"an event that came late could not be counted: {in_a_line(error)}", now)
+    return incidents, files
+
+
+def _data(event: Event) -> dict[str, Any]:
+    data = {name: getattr(event, name) for name in Event.__slots__ if getattr(event, name) not in (None, "", ())}
+    if event.result:
+        data["result"] = event.result[:_RESULT]
+    if event.calls:
+        data["calls"] = [_data(call) for call in event.calls]
+    return {name: list(value) if name in _TUPLES else value for name, value in data.items()}
+
+
+def _event(data: dict[str, Any]) -> Event:
+    fields: dict[str, Any] = {name: tuple(map(str, data[name])) if name in _TUPLES else data[name] for name in data}
+    fields["calls"] = tuple(map(_event, data.get("calls", ())))
+    texts = (fields.get(name, "") for name in ("kind", "tool", "text", "hook", "session", "call", "subagent", "result"))
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("not an event")
+    return Event(**fields)

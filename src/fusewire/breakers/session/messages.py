@@ -1,0 +1,81 @@
+"""What the breakers of a session say, in the seed's words: verdict, fact and limit; evidence, a way on, the time."""
+
+from __future__ import annotations
+
+from fusewire.util.durations import show_duration, show_time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fusewire.breakers.session.unit_of_work import Moment
+    from fusewire.core.events import Decision
+
+LIMIT = "Resource limit reached. Pausing to prevent exhaustion."
+
+
+def refusal_text(decision: Decision, moment: Moment, halted_after: int) -> str:
+    """Why a call is refused, until when, and what to do instead."""
+    verdict = "HALTED" if halted_after or decision.rule.startswith("tool.spend") else "BLOCKED"
+    lines = [f"{verdict} {short_rule(decision)}: {_fact(decision)}"]
+    if halted_after > 1:
+        lines.append(f"Refused {halted_after} times, so the agent is stopped; it {goes_on(decision.rule)}.")
+    return "\n".join(lines + _rest(decision, moment))
+
+
+def goes_on(rule: str, person: str = "a person speaks") -> str:
+    """What lifts a halt: words of a person, but not where money is at an end."""
+    return "goes on when a person grants more" if rule.startswith("tool.spend") else f"goes on when {person} to it"
+
+
+def told_text(decisions: list[Decision], moment: Moment) -> str:
+    """What an agent is told beside a call that passes, or after it."""
+    parts = []
+    for decision in decisions:
+        head = f"{'CIRCUIT OPEN' if decision.tripped else 'WARNING'} {short_rule(decision)}: "
+        head += _fact(decision) if decision.tripped else f"{decision.reason}."
+        parts.append("\n".join([head, *_rest(decision, moment)]))
+    return "\n".join(parts)
+
+
+def short_rule(decision: Decision) -> str:
+    """The rule without the session in it: `tool.tool_failure:Bash(pytest)`."""
+    name, colon, key = decision.rule.partition(":")
+    key = key.partition("/")[0]
+    return (
+        f"{name}:{key}"
+        if colon and decision.circuit.split("/")[1] in ("tool_failure", "sequential_tools", "hook_recursion")
+        else name
+    )
+
+
+def _fact(decision: Decision) -> str:
+    if decision.phase in ("open", "probe"):
+        wait = "" if decision.retry_after is None else f" Cooldown: {-int(-decision.retry_after // 1)}s"
+        return f"Circuit breaker tripped: {decision.reason}.{wait}"
+    return f"{LIMIT} {decision.reason[:1].upper()}{decision.reason[1:]}."
+
+
+def _rest(decision: Decision, moment: Moment) -> list[str]:
+    lines = [f"{fact[:1].upper()}{fact[1:]}" for fact in decision.evidence]
+    policy = moment.rules.policy(decision.circuit)
+    steps = decision.next or policy.next
+    if decision.allowed and decision.rule.startswith("tool.spend"):
+        steps = ("go on, and come to an end before the limit: from there on every call is refused",)
+    by_agent = [step for step in steps if not step.startswith("a person")]
+    by_person = [step for step in steps if step.startswith("a person")]
+    if by_agent:
+        lines.append(f"Next: {'; '.join(by_agent)}.")
+    if decision.retry_after is not None and (decision.tripped or not decision.allowed):
+        clock = (show_time(moment.now + decision.retry_after) or "")[11:19]
+        what = (
+            "It resets by itself: one call is allowed" if decision.phase in ("open", "probe") else "There is room again"
+        )
+        lines.append(f"{what} at {clock} UTC (in {show_duration(decision.retry_after)}).")
+    whole = {"tool.spend_day": "--day", "tool.spend_project": "--project-total"}.get(decision.rule)
+    if whole:
+        by_person = [f'a person can run: fusewire grant 5 {whole} --reason "..."']
+    elif decision.rule.startswith("tool.spend"):
+        by_person = ['a person can say "grant another $5" to the agent, or run: fusewire grant 5 --reason "..."']
+    elif decision.rule.startswith("tool.agents"):
+        by_person = ["a person can lift it with the words 'SUDO PARALLEL' in a message to the agent"]
+    lines += [f"{step[:1].upper()}{step[1:]}" for step in by_person]
+    return lines

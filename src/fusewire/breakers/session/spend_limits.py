@@ -1,0 +1,93 @@
+"""Limits on spend as people see them: in dollars, with what was granted, and open while every call is refused.
+
+Their circuits are told only near the limit, and not when a day is over: what is spent and granted is looked up where it
+is counted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fusewire.breakers.session.names import session_ids
+from fusewire.breakers.session.spend import day_of, spent_words
+from fusewire.breakers.session.state import SPEND, recalled, session_name
+from fusewire.core.events import identifier
+
+if TYPE_CHECKING:
+    from fusewire.engine.breaker import Breaker
+    from fusewire.engine.status import Status
+    from fusewire.stores import Store
+
+_SESSION = "tool/spend/"
+
+_DAY = 86400
+
+#: The limits on what all sessions spend together: what each is on, and how `fusewire grant` names it.
+LIMITS_ON_ALL = {
+    "tool/spend_day": ("today in this project", "--day"),
+    "tool/spend_project": ("in this project", "--project-total"),
+}
+
+
+def in_dollars(breaker: Breaker, status: Status) -> Status:
+    """The status of a limit on spend; that of any other circuit as it is."""
+    now, limit = breaker.engine.clock(), status.threshold
+    if status.id in LIMITS_ON_ALL:
+        (spent, granted), in_force = _of_all(breaker, status.id, now), True
+    elif status.id.startswith(_SESSION):
+        _, record = _spender(breaker.store, status.id)
+        spent, granted = (record.get("spend") or {}).get("usd", 0.0), record.get("granted", 0.0)
+        in_force = stops(record) and not long_over(record, now)
+    else:
+        return status
+    where, _ = LIMITS_ON_ALL.get(status.id, ("in this session", ""))
+    reached = spent - granted >= limit and in_force
+    shown: Status = status.replace(
+        level=round(spent, 4),
+        threshold=round(limit + granted, 4),
+        near=not reached and spent >= 0.8 * (limit + granted),
+        phase="open" if reached else status.phase,
+        reason=spent_words(spent, granted, limit, where) if reached else status.reason,
+    )
+    return shown
+
+
+def spent_and_granted(status: Status, limit: float) -> tuple[float, float] | None:
+    """What is spent, and what a person has added to the limit, of a status in dollars; None of any other."""
+    in_dollars = status.id in LIMITS_ON_ALL or status.id.startswith(_SESSION)
+    return (status.level, status.threshold - limit) if in_dollars else None
+
+
+def stops(record: dict[str, Any]) -> bool:
+    """Whether a session's limit, if it is reached, stops it: not one that came to its end before it was refused."""
+    return record.get("ended") is None or str(record.get("last_halt", "")).startswith("HALTED tool.spend")
+
+
+def long_over(record: dict[str, Any], now: float) -> bool:
+    """Whether a session ended more than a day ago: whatever stopped it, nobody has to do anything about it now."""
+    ended = record.get("ended")
+    return ended is not None and now - ended >= _DAY
+
+
+def spending_session(store: Store, circuit: str) -> str | None:
+    """The session whose limit it is; None of any other circuit."""
+    return _spender(store, circuit)[0] if circuit.startswith(_SESSION) else None
+
+
+def _spender(store: Store, circuit: str) -> tuple[str, dict[str, Any]]:
+    """The session and what is remembered of it: its name is in the circuit's, but a long one was cut."""
+    name = circuit.removeprefix(_SESSION)
+    record = recalled(store, session_name(name))
+    if not record:
+        name = next((one for one in session_ids(store) if identifier(f"{_SESSION}{one}") == circuit), name)
+        record = recalled(store, session_name(name))
+    return name, record
+
+
+def _of_all(breaker: Breaker, circuit: str, now: float) -> tuple[float, float]:
+    """Spent and granted."""
+    table = recalled(breaker.store, SPEND)
+    if circuit == "tool/spend_project":
+        return table.get("usd", 0.0), table.get("granted_for", {}).get("project", 0.0)
+    day = day_of(now)
+    return table.get("days", {}).get(day, 0.0), table.get("granted_for", {}).get(day, 0.0)

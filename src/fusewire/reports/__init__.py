@@ -1,1 +1,0 @@
-"""What people and programs read. Everything here is made from what is stored; nothing is written."""

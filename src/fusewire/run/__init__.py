@@ -1,0 +1,1 @@
+"""The supervised loop: processes, pipes, watchdog, reaper and registry."""

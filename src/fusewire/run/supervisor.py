@@ -1,0 +1,434 @@
+"""`fusewire run`: an agent is started again and again until its work is done, a cap is reached or a circuit opens.
+
+The supervisor prints nothing and decides nothing: what people see is its `View`'s matter, and whether an iteration may
+run is the loop's.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from fusewire.agents.caller import PROJECT
+from fusewire.agents.output.reader import AnswerReader
+from fusewire.breakers.session import nesting
+from fusewire.breakers.session.incidents import write as write_incidents
+from fusewire.core.events import Decision
+from fusewire.run.output_log import OutputLog, prune
+from fusewire.run.process import run_agent
+from fusewire.run.registry import Place
+from fusewire.run.sandbox import Confinement, NoSandbox, confine
+from fusewire.run.signals import Signals
+from fusewire.run.types import Outcome
+from fusewire.run.watchdog import Warden
+from fusewire.testruns.last_run import read_junit, read_tests
+from fusewire.util.environment import children_environment
+from fusewire.util.errors import Blocked, FusewireError
+from fusewire.util.files import read_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fusewire.agents.output.answer import Answer, TestRun
+    from fusewire.breakers.loop.loop import Loop
+    from fusewire.breakers.loop.types import Begun, Result, Seen
+    from fusewire.run.process import Ended
+    from fusewire.run.types import Options, View
+
+#: Exit codes of the command line contract.
+DONE, HALTED, CAPPED, INTERRUPTED = 0, 3, 4, 130
+
+#: Seconds to wait after an outage, doubled each time, and after a provider's limit that does not say when it ends.
+_OUTAGE = 10.0
+_LONGEST_OUTAGE = 300.0
+_LIMIT = 300.0
+
+#: Bytes of a checking command's output that are read for test results, from its end.
+_READ = 1024 * 1024
+
+#: How much of it an agent is told.
+_TOLD = 2000
+
+#: Output of the last iterations that is kept.
+_LOGS = 20
+
+
+class Supervisor:
+    """One run of one agent in one project."""
+
+    def __init__(
+        self, loop: Loop, options: Options, view: View, hooks: Callable[[], frozenset[str]] = frozenset
+    ) -> None:
+        self.loop = loop
+        #: the settings files that have our hook, now and when the run began
+        self._hooks, self._hooked = hooks, hooks()
+        self.options = options
+        self.view = view
+        self.iterations = 0
+        self.cost: float | None = None
+        self._started = time.monotonic()
+        self._interrupted = self._by_a_person = False
+        self._outages = 0
+        self._confinement: Confinement | None = None
+        self._told: set[str] = set()
+        self._settings = loop.breaker.rules.tool
+        #: how deep the agent is: agents start agents, and their runs start runs
+        self._depth = nesting.true_depth(os.environ) + 1
+        self._place = Place(loop.engine, self._settings["resource_limits.max_concurrent_agents"], options.command)
+
+    def run(self) -> Outcome:
+        """Until it ends; everything that was started has ended by then."""
+        with Signals(self._interrupt):
+            refused = self._too_deep() or self._take_place()
+            if self._interrupted:
+                self._place.leave()
+                return self._outcome(INTERRUPTED, "stopped by a signal")
+            if refused is not None:
+                self._log(refused)
+                return self._outcome(HALTED, "", refused)
+            try:
+                return self._run()
+            finally:
+                self._place.leave()
+
+    def _too_deep(self) -> Decision | None:
+        reason = nesting.too_deep(self._depth, self._settings)
+        if not reason:
+            return None
+        return Decision("block", rule=nesting.RULE, reason=reason, next=(*nesting.NEXT, nesting.BY_A_PERSON))
+
+    def _log(self, refused: Decision) -> None:
+        """A run that may not start is an incident like any other limit."""
+        incident = {"type": "resource_limit", "breaker": refused.rule.removeprefix("tool."), "reason": refused.reason}
+        write_incidents(self.loop.root, self._settings["incidents"], [incident], self.loop.engine.clock())
+
+    def _take_place(self) -> Decision | None:
+        """Runs of one project share its limit of agents."""
+        if self.options.end_oldest is None:
+            return self._place.take()
+        return self._place.inherit(self.options.end_oldest, lambda: self._interrupted, self.view.tells)
+
+    def _run(self) -> Outcome:
+        with ExitStack() as stack:
+            warden = stack.enter_context(Warden())
+            try:
+                self._confinement = confine(
+                    self.loop.root, self._variables("loop"), self.options.sandbox, self.view.tells
+                )
+            except NoSandbox as refused:
+                return self._outcome(HALTED, str(refused))
+            if self._confinement is not None:
+                stack.enter_context(self._confinement)
+            for lost in self.loop.settle_lost():
+                self.view.tells(
+                    f"Iteration {lost.number} was cut off when its supervisor died; it is settled as {lost.kind}."
+                )
+            self.loop.start()
+            while True:
+                outcome = self._cap() or self._once(warden)
+                if outcome is not None:
+                    return outcome
+
+    def _once(self, warden: Warden) -> Outcome | None:
+        """One iteration or one wait; the outcome if the run ends with it."""
+        self._place.keep()
+        try:
+            begun = self.loop.begin()
+        except Blocked as blocked:
+            return self._wait_for_circuits(blocked.decision)
+        self.iterations += 1
+        self.view.began(begun)
+        try:
+            return self._iterate(begun, warden)
+        except BaseException:
+            self.loop.abandon(begun.token)
+            raise
+
+    def _iterate(self, begun: Begun, warden: Warden) -> Outcome | None:
+        ended, answer = self._run_agent(begun, warden)
+        junit = self.options.junit
+        seen = self.loop.look(begun.token, begun, ignored=[junit] if junit else [])
+        if ended.why == "stopped":
+            return self._stopped(begun, answer, seen)
+        tests, until = self._until(begun, warden)
+        claimed = self.loop.claim(begun.token, ended.why, ended.code, answer)
+        if until or not (claimed and self._verified(claimed, begun, warden)):
+            claimed = until
+        result = self.loop.end(
+            begun.token,
+            why=ended.why,
+            code=ended.code,
+            answer=answer,
+            tests=tests,
+            begun=begun,
+            seen=seen,
+            seconds=ended.seconds,
+            finished=claimed,
+        )
+        if answer.cost is not None:
+            self.cost = (self.cost or 0.0) + max(0.0, answer.cost)
+        self.view.judged(result, ended)
+        for file in sorted(self._hooked - self._hooks()):
+            self._tell_once(
+                f"NOTHING IS GUARDED: the hook in {file} was there when this run began, and is gone."
+                " A person can run: fusewire doctor"
+            )
+        return self._after(result)
+
+    def _run_agent(self, begun: Begun, warden: Warden) -> tuple[Ended, Answer]:
+        """Its output goes to the log, to the reader and to the person, as it comes."""
+        options = self.options
+        prompt = self._prompt(begun)
+        reader = AnswerReader(self.loop.engine.clock(), given=prompt or "")
+        log = OutputLog(self.loop.places.output_of(begun.number))
+        started = time.monotonic()
+
+        def read(data: bytes) -> None:
+            log.write(data)
+            if shown := reader.feed(data):
+                self.view.output(shown)
+
+        def tick() -> None:
+            self.view.tick(time.monotonic() - started)
+            if self._confinement is not None:
+                self._confinement.keep()
+
+        def read_error(data: bytes) -> None:
+            log.write(data)
+            reader.feed_error(data)
+            self.view.output(data.decode("utf-8", "replace"))
+
+        try:
+            ended = run_agent(
+                [part.replace("{prompt}", prompt or "") for part in options.command],
+                cwd=options.cwd or self.loop.root,
+                environment=self._environment(begun),
+                given=b"" if self._prompt_in_command() else (prompt or "").encode("utf-8", "replace"),
+                timeout=self._longest(),
+                idle=options.idle,
+                on_output=read,
+                on_error=read_error,
+                on_tick=tick,
+                stop=self._stops,
+                mark=begun.token,
+                warden=warden,
+                entrance=self._confinement.entrance() if self._confinement else None,
+            )
+        finally:
+            log.close()
+            prune(self.loop.places.outputs, _LOGS)
+        return ended, reader.finish(ended.code, partial=ended.why in ("timeout", "idle", "stopped"))
+
+    def _stopped(self, begun: Begun, answer: Answer, seen: Seen) -> Outcome:
+        """A person's Ctrl-C is no judgement, nor that a person wants the place; another signal an agent can send as
+        well, so that it must show."""
+        why = self._stopped_why()
+        if self._by_a_person:
+            self.loop.abandon(begun.token)
+        else:
+            self.loop.end(begun.token, why="stopped", code=None, answer=answer, begun=begun, seen=seen)
+        return self._outcome(INTERRUPTED, seen.text if seen.verdict == "halt" else why)
+
+    def _stopped_why(self) -> str:
+        heir = None if self._by_a_person else self._place.heir()
+        if heir is None:
+            return "stopped by a signal"
+        self._by_a_person = True
+        return f"ended to make room for another run (pid {heir}, --end-oldest)"
+
+    def _after(self, result: Result) -> Outcome | None:
+        """Halted, finished, tripped, or on to the next one."""
+        if result.halted:
+            return self._outcome(HALTED, result.halted)
+        if self._interrupted:
+            return self._outcome(INTERRUPTED, self._stopped_why())
+        if result.finished:
+            return self._outcome(DONE, result.finished)
+        if result.trips:
+            says_most = max(result.trips, key=lambda trip: trip.alert)
+            for trip in result.trips:
+                if trip is not says_most:
+                    self.view.tells(f"CIRCUIT OPEN {trip.rule}: {trip.reason}.")
+            if result.escalates or not self.options.wait:
+                return self._outcome(HALTED, "", says_most.replace(verdict="block"))
+            self.view.opened(says_most)
+        return self._wait_for_provider(result)
+
+    # -- checking -------------------------------------------------------------------------------------
+
+    def _until(self, begun: Begun, warden: Warden) -> tuple[TestRun | None, str]:
+        """The test results that do not come from the agent, and that `--until` holds, if it does."""
+        tests, holds = None, ""
+        if self.options.until is not None:
+            ended, text = self._check(self.options.until, begun, warden)
+            tests = read_tests(text)
+            if ended.why == "exit" and ended.code == 0:
+                holds = f"`{self.options.until}` succeeds"
+            elif ended.code in (126, 127):
+                self._tell_once(f"`{self.options.until}` cannot be run: {text[-_TOLD:].strip()}")
+        return self._junit() or tests, holds
+
+    def _junit(self) -> TestRun | None:
+        if self.options.junit is None:
+            return None
+        try:
+            return read_junit(read_regular(self.options.junit))
+        except OSError as error:
+            self._tell_once(f"no test results: {self.options.junit}: {error.strerror}")
+            return None
+
+    def _tell_once(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self.view.tells(text)
+
+    def _verified(self, claimed: str, begun: Begun, warden: Warden) -> bool:
+        """Verification before completion: whoever says that it is finished must pass the person's command."""
+        command = self.options.verify
+        if command is None:
+            return True
+        ended, text = self._check(command, begun, warden)
+        if ended.why == "exit" and ended.code == 0:
+            return True
+        told = text[-_TOLD:].strip()
+        how = f"ended with {ended.code}" if ended.why == "exit" else f"did not end ({ended.why})"
+        said = f" Its output ends with:\n{told}" if told else ""
+        self.view.tells(f"Not finished: {claimed}, but `{command}` {how}.")
+        self.loop.note(f"You said that you are finished, but `{command}` {how}.{said}")
+        return False
+
+    def _check(self, command: str, begun: Begun, warden: Warden) -> tuple[Ended, str]:
+        kept = bytearray()
+        started = time.monotonic()
+
+        def keep(data: bytes) -> None:
+            kept.extend(data)
+            del kept[:-_READ]
+
+        ended = run_agent(
+            ["/bin/sh", "-c", command],
+            cwd=self.options.cwd or self.loop.root,
+            environment=self._surroundings("check"),
+            given=b"",
+            timeout=self._longest(),
+            idle=None,
+            on_output=keep,
+            on_error=keep,
+            on_tick=lambda: self.view.tick(time.monotonic() - started),
+            stop=self._stops,
+            mark=begun.token,
+            warden=warden,
+        )
+        return ended, kept.decode("utf-8", "replace")
+
+    # -- waiting --------------------------------------------------------------------------------------
+
+    def _wait_for_circuits(self, decision: Decision) -> Outcome | None:
+        if not self.options.wait or decision.retry_after is None:
+            return self._outcome(HALTED, "", decision)
+        whole = decision.retry_after
+        return self._wait(f"{decision.rule}: {decision.reason}", whole, lambda: _left(self.loop.refusal()))
+
+    def _wait_for_provider(self, result: Result) -> Outcome | None:
+        limit, outage = result.answer.limit, result.answer.outage
+        self._outages = self._outages + 1 if outage else 0
+        if not limit and not outage:
+            return None
+        if not self.options.wait:
+            return self._outcome(HALTED, f"the provider's limit is reached ({limit.kind})") if limit else None
+        clock = self.loop.engine.clock
+        if limit:
+            until = limit.resets_at if limit.resets_at is not None else clock() + _LIMIT
+            why = f"the provider's limit is reached ({limit.kind})"
+        else:
+            until = clock() + min(_LONGEST_OUTAGE, _OUTAGE * 2 ** (self._outages - 1))
+            why = f"the model could not be reached: {outage}"
+        return self._wait(why, until - clock(), lambda: until - clock())
+
+    def _wait(self, why: str, whole: float, left: Callable[[], float]) -> Outcome | None:
+        """Until nothing is left to wait for; a person's reset or interruption, or the run's own cap, ends it early."""
+        while (remaining := left()) > 0:
+            if self._interrupted:
+                return self._outcome(INTERRUPTED, self._stopped_why())
+            if capped := self._cap():
+                return capped
+            self.view.waits(why, remaining, max(whole, remaining))
+            time.sleep(min(0.25, remaining))
+        return None
+
+    # -- the rest -------------------------------------------------------------------------------------
+
+    def _cap(self) -> Outcome | None:
+        options = self.options
+        if self._interrupted:
+            return self._outcome(INTERRUPTED, self._stopped_why())
+        if options.max_iterations is not None and self.iterations >= options.max_iterations:
+            return self._outcome(CAPPED, f"its iterations are used up (--max-iterations {options.max_iterations})")
+        if options.max_seconds is not None and time.monotonic() - self._started >= options.max_seconds:
+            return self._outcome(CAPPED, "its time is up (--max-time)")
+        if options.max_cost is not None and (self.cost or 0.0) >= options.max_cost:
+            return self._outcome(CAPPED, f"${self.cost or 0.0:.2f} were spent (--max-cost {options.max_cost:g})")
+        return None
+
+    def _longest(self) -> float:
+        """Seconds that what is started now may take: the run's own time is not exceeded either."""
+        if self.options.max_seconds is None:
+            return self.options.timeout
+        left = self.options.max_seconds - (time.monotonic() - self._started)
+        return max(0.05, min(self.options.timeout, left))
+
+    def _prompt(self, begun: Begun) -> str | None:
+        """Read anew every time, so that a person can steer a running loop; with advice below it if there is any."""
+        if self.options.prompt is None:
+            return None
+        try:
+            text = read_regular(self.options.prompt).decode("utf-8", "replace")
+        except OSError as error:
+            raise FusewireError(f"the prompt cannot be read: {self.options.prompt}: {error.strerror}") from error
+        return text + begun.advice.in_prompt(begun.number, begun.state)
+
+    def _prompt_in_command(self) -> bool:
+        return any("{prompt}" in part for part in self.options.command)
+
+    def _environment(self, begun: Begun) -> dict[str, str]:
+        return {
+            **self._surroundings("loop"),
+            **(self._confinement.variables if self._confinement else {}),
+            "FUSEWIRE_ITERATION": str(begun.number),
+            "FUSEWIRE_STATE": begun.state,
+            "FUSEWIRE_ADVICE": "\n".join(begun.advice.lines).replace("\0", ""),
+            "FUSEWIRE_CALLS_LEFT": str(begun.calls_left),
+        }
+
+    def _surroundings(self, who: str) -> dict[str, str]:
+        """What everything that this run starts can know of it."""
+        return {**children_environment(), **self._variables(who)}
+
+    def _variables(self, who: str) -> dict[str, str]:
+        root = os.path.realpath(self.loop.root)
+        return {"FUSEWIRE_AGENT": who, PROJECT: root, nesting.DEPTH: str(self._depth)}
+
+    def _interrupt(self, number: int) -> None:
+        """In the middle of whatever goes on: nothing is said or written here."""
+        self._by_a_person = number == signal.SIGINT
+        self._interrupted = True
+
+    def _stops(self) -> bool:
+        if self._interrupted:
+            self._tell_once("stopping: the agent is asked to end ...")
+        return self._interrupted
+
+    def _outcome(self, code: int, reason: str, decision: Decision | None = None) -> Outcome:
+        if decision is not None:
+            reason = f"{decision.rule}: {decision.reason}"
+        return Outcome(code, reason, self.iterations, time.monotonic() - self._started, self.cost, decision)
+
+
+def _left(refused: Decision | None) -> float:
+    """Seconds until it is worth asking again."""
+    if refused is None:
+        return 0.0
+    return refused.retry_after if refused.retry_after is not None else 1.0

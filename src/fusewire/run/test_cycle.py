@@ -1,0 +1,164 @@
+"""One whole cycle: the test command is run, its output kept word for word, judged, and counted.
+
+A cycle that is interrupted is no attempt: nothing is counted before the result is there.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from tempfile import gettempdir
+from typing import TYPE_CHECKING
+
+from fusewire.breakers.attempt.results import Results
+from fusewire.breakers.attempt.types import Attempt, Recorded
+from fusewire.run.hook_server import RELAYED
+from fusewire.run.output_log import OutputLog, prune
+from fusewire.run.process import Ended, run_agent
+from fusewire.run.sandbox import entrance_of
+from fusewire.run.watchdog import Warden
+from fusewire.testruns.judge import Verdict, judge
+from fusewire.util.environment import children_environment
+from fusewire.util.errors import FusewireError
+from fusewire.util.files import make_folder, open_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fusewire.breakers.attempt.tracker import Attempts
+
+#: Up to so many bytes together an output is kept whole; of a longer one its beginning and its end are.
+_HEAD, _TAIL = 8 << 20, 24 << 20
+
+#: The end of it, which is judged.
+_JUDGED = 8 << 20
+
+#: Outputs of one slice that stay on disk.
+_KEPT = 40
+
+#: Merges both streams in the order in which they were written, and is gone before the command runs.
+_MERGED = ("/bin/sh", "-c", 'exec "$@" 2>&1', "sh")
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """What a cycle brought."""
+
+    verdict: Verdict
+    recorded: Recorded
+    exit_code: int | None
+    #: the file with the whole output, relative to the project
+    output: str
+    #: a checkpoint had to be taken now, though code may have been changed before
+    late: bool
+    #: why the results that were named could not be used
+    problem: str
+    #: another name in this slice that may stand for the same test
+    alike: str
+
+
+def run_cycle(
+    attempts: Attempts,
+    slice_id: str,
+    test: str,
+    command: Sequence[str],
+    *,
+    strategy: str = "",
+    timeout: float | None = None,
+    junit: str | None = None,
+    session: str | None = None,
+    cwd: str | None = None,
+    on_output: Callable[[bytes], None] = lambda data: None,
+) -> Cycle:
+    """Run the test command and record the attempt; raises `Blocked` before it runs if the work is stopped."""
+    if not command:
+        raise FusewireError("no test command is given; put it behind --: fusewire attempt run S-1 test_x -- pytest")
+    started = attempts.start(slice_id, test, session=session)
+    path = _new_output(attempts, slice_id)
+    log = OutputLog(os.path.join(attempts.root, path), _HEAD, _TAIL)
+
+    def heard(data: bytes) -> None:
+        log.write(data)
+        on_output(data)
+
+    whole = os.path.join(attempts.root, path)
+    relayed = bool(os.environ.get(RELAYED))  # then the command is in a sandbox, and cannot write beside its output
+    beside = os.path.join(gettempdir(), f"fusewire-{os.urandom(8).hex()}.log") if relayed else whole
+    results = Results(junit, beside.removesuffix(".log") + ".xml", command)
+    try:
+        ended = _run(attempts.root, command, cwd, timeout, results, heard)
+        if results.refused(_read_end(whole)):
+            ended = _run(attempts.root, command, cwd, timeout, results, heard)
+        found = results.read()
+    finally:
+        log.close()
+        results.clear()
+    verdict = judge(test, _read_end(whole), ended.code, why=ended.why, junit=found)
+    if results.asks and found is None and verdict.result == "pass":  # it ended in the middle, whatever its exit status
+        reason = "pytest has written no results: it is not known what ran"
+        verdict = Verdict("infra", reason, "runner", verdict.evidence, tests=verdict.tests)
+    error = f"{verdict.error}\n[exit code {ended.code}]" if verdict.result == "fail" else ""
+    recorded = attempts.record_attempt(
+        slice_id,
+        test,
+        Attempt(
+            verdict.result,
+            reason=verdict.reason,
+            error=error,
+            kind=verdict.kind,
+            evidence=verdict.evidence,
+            strategy=strategy,
+            output=path,
+            life=started.life,
+        ),
+    )
+    return Cycle(verdict, recorded, ended.code, path, started.fresh, results.problem(found), started.alike)
+
+
+def _run(
+    root: str,
+    command: Sequence[str],
+    cwd: str | None,
+    timeout: float | None,
+    results: Results,
+    heard: Callable[[bytes], None],
+) -> Ended:
+    with Warden() as warden:
+        return run_agent(
+            [*_MERGED, *command],
+            cwd=cwd or os.getcwd(),
+            # the project's own code runs: it counts as the agent's
+            environment={**children_environment(), **results.variables(), "FUSEWIRE_AGENT": "attempt"},
+            given=b"",
+            timeout=timeout,
+            idle=None,
+            on_output=heard,
+            on_error=heard,
+            on_tick=lambda: None,
+            stop=lambda: False,
+            mark=os.urandom(8).hex(),
+            warden=warden,
+            entrance=entrance_of(root) if os.environ.get(RELAYED) else None,
+        )
+
+
+def _new_output(attempts: Attempts, slice_id: str) -> str:
+    """A file of its own for each attempt, also of two at the same time."""
+    folder = attempts.output_folder(slice_id)
+    prune(make_folder(attempts.root, folder), _KEPT - 1)
+    number = attempts.record(slice_id).attempts
+    while True:
+        number += 1
+        path = os.path.join(folder, f"{number:04}.log")
+        try:
+            os.close(open_file(os.path.join(attempts.root, path), os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            return path
+        except FileExistsError:
+            continue
+
+
+def _read_end(path: str) -> str:
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _JUDGED))
+        return file.read().decode("utf-8", "replace")

@@ -1,0 +1,59 @@
+"""What a run is asked for, how it ended, and what a person sees of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from fusewire.breakers.loop.types import Begun, Result
+    from fusewire.core.events import Decision
+    from fusewire.run.process import Ended
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a person asked for. Durations are in seconds."""
+
+    command: tuple[str, ...]
+    #: where the agent and the checks run; by default at the project's root
+    cwd: str | None = None
+    prompt: str | None = None
+    until: str | None = None
+    verify: str | None = None
+    junit: str | None = None
+    max_iterations: int | None = None
+    max_seconds: float | None = None
+    max_cost: float | None = None
+    timeout: float = 900.0
+    idle: float = 900.0
+    wait: bool = True
+    #: whether the agent runs in a sandbox: "auto" (where there is one), "require", "off"
+    sandbox: str = "auto"
+    #: who asked that the oldest run of the project is ended if there is no room for this one; nobody by default
+    end_oldest: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended."""
+
+    code: int
+    reason: str
+    iterations: int
+    seconds: float
+    cost: float | None
+    #: the refusal or the trip that ended it
+    decision: Decision | None = None
+
+
+class View(Protocol):
+    """What a person sees of a run."""
+
+    def began(self, begun: Begun) -> None: ...
+    def output(self, text: str) -> None: ...
+    def tick(self, seconds: float) -> None: ...
+    def judged(self, result: Result, ended: Ended) -> None: ...
+    def waits(self, why: str, left: float, whole: float) -> None: ...
+    def opened(self, trip: Decision) -> None: ...
+    def tells(self, *lines: str) -> None: ...
