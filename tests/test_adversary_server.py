@@ -76,7 +76,7 @@ REFUSED = [
     'python3 -c \'from fusewire.server import acting; acting.reset(p, "rule", "x")\'',
     'python3 -c \'import fusewire.server.serving as s; s.Serving(["."], "127.0.0.1", 0)\'',
     "python3 -c 'from fusewire import server'",
-    "python3 -c 'from fusewire.notifying.ledger import remember'",
+    "python3 -c 'from fusewire.notify.cursor import remember'",
     "python3 -c 'from fusewire.agents.install import installer'",
 ]
 

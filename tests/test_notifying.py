@@ -20,9 +20,9 @@ from fusewire.config.notify_targets import Target
 from fusewire.config.rulebook import Rulebook, read_rulebook
 from fusewire.config.rules import load_rules, user_config_path
 from fusewire.engine.breaker import Breaker
-from fusewire.notifying.messages import Message, message_of
-from fusewire.notifying.news import KINDS, Item, news, subject_of
-from fusewire.notifying.sending import Undelivered, send
+from fusewire.notify.messages import Message, message_of
+from fusewire.notify.news import KINDS, Item, news, subject_of
+from fusewire.notify.send import Undelivered, send
 from fusewire.stores.rows import Doing
 from receivers import mail_server, webhook
 

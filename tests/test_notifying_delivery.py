@@ -18,9 +18,9 @@ from conftest import SOURCE, Project
 from fusewire.breakers.session.opening import quick_store
 from fusewire.config.rules import load_rules
 from fusewire.engine.breaker import Breaker
-from fusewire.notifying import starting
-from fusewire.notifying.delivery import deliver_pending
-from fusewire.notifying.ledger import MOST_LOST, PAUSE, Health
+from fusewire.notify import spawn as starting
+from fusewire.notify.cursor import MOST_LOST, PAUSE, Health
+from fusewire.notify.delivery import deliver_pending
 from fusewire.stores.rows import AUDIT_ROWS, AuditRow
 from fusewire.util.durations import show_time
 from paying import paying
@@ -191,7 +191,7 @@ def test_a_call_that_moves_nothing_costs_no_more_with_targets(project: Project) 
 #: Starts `true` in place of Python, from many threads, as a server does; then says which children nobody has reaped.
 STARTS = """
 import os, shutil, sys, threading, time
-from fusewire.notifying import starting
+from fusewire.notify import starting
 sys.executable = shutil.which("true")
 sys.setswitchinterval(1e-6)
 threads = [threading.Thread(target=lambda: [starting.start(root) for root in sys.argv[1:]]) for _ in range(8)]

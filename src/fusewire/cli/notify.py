@@ -13,15 +13,15 @@ from fusewire.cli.streams import tell, tell_text
 from fusewire.config.notify_addresses import shown_address
 from fusewire.config.rules import user_config_path
 from fusewire.engine.breaker import Breaker
-from fusewire.notifying.delivery import deliver_pending
-from fusewire.notifying.overview import overview
-from fusewire.notifying.surroundings import take_surroundings
-from fusewire.notifying.testing import tried
+from fusewire.notify.delivery import deliver_pending
+from fusewire.notify.environment import take_surroundings
+from fusewire.notify.overview import overview
+from fusewire.notify.test_message import tried
 from fusewire.util.durations import counted, show_time
 from fusewire.util.errors import FusewireError, NotFound
 
 if TYPE_CHECKING:
-    from fusewire.notifying.overview import TargetStatus
+    from fusewire.notify.overview import TargetStatus
 
 _NONE = """No targets yet. Each is a table in fusewire.toml, or for all projects in {file}:
 

@@ -38,7 +38,7 @@ _LIFTING = (
     *("Breaker", "breaker", "cli", "constraints", "engine", "stores", "__main__", "gate"),
     *("attempts", "Attempts", "phases", "Phases", "scope", "ScopeLock", "checkpoints", "runner", "guard.session"),
     *("session", "spending", "janitor", "person", "rules", "hotload"),
-    *("fusewire.server", "fusewire.notifying", "fusewire.agents.install"),
+    *("fusewire.server", "fusewire.notify", "fusewire.agents.install"),
     *("fusewire import server", "fusewire import notifying", "fusewire import installing"),
 )
 

@@ -26,7 +26,7 @@ def warnings(breaker: Breaker) -> list[str]:
         if row.kind == "constraint" and row.phase != "closed" and row.id not in breaker.rules.constraints
     ]
     if breaker.rules.notify:
-        from fusewire.notifying.ledger import problems
+        from fusewire.notify.cursor import problems
 
         found += problems(breaker.store, breaker.rules.notify, breaker.engine.clock())
     found += unguarded(breaker.store, breaker.engine.clock() - _RECENT)

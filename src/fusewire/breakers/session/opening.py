@@ -75,7 +75,7 @@ def _seconds_until_now() -> float:
 def tell_people(root: str) -> None:
     """Something was written that the targets of this project may want to hear of; nobody waits until they do."""
     try:
-        from fusewire.notifying.starting import start
+        from fusewire.notify.spawn import start
 
         start(root)
     except Exception:

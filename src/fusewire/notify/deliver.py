@@ -1,4 +1,4 @@
-"""The program that delivers: `python3 -I /path/to/fusewire/notifying/deliver.py ROOT`; `starting` runs it."""
+"""The program that delivers: `python3 -I /path/to/fusewire/notify/deliver.py ROOT`; `starting` runs it."""
 
 import os
 import sys
@@ -14,8 +14,8 @@ if __name__ == "__main__":
     sys.path.remove(place)
     sys.path.append(place)
     try:
-        from fusewire.notifying.delivery import deliver_pending
-        from fusewire.notifying.starting import HANDED_ON
+        from fusewire.notify.delivery import deliver_pending
+        from fusewire.notify.spawn import HANDED_ON
 
         deliver_pending(sys.argv[1], turn=HANDED_ON)
     finally:

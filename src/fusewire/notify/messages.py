@@ -15,13 +15,13 @@ from fusewire.config.settings import SEVERITIES
 from fusewire.core.events import PUBLIC_STATE, Decision
 from fusewire.core.messages import message_lines
 from fusewire.engine.engine import next_steps
-from fusewire.notifying.news import ACTS, subject_of
+from fusewire.notify.news import ACTS, subject_of
 from fusewire.util.durations import counted, seconds_until, show_time
 from fusewire.util.errors import NotFound
 
 if TYPE_CHECKING:
     from fusewire.engine.breaker import Breaker
-    from fusewire.notifying.news import Item
+    from fusewire.notify.news import Item
     from fusewire.stores.rows import AuditRow
 
 #: Characters. Evidence, not an archive; and phones show less.

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.config.notify_addresses import shown_address
 from fusewire.config.rulebook import read_rulebook
-from fusewire.notifying.delivery import is_wanted, told_for
-from fusewire.notifying.ledger import health_of
-from fusewire.notifying.news import news
+from fusewire.notify.cursor import health_of
+from fusewire.notify.delivery import is_wanted, told_for
+from fusewire.notify.news import news
 from fusewire.util.durations import show_time
 
 if TYPE_CHECKING:
     from fusewire.config.notify_targets import Target
     from fusewire.engine.breaker import Breaker
-    from fusewire.notifying.ledger import Health
+    from fusewire.notify.cursor import Health
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from fusewire.util.programs import find_program
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fusewire.notifying.messages import Message
+    from fusewire.notify.messages import Message
 
 #: Seconds that one attempt may take.
 LIMIT = 10.0

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fusewire.config.notify_addresses import Unusable, address_of, shown_address
-from fusewire.notifying.ledger import Health, remember
-from fusewire.notifying.messages import test_message
-from fusewire.notifying.sending import Undelivered, send
+from fusewire.notify.cursor import Health, remember
+from fusewire.notify.messages import test_message
+from fusewire.notify.send import Undelivered, send
 from fusewire.util.errors import StoreError
 
 if TYPE_CHECKING:

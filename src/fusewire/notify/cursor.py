@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fusewire.notifying.news import KINDS
+from fusewire.notify.news import KINDS
 from fusewire.util.durations import counted, show_time
 from fusewire.util.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fusewire.notifying.news import Item
+    from fusewire.notify.news import Item
     from fusewire.stores import Store, Transaction
 
 #: Messages that may be given up in a row; then the target is left alone for so many seconds, and tried once.

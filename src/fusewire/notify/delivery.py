@@ -19,11 +19,11 @@ from fusewire.config.notify_addresses import Unusable, address_of
 from fusewire.config.rulebook import read_rulebook
 from fusewire.config.rules import STATE_FOLDER
 from fusewire.engine.breaker import Breaker
-from fusewire.notifying.ledger import MINUTE, MOST_LOST, Told, health_of, remember, told_of
-from fusewire.notifying.messages import message_of, message_of_many
-from fusewire.notifying.news import KINDS, news, openings
-from fusewire.notifying.sending import Undelivered, send
-from fusewire.notifying.starting import NEXT_TURN
+from fusewire.notify.cursor import MINUTE, MOST_LOST, Told, health_of, remember, told_of
+from fusewire.notify.messages import message_of, message_of_many
+from fusewire.notify.news import KINDS, news, openings
+from fusewire.notify.send import Undelivered, send
+from fusewire.notify.spawn import NEXT_TURN
 from fusewire.util.errors import StoreError, in_a_line
 from fusewire.util.files import FileLock
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from fusewire.config.notify_targets import Target
-    from fusewire.notifying.ledger import Health
-    from fusewire.notifying.messages import Message
-    from fusewire.notifying.news import Item
+    from fusewire.notify.cursor import Health
+    from fusewire.notify.messages import Message
+    from fusewire.notify.news import Item
 
 #: Seconds that pass before the second attempt; before each further one three times as many.
 _FIRST_PAUSE = 1.0

@@ -10,7 +10,7 @@ import os
 import sys
 
 from fusewire.config.rules import STATE_FOLDER
-from fusewire.notifying.surroundings import surroundings
+from fusewire.notify.environment import surroundings
 from fusewire.util.files import FileLock
 
 #: Held from before a process is started until it begins to read; and the number under which it has it.

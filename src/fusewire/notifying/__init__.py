@@ -1,1 +1,0 @@
-"""Notifications: people are told what the circuits did, after the commit, in order, by a process of its own."""
