@@ -7,11 +7,11 @@ import time
 import pytest
 
 from conftest import Project
-from fusewire.cli.watching.keys import Keys
-from fusewire.cli.watching.pages import read_lines
-from fusewire.cli.watching.shown import harmless, level_of, shown
-from fusewire.cli.watching.source import Source
-from fusewire.cli.watching.view import Page, View
+from fusewire.cli.watch_view.keys import Keys
+from fusewire.cli.watch_view.pages import read_lines
+from fusewire.cli.watch_view.source import Source
+from fusewire.cli.watch_view.view import Page, View
+from fusewire.cli.watch_view.words import harmless, level_of, shown
 from fusewire.engine.breaker import Breaker
 from watching import DEADLINE
 

@@ -47,7 +47,7 @@ COMMANDS = {
     "serve": "serve",
     "watch": "watch",
     "export": "export",
-    "demo": "demo",
+    "demo": "demo.command",
 }
 
 EPILOG = """\b

@@ -10,8 +10,8 @@ import click
 from fusewire.agents.caller import require_person
 from fusewire.breakers.constraint import report as layout
 from fusewire.breakers.loop.report import details, summary
+from fusewire.cli.circuit_ids import is_known, meant, strictest
 from fusewire.cli.common import common_options, print_json, with_breaker
-from fusewire.cli.meant import is_known, meant, strictest
 from fusewire.cli.streams import tell, warn
 from fusewire.core.circuit import within
 from fusewire.core.events import PUBLIC_STATE

@@ -19,9 +19,9 @@ from rich.text import Text
 
 from fusewire.breakers.loop.layout import Places
 from fusewire.breakers.loop.trends import sparkline
+from fusewire.cli.agent_lines import PLAIN, Cleaner, Gate, bounded, in_a_row
 from fusewire.cli.plain import PlainView
 from fusewire.cli.screen import Screen
-from fusewire.cli.shown_lines import PLAIN, Cleaner, Gate, bounded, in_a_row
 from fusewire.util.durations import counted, show_duration
 
 if TYPE_CHECKING:

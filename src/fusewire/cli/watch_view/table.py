@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from fusewire.cli.watching.shown import (
+from fusewire.cli.watch_view.words import (
     STYLES,
     at_second,
     bar_of,

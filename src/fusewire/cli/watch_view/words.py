@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from fusewire.cli.shown_lines import PLAIN
+from fusewire.cli.agent_lines import PLAIN
 from fusewire.core.events import PUBLIC_STATE
 from fusewire.util.durations import counted, number, show_duration, show_time
 

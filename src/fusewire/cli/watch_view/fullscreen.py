@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from fusewire.cli.screen import Screen
 
 if TYPE_CHECKING:
-    from fusewire.cli.watching.frame import Frame
+    from fusewire.cli.watch_view.frame import Frame
 
 _ENTER = "\x1b[?1049h"
 _LEAVE = "\x1b[0m\x1b[?1049l"

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.text import Text
 
-from fusewire.cli.watching.pages import read_lines, wrapped
-from fusewire.cli.watching.shown import STYLES, money, shown
-from fusewire.cli.watching.table import (
+from fusewire.cli.watch_view.pages import read_lines, wrapped
+from fusewire.cli.watch_view.table import (
     cell,
     circuit_row,
     circuit_titles,
@@ -18,11 +17,12 @@ from fusewire.cli.watching.table import (
     session_row,
     session_titles,
 )
+from fusewire.cli.watch_view.words import STYLES, money, shown
 from fusewire.util.durations import counted, show_time
 
 if TYPE_CHECKING:
-    from fusewire.cli.watching.source import Source
-    from fusewire.cli.watching.view import View
+    from fusewire.cli.watch_view.source import Source
+    from fusewire.cli.watch_view.view import View
 
 #: Rows of a terminal from which on there is room for the keys and for the head.
 _WITH_KEYS, _WITH_HEAD = 4, 5

@@ -15,9 +15,9 @@ import click
 def demo_command(story: str) -> int:
     """Show the breakers at work: a supervised loop with the bundled agent, or an agent's hook and a constraint."""
     if story == "loop":
-        from fusewire.cli.demo_loop import play
+        from fusewire.cli.demo.loop import play
     else:
-        from fusewire.cli.demo_constraint import play
+        from fusewire.cli.demo.constraint import play
     folder = Path(tempfile.mkdtemp(prefix="fusewire-demo-"))
     os.environ |= {"XDG_CONFIG_HOME": str(folder / "config"), "XDG_STATE_HOME": str(folder / "state")}
     try:

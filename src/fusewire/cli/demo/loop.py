@@ -8,13 +8,13 @@ from pathlib import Path
 
 from fusewire.breakers.loop.loop import Loop
 from fusewire.cli.common import title
-from fusewire.cli.demo_constraint import fusewire_command
+from fusewire.cli.demo import agent
+from fusewire.cli.demo.constraint import fusewire_command
+from fusewire.cli.demo.project import make_project
 from fusewire.cli.run import supervise
 from fusewire.cli.streams import tell, tell_text
 from fusewire.config.rules import Rules, load_rules
 from fusewire.core.circuit import Policy
-from fusewire.demo import agent
-from fusewire.demo.project import make_project
 from fusewire.engine.breaker import Breaker
 from fusewire.run.types import Options
 from fusewire.util.durations import show_duration

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from fusewire.breakers.constraint import report as layout
-from fusewire.cli.watching.shown import bar_of, harmless, heading, level_of, shown, standing, state_text, to_second
+from fusewire.cli.watch_view.words import bar_of, harmless, heading, level_of, shown, standing, state_text, to_second
 from fusewire.core.events import identifier
 from fusewire.util.durations import counted
 from fusewire.util.errors import NotFound
 from fusewire.util.quoting import quoted
 
 if TYPE_CHECKING:
-    from fusewire.cli.watching.source import Source
+    from fusewire.cli.watch_view.source import Source
 
 _DAYS = 30
 _DAY = 86400

@@ -9,16 +9,16 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from fusewire.cli.watching.frame import frame
-from fusewire.cli.watching.fullscreen import FullScreen
-from fusewire.cli.watching.keys import Keys
-from fusewire.cli.watching.source import POLL
-from fusewire.cli.watching.view import View
+from fusewire.cli.watch_view.frame import frame
+from fusewire.cli.watch_view.fullscreen import FullScreen
+from fusewire.cli.watch_view.keys import Keys
+from fusewire.cli.watch_view.source import POLL
+from fusewire.cli.watch_view.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fusewire.cli.watching.source import Source
+    from fusewire.cli.watch_view.source import Source
 
 #: Seconds after which Escape alone is a key: the rest of a longer one comes sooner.
 _ESCAPE = 0.05

@@ -8,13 +8,13 @@ import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fusewire.cli.streams import hand_over, say, silence
-from fusewire.cli.watching.shown import circuit_line, headline, move_line, shown
-from fusewire.cli.watching.source import POLL, require_readable
+from fusewire.cli.watch_view.source import POLL, require_readable
+from fusewire.cli.watch_view.words import circuit_line, headline, move_line, shown
 from fusewire.util.durations import counted
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
-    from fusewire.cli.watching.source import Source
+    from fusewire.cli.watch_view.source import Source
     from fusewire.views.trail import Move
 
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from fusewire.cli.watching.circuit_page import circuit_page
-from fusewire.cli.watching.shown import harmless, heading, shown
+from fusewire.cli.watch_view.circuit_page import circuit_page
+from fusewire.cli.watch_view.words import harmless, heading, shown
 from fusewire.util.durations import show_time
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fusewire.cli.watching.source import Source
+    from fusewire.cli.watch_view.source import Source
 
 #: Of what a session did, the newest.
 _DOINGS = 200

@@ -1,0 +1,1 @@
+"""The bundled demonstrations: a scripted agent, its project, and the scenes."""
