@@ -17,7 +17,7 @@ from conftest import Project
 from fusewire.breakers.attempt.tracker import Attempts
 from fusewire.breakers.attempt.types import Attempt
 from fusewire.engine.breaker import Breaker
-from fusewire.server.wording import step
+from fusewire.server.filters import step
 from lived_in import QUIET_RULE, RULE, SESSION, live_in, trip
 from serving import Served
 from session_hook import Session

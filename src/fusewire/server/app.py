@@ -13,10 +13,10 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from fusewire.server import events, hooks, login, metrics, pages, static
-from fusewire.server.acting import why_not
+from fusewire.server.actions import why_not
 from fusewire.server.api import openapi, routes
 from fusewire.server.live import Live
-from fusewire.server.refreshing import Refreshing
+from fusewire.server.page_cache import Refreshing
 from fusewire.server.security import SMALL, Doorkeeper
 from fusewire.util.stdio import INPUT_LIMIT
 

@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
-from fusewire.server import acting
+from fusewire.server import actions as acting
 from fusewire.server.requests import checked_form, project_of, session_of
 from fusewire.server.templating import address
 from fusewire.util.errors import FusewireError

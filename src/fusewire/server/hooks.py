@@ -20,10 +20,10 @@ from fusewire.breakers.session import opening
 from fusewire.breakers.session.nesting import BY_HTTP, DEPTH
 from fusewire.gate.process import answer, hook_in
 from fusewire.server.access import PROOF, QUESTION, proof_for_hooks
-from fusewire.server.daemons import Daemons
+from fusewire.server.event_project import Whereabouts
 from fusewire.server.metrics import observe_hook
 from fusewire.server.requests import require_role
-from fusewire.server.whereabouts import Whereabouts
+from fusewire.server.threads import Daemons
 from fusewire.util.errors import FusewireError, in_a_line
 from fusewire.util.stdio import INPUT_LIMIT, payload_of
 

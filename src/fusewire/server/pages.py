@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from fusewire.server.page_cache import Refreshing
     from fusewire.server.projects import Watched
-    from fusewire.server.refreshing import Refreshing
 
 #: Days of a circuit's history, unless the address says how many.
 _DAYS = 60

@@ -11,8 +11,8 @@ from markupsafe import escape
 from starlette.responses import HTMLResponse
 
 from fusewire import __version__
+from fusewire.server.filters import FILTERS
 from fusewire.server.requests import projects_of, session_of
-from fusewire.server.wording import FILTERS
 from fusewire.util.text import visible
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fusewire.server import acting
+from fusewire.server import actions as acting
 from fusewire.server.api import schemas
 from fusewire.util.errors import StoreError
 from fusewire.views import session_list, slices
