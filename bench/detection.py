@@ -19,7 +19,7 @@ from typing import Any
 
 from fusewire.breakers.session.replay import ACTIONS, Replayed, by_rule, replay, replay_all
 
-CORPUS = Path(__file__).parents[1] / "tests" / "transcripts"
+CORPUS = Path(__file__).parents[1] / "tests" / "data" / "transcripts"
 
 _STRICT = ("block", "halt")
 

@@ -21,7 +21,7 @@ from fusewire.guard.protected import Protected
 from fusewire.guard.shell.parser import parse
 from measuring import goal, micro, milli, quantile, table, times
 
-_CORPUS = Path(__file__).parents[1] / "tests" / "guard_corpus"
+_CORPUS = Path(__file__).parents[1] / "tests" / "data" / "guard_corpus"
 _MEDIAN_GOAL, _SLOWEST_GOAL = 100e-6, 10e-3
 _FILES, _VERIFY_GOAL = 5_000, 0.02
 

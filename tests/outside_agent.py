@@ -1,6 +1,6 @@
 """Run a command as if no coding agent stood above it: `python outside_agent.py COMMAND...`.
 
-What only a person may do is refused wherever an agent is among the processes above (see `fusewire.agents.caller`); the tests
+What only a person may do is refused wherever an agent is among the processes above (see `agents.caller`); the tests
 of it would all fail where an agent runs the tests. So the command is adopted by init, with an environment of its own;
 its exit code comes back through a pipe.
 """

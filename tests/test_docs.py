@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.helpers import ROOT
 
 
 def generator():  # type: ignore[no-untyped-def]

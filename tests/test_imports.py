@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import SOURCE, Project
+from tests.helpers import SOURCE
+from tests.helpers.project import Project
 
 MODULES = {
     ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__"): path
@@ -310,7 +311,6 @@ HOT_PATH = {
     "fusewire.agents.claude.hooks",
     "fusewire.agents.payload",
     "fusewire.gate.pipeline",
-    "fusewire.detectors",
     "fusewire.breakers.session.calls",
     "fusewire.breakers.constraint.detect",
     "fusewire.util.errors",

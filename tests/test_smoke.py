@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from conftest import Project
+from tests.helpers.project import Project
 
 
 def test_a_new_project_has_no_circuits_and_gets_no_state_folder(project: Project) -> None:

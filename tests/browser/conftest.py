@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from lived_in import live_in
-from serving import Served
-from wire import quiet_server
+from tests.helpers.lived_in import live_in
+from tests.helpers.serving import Served
+from tests.helpers.wire import quiet_server
 
 #: Milliseconds that a busy machine gets for anything on a page.
 PATIENCE = 60_000

@@ -8,9 +8,9 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page
 
-from browser.conftest import screenshots, until
-from lived_in import RULE, SESSION
-from serving import Served
+from tests.browser.conftest import screenshots, until
+from tests.helpers.lived_in import RULE, SESSION
+from tests.helpers.serving import Served
 
 Open = Callable[..., Page]
 

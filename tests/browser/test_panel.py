@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser.conftest import PATIENCE, until
-from conftest import Project
-from lived_in import QUIET_RULE, RULE, trip, violate
-from serving import Served
+from tests.browser.conftest import PATIENCE, until
+from tests.helpers.lived_in import QUIET_RULE, RULE, trip, violate
+from tests.helpers.project import Project
+from tests.helpers.serving import Served
 
 Open = Callable[..., Page]
 

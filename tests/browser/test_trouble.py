@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser.conftest import PATIENCE, until
-from conftest import Project
 from fusewire.engine.breaker import Breaker
-from lived_in import RULE, trip
-from serving import Served
-from session_hook import Session
+from tests.browser.conftest import PATIENCE, until
+from tests.helpers.lived_in import RULE, trip
+from tests.helpers.project import Project
+from tests.helpers.serving import Served
+from tests.helpers.session_hook import Session
 
 Open = Callable[..., Page]
 

@@ -1,4 +1,4 @@
-"""The supervisor's end of `fusewire.gate.relay`: a process that answers the hooks of one run from outside of its sandbox.
+"""The supervisor's end of `gate.relay`: a process that answers the hooks of one run from outside of its sandbox.
 
 The supervisor listens, so that the kernel names it as the one who does, and a second process forks: each fork accepts
 one request, and is to the hook what the hook's own process is without a sandbox, with the same code, deadline and

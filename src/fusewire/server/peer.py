@@ -3,7 +3,7 @@
 A browser sends its cookies to every port of a machine, also to the web application that an agent has just written and
 that a person tries out; a terminal can be read by other programs. So what only a person may do is refused where the
 process that holds the connection runs inside an agent, by the same signs as on the command line (see
-`fusewire.agents.caller`). That needs Linux; elsewhere, and for other machines and other users' processes, the token decides.
+`agents.caller`). That needs Linux; elsewhere, and for other machines and other users' processes, the token decides.
 
 Of our own user's processes all are seen, also those in containers. So a connection of this user that nobody holds is
 hidden: in the middle of being handed on (`SCM_RIGHTS`), or in a ring of the kernel. Only a few processes do not show

@@ -1,8 +1,8 @@
 """Stores: where circuits live. A store is chosen by the scheme of its URL; adding one is adding a file.
 
 What an implementation must give is `Store` and `Transaction` below, and it proves it with the conformance
-suite (`tests/test_store_conformance.py`). The contract in one sentence: a transaction holds the only right to write
-from before its first read until it commits, and then either all of it is there or nothing.
+suite (`tests/stores/test_store_conformance.py`). The contract in one sentence: a transaction holds the only right to
+write from before its first read until it commits, and then either all of it is there or nothing.
 """
 
 from __future__ import annotations
