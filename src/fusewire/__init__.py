@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fusewire.breakers.attempt.tracker import Attempts
     from fusewire.breakers.loop.loop import Loop
     from fusewire.breakers.phase.phases import Phases
-    from fusewire.core.events import Decision
+    from fusewire.core.decision import Decision
     from fusewire.engine.breaker import Breaker
     from fusewire.engine.testing import testing
     from fusewire.util.errors import Blocked, ConfigError, FusewireError, InvalidTransition, NotFound, StoreError
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Attempts": "breakers.attempt.tracker",
     "Breaker": "engine.breaker",
-    "Decision": "core.events",
+    "Decision": "core.decision",
     "Loop": "breakers.loop.loop",
     "Phases": "breakers.phase.phases",
     "ScopeLock": "breakers.attempt.scope.lock",

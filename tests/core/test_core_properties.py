@@ -162,7 +162,7 @@ def test_only_a_person_ends_a_cooldown_early(name: str, data: st.DataObject) -> 
             open_until = None if wait is None else now + wait
             assert state.until == open_until
         if state.phase == "open" and signal.kind == "ask":
-            assert outcome.verdict == "block"
+            assert outcome.verdict == "deny"
         assert ("open", "closed") not in [(move.source, move.target) for move in outcome.transitions]
 
 
@@ -185,7 +185,7 @@ def test_at_most_one_prober_at_a_time(name: str, data: st.DataObject) -> None:
     through = []
     for lease in leases:
         state, outcome = step(policy, state, Signal("ask", policy.id, "action", lease=lease), now)
-        if outcome.verdict != "block":
+        if outcome.verdict != "deny":
             through.append(lease)
     assert through == leases[:1]
 

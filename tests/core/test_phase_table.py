@@ -6,7 +6,8 @@ import pytest
 
 from fusewire.core import circuit
 from fusewire.core.circuit import PHASES, InvalidTransition, Outcome, Policy, State, fresh, step, view
-from fusewire.core.events import PUBLIC_STATE, Signal
+from fusewire.core.decision import PUBLIC_STATE
+from fusewire.core.events import Signal
 from fusewire.core.meters import Meter
 
 NAMES = ("closed", "watch", "open", "probe")

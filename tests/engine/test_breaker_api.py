@@ -191,7 +191,7 @@ def test_a_blocked_guard_raises_before_the_body_and_carries_the_decision(breaker
         reached = True
     assert not reached
     decision = caught.value.decision
-    assert (decision.verdict, decision.state) == ("block", "OPEN")
+    assert (decision.verdict, decision.state) == ("deny", "OPEN")
     assert decision.retry_after is not None
     assert decision.retry_after > 0
     assert decision.next

@@ -183,7 +183,7 @@ def test_a_check_through_the_public_face_is_a_question_to_the_meters(circuit: st
     with Breaker.open("memory:", clock=lambda: 1_800_000_000.0) as breaker:
         for _ in range(allowed):
             assert breaker.check(circuit).allowed
-        assert breaker.check(circuit).verdict == "block"
+        assert breaker.check(circuit).verdict == "deny"
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.0001, 0.0004, 0.0005, 0.0009])
@@ -195,7 +195,7 @@ def test_who_waits_as_long_as_told_is_not_refused_again(fraction: float) -> None
             breaker.record("loop/no_progress")
         now += 10 + fraction
         refused = breaker.check("loop/no_progress")
-        assert refused.verdict == "block"
+        assert refused.verdict == "deny"
         assert refused.retry_after is not None
         now += refused.retry_after
         assert breaker.check("loop/no_progress").phase == "probe"

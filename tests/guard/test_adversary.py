@@ -236,7 +236,7 @@ def test_a_refused_call_does_not_speak_for_a_probe() -> None:
     assert breaker.check("rule").lease is not None
     event = Event("before_tool", tool="Bash", command="git push -f")
     (decision,) = breaker.enforce(["rule"], event)
-    assert decision.verdict == "block"
+    assert decision.verdict == "deny"
     assert "a probe is under way" in decision.reason
     assert not any("fusewire reset" in step for step in decision.next), "what cannot be reset now is not offered"
     assert (breaker.status("rule").state, breaker.status("rule").total) == ("HALF_OPEN", 6)

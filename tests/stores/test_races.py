@@ -197,9 +197,9 @@ def test_of_fifty_that_ask_after_the_cooldown_exactly_one_gets_the_probe(project
         answers = results(workers)
     probers = [answer for answer in answers if answer["lease"]]
     assert len(probers) == 1
-    assert probers[0]["verdict"] == "warn"
+    assert probers[0]["verdict"] == "tell"
     others = [answer for answer in answers if not answer["lease"]]
-    assert {answer["verdict"] for answer in others} == {"block"}
+    assert {answer["verdict"] for answer in others} == {"deny"}
     assert all("a probe is under way" in answer["reason"] for answer in others)
     with Breaker.open(project=project.root) as breaker:
         assert [(move.source, move.target) for move in breaker.store.audit_of("rule")] == [

@@ -74,7 +74,7 @@ def assert_open_and_told(project: Project, *, damaged: bool = True, history: boo
     assert bool(kept_aside(project)) == damaged
     with Breaker.open(project=project.root) as breaker:
         assert breaker.store.notices() == seen["warnings"]
-        assert breaker.check("rule").verdict == "block"
+        assert breaker.check("rule").verdict == "deny"
         if history:
             counted = [row.text for row in breaker.history("rule") if row.effect == "counted"]
             assert counted == ACTIONS
@@ -82,7 +82,7 @@ def assert_open_and_told(project: Project, *, damaged: bool = True, history: boo
     assert "acknowledged by" in doctor.stderr
     assert project.json("status")["warnings"] == []
     with Breaker.open(project=project.root) as breaker:
-        assert breaker.check("rule").verdict == "block", "acknowledging closes nothing"
+        assert breaker.check("rule").verdict == "deny", "acknowledging closes nothing"
         breaker.record("other", "goes on")
         assert breaker.status("other").total >= 1
 

@@ -516,7 +516,7 @@ def test_a_file_removed_under_an_open_store_is_made_again(tmp_path: Path) -> Non
         breaker.record("a", "x")
     for name in ("state.db", "state.db-wal", "state.db-shm"):
         (tmp_path / name).unlink(missing_ok=True)
-    assert breaker.check("a").verdict == "block"
+    assert breaker.check("a").verdict == "deny"
     breaker.close()
     with breaker_on(path) as again:
         assert again.status("a").state == "OPEN"
@@ -544,7 +544,7 @@ def test_a_file_cut_off_under_an_open_store_is_recovered_by_that_store(tmp_path:
         breaker.record("a", "x")
     breaker.store._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # type: ignore[attr-defined]
     os.truncate(path, size)
-    assert breaker.check("a").verdict == "block"
+    assert breaker.check("a").verdict == "deny"
     assert len(breaker.store.notices()) == 1
     breaker.close()
 

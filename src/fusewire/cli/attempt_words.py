@@ -13,7 +13,7 @@ from fusewire.worktree.discover import shortened
 if TYPE_CHECKING:
     from fusewire.breakers.attempt.tracker import Attempts
     from fusewire.breakers.attempt.types import Recorded
-    from fusewire.core.events import Decision
+    from fusewire.core.decision import Decision
     from fusewire.worktree.checkpoint import Checkpoint
     from fusewire.worktree.rollback import Restored
 

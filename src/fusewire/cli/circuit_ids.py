@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fusewire.core.events import Signal, identifier, merge
+from fusewire.core.decision import merge
+from fusewire.core.events import Signal, identifier
 from fusewire.util.errors import NotFound
 
 if TYPE_CHECKING:
-    from fusewire.core.events import Decision
+    from fusewire.core.decision import Decision
     from fusewire.engine.breaker import Breaker
 
 _KIND = "tool/"

@@ -14,7 +14,7 @@ from fusewire.cli.circuit_ids import is_known, meant, strictest
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell, warn
 from fusewire.core.circuit import within
-from fusewire.core.events import PUBLIC_STATE
+from fusewire.core.decision import PUBLIC_STATE
 from fusewire.core.messages import message_lines
 from fusewire.util.durations import number, show_time
 from fusewire.util.errors import FusewireError, NotFound
@@ -23,7 +23,7 @@ from fusewire.views.settings import settings_of
 from fusewire.views.warnings import warnings
 
 if TYPE_CHECKING:
-    from fusewire.core.events import Decision
+    from fusewire.core.decision import Decision
     from fusewire.engine.breaker import Breaker
 
 
@@ -222,7 +222,7 @@ def warn_of(breaker: Breaker, decision: Decision) -> None:
         lines = message_lines(decision, breaker.engine.clock())
         frame = "!" * min(max(map(len, lines)), 100)
         tell(frame, *lines, frame, fg="red", bold=True, err=True)
-    elif decision.verdict == "warn":
+    elif decision.verdict == "tell":
         for fact in decision.evidence:
             warn(fact)
 

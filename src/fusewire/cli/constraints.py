@@ -15,7 +15,8 @@ from fusewire.cli.circuits import warn_of
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell, warn
 from fusewire.config.rules import STATE_FILE
-from fusewire.core.events import Event, merge
+from fusewire.core.decision import merge
+from fusewire.core.events import Event
 from fusewire.core.messages import message_lines
 from fusewire.engine.breaker import LONGEST_OVERRIDE
 from fusewire.guard.shell.commands import simple_commands

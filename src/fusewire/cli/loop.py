@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fusewire.agents.output.answer import Answer
     from fusewire.breakers.loop.loop import Loop
     from fusewire.breakers.loop.types import Result
-    from fusewire.core.events import Decision
+    from fusewire.core.decision import Decision
     from fusewire.engine.breaker import Breaker
 
 

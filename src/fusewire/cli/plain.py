@@ -12,7 +12,7 @@ from fusewire.util.durations import counted, show_duration
 
 if TYPE_CHECKING:
     from fusewire.breakers.loop.types import Begun, Result
-    from fusewire.core.events import Decision
+    from fusewire.core.decision import Decision
     from fusewire.run.process import Ended
 
 #: Seconds between two lines of a countdown.

@@ -44,7 +44,8 @@ Rule 8: a clock that was set back never opens anything early: a cooldown ends at
 from __future__ import annotations
 
 from fusewire.core import meters
-from fusewire.core.events import PUBLIC_STATE, TEXT_LIMIT, plain
+from fusewire.core.decision import PUBLIC_STATE
+from fusewire.core.events import TEXT_LIMIT, plain
 from fusewire.core.state import Policy, State, fresh
 from fusewire.util.durations import number, show_duration
 from fusewire.util.errors import InvalidTransition
@@ -70,7 +71,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fusewire.core.events import Signal, Verdict
+    from fusewire.core.decision import Verdict
+    from fusewire.core.events import Signal
 
 PHASES: dict[tuple[str, str], str] = {
     ("closed", "warned"): "watch",
@@ -210,10 +212,10 @@ def nearest(policy: Policy, state: State, now: float) -> tuple[meters.Meter, flo
 
 def _ask(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
     if state.phase in ("open", "probe") and overridden(state, now):
-        outcome.verdict, outcome.reason = "warn", f"overridden ({state.override_reason}): {state.reason}"
+        outcome.verdict, outcome.reason = "tell", f"overridden ({state.override_reason}): {state.reason}"
         return state
     if state.phase == "open":
-        outcome.verdict, outcome.reason, outcome.retry_at = "block", state.reason, state.until
+        outcome.verdict, outcome.reason, outcome.retry_at = "deny", state.reason, state.until
         return state
     if state.phase == "probe":
         return _ask_for_probe(policy, state, signal, now, outcome)
@@ -226,16 +228,16 @@ def _ask(policy: Policy, state: State, signal: Signal, now: float, outcome: Outc
         if not meter.limits and meters.reached(meter, memory, now, signal.turn):
             _blame(outcome, meter, memory, now, signal)
             opened = _open(policy, state, "tripped", outcome.reason, signal, now, outcome)
-            outcome.verdict, outcome.retry_at = "block", opened.until
+            outcome.verdict, outcome.retry_at = "deny", opened.until
             return opened
         if meters.warned(meter, memory, now, signal.turn):
-            outcome.verdict = "warn"
+            outcome.verdict = "tell"
             _blame(outcome, meter, memory, now, signal)
     listening = _listening(policy, signal)
     if listening:
         state = _count(state, listening, signal, now, outcome)
     if state.phase == "watch":
-        outcome.verdict, outcome.reason = "warn", outcome.reason or state.reason
+        outcome.verdict, outcome.reason = "tell", outcome.reason or state.reason
     return state
 
 
@@ -245,7 +247,7 @@ def _at_a_limit(policy: Policy, state: State, signal: Signal, now: float, outcom
         memory = state.meters.get(meter.name, [])
         if meter.limits and meter.asked(signal.name) and meters.reached(meter, memory, now, signal.turn):
             _blame(outcome, meter, memory, now, signal)
-            outcome.verdict = "block"
+            outcome.verdict = "deny"
             outcome.retry_at = meters.free_at(meter, memory, now)
             return True
     return False
@@ -254,7 +256,7 @@ def _at_a_limit(policy: Policy, state: State, signal: Signal, now: float, outcom
 def _ask_for_probe(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
     taken = _is_leased(state, now)
     if taken and signal.lease != state.lease:
-        outcome.verdict, outcome.retry_at = "block", probe_free_at(policy, state)
+        outcome.verdict, outcome.retry_at = "deny", probe_free_at(policy, state)
         outcome.reason = f"a probe is under way after: {state.reason}"
         return state
     if not taken:
@@ -265,7 +267,7 @@ def _ask_for_probe(policy: Policy, state: State, signal: Signal, now: float, out
         state.lease = signal.lease or f"probe-{state.probes}"
         state.lease_until = now + policy.lease
     outcome.lease = state.lease
-    outcome.verdict, outcome.reason = "warn", f"this is the one probe after: {state.reason}"
+    outcome.verdict, outcome.reason = "tell", f"this is the one probe after: {state.reason}"
     return state
 
 
@@ -348,7 +350,7 @@ def _trip_or_warn(
     for meter in counted:
         memory = state.meters.get(meter.name, [])
         if meters.warned(meter, memory, now, signal.turn):
-            outcome.verdict = "warn"
+            outcome.verdict = "tell"
             _blame(outcome, meter, memory, now, signal)
             if state.phase == "closed" and not meter.limits:
                 state = _move(state, "warned", now, outcome.reason, outcome)

@@ -1,4 +1,4 @@
-"""The nouns that travel between the parts: Event, Signal, Decision. Immutable, cheap, JSON-able.
+"""The nouns that travel to the circuits: Event and Signal. Immutable, cheap, JSON-able.
 
 They are slotted classes and not dataclasses because the hook process is started anew for every tool
 call, and `dataclasses` alone would cost it more than all of its work.
@@ -10,19 +10,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal
 
-    SignalKind = Literal["good", "bad", "note", "ask", "deny", "reset", "restart", "override", "release"]
-    Verdict = Literal["allow", "warn", "ask", "block"]
+    SignalKind = Literal["good", "bad", "note", "ask", "reset", "restart", "override", "release"]
 
-__all__ = ["Decision", "Event", "Signal", "fingerprint", "identifier", "merge", "plain"]
-
-#: What a phase is called in front of people and in the seeds' file formats.
-PUBLIC_STATE = {"closed": "CLOSED", "watch": "HALF_OPEN", "open": "OPEN", "probe": "HALF_OPEN"}
-
-#: From mild to strict; the strictest answer wins when several circuits speak.
-VERDICTS = ("allow", "warn", "ask", "block")
-
-PUBLIC_VERDICT = {"allow": "ALLOWED", "warn": "WARN", "ask": "WARN", "block": "BLOCKED"}
-
+__all__ = ["Event", "Signal", "fingerprint", "identifier", "plain"]
 
 #: How much of a text is kept in a state or a log row: evidence, not an archive. In bytes, because disk is.
 TEXT_LIMIT = 300
@@ -235,108 +225,3 @@ class Signal(Noun):
     session: str | None
     turn: int | None
     lease: str | None
-
-
-class Decision(Noun):
-    """The answer: may this go on, which rule says so, why, until when, and what to do next."""
-
-    __slots__ = (
-        "alert",
-        "circuit",
-        "evidence",
-        "lease",
-        "next",
-        "phase",
-        "reason",
-        "retry_after",
-        "rule",
-        "tripped",
-        "verdict",
-    )
-
-    def __init__(
-        self,
-        verdict: Verdict,
-        *,
-        circuit: str = "",
-        rule: str = "",
-        reason: str = "",
-        evidence: tuple[str, ...] = (),
-        retry_after: float | None = None,
-        next: tuple[str, ...] = (),
-        phase: str = "closed",
-        lease: str | None = None,
-        tripped: bool = False,
-        alert: bool = False,
-    ) -> None:
-        _set(self, "verdict", verdict)
-        _set(self, "circuit", circuit)
-        _set(self, "rule", rule)
-        _set(self, "reason", reason)
-        _set(self, "evidence", evidence)
-        _set(self, "retry_after", retry_after)
-        _set(self, "next", next)
-        _set(self, "phase", phase)
-        _set(self, "lease", lease)
-        _set(self, "tripped", tripped)
-        _set(self, "alert", alert)
-
-    verdict: Verdict
-    circuit: str
-    rule: str
-    reason: str
-    evidence: tuple[str, ...]
-    retry_after: float | None
-    next: tuple[str, ...]
-    phase: str
-    lease: str | None
-    tripped: bool
-    #: a person should be told: it has come again after a recovery, or too often in a row
-    alert: bool
-
-    @property
-    def allowed(self) -> bool:
-        return self.verdict in ("allow", "warn")
-
-    @property
-    def state(self) -> str:
-        return PUBLIC_STATE[self.phase]
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields that other programs rely on (docs/json.md)."""
-        return {
-            "decision": PUBLIC_VERDICT[self.verdict],
-            "id": self.circuit or None,
-            "state": self.state,
-            "phase": self.phase,
-            "rule": self.rule or None,
-            "reason": self.reason,
-            "evidence": list(self.evidence),
-            "retry_after": self.retry_after,
-            "next": list(self.next),
-            "lease": self.lease,
-            "tripped": self.tripped,
-            "alert": self.alert,
-        }
-
-
-def merge(decisions: list[Decision]) -> Decision:
-    """The strictest decision of all; what the others said is kept as evidence."""
-    if not decisions:
-        return Decision("allow")
-    strictest = max(decisions, key=lambda decision: VERDICTS.index(decision.verdict))
-    others = tuple(
-        f"also {d.rule}: {d.reason}" for d in decisions if d is not strictest and d.verdict != "allow" and d.reason
-    )
-    return strictest.replace(evidence=strictest.evidence + others) if others else strictest
-
-
-#: What an agent may be answered, from mild to strict.
-ACTIONS = ("allow", "tell", "ask", "deny", "halt", "end")
-
-
-def stricter(one: tuple[str, str], other: tuple[str, str]) -> tuple[str, str]:
-    """The stricter of two answers, (action, text) each; what both say is said once, a moot question is not."""
-    action = max(one[0], other[0], key=ACTIONS.index)
-    texts = [text for kind, text in (one, other) if text and (kind != "ask" or action == "ask")]
-    return action, "\n".join(dict.fromkeys(texts))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from fusewire.core.events import PUBLIC_VERDICT
+from fusewire.core.decision import PUBLIC_VERDICT
 from fusewire.util.durations import show_duration, show_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.core.events import Decision
+    from fusewire.core.decision import Decision
 
 #: What an open circuit stops, by the kind of its rule.
 _STOPPED = {

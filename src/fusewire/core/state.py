@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fusewire.core import meters
-from fusewire.core.events import PUBLIC_STATE
+from fusewire.core.decision import PUBLIC_STATE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

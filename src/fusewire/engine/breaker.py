@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from fusewire.core.events import Decision, Event
+    from fusewire.core.decision import Decision
+    from fusewire.core.events import Event
     from fusewire.engine.status import Status
     from fusewire.stores import Rebuilt, Store
     from fusewire.stores.rows import AuditRow, LogRow

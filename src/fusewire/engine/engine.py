@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from fusewire.config.rules import rule_id
 from fusewire.core import circuit as circuits
-from fusewire.core.events import Decision, Signal, identifier
+from fusewire.core.decision import Decision
+from fusewire.core.events import Signal, identifier
 from fusewire.stores.rows import AuditRow, LogRow
 from fusewire.util.durations import number, seconds_until, show_duration
 from fusewire.util.errors import InvalidTransition, StoreError, StoreRebuilt
@@ -139,8 +140,8 @@ def _enforced(asked: Decision, recorded: Decision) -> Decision:
     """One answer from the question and the record: refused, or counted, or passed by an override."""
     if not asked.allowed:
         return asked
-    if asked.verdict == "warn" and not recorded.tripped:
-        passed: Decision = recorded.replace(verdict="warn", evidence=(*recorded.evidence, asked.reason))
+    if asked.verdict == "tell" and not recorded.tripped:
+        passed: Decision = recorded.replace(verdict="tell", evidence=(*recorded.evidence, asked.reason))
         return passed
     return recorded
 
@@ -181,7 +182,7 @@ def _write_audit(
 
 
 def _effect(signal: Signal, outcome: Outcome) -> str:
-    if signal.kind == "ask" and outcome.verdict == "block":
+    if signal.kind == "ask" and outcome.verdict == "deny":
         return "refused"
     if outcome.duplicate:
         return "duplicate"
@@ -230,7 +231,7 @@ def decide(policy: Policy, signal: Signal, state: State, outcome: Outcome, now: 
     if signal.kind == "bad":
         reason = _recorded(policy, state, outcome, now)
         if outcome.tripped or circuits.near(policy, state, now):
-            verdict = "warn"
+            verdict = "tell"
     evidence: tuple[str, ...] = ()
     if verdict != "allow" or outcome.tripped:
         evidence = _evidence(state, outcome)
@@ -244,7 +245,7 @@ def decide(policy: Policy, signal: Signal, state: State, outcome: Outcome, now: 
         reason=reason,
         evidence=evidence,
         retry_after=retry_after,
-        next=next_steps(policy, signal.circuit, state.phase) if verdict == "block" or outcome.tripped else (),
+        next=next_steps(policy, signal.circuit, state.phase) if verdict == "deny" or outcome.tripped else (),
         phase=state.phase,
         lease=outcome.lease,
         tripped=outcome.tripped,

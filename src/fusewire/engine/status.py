@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fusewire.config.rules import rule_id
 from fusewire.core import circuit as circuits
-from fusewire.core.events import PUBLIC_STATE, Noun
+from fusewire.core.decision import PUBLIC_STATE
+from fusewire.core.events import Noun
 from fusewire.util.durations import seconds_until, show_time
 
 TYPE_CHECKING = False

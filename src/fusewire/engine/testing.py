@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from fusewire.core.events import Decision, Signal
+from fusewire.core.decision import Decision
+from fusewire.core.events import Signal
 from fusewire.engine import breaker as breaker_module
 from fusewire.engine.breaker import Breaker, default_rules
 from fusewire.engine.engine import Engine

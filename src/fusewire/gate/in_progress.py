@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from fusewire.config.rules import DATABASE, PHASE_FILE, SCOPE_FILE
-from fusewire.core.events import stricter
+from fusewire.core.decision import stricter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

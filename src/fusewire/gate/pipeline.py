@@ -11,7 +11,7 @@ import os
 
 from fusewire.breakers.session.opening import PATIENCE, quick_store
 from fusewire.config.rules import PHASE_FILE, SCOPE_FILE, find_project, has_constraints, load_rules
-from fusewire.core.events import stricter
+from fusewire.core.decision import stricter
 from fusewire.util.errors import in_a_line, is_broken
 
 TYPE_CHECKING = False
@@ -322,7 +322,7 @@ def _enforce(names: list[str], event: Event, root: str, rules: Rules) -> tuple[s
     """A constraint forbids this: its circuit decides whether it is refused or passes and is counted."""
     import time
 
-    from fusewire.core.events import merge
+    from fusewire.core.decision import merge
     from fusewire.core.messages import message
     from fusewire.engine.breaker import Breaker
     from fusewire.util.errors import StoreError

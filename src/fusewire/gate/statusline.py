@@ -164,7 +164,7 @@ class _Sight:
 
     def _circuit(self, circuit: str, data: Any) -> Iterator[dict[str, Any]]:
         from fusewire.core.circuit import view
-        from fusewire.core.events import PUBLIC_STATE
+        from fusewire.core.decision import PUBLIC_STATE
         from fusewire.util.durations import seconds_until
 
         is_mine, agent, name, key = self._whose(circuit)

@@ -12,7 +12,7 @@ from fusewire.breakers.session.messages import goes_on
 from fusewire.breakers.session.state import recalled, session_name
 from fusewire.config.rules import rule_id
 from fusewire.config.settings import SEVERITIES
-from fusewire.core.events import PUBLIC_STATE, Decision
+from fusewire.core.decision import PUBLIC_STATE, Decision
 from fusewire.core.messages import message_lines
 from fusewire.engine.engine import next_steps
 from fusewire.notify.news import ACTS, subject_of
@@ -169,7 +169,7 @@ def _move_lines(row: AuditRow, breaker: Breaker, now: float) -> list[str]:
     evidence += [f"{state.trips} trips so far"] if state.trips > 1 else []
     session = [f"session: {_readable(row.actor)}"] if row.actor and not by else []
     decision = Decision(
-        "block",
+        "deny",
         circuit=row.circuit,
         rule=rule,
         reason=_readable(row.reason),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from heapq import merge
 from typing import TYPE_CHECKING
 
-from fusewire.core.events import PUBLIC_STATE
+from fusewire.core.decision import PUBLIC_STATE
 from fusewire.stores.rows import AuditRow
 from fusewire.util.errors import NotFound
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fusewire.breakers.session.messages import LIMIT
-from fusewire.core.events import Decision, plain
+from fusewire.core.decision import Decision
+from fusewire.core.events import plain
 from fusewire.run.reaper import send
 from fusewire.stores.rows import AuditRow
 from fusewire.util.durations import counted, show_duration
@@ -207,7 +208,7 @@ def _wait_for(run: Run, seconds: float, stop: Callable[[], bool]) -> bool:
 def _refusal(runs: list[Run], limit: int, now: float, more: str = "") -> Decision:
     fact = f"{counted(len(runs), 'run')} of this project {'is' if len(runs) == 1 else 'are'} under way (limit {limit})"
     return Decision(
-        "block",
+        "deny",
         circuit=CIRCUIT,
         rule="tool.agents",
         reason=f"{LIMIT} {fact}{f', and {more}' if more else ''}",

@@ -16,7 +16,7 @@ from fusewire.agents.caller import PROJECT
 from fusewire.agents.output.reader import AnswerReader
 from fusewire.breakers.session import nesting
 from fusewire.breakers.session.incidents import write as write_incidents
-from fusewire.core.events import Decision
+from fusewire.core.decision import Decision
 from fusewire.run.output_log import OutputLog, prune
 from fusewire.run.process import run_agent
 from fusewire.run.registry import Place
@@ -98,7 +98,7 @@ class Supervisor:
         reason = nesting.too_deep(self._depth, self._settings)
         if not reason:
             return None
-        return Decision("block", rule=nesting.RULE, reason=reason, next=(*nesting.NEXT, nesting.BY_A_PERSON))
+        return Decision("deny", rule=nesting.RULE, reason=reason, next=(*nesting.NEXT, nesting.BY_A_PERSON))
 
     def _log(self, refused: Decision) -> None:
         """A run that may not start is an incident like any other limit."""
@@ -253,7 +253,7 @@ class Supervisor:
                 if trip is not says_most:
                     self.view.tells(f"CIRCUIT OPEN {trip.rule}: {trip.reason}.")
             if result.escalates or not self.options.wait:
-                return self._outcome(HALTED, "", says_most.replace(verdict="block"))
+                return self._outcome(HALTED, "", says_most.replace(verdict="deny"))
             self.view.opened(says_most)
         return self._wait_for_provider(result)
 

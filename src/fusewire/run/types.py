@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from fusewire.breakers.loop.types import Begun, Result
-    from fusewire.core.events import Decision
+    from fusewire.core.decision import Decision
     from fusewire.run.process import Ended
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.core.events import Decision
+    from fusewire.core.decision import Decision
 
 
 def shown(value: object) -> str:

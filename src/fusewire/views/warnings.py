@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fusewire.core.events import PUBLIC_STATE
+from fusewire.core.decision import PUBLIC_STATE
 from fusewire.util.quoting import quoted
 
 if TYPE_CHECKING:

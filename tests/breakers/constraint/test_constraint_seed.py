@@ -83,7 +83,7 @@ def test_the_fifth_violation_in_thirty_days_opens_the_circuit(breaker: Breaker, 
     tripping = breaker.record(ID, "push 5")
     assert (tripping.state, tripping.tripped) == ("OPEN", True)
     blocked = breaker.check(ID)
-    assert (blocked.verdict, blocked.state, blocked.retry_after) == ("block", "OPEN", 24 * 3600)
+    assert (blocked.verdict, blocked.state, blocked.retry_after) == ("deny", "OPEN", 24 * 3600)
     assert "5" in blocked.reason
     assert any("push 5" in fact for fact in blocked.evidence)
     assert any("fusewire reset" in step for step in blocked.next)
@@ -95,7 +95,7 @@ def test_only_the_last_violations_before_the_limit_warn(breaker: Breaker, clock:
     for _ in range(4):
         verdicts.append(breaker.record(ID, "push").verdict)
         clock.advance("1h")
-    assert verdicts == ["allow", "allow", "allow", "warn"]
+    assert verdicts == ["allow", "allow", "allow", "tell"]
 
 
 def test_a_violation_exactly_thirty_days_old_no_longer_counts(breaker: Breaker, clock: Clock) -> None:
@@ -186,13 +186,13 @@ def test_twenty_four_hours_of_cooldown_then_exactly_one_probe(breaker: Breaker, 
     clock.now -= 360
     tripped_at = clock.now
     clock.now = tripped_at + 24 * 3600 - 0.001
-    assert (breaker.status(ID).state, breaker.check(ID).verdict) == ("OPEN", "block")
+    assert (breaker.status(ID).state, breaker.check(ID).verdict) == ("OPEN", "deny")
     clock.now = tripped_at + 24 * 3600
     assert (breaker.status(ID).state, breaker.status(ID).phase) == ("HALF_OPEN", "probe")
     probe = breaker.check(ID)
     assert (probe.allowed, probe.state, probe.lease is not None) == (True, "HALF_OPEN", True)
     other = breaker.check(ID)
-    assert (other.verdict, other.state) == ("block", "HALF_OPEN")
+    assert (other.verdict, other.state) == ("deny", "HALF_OPEN")
     assert other.retry_after is not None
     assert other.retry_after > 0
 
@@ -316,7 +316,7 @@ def test_an_override_lets_pass_without_closing_and_ends_by_itself(breaker: Break
     violate(breaker, clock, 5)
     breaker.override(ID, "production is down", 3600)
     decision = breaker.check(ID)
-    assert (decision.verdict, decision.state, decision.allowed) == ("warn", "OPEN", True)
+    assert (decision.verdict, decision.state, decision.allowed) == ("tell", "OPEN", True)
     assert "production is down" in decision.reason
     assert breaker.record(ID, "during the emergency").state == "OPEN"
     assert breaker.status(ID).level == 6

@@ -17,7 +17,7 @@ import os
 from fusewire.breakers.session.calls import VERIFY, nature_of
 from fusewire.breakers.session.opening import PATIENCE
 from fusewire.config.rules import SCOPE_FILE, STATE_FOLDER
-from fusewire.core.events import stricter
+from fusewire.core.decision import stricter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from fusewire.breakers.attempt.state import SliceRecord
     from fusewire.breakers.attempt.tracker import Attempts
     from fusewire.breakers.attempt.types import Attempt, Recorded
-    from fusewire.core.events import Decision, Event
+    from fusewire.core.decision import Decision
+    from fusewire.core.events import Event
     from fusewire.stores import Store
     from fusewire.testruns.judge import Verdict
 

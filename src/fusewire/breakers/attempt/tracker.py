@@ -21,7 +21,8 @@ from fusewire.breakers.attempt.types import Attempt, Recorded, Retried, Started
 from fusewire.config.rules import STATE_FOLDER
 from fusewire.core import meters
 from fusewire.core.circuit import near
-from fusewire.core.events import Decision, Signal, identifier
+from fusewire.core.decision import Decision
+from fusewire.core.events import Signal, identifier
 from fusewire.engine.breaker import Breaker
 from fusewire.testruns.cases import same_test
 from fusewire.util.errors import Blocked, FusewireError, NotFound

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fusewire.core.events import Decision
+    from fusewire.core.decision import Decision
     from fusewire.worktree.checkpoint import Checkpoint
     from fusewire.worktree.rollback import Restored
 

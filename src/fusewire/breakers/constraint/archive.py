@@ -8,7 +8,7 @@ import os
 from fusewire.breakers.constraint.state_file import to_text, violations
 from fusewire.config.rules import CONSTRAINTS_FOLDER, STATE_FOLDER
 from fusewire.core.circuit import State, view
-from fusewire.core.events import PUBLIC_STATE
+from fusewire.core.decision import PUBLIC_STATE
 from fusewire.util.durations import UNITS, show_time
 from fusewire.util.files import FileLock, NotOurs, free_name, make_folder, read_file, replace_file
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fusewire.breakers.constraint.archive import add_to_archive, archive_entry
 from fusewire.breakers.constraint.state_file import read_entries, take_for_ours
 from fusewire.core.circuit import view
-from fusewire.core.events import PUBLIC_STATE
+from fusewire.core.decision import PUBLIC_STATE
 from fusewire.stores.rows import AuditRow
 from fusewire.util.errors import ConfigError, NotFound
 

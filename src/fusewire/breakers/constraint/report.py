@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from fusewire.core.circuit import within
-from fusewire.core.events import PUBLIC_STATE
+from fusewire.core.decision import PUBLIC_STATE
 from fusewire.util.durations import counted, number, show_duration, show_time
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ import os
 
 from fusewire.config.rules import CONSTRAINTS_FOLDER, STATE_FILE, STATE_FOLDER
 from fusewire.core.circuit import State, cooldown, fresh
-from fusewire.core.events import NAME_LIMIT, PUBLIC_STATE, TEXT_LIMIT, fingerprint, plain
+from fusewire.core.decision import PUBLIC_STATE
+from fusewire.core.events import NAME_LIMIT, TEXT_LIMIT, fingerprint, plain
 from fusewire.core.meters import keeps
 from fusewire.stores.rows import KEPT_ROWS, LogRow
 from fusewire.util.durations import UNITS, parse_time, show_time

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fusewire.core.events import plain
 
 if TYPE_CHECKING:
-    from fusewire.core.events import Decision
+    from fusewire.core.decision import Decision
 
     Lesson = dict[str, Any]
 

@@ -25,7 +25,8 @@ from fusewire.breakers.loop.state import RATE, Record
 from fusewire.breakers.loop.types import Begun, Result, Seen
 from fusewire.config.rules import load_rules
 from fusewire.core.circuit import view
-from fusewire.core.events import Decision, Signal, merge
+from fusewire.core.decision import Decision, merge
+from fusewire.core.events import Signal
 from fusewire.engine.breaker import Breaker
 from fusewire.run.reaper import end_marked, is_alive, process_identity
 from fusewire.util.errors import Blocked, FusewireError, NotFound
@@ -111,7 +112,7 @@ class Loop:
         escalated = [name for name in halted["circuits"].split() if self.engine.view(name)[1].phase == "open"]
         if not escalated and not (halted["guard"] and self.protection.halted()):
             return None
-        return Decision("block", rule="loop.halted", reason=halted["text"], next=("a person can start the loop again",))
+        return Decision("deny", rule="loop.halted", reason=halted["text"], next=("a person can start the loop again",))
 
     def _begin(self, token: str, before: Snapshot, owner: str) -> Begun:
         with self.breaker.store.transact() as transaction:

@@ -11,7 +11,7 @@ from fusewire.breakers.loop.state import RATE, Record
 from fusewire.breakers.loop.trends import sparkline, trend
 from fusewire.core import meters
 from fusewire.core.circuit import near
-from fusewire.core.events import PUBLIC_STATE
+from fusewire.core.decision import PUBLIC_STATE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fusewire.breakers.loop.loop import Loop
     from fusewire.breakers.loop.types import Begun, Seen
     from fusewire.core.circuit import State
-    from fusewire.core.events import Decision
+    from fusewire.core.decision import Decision
     from fusewire.stores import Transaction
 
 #: More than any agent's answer says of its calls.

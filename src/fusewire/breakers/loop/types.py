@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from fusewire.agents.output.answer import Answer
     from fusewire.breakers.loop.advice import Advice
     from fusewire.breakers.loop.plan import Boxes
-    from fusewire.core.events import Decision
+    from fusewire.core.decision import Decision
     from fusewire.stores.rows import CircuitRow
     from fusewire.worktree.change import Change
     from fusewire.worktree.snapshot import Snapshot

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 from fusewire.breakers.phase.detect import PHASES, circuit_of
 from fusewire.breakers.phase.state import Face
 from fusewire.core.circuit import fresh, view
-from fusewire.core.events import PUBLIC_STATE, TEXT_LIMIT, Signal, plain
+from fusewire.core.decision import PUBLIC_STATE
+from fusewire.core.events import TEXT_LIMIT, Signal, plain
 from fusewire.core.meters import level
 from fusewire.stores.rows import AuditRow
 
 if TYPE_CHECKING:
     from fusewire.core.circuit import Policy, State
-    from fusewire.core.events import Decision, SignalKind
+    from fusewire.core.decision import Decision
+    from fusewire.core.events import SignalKind
     from fusewire.engine.engine import Engine
     from fusewire.stores import Transaction
 

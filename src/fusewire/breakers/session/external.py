@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     from fusewire.breakers.session.tool_calls import Call
     from fusewire.breakers.session.unit_of_work import Moment
-    from fusewire.core.events import Decision, Event
+    from fusewire.core.decision import Decision
+    from fusewire.core.events import Event
 
 #: A line that calls more often is refused at the latest here.
 _MOST = 100
@@ -40,7 +41,7 @@ def limits_on_api(moment: Moment, call: Call, lease: str) -> Iterator[Decision]:
     room = moment.room(limits)
     if times > max(1, room):
         reason = f"{times} API calls at once, and there is room for {room}"
-        yield moment.foresee(limits, "api_call").replace(verdict="block", reason=reason)
+        yield moment.foresee(limits, "api_call").replace(verdict="deny", reason=reason)
         return
     for _ in range(times):
         if moment.has("tool/external_api/{session}"):

@@ -9,7 +9,7 @@ from fusewire.util.durations import show_time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.breakers.session.unit_of_work import Moment
-    from fusewire.core.events import Decision
+    from fusewire.core.decision import Decision
 
 #: What is said of a stop at which the agent was kept going, and that was worth something.
 PROGRESS = "progress"

@@ -7,7 +7,7 @@ from fusewire.util.durations import show_duration, show_time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.breakers.session.unit_of_work import Moment
-    from fusewire.core.events import Decision
+    from fusewire.core.decision import Decision
 
 LIMIT = "Resource limit reached. Pausing to prevent exhaustion."
 

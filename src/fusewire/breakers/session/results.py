@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from fusewire.breakers.session.detect import Finding
     from fusewire.breakers.session.tool_calls import Commands
     from fusewire.breakers.session.unit_of_work import Moment
-    from fusewire.core.events import Decision, Event
+    from fusewire.core.decision import Decision
+    from fusewire.core.events import Event
 
 #: Results of so many last calls are known to be on record already: an agent may report a call alone and in its batch.
 _SETTLED = 64
@@ -79,7 +80,7 @@ def after(moment: Moment, commands: Commands | None, looks: bool) -> Answer:
     from fusewire.breakers.session.messages import refusal_text, told_text
 
     for decision in told:
-        if decision.verdict == "block":  # nobody was asked before the call, so all that is left is to stop here
+        if decision.verdict == "deny":  # nobody was asked before the call, so all that is left is to stop here
             from fusewire.breakers.session.halting import halt
 
             return halt(moment, decision.rule, refusal_text(decision, moment, 1), circuit=decision.circuit)
@@ -248,7 +249,7 @@ def _report(moment: Moment, found: Finding, leases: list[str], unasked: bool) ->
         moment.alarms[circuit] = [moment.agent, found.tool, list(found.calls)]
     elif decision.phase == "watch" and not _is_news(moment, circuit, found):
         return []
-    if decision.tripped or decision.verdict == "warn":
+    if decision.tripped or decision.verdict == "tell":
         words = {"reason": found.reason, "next": found.next} if found.reason else {}
         return [decision.replace(evidence=(found.evidence,), **words)]
     return []

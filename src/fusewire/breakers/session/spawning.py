@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from fusewire.breakers.session.tool_calls import Call
     from fusewire.breakers.session.unit_of_work import Moment
-    from fusewire.core.events import Decision, Event
+    from fusewire.core.decision import Decision
+    from fusewire.core.events import Event
 
 #: Seconds without a word from a helper after which it does not count as running.
 SILENT = 3600
@@ -59,7 +60,7 @@ def limits_on_spawning(moment: Moment, call: Call, lease: str) -> Iterator[Decis
         most = moment.settings["resource_limits.max_concurrent_agents"]
         if starts > 1 and len(_agents(moment)) + starts > most:
             reason = f"{starts} agents at once, beside {len(_agents(moment))} that run (limit {most})"
-            yield foreseen.replace(verdict="block", reason=reason, evidence=_running(moment))
+            yield foreseen.replace(verdict="deny", reason=reason, evidence=_running(moment))
             return
     for number in range(starts):
         if moment.has("tool/agent_spawn/{session}"):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fusewire.breakers.session.unit_of_work import Moment
-    from fusewire.core.events import Decision
+    from fusewire.core.decision import Decision
 
 #: How many of them a project's spend is remembered of.
 _SESSIONS = 50
@@ -34,7 +34,7 @@ def limits_on_spend(moment: Moment, *, warns: bool = True) -> Iterator[Decision]
         moment.record["spend_near"] = True
         moment.signal("note", session, "spent", value=round(spent - granted, 4))
         decision = moment.signal("ask", session, "action")
-        if decision.allowed and decision.verdict == "warn" and warns:
+        if decision.allowed and decision.verdict == "tell" and warns:
             decision = _warned_once(moment, decision)
         yield _in_dollars(decision, spent, granted, settings["resource_limits.api_cost_block_usd"], "in this session")
     elif was_near:  # more was granted

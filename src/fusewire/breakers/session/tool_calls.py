@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fusewire.config.rules import Rules
-    from fusewire.core.events import Decision, Event
+    from fusewire.core.decision import Decision
+    from fusewire.core.events import Event
     from fusewire.stores import Store
 
     Commands = list[list[str]]
@@ -253,7 +254,7 @@ def _before(moment: Moment, call: Call) -> Answer:
     for decision in _questions(moment, call, lease):
         if decision.allowed:
             leases += [decision.circuit] if decision.lease == lease else []
-            told += [decision] if decision.verdict == "warn" and decision.lease is None else []
+            told += [decision] if decision.verdict == "tell" and decision.lease is None else []
             continue
         for circuit in leases:
             moment.signal("release", circuit, "release", lease=lease)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fusewire.config.rules import Rules
-    from fusewire.core.events import Decision, Event
+    from fusewire.core.decision import Decision
+    from fusewire.core.events import Event
     from fusewire.engine.engine import Engine
     from fusewire.stores import Transaction
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fusewire.breakers.session.unit_of_work import Moment
-    from fusewire.core.events import Decision
+    from fusewire.core.decision import Decision
     from fusewire.stores import Transaction
 
     Runs = list[list[Any]]

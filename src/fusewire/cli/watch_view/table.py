@@ -20,7 +20,7 @@ from fusewire.cli.watch_view.words import (
     state_text,
     time_left,
 )
-from fusewire.core.events import PUBLIC_STATE
+from fusewire.core.decision import PUBLIC_STATE
 from fusewire.util.durations import parse_time, show_duration
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from fusewire.cli.agent_lines import PLAIN
-from fusewire.core.events import PUBLIC_STATE
+from fusewire.core.decision import PUBLIC_STATE
 from fusewire.util.durations import counted, number, show_duration, show_time
 
 if TYPE_CHECKING:

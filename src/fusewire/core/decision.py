@@ -1,0 +1,159 @@
+"""The one answer of every rule: may this go on, which rule says so, why, and what to do next.
+
+Guard, scope, constraints, work in progress, session breakers and halts all return a `Decision`. Text is made from it
+at the edge (`core.messages`), once for agents and once for people; nothing parses a message back into fields.
+"""
+
+from __future__ import annotations
+
+from fusewire.core.events import Noun
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Literal
+
+    Verdict = Literal["allow", "tell", "ask", "deny", "halt"]
+
+#: From mild to strict; the strictest decision wins when several rules speak.
+VERDICTS = ("allow", "tell", "ask", "deny", "halt")
+
+#: What programs read in JSON (docs/json.md).
+PUBLIC_VERDICT = {"allow": "ALLOWED", "tell": "WARN", "ask": "WARN", "deny": "BLOCKED", "halt": "BLOCKED"}
+
+#: What a phase is called in front of people and in the seeds' file formats.
+PUBLIC_STATE = {"closed": "CLOSED", "watch": "HALF_OPEN", "open": "OPEN", "probe": "HALF_OPEN"}
+
+_set = object.__setattr__
+
+
+class Decision(Noun):
+    """May this go on, which rule says so, why, until when, and what to do next."""
+
+    __slots__ = (
+        "affected",
+        "alert",
+        "also",
+        "by_person",
+        "circuit",
+        "evidence",
+        "lease",
+        "next",
+        "phase",
+        "reason",
+        "remarks",
+        "retry_after",
+        "rule",
+        "tripped",
+        "unheeded",
+        "verdict",
+    )
+
+    def __init__(
+        self,
+        verdict: Verdict,
+        *,
+        circuit: str = "",
+        rule: str = "",
+        reason: str = "",
+        evidence: tuple[str, ...] = (),
+        retry_after: float | None = None,
+        next: tuple[str, ...] = (),
+        by_person: tuple[str, ...] = (),
+        phase: str = "closed",
+        lease: str | None = None,
+        tripped: bool = False,
+        alert: bool = False,
+        affected: tuple[str, ...] = (),
+        remarks: tuple[str, ...] = (),
+        unheeded: bool = False,
+        also: tuple[Decision, ...] = (),
+    ) -> None:
+        _set(self, "verdict", verdict)
+        _set(self, "circuit", circuit)
+        _set(self, "rule", rule)
+        _set(self, "reason", reason)
+        _set(self, "evidence", evidence)
+        _set(self, "retry_after", retry_after)
+        _set(self, "next", next)
+        _set(self, "by_person", by_person)
+        _set(self, "phase", phase)
+        _set(self, "lease", lease)
+        _set(self, "tripped", tripped)
+        _set(self, "alert", alert)
+        _set(self, "affected", affected)
+        _set(self, "remarks", remarks)
+        _set(self, "unheeded", unheeded)
+        _set(self, "also", also)
+
+    verdict: Verdict
+    circuit: str
+    #: a stable id, `guard.rm` or `tool.tool_failure:Bash(pytest)`
+    rule: str
+    reason: str
+    evidence: tuple[str, ...]
+    #: seconds until it may be tried again; None if that takes a person
+    retry_after: float | None
+    #: what the agent should do
+    next: tuple[str, ...]
+    #: how a person can lift it
+    by_person: tuple[str, ...]
+    phase: str
+    lease: str | None
+    tripped: bool
+    #: a person should look: it tripped again after a recovery, or too often in a row
+    alert: bool
+    #: protected paths that the call would change
+    affected: tuple[str, ...]
+    #: lines for the person alone; the agent does not see them
+    remarks: tuple[str, ...]
+    #: the agent was halted and went on: its process is to be ended
+    unheeded: bool
+    #: the milder decisions of other rules on the same event
+    also: tuple[Decision, ...]
+
+    @property
+    def allowed(self) -> bool:
+        return self.verdict in ("allow", "tell")
+
+    @property
+    def state(self) -> str:
+        return PUBLIC_STATE[self.phase]
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields that other programs rely on (docs/json.md)."""
+        return {
+            "decision": PUBLIC_VERDICT[self.verdict],
+            "id": self.circuit or None,
+            "state": self.state,
+            "phase": self.phase,
+            "rule": self.rule or None,
+            "reason": self.reason,
+            "evidence": list(self.evidence),
+            "retry_after": self.retry_after,
+            "next": [*self.next, *self.by_person],
+            "lease": self.lease,
+            "tripped": self.tripped,
+            "alert": self.alert,
+        }
+
+
+def merge(decisions: list[Decision]) -> Decision:
+    """The strictest decision of all; what the others said is kept as evidence."""
+    if not decisions:
+        return Decision("allow")
+    strictest = max(decisions, key=lambda decision: VERDICTS.index(decision.verdict))
+    others = tuple(
+        f"also {d.rule}: {d.reason}" for d in decisions if d is not strictest and d.verdict != "allow" and d.reason
+    )
+    return strictest.replace(evidence=strictest.evidence + others) if others else strictest
+
+
+#: What an agent may be answered, from mild to strict.
+ACTIONS = ("allow", "tell", "ask", "deny", "halt", "end")
+
+
+def stricter(one: tuple[str, str], other: tuple[str, str]) -> tuple[str, str]:
+    """The stricter of two answers, (action, text) each; what both say is said once, a moot question is not."""
+    action = max(one[0], other[0], key=ACTIONS.index)
+    texts = [text for kind, text in (one, other) if text and (kind != "ask" or action == "ask")]
+    return action, "\n".join(dict.fromkeys(texts))
