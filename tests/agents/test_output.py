@@ -15,12 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fusewire.agents.output.answer import Answer, StatusBlock, TestRun
+from fusewire.agents.output.answer import Answer, StatusBlock
 from fusewire.agents.output.reader import AnswerReader
 from fusewire.agents.output.status_block import read_status
 from fusewire.core.events import fingerprint
 from fusewire.testruns.errors import normalised, problems_in
 from fusewire.testruns.last_run import read_junit, read_tests
+from fusewire.testruns.run import TestRun
 from tests.helpers import DATA
 
 RECORDED = DATA / "agent_output"

@@ -884,7 +884,7 @@ def test_junit_of_other_runners() -> None:
     ],
 )
 def test_other_runners(name: str, exit_code: int, test: str, result: str) -> None:
-    text = (RECORDED.parent / "answers" / "runners" / f"{name}.txt").read_text()
+    text = (RECORDED.parent / "agent_output" / "runners" / f"{name}.txt").read_text()
     assert judge(test, text, exit_code).result == result
 
 

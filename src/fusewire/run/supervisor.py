@@ -32,11 +32,12 @@ from fusewire.util.files import read_regular
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fusewire.agents.output.answer import Answer, TestRun
+    from fusewire.agents.output.answer import Answer
     from fusewire.breakers.loop.loop import Loop
     from fusewire.breakers.loop.types import Begun, Result, Seen
     from fusewire.run.process import Ended
     from fusewire.run.types import Options, View
+    from fusewire.testruns.run import TestRun
 
 #: Exit codes of the command line contract.
 DONE, HALTED, CAPPED, INTERRUPTED = 0, 3, 4, 130

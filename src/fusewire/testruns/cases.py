@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fusewire.agents.output.answer import TestRun
+    from fusewire.testruns.run import TestRun
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 #: It did not come to run: its module, its suite or its fixtures broke.

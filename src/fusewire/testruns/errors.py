@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fusewire.agents.output.answer import Problem
+    from fusewire.testruns.run import Problem
 
     _Found = tuple[int, str, str, str]
 

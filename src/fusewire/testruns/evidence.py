@@ -12,8 +12,7 @@ from fusewire.testruns.run import problems_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.agents.output.answer import Problem, TestRun
-    from fusewire.testruns.run import Run
+    from fusewire.testruns.run import Problem, Run, TestRun
 
 #: How much of one output is looked at, from its end: that is where summaries are.
 OUTPUT = 262_144

@@ -25,7 +25,7 @@ from fusewire.testruns.unittest import unittest_cases
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.agents.output.answer import TestRun
+    from fusewire.testruns.run import TestRun
 
 #: Bytes of a verdict's evidence and of its error.
 EVIDENCE = 2_000

@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass
 from xml.parsers import expat
 
-from fusewire.agents.output.answer import TestRun
-from fusewire.testruns.run import NAMES
+from fusewire.testruns.run import NAMES, TestRun
 
 _LIMIT = 50_000_000
 #: Cases that are kept one by one, and how much of what each one said.

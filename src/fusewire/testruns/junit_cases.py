@@ -9,8 +9,8 @@ from fusewire.testruns.infrastructure import BUILD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.agents.output.answer import TestRun
     from fusewire.testruns.junit import JUnitCase
+    from fusewire.testruns.run import TestRun
 
 _PLACE = re.compile(r"[./\\]|::")
 _TITLE = re.compile(r"::| > | \u203a |/")

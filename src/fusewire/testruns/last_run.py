@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fusewire.agents.output.answer import TestRun
 from fusewire.testruns.counts_compiled import cargo_run, go_json_run, go_run
 from fusewire.testruns.counts_jest import jest_run, mocha_run, vitest_run
 from fusewire.testruns.counts_node import node_run, tap_run
@@ -10,6 +9,7 @@ from fusewire.testruns.counts_python import pytest_run, unittest_run
 from fusewire.testruns.junit import read_junit
 from fusewire.testruns.masks import plain_text
 from fusewire.testruns.quotes import without_quotes
+from fusewire.testruns.run import TestRun
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,11 +1,10 @@
-"""A run of a test runner as it stands in a text: its counts, where it ends, and what its first failure said."""
+"""The result of one test run: its counts, where it ends in the output, and the problems that it reports."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-from fusewire.agents.output.answer import Problem, TestRun
 from fusewire.core.events import fingerprint, plain
 from fusewire.testruns.masks import normalised
 
@@ -18,19 +17,48 @@ _TYPE = re.compile(r"([A-Za-z_][\w.$]*(?:Error|Exception|Warning|Failure|Interru
 
 
 @dataclass(frozen=True)
+class TestRun:
+    """The counts of one run of a test runner, and the names of the tests that failed."""
+
+    __test__ = False  # pytest must not collect it
+
+    runner: str
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    #: tests that could not start: collection, import, the runner itself
+    broken: int = 0
+    #: names of those that failed, sorted, at most 200
+    failing: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        return self.passed + self.failed + self.skipped + self.broken
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An error that was still there when the agent finished."""
+
+    #: `test`, `build` (compiler, linter, type checker), `exception` (a traceback), `agent` (is_error), `exit`
+    source: str
+    #: the type of the error: `AssertionError`, `TS2304`, `exit 2`
+    type: str
+    #: the message as it was printed, shortened
+    message: str
+    #: `fingerprint(normalised(message), type)`: the same for the same error at another line, time or path
+    fingerprint: str
+
+
+@dataclass(frozen=True)
 class Run:
-    """A TestRun and what a problem needs to know of it."""
+    """The counts of a run, where it ends in the text, and what its first failures say."""
 
     tests: TestRun
     end: int
     #: what the first failing test said, and what the first broken one said
     message: str = ""
     broken: str = ""
-
-    @property
-    def passing(self) -> bool:
-        """A run in which nothing ran mends nothing."""
-        return self.tests.passed > 0 and not self.tests.failed and not self.tests.broken
 
 
 def counted(

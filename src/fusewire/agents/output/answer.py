@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fusewire.testruns.run import Problem, TestRun
+
 
 @dataclass(frozen=True)
 class StatusBlock:
@@ -19,40 +23,6 @@ class StatusBlock:
     #: what the agent tries, in its own words (`APPROACH:`), and at what (`TASK:`)
     approach: str | None = None
     task: str | None = None
-
-
-@dataclass(frozen=True)
-class TestRun:
-    """The last run of a test runner that was seen."""
-
-    __test__ = False  # no test class, whatever pytest thinks
-
-    runner: str
-    passed: int = 0
-    failed: int = 0
-    skipped: int = 0
-    #: tests that could not even start: collection, import, the runner itself
-    broken: int = 0
-    #: names of those that failed, sorted, at most 200
-    failing: tuple[str, ...] = ()
-
-    @property
-    def total(self) -> int:
-        return self.passed + self.failed + self.skipped + self.broken
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Something that failed, and was not mended before the answer ended."""
-
-    #: `test`, `build` (compiler, linter, type checker), `exception` (a traceback), `agent` (is_error), `exit`
-    source: str
-    #: the type of the error: `AssertionError`, `TS2304`, `exit 2`
-    type: str
-    #: the message as it was printed, shortened
-    message: str
-    #: `fingerprint(normalised(message), type)`: the same for the same error at another line, time or path
-    fingerprint: str
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fusewire.agents.output.answer import Problem
+    from fusewire.testruns.run import Problem
 
 #: How much of an answer's text is kept, from its end, and of one line that is shown to a person.
 TEXT = 65_536

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from fusewire.agents.output.answer import Problem
+    from fusewire.testruns.run import Problem
 
 #: How much plain text is kept, from its end: more than the answer's own, because errors and test runs are looked for.
 _OUTPUT = 524_288

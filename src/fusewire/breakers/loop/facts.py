@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from fusewire.breakers.loop.iteration import Iteration
 
 if TYPE_CHECKING:
-    from fusewire.agents.output.answer import Answer, Problem, TestRun
+    from fusewire.agents.output.answer import Answer
+    from fusewire.testruns.run import Problem, TestRun
     from fusewire.worktree.change import Change
 
 #: What agents call work that is not meant to change a file.

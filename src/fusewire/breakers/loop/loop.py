@@ -37,10 +37,10 @@ from fusewire.worktree.snapshot import Snapshot, take
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from fusewire.agents.output.answer import TestRun
     from fusewire.config.rules import Rules
     from fusewire.core.circuit import State
     from fusewire.stores import Transaction
+    from fusewire.testruns.run import TestRun
 
 #: Seconds that the processes of a killed supervisor's agent get to end by themselves.
 _GRACE = 2.0

@@ -13,8 +13,8 @@ from fusewire.util.errors import FusewireError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fusewire.agents.output.answer import TestRun
     from fusewire.breakers.phase.detect import Value, Values
+    from fusewire.testruns.run import TestRun
 
 #: More than any project has.
 _LARGEST = 10**9
