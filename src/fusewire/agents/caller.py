@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from fusewire.breakers.session.calls import AGENT_VARIABLES as AGENT_VARIABLES
+from fusewire.guard.shell.programs import AGENT_VARIABLES as AGENT_VARIABLES
 from fusewire.util.environment import SET_ASIDE, altering
 from fusewire.util.errors import AgentRefused
 
@@ -38,7 +38,7 @@ def require_outside_loop(root: str) -> None:
 
 def is_agent(words: list[str]) -> bool:
     """Whether a command line is that of a coding agent."""
-    from fusewire.breakers.session.calls import AGENT_PACKAGES, AGENT_PROGRAMS, SCRIPT_RUNTIMES
+    from fusewire.guard.shell.programs import AGENT_PACKAGES, AGENT_PROGRAMS, SCRIPT_RUNTIMES
 
     for at, word in enumerate(words):
         name = word.rpartition("/")[2].partition(".")[0]

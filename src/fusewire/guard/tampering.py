@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusewire.breakers.session.calls import AGENT_PACKAGES, AGENT_VARIABLES, SCRIPT_RUNTIMES, STARTING_PROGRAMS
+from fusewire.guard.shell.programs import AGENT_PACKAGES, AGENT_VARIABLES, SCRIPT_RUNTIMES, STARTING_PROGRAMS
 from fusewire.guard.shell.wrappers import is_wrapper, program, unwrapped, wrapped_by
 from fusewire.util.globs import path_matches
 

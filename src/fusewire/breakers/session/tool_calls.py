@@ -16,7 +16,6 @@ import time
 
 from fusewire.breakers.session.calls import (
     SPAWNING_TOOLS,
-    STARTING_PROGRAMS,
     key_words,
     nature_of,
     shown,
@@ -26,6 +25,7 @@ from fusewire.breakers.session.calls import (
 from fusewire.breakers.session.unit_of_work import Moment
 from fusewire.config.rules import STATE_FOLDER
 from fusewire.core.events import Noun
+from fusewire.guard.shell.programs import STARTING_PROGRAMS
 from fusewire.util.errors import StoreRebuilt
 
 TYPE_CHECKING = False
