@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 
 from fusewire.agents.claude import hooks as claude
-from fusewire.breakers.session.tool_calls import Watch
+from fusewire.breakers.session.tool_calls import ToolCallBreakers
 from fusewire.config.rules import load_rules
 from fusewire.engine.breaker import default_rules
 from fusewire.stores.sqlite import SqliteStore
@@ -62,7 +62,7 @@ def _payload(root: str, hook: str, number: int, transcript: str = "") -> dict[st
 class _Calls:
     """Calls of one session, one after the other, each with a result and each a turn."""
 
-    def __init__(self, watch: Watch, root: str, clock: Clock) -> None:
+    def __init__(self, watch: ToolCallBreakers, root: str, clock: Clock) -> None:
         self.watch, self.root, self.clock, self.number = watch, root, clock, 0
 
     def one(self) -> None:
@@ -81,7 +81,7 @@ def _session(folder: str, length: int) -> _Calls:
     subprocess.run(["git", "init", "-q", root], check=True)
     clock = Clock()
     store = SqliteStore(os.path.join(root, ".fusewire", "state.db"))
-    calls = _Calls(Watch(store, default_rules(), clock), root, clock)
+    calls = _Calls(ToolCallBreakers(store, default_rules(), clock), root, clock)
     for _ in range(length):
         calls.one()
     return calls

@@ -506,10 +506,10 @@ def _in_session(
     home: str = "",
 ) -> tuple[str, str]:
     """What the calls of the session add up to. If that cannot be counted, the call passes, and people are told."""
-    from fusewire.breakers.session.tool_calls import Watch
+    from fusewire.breakers.session.tool_calls import ToolCallBreakers
     from fusewire.util.errors import StoreError
 
-    watch = Watch(quick_store(root, rules), rules, root=root)
+    watch = ToolCallBreakers(quick_store(root, rules), rules, root=root)
     try:
         answer = watch.handle(event, commands, looks=looks, refused_by=refused_by)
         if event.kind == "session_start":

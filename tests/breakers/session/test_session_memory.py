@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fusewire.agents.claude import hooks as claude
-from fusewire.breakers.session.tool_calls import Watch
+from fusewire.breakers.session.tool_calls import ToolCallBreakers
 from fusewire.engine.breaker import default_rules
 from fusewire.stores.memory import MemoryStore
 from tests.helpers.project import Project
@@ -102,7 +102,7 @@ class Stage:
     def __init__(self) -> None:
         self.now = 1_800_000_000.0
         self.store = MemoryStore()
-        self.watch = Watch(self.store, default_rules(), lambda: self.now)
+        self.watch = ToolCallBreakers(self.store, default_rules(), lambda: self.now)
         self.calls = 0
 
     def send(self, hook: str, *, session: str = "s", agent: str | None = None, **fields: Any) -> Any:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from fusewire.agents.claude.hooks import parse
-from fusewire.breakers.session.tool_calls import Answer, Watch
+from fusewire.breakers.session.tool_calls import Answer, ToolCallBreakers
 from fusewire.engine.breaker import default_rules
 from fusewire.stores.sqlite import SqliteStore
 from tests.breakers.session.test_session_seed import move_clock
@@ -291,7 +291,7 @@ class Inside:
     def __init__(self, folder: Path) -> None:
         self.store = SqliteStore(str(folder / "state.db"))
         self.now = 1_700_000_000.0
-        self.watch = Watch(self.store, default_rules(), lambda: self.now)
+        self.watch = ToolCallBreakers(self.store, default_rules(), lambda: self.now)
         self.calls = 0
 
     def send(self, hook: str, session: str = "long", **fields: Any) -> Answer:

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fusewire.breakers.session.tool_calls import Commands, Watch
+    from fusewire.breakers.session.tool_calls import Commands, ToolCallBreakers
     from fusewire.stores import Transaction
 
 #: Characters of a result that are kept: enough to tell it from another.
@@ -26,7 +26,9 @@ _RESULT = 8000
 _TUPLES = ("paths", "running")
 
 
-def answer(watch: Watch, event: Event, commands: Commands | None, looks: bool, refused_by: str, problem: str) -> Answer:
+def answer(
+    watch: ToolCallBreakers, event: Event, commands: Commands | None, looks: bool, refused_by: str, problem: str
+) -> Answer:
     """The answer to an event that could not be counted: a halt and an open circuit hold all the same.
 
     What has happened is counted later. A call that was asked for and passes is not: its result will be.
@@ -56,7 +58,9 @@ def answer(watch: Watch, event: Event, commands: Commands | None, looks: bool, r
     return Answer("allow") if found.action == "allow" and event.kind != "session_start" else found
 
 
-def _standing(watch: Watch, event: Event, commands: Commands | None, looks: bool, refused_by: str) -> Answer | None:
+def _standing(
+    watch: ToolCallBreakers, event: Event, commands: Commands | None, looks: bool, refused_by: str
+) -> Answer | None:
     """What refuses the event as things stand; nothing is written, and no lock is waited for."""
     transaction = DryRun(watch.store)
     moment = Moment(transaction, watch.rules, event, watch.clock())
@@ -74,7 +78,7 @@ def _standing(watch: Watch, event: Event, commands: Commands | None, looks: bool
     return None
 
 
-def fold(watch: Watch, transaction: Transaction, now: float) -> tuple[list[dict[str, Any]], list[str]]:
+def fold(watch: ToolCallBreakers, transaction: Transaction, now: float) -> tuple[list[dict[str, Any]], list[str]]:
     """Count what waits. Returns the incidents to be logged, and the files to be removed after the commit."""
     assert watch.root is not None
     waiting, files = spool.take(os.path.join(watch.root, STATE_FOLDER), transaction, now)

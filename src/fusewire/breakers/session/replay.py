@@ -18,7 +18,7 @@ from fusewire.agents import BadPayload
 from fusewire.agents.claude.hooks import parse
 from fusewire.breakers.constraint.detect import changes_files
 from fusewire.breakers.session.results import DENIED, MALFORMED
-from fusewire.breakers.session.tool_calls import Watch
+from fusewire.breakers.session.tool_calls import ToolCallBreakers
 from fusewire.engine.breaker import default_rules
 from fusewire.guard.plain import only_look, plain_commands
 from fusewire.stores.memory import MemoryStore
@@ -180,7 +180,7 @@ class _Session:
         self.found = found
         self.transcript = transcript
         self.clock = _Clock()
-        self.watch = Watch(MemoryStore(), rules, self.clock)
+        self.watch = ToolCallBreakers(MemoryStore(), rules, self.clock)
         self.firsts: dict[tuple[str, str], Trip] = {}
         self.times: Counter[tuple[str, str]] = Counter()
         self._held: Step | None = None

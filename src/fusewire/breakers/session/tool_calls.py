@@ -86,7 +86,7 @@ ALLOWED = Answer("allow")
 _ANSWERED = {"tell": "told", "halt": "halted", "end": "halted"}
 
 
-class Watch:
+class ToolCallBreakers:
     """A project's sessions: a store, the rules, a clock."""
 
     def __init__(
