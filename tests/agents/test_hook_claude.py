@@ -395,7 +395,7 @@ def test_a_mistake_in_front_matter_does_not_disarm_the_rule(project: Project) ->
     assert f"{ID}.md" in (answer.stdout + answer.stderr).decode() or answer.returncode == 2
 
 
-@pytest.mark.parametrize("missing", ["gate.py", "quickjson.py", "agents", "detectors/constraints.py", "breaker.py"])
+@pytest.mark.parametrize("missing", ["gate", "util/fast_json.py", "agents", "guard/plain.py", "engine/breaker.py"])
 def test_a_broken_installation_is_said_and_lets_the_call_pass(project: Project, tmp_path: Path, missing: str) -> None:
     """Exit 1 with a line on stderr: Claude shows it and goes on, nobody is locked out."""
     project.constraint(ID, FORCE_PUSH)
@@ -420,7 +420,7 @@ def test_a_syntax_error_in_the_installation_lets_the_call_pass(project: Project,
     """An upgrade that was cut off in the middle of a file is a broken installation too."""
     copy = tmp_path / "broken" / "fusewire"
     shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    (copy / "gate.py").write_text((copy / "gate.py").read_text()[:2000] + "\ndef (")
+    (copy / "gate/process.py").write_text((copy / "gate/process.py").read_text()[:2000] + "\ndef (")
     answer = subprocess.run(
         [sys.executable, "-I", "-S", str(copy / "hook.py"), "claude"],
         input=json.dumps(project.bash("ls")).encode(),

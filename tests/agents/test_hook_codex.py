@@ -350,8 +350,8 @@ def test_a_record_that_cannot_be_read_says_nothing(transcript: object) -> None:
 
 # -- its process ----------------------------------------------------------------------------------------
 
-ASKS = f"{sys.executable} -c 'import sys; sys.path.append(sys.argv[1]); from fusewire.agents import codex; "
-ASKS += f"print(codex.process(dict()))' {SOURCE.parent}"
+ASKS = f"{sys.executable} -c 'import sys; sys.path.append(sys.argv[1]); from fusewire.agents.codex import hooks; "
+ASKS += f"print(hooks.process(dict()))' {SOURCE.parent}"
 
 
 @pytest.mark.parametrize(

@@ -696,7 +696,7 @@ def test_odd_paths_are_quoted_for_the_shell_and_a_lost_hook_locks_nobody_out(
 
 
 def test_a_hook_that_does_not_work_is_not_registered(project: Project, copied: Path) -> None:
-    gate = copied / "fusewire" / "gate.py"
+    gate = copied / "fusewire" / "gate" / "process.py"
     whole = gate.read_text()
     gate.write_text("def main(arguments):\n    raise SystemExit(0)\n")
     try:

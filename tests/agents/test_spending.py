@@ -845,7 +845,15 @@ def test_the_hook_pays_little_for_the_ledger() -> None:
         [sys.executable, "-I", "-S", "-c", script, str(SOURCE.parent)], capture_output=True, text=True, check=True
     )
     ours = {name for name in ran.stdout.split() if name.startswith("fusewire")}
-    parts = ("", ".quickjson", ".spending", ".spending.ledger", ".spending.money")
+    parts = (
+        "",
+        ".util",
+        ".util.fast_json",
+        ".agents",
+        ".agents.spending",
+        ".agents.spending.ledger",
+        ".agents.spending.money",
+    )
     assert ours == {f"fusewire{part}" for part in parts}
     assert set(ran.stdout.split()) - ours <= {
         "_json",

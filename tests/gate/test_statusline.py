@@ -20,11 +20,11 @@ from fusewire.breakers.session.state import session_name
 from fusewire.config.rules import load_rules
 from fusewire.engine.breaker import Breaker
 from fusewire.gate.status_text import UNREADABLE, WIDTH, status_line
+from tests.gate.test_hot_path import SLOW, modules_of
 from tests.helpers import SOURCE
 from tests.helpers.program import fusewire
 from tests.helpers.project import Project
 from tests.helpers.session_hook import Session, move_clock
-from tests.test_imports import SLOW, modules_of
 
 #: What `hook.py statusline` runs, with arguments of its own.
 PATHED = f"import sys; sys.path.append({str(SOURCE.parent)!r})\n"

@@ -290,10 +290,10 @@ def test_a_call_that_cannot_be_judged_in_time_is_denied(tripped: Project, tmp_pa
     """Whatever blocks the hook, its own deadline of ten seconds comes before the agent's, and nothing on the way
     swallows it. Here it is one second, in a copy of the package."""
     copy = shutil.copytree(SOURCE, tmp_path / "fusewire")
-    gate = (copy / "gate.py").read_text()
+    gate = (copy / "gate" / "process.py").read_text()
     assert gate.count("\n_DEADLINE = 10\n") == 1
-    (copy / "gate.py").write_text(gate.replace("_DEADLINE = 10", "_DEADLINE = 1"))
-    with (copy / "rules.py").open("a") as rules:
+    (copy / "gate" / "process.py").write_text(gate.replace("_DEADLINE = 10", "_DEADLINE = 1"))
+    with (copy / "config" / "rules.py").open("a") as rules:
         rules.write("\n\ndef load_rules(root, keeps=False):\n    import time\n\n    time.sleep(30)\n")
     answer = subprocess.run(
         [sys.executable, "-I", "-S", str(copy / "hook.py"), "claude"],

@@ -341,9 +341,9 @@ def test_a_reading_line_is_known_by_its_words(line: str, looks: bool) -> None:
 def test_the_deadline_refuses_no_reading(project: Project, tmp_path: Path, command: str, code: int) -> None:
     """The hook is held up until its deadline, of one second in this copy: what reads passes, what writes does not."""
     copy = shutil.copytree(SOURCE, tmp_path / "fusewire")
-    gate = (copy / "gate.py").read_text()
-    (copy / "gate.py").write_text(gate.replace("_DEADLINE = 10", "_DEADLINE = 1"))
-    with (copy / "rules.py").open("a") as rules:
+    gate = (copy / "gate" / "process.py").read_text()
+    (copy / "gate" / "process.py").write_text(gate.replace("_DEADLINE = 10", "_DEADLINE = 1"))
+    with (copy / "config" / "rules.py").open("a") as rules:
         rules.write("\n\ndef load_rules(root, keeps=False):\n    import time\n\n    time.sleep(30)\n")
     answer = subprocess.run(
         [sys.executable, "-I", "-S", str(copy / "hook.py"), "claude"],

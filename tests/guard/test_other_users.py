@@ -183,4 +183,4 @@ def test_the_owner_of_an_installation_fills_its_cache_and_others_are_told(projec
         given = json.dumps(project.bash(command))
         found = run(project, "-I", "-S", "-v", str(installed / "hook.py"), "claude", given=given).stderr
         slow = [line for line in found.splitlines() if line.startswith("# code object from") and "/fusewire/" in line]
-        assert [line for line in slow if "hotload" not in line] == [], "all other code comes from the cache"
+        assert [line for line in slow if "import_cache" not in line] == [], "all other code comes from the cache"

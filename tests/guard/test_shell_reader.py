@@ -196,7 +196,7 @@ PIECES = [
 def test_parsing_takes_linear_time(piece: str) -> None:
     """Four times the text takes about four times the steps, and a step is counted for every few characters."""
     short, long = (piece * (size // len(piece)) for size in (2000, 8000))
-    steps = [lines_run(lambda text=text: parse(text), "/fusewire/shell/") for text in (short, long)]  # type: ignore[misc]
+    steps = [lines_run(lambda text=text: parse(text), "/guard/shell/") for text in (short, long)]  # type: ignore[misc]
     assert 0 < steps[1] <= 5 * steps[0] + 2000
     assert steps[1] <= 150 * len(long)
 

@@ -22,12 +22,12 @@ from fusewire.notify.cursor import MOST_LOST, PAUSE, Health
 from fusewire.notify.delivery import deliver_pending
 from fusewire.stores.rows import AUDIT_ROWS, AuditRow
 from fusewire.util.durations import show_time
+from tests.gate.test_hot_path import HOT_PATH, modules_of
 from tests.helpers import SOURCE, TESTS
 from tests.helpers.paying import paying
 from tests.helpers.project import Project
 from tests.helpers.receivers import Webhook, until, webhook
 from tests.helpers.session_hook import Session
-from tests.test_imports import HOT_PATH, modules_of
 
 #: Of a service that apprise knows, and that nobody asked for.
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
@@ -46,7 +46,7 @@ def delivering(root: Path) -> list[int]:
             words = Path("/proc", entry, "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue  # it has ended
-        if any(word.endswith(b"notifying/deliver.py") for word in words) and os.fsencode(root) in words:
+        if any(word.endswith(b"notify/deliver.py") for word in words) and os.fsencode(root) in words:
             found.append(int(entry))
     return sorted(found)
 
@@ -192,7 +192,7 @@ def test_a_call_that_moves_nothing_costs_no_more_with_targets(project: Project) 
 #: Starts `true` in place of Python, from many threads, as a server does; then says which children nobody has reaped.
 STARTS = """
 import os, shutil, sys, threading, time
-from fusewire.notify import starting
+from fusewire.notify import spawn as starting
 sys.executable = shutil.which("true")
 sys.setswitchinterval(1e-6)
 threads = [threading.Thread(target=lambda: [starting.start(root) for root in sys.argv[1:]]) for _ in range(8)]

@@ -23,12 +23,12 @@ from tests.helpers.project import Project
 #: What starts processes; only the first of them may start git.
 STARTING = {
     "util/git.py",
-    *("attempts/cycle.py", "cli/demo_constraint.py", "demo/agent.py", "doctoring/programs.py"),
-    *("installing/canary.py", "installing/command.py", "notifying/sending.py", "notifying/starting.py"),
-    "person.py",  # this program again, without the loader's variables
+    *("run/test_cycle.py", "cli/demo/constraint.py", "cli/demo/agent.py", "agents/doctor/programs.py"),
+    *("agents/install/canary.py", "agents/install/command.py", "notify/send.py", "notify/spawn.py"),
+    "agents/caller.py",  # this program again, without the loader's variables
     *("guard/sandbox/start.py", "guard/sandbox/support.py"),  # what is run in a sandbox, and `bwrap` to try it
-    "runner/hook_server.py",  # this program again, outside of the sandbox
-    *("runner/pipes.py", "runner/process.py", "runner/proctable.py", "runner/warden.py", "session/wrapping.py"),
+    "run/hook_server.py",  # this program again, outside of the sandbox
+    *("run/pipes.py", "run/process.py", "util/processes.py", "run/watchdog.py", "breakers/session/wrap.py"),
 }
 
 

@@ -577,7 +577,7 @@ PIECES = [
 def test_reading_takes_linear_time_and_space(piece: str) -> None:
     """Four times the text takes about four times the steps, and gives at most a bounded number of words a character."""
     short, long = piece * (1000 // len(piece)), piece * (4000 // len(piece))
-    steps = [lines_run(lambda text=text: simple_commands(text + "\n"), "/fusewire/shell/") for text in (short, long)]
+    steps = [lines_run(lambda text=text: simple_commands(text + "\n"), "/guard/shell/") for text in (short, long)]
     assert steps[1] <= 5 * steps[0] + 500
     assert sum(map(len, simple_commands(long))) <= 13 * len(long)
 

@@ -49,7 +49,7 @@ SCOPE_FILE = os.path.join(STATE_FOLDER, "scope.bin")
 SESSION_CONFIG = os.path.join(".claude", "memory", "circuit_breaker_config.json")
 
 #: What a blob depends on in Fusewire itself, beside the policies.
-_SHAPES = ("rules.py", "state.py", "meters.py")
+_SHAPES = ("config/rules.py", "core/state.py", "core/meters.py")
 
 
 class Constraint:
@@ -310,9 +310,9 @@ def _signature(root: str) -> Signature:
     own = (os.path.join(root, name) for name in ("fusewire.toml", "pyproject.toml", SESSION_CONFIG))
     found = [_stat(path) for path in (user_config_path(), *own)]
     _walk(os.path.join(root, CONSTRAINTS_FOLDER), found)
-    package = os.path.dirname(__file__)
+    package = os.path.dirname(os.path.dirname(__file__))
     shapes = [os.path.join(package, name) for name in _SHAPES]
-    shapes += sorted(entry.path for entry in os.scandir(os.path.join(package, "policies")))
+    shapes += sorted(entry.path for entry in os.scandir(os.path.join(package, "config", "policies")))
     return (*map(_stat, shapes), *found)
 
 

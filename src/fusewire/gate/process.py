@@ -176,7 +176,7 @@ def _relayed(agent: Agent, raw: bytes, environment: Any, root: str) -> Answer | 
     if not is_sealed(root):
         return None
     try:
-        return relay_hook(root, agent.__name__.rpartition(".")[2], raw, environment, max(0.5, _RELAY_UNTIL - age()))
+        return relay_hook(root, agent.__name__.split(".")[-2], raw, environment, max(0.5, _RELAY_UNTIL - age()))
     except (OSError, NoSupervisor) as error:
         news.append(f"the supervisor of this run does not answer, so that nothing is counted: {error}")
         return None

@@ -20,9 +20,9 @@ from fusewire.breakers.attempt.scope.state import SESSIONS, SLICES
 from fusewire.engine.breaker import Breaker
 from fusewire.gate import process as gate
 from fusewire.util.errors import FusewireError
+from tests.gate.test_hot_path import EDIT_PATH, HOT_PATH, READ_PATH, SLOW, modules_of
 from tests.helpers import SOURCE
 from tests.helpers.project import Project
-from tests.test_imports import EDIT_PATH, HOT_PATH, READ_PATH, SLOW, modules_of
 
 SESSION = "479528ae-91f4-4945-992c-9db9f0bba192"
 WHY = {
@@ -644,11 +644,13 @@ def test_an_allowed_call_loads_little_more_than_without_a_slice(
     bare = modules_of(["-c", "pass"], None, shop.root)
     loaded = modules_of([str(SOURCE / "hook.py"), "claude"], payload, shop.root)
     scope = {
+        "fusewire.breakers.attempt",
         "fusewire.breakers.attempt.scope",
-        *(f"fusewire.breakers.attempt.scope.{name}" for name in ("active", "boundary", "hooked", "places")),
+        *(f"fusewire.breakers.attempt.scope.{name}" for name in ("active", "boundary", "in_hook", "places")),
     }
     slices = {
         "fusewire.gate.in_progress",
+        "fusewire.breakers.attempt",
         "fusewire.breakers.attempt.in_session",
         "fusewire.stores.audit_file",
     }

@@ -101,7 +101,7 @@ def run_tests(*names: str) -> bool:
 
 
 def commit(message: str) -> None:
-    sys.path.append(str(Path(__file__).parents[2]))  # it was started without the folder of the package
+    sys.path.append(str(Path(__file__).parents[3]))  # it was started without the folder of the package
     from fusewire.cli.demo import project
 
     project.commit(os.getcwd(), message)
