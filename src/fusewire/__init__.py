@@ -29,13 +29,14 @@ if TYPE_CHECKING:
     from fusewire.breakers.attempt.tracker import Attempts
     from fusewire.breakers.loop.loop import Loop
     from fusewire.breakers.phase.phases import Phases
-    from fusewire.core.decision import Decision
+    from fusewire.core.decision import Blocked, Decision
     from fusewire.engine.breaker import Breaker
     from fusewire.engine.testing import testing
-    from fusewire.util.errors import Blocked, ConfigError, FusewireError, InvalidTransition, NotFound, StoreError
+    from fusewire.util.errors import ConfigError, FusewireError, InvalidTransition, NotFound, StoreError
 
 _HOME = {
     "Attempts": "breakers.attempt.tracker",
+    "Blocked": "core.decision",
     "Breaker": "engine.breaker",
     "Decision": "core.decision",
     "Loop": "breakers.loop.loop",

@@ -370,7 +370,8 @@ def test_each_event_is_answered_once_however_often_the_hook_is_registered(
         for name, folder in places.items():
             monkeypatch.setenv("COPILOT_HOOK_DIR", folder)
             # In a process of its own, below one that was started after the files were made, as Copilot is.
-            code = "import json, sys; from fusewire.agents.copilot import hooks as copilot; payload = json.loads(sys.stdin.read());"
+            code = "import json, sys; from fusewire.agents.copilot import hooks as copilot\n"
+            code += "payload = json.loads(sys.stdin.read());"
             code += " sys.exit(copilot.parse(payload, '/') is None)"
             line = ["sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-c", code]
             given = json.dumps(PAYLOADS["PreToolUse"]).encode()

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from fusewire.agents.install.clients import CLIENTS
-from fusewire.server import PORT, hooks
+from fusewire.agents.install.http import PORT
+from fusewire.server import hooks
 from fusewire.server.access import kept_token, proof, token_file
 from tests.helpers.project import Project
 from tests.helpers.serving import Served

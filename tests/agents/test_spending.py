@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from fusewire.agents.spending import ledger
 from fusewire.agents.spending.ledger import AGENTS, READ, cost_of, read_on
-from fusewire.agents.spending.money import KINDS, plain_name, price_of
 from fusewire.cli.app import main
+from fusewire.config.money import KINDS, plain_name, price_of
 from fusewire.config.prices import load_prices, parse_prices
 from tests.helpers import SOURCE
 from tests.helpers.program import UNPRIVILEGED

@@ -14,9 +14,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
+from fusewire.core.decision import Blocked
 from fusewire.engine.breaker import Breaker
 from fusewire.stores.rows import AuditRow
-from fusewire.util.errors import Blocked, FusewireError
+from fusewire.util.errors import FusewireError
 
 CIRCUITS = (
     "git-safety",

@@ -145,7 +145,7 @@ def test_a_loop_that_ends_its_agent_does_not_end_the_delivery(
     environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     assert b"A_URL=kept" in environment
     assert not [entry for entry in environment if entry.startswith(b"FUSEWIRE_MARK")]
-    from fusewire.run.reaper import find
+    from fusewire.util.reaper import find
 
     assert find("m-1") == []
 

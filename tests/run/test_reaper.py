@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from fusewire.run.reaper import end, end_marked, find, is_alive, process_identity
 from fusewire.run.watchdog import Warden
 from fusewire.util import processes as proctable
 from fusewire.util.processes import Process, look
+from fusewire.util.reaper import end, end_marked, find, is_alive, process_identity
 from tests.helpers.agents import HERE, Run, agent, carriers, comes_true, is_running, kill, state
 
 
@@ -121,7 +121,7 @@ def test_the_processes_of_a_dead_supervisor_are_ended(mark: str) -> None:
 def test_we_never_end_ourselves(mark: str, tmp_path: Path) -> None:
     """A supervisor may itself have the mark; its children that have it, too, are ended, and it goes on."""
     code = (
-        "import subprocess, sys; from fusewire.run.reaper import end_marked\n"
+        "import subprocess, sys; from fusewire.util.reaper import end_marked\n"
         "child = subprocess.Popen(['sleep', '60'])\n"
         "print(end_marked(sys.argv[1], 5.0), child.wait())\n"
     )

@@ -10,7 +10,8 @@ import click
 
 from fusewire import __version__
 from fusewire.cli.streams import silence, tell
-from fusewire.util.errors import AgentRefused, Blocked, FusewireError
+from fusewire.core.decision import Blocked
+from fusewire.util.errors import AgentRefused, FusewireError
 from fusewire.util.text import in_line
 
 #: command -> the module of this package that has it

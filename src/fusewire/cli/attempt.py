@@ -21,8 +21,9 @@ from fusewire.cli.attempt_words import (
 )
 from fusewire.cli.common import common_options, print_json, read_input, seconds, with_breaker
 from fusewire.cli.streams import tell, tell_text, warn
+from fusewire.core.decision import Blocked
 from fusewire.core.messages import message_lines
-from fusewire.util.errors import Blocked, FusewireError
+from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.breakers.attempt.tracker import Attempts

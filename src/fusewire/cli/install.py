@@ -18,7 +18,7 @@ from fusewire.agents.doctor.trust import distrust
 from fusewire.agents.gemini.trust import undecided
 from fusewire.agents.install.clients import client_named
 from fusewire.agents.install.command import hook_line
-from fusewire.agents.install.http import Http
+from fusewire.agents.install.http import PORT, Http
 from fusewire.agents.install.import_cache import lacks_cache
 from fusewire.agents.install.installer import Change, install, prove, uninstall
 from fusewire.agents.install.merge import has_our_status_line
@@ -27,7 +27,6 @@ from fusewire.cli.common import print_json, project_root
 from fusewire.cli.streams import tell, tell_text
 from fusewire.guard.sandbox.active import PREFIX
 from fusewire.guard.uninstalling import own_environment
-from fusewire.server import PORT
 from fusewire.util.quoting import quoted
 
 if TYPE_CHECKING:

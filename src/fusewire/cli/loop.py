@@ -12,8 +12,9 @@ from fusewire.agents.caller import require_outside_loop
 from fusewire.cli.common import common_options, print_json, read_input, with_breaker
 from fusewire.cli.plain import PlainView
 from fusewire.cli.streams import tell, tell_text
+from fusewire.core.decision import Blocked
 from fusewire.core.messages import message_lines
-from fusewire.util.errors import Blocked, FusewireError
+from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.agents.output.answer import Answer

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from fusewire.agents.install.http import PORT
 from fusewire.cli.common import common_options, print_json, project_root
 from fusewire.cli.streams import tell
 from fusewire.config.rules import find_project
-from fusewire.server import PORT
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from fusewire.core.events import NAME_LIMIT
 from fusewire.util.errors import ConfigError
 
 if TYPE_CHECKING:
-    from fusewire.breakers.constraint.detect import Matcher
+    from fusewire.core.events import Matcher
 
 #: Front matter is a few lines; this much of a file is read for it.
 _FRONT_MATTER_LIMIT = 65536

@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fusewire.breakers.constraint.detect import Matcher
+    from fusewire.core.events import Matcher
     from fusewire.core.state import Policy
 
     Stamp = tuple[str, int, int, int, int]

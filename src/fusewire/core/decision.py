@@ -7,6 +7,7 @@ at the edge (`core.messages`), once for agents and once for people; nothing pars
 from __future__ import annotations
 
 from fusewire.core.events import Noun
+from fusewire.util.errors import FusewireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -135,6 +136,14 @@ class Decision(Noun):
             "tripped": self.tripped,
             "alert": self.alert,
         }
+
+
+class Blocked(FusewireError):
+    """A circuit said no; `decision` says why, until when and what to do."""
+
+    def __init__(self, decision: Decision) -> None:
+        super().__init__(f"{decision.rule}: {decision.reason}")
+        self.decision = decision
 
 
 def merge(decisions: list[Decision]) -> Decision:

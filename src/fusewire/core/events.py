@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal
 
+    #: what a constraint names: (tools, commands as words, paths); all that are given must fit
+    Matcher = tuple[tuple[str, ...], tuple[tuple[str, ...], ...], tuple[str, ...]]
     SignalKind = Literal["good", "bad", "note", "ask", "reset", "restart", "override", "release"]
 
 __all__ = ["Event", "Signal", "fingerprint", "identifier", "plain"]
@@ -17,6 +19,42 @@ __all__ = ["Event", "Signal", "fingerprint", "identifier", "plain"]
 #: How much of a text is kept in a state or a log row: evidence, not an archive. In bytes, because disk is.
 TEXT_LIMIT = 300
 NAME_LIMIT = 200
+
+
+#: Tools that change the files they name. A `path` pattern means these unless it names its tools.
+CHANGING_TOOLS = (
+    "Edit",
+    "MultiEdit",
+    "NotebookEdit",
+    "Write",
+    "apply_patch",
+    "create",
+    "edit",
+    "replace",
+    "write_file",
+)
+
+_CHANGING_VERBS = (
+    "write",
+    "edit",
+    "create",
+    "replace",
+    "delete",
+    "move",
+    "rename",
+    "insert",
+    "patch",
+    "update",
+    "append",
+)
+
+
+def changes_files(tool: str) -> bool:
+    """Whether a tool changes the files that it names; one that nobody knows is judged by its verb."""
+    if tool in CHANGING_TOOLS:
+        return True
+    name = tool.lower()
+    return name.startswith("mcp__") and any(verb in name for verb in _CHANGING_VERBS)
 
 
 def plain(text: str, limit: int | None = None) -> str:

@@ -12,11 +12,12 @@ import time
 
 from fusewire.config.rules import DATABASE, STATE_FILE, Rules, find_project, load_rules
 from fusewire.core.circuit import State
+from fusewire.core.decision import Blocked
 from fusewire.core.events import Signal, fingerprint, identifier
 from fusewire.engine.engine import Engine, read_state
 from fusewire.stores import open_store
 from fusewire.util.durations import show_duration
-from fusewire.util.errors import Blocked, FusewireError, InvalidTransition, NotFound, StoreError
+from fusewire.util.errors import FusewireError, InvalidTransition, NotFound, StoreError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ _BY_HTTP = "0"
 
 def decide(event: Event, root: str, start: str, environment: Any) -> tuple[str, str]:
     """Rules in the order of their weight: no disarming, guard, scope, constraints; then what the session adds up to."""
-    from fusewire.breakers.constraint.detect import changes_files
+    from fusewire.core.events import changes_files
     from fusewire.guard.plain import only_look, plain_commands
 
     plain = plain_commands(event.command) if event.command else []
@@ -113,7 +113,8 @@ def _before(
     environment: Any,
 ) -> tuple[str, str, list[list[str]], bool]:
     """What the rules that look at one call say: an action, its words, what would be run, whether that only looks."""
-    from fusewire.breakers.constraint.detect import changes_files, violated
+    from fusewire.breakers.constraint.detect import violated
+    from fusewire.core.events import changes_files
 
     commands, read, reading, question = plain, None, None, ""
     if event.agent == "codex" and event.command:
@@ -393,7 +394,7 @@ def _afterwards(event: Event, root: str, rules: Rules) -> tuple[str, str]:
 
 
 def _compare(event: Event, root: str, rules: Rules, windows: list[Any], now: float) -> tuple[str, str]:
-    from fusewire.breakers.constraint.detect import changes_files
+    from fusewire.core.events import changes_files
     from fusewire.guard.integrity_check import Watch
     from fusewire.guard.policy import protected_of
 

@@ -17,9 +17,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from fusewire.run.pipes import Pipes
-from fusewire.run.reaper import MARK, check_mark, end, end_marked
 from fusewire.run.watchdog import Warden
 from fusewire.util.processes import Process, look
+from fusewire.util.reaper import MARK, check_mark, end, end_marked
 
 if TYPE_CHECKING:
     from fusewire.run.sandbox import Entrance

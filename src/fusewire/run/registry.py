@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from fusewire.breakers.session.messages import LIMIT
 from fusewire.core.decision import Decision
 from fusewire.core.events import plain
-from fusewire.run.reaper import send
 from fusewire.stores.rows import AuditRow
 from fusewire.util.durations import counted, show_duration
 from fusewire.util.errors import FusewireError
 from fusewire.util.processes import is_alive, look, process_identity
 from fusewire.util.quoting import quoted
+from fusewire.util.reaper import send
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -16,7 +16,7 @@ from fusewire.agents.caller import PROJECT
 from fusewire.agents.output.reader import AnswerReader
 from fusewire.breakers.session import nesting
 from fusewire.breakers.session.incidents import write as write_incidents
-from fusewire.core.decision import Decision
+from fusewire.core.decision import Blocked, Decision
 from fusewire.run.output_log import OutputLog, prune
 from fusewire.run.process import run_agent
 from fusewire.run.registry import Place
@@ -26,7 +26,7 @@ from fusewire.run.types import Outcome
 from fusewire.run.watchdog import Warden
 from fusewire.testruns.last_run import read_junit, read_tests
 from fusewire.util.environment import children_environment
-from fusewire.util.errors import Blocked, FusewireError
+from fusewire.util.errors import FusewireError
 from fusewire.util.files import read_regular
 
 if TYPE_CHECKING:

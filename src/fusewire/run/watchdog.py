@@ -10,8 +10,8 @@ import subprocess
 import sys
 from types import TracebackType
 
-from fusewire.run.reaper import check_mark
 from fusewire.util.processes import look
+from fusewire.util.reaper import check_mark
 
 #: What the interpreter may need; the warden must not have the mark of an agent that this supervisor may run in.
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")

@@ -9,8 +9,8 @@ import os
 import signal
 import time
 
-from fusewire.run.reaper import end
 from fusewire.util.processes import Process
+from fusewire.util.reaper import end
 
 #: Seconds for the agent between being asked to end and being killed. Nobody listens to it any more.
 _GRACE = 2.0

@@ -27,13 +27,11 @@ from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from fusewire.agents.install.http import proof
 from fusewire.util.errors import FusewireError
 
 #: Browsers that are logged in at the same time; the one not heard of for longest is logged out first.
 _SESSIONS = 64
-
-#: Headers by which a program asks a server whether it knows the token of the hooks, and by which it answers.
-QUESTION, PROOF = "Fusewire-Question", "Fusewire-Proof"
 
 #: Codes for opening a browser that were not used yet.
 _CODES = 8
@@ -127,15 +125,6 @@ def _token_for_hooks() -> str:
         return kept_token("hooks") if os.path.lexists(token_file("hooks")) else ""
     except FusewireError:
         return ""
-
-
-def proof(token: str, port: int, question: str) -> str:
-    """What only somebody who knows a token can answer, and on another port answers otherwise.
-
-    It shows that whoever listens can read a file of this user's, which another user's program cannot; the user's own
-    programs can, agents among them.
-    """
-    return hmac.new(token.encode("utf-8", "replace"), f"{port} {question}".encode(), "sha256").hexdigest()
 
 
 def proof_for_hooks(port: int, question: str) -> str:

@@ -16,10 +16,11 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from fusewire.agents import AGENTS, agent_named
+from fusewire.agents.install.http import PROOF, QUESTION
 from fusewire.breakers.session import opening
 from fusewire.breakers.session.nesting import BY_HTTP, DEPTH
 from fusewire.gate.process import answer, hook_in
-from fusewire.server.access import PROOF, QUESTION, proof_for_hooks
+from fusewire.server.access import proof_for_hooks
 from fusewire.server.event_project import Whereabouts
 from fusewire.server.metrics import observe_hook
 from fusewire.server.requests import require_role

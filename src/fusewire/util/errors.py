@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fusewire.core.decision import Decision
-
 
 def shown(value: object) -> str:
     """A value as a message names it."""
@@ -64,11 +60,3 @@ class InvalidTransition(FusewireError):
 
 class AgentRefused(FusewireError):
     """An act that only a person may do, asked for from inside an agent."""
-
-
-class Blocked(FusewireError):
-    """A circuit said no; `decision` says why, until when and what to do."""
-
-    def __init__(self, decision: Decision) -> None:
-        super().__init__(f"{decision.rule}: {decision.reason}")
-        self.decision = decision

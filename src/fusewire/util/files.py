@@ -3,7 +3,7 @@
 A repository can ship links, pipes and whole state folders. So a file of ours is a regular file, opened without
 following a link and without waiting for the other end of a pipe, and with one name where it is written. What stands in
 its place is set aside by renaming it, never what it points to, and `news` says so: the store keeps that as a notice,
-the hook tells the agent. A state folder is trusted if the mark in it names the inodes of both (see `claiming`).
+the hook tells the agent. A state folder is trusted if the mark in it names the inodes of both (see `claim`).
 
 Ours is what belongs to the effective user, to root, to the owner of the folder that it lies in (an agent that runs as
 root in a container on a mounted project), or to anybody whom the folder's owner lets write there as a group.
@@ -18,6 +18,7 @@ from _thread import get_ident
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
 STATE_FOLDER = ".fusewire"
@@ -48,6 +49,12 @@ unwritten: list[tuple[str, str]] = []
 
 #: State folders that were found to be ours, and their inodes.
 _claimed: dict[str, int] = {}
+
+#: Derived from other files, and read as `marshal` data: emptied, so that they are made again and not trusted.
+_DERIVED = ".bin"
+
+#: Entries of a folder that are looked at; git's objects are in folders of their own.
+_MOST_ENTRIES = 20_000
 
 
 class NotOurs(OSError):
@@ -260,9 +267,62 @@ def claim(folder: str) -> None:
     if fits_mark(folder, facts):
         _claimed[folder] = facts.st_ino
         return
-    from fusewire.stores.claiming import adopt_or_set_aside
+    _adopt_or_set_aside(folder, facts)
 
-    adopt_or_set_aside(folder, facts)
+
+def _adopt_or_set_aside(folder: str, facts: os.stat_result) -> None:
+    """Take over a state folder whose mark does not fit, or set it aside if it came with a clone.
+
+    A folder of an earlier version, a copy of a project or a restored backup keeps its state; what git has in its index,
+    or what belongs to another user, was not written by us. Looked at once: where the mark fits, the folder is ours
+    whatever git says, so that adding it to the index frees no agent.
+    """
+    fault = _fault_of_folder(folder, facts)
+    if fault:
+        set_aside(folder, fault)
+        return
+    for path in _entries(folder):
+        if not os.path.isdir(path) or os.path.islink(path):
+            fault = fault_at(path)
+            if fault:
+                set_aside(path, fault)
+    for path in _entries(folder):
+        if path.endswith(_DERIVED):
+            replace_file(path, b"")
+    write_mark(folder)
+
+
+def _fault_of_folder(folder: str, facts: os.stat_result) -> str:
+    """Why a state folder is none of ours; empty if it is one."""
+    if not stat.S_ISDIR(facts.st_mode):
+        return fault_at(folder) or "is not a folder"
+    fault = fault_of_owner(facts, folder)
+    return fault or ("came with the repository (git has it in its index)" if _is_tracked(folder) else "")
+
+
+def _is_tracked(folder: str) -> bool:
+    """Whether git has anything of it; where git cannot say, the folder's owner has to do."""
+    from fusewire.util.git import GitFailure, git, only
+    from fusewire.util.gitdir import top_above
+
+    top = top_above(os.path.dirname(folder))
+    if top is None or not os.listdir(folder):
+        return False
+
+    try:
+        return bool(git(top, "ls-files", "-z", "--", *only(os.path.relpath(folder, top))))
+    except GitFailure:
+        return False
+
+
+def _entries(folder: str) -> Iterator[str]:
+    """Everything in it, up to a limit; links are not followed."""
+    left = _MOST_ENTRIES
+    for here, folders, files in os.walk(folder):
+        yield from (os.path.join(here, name) for name in (*folders, *files))
+        left -= len(folders) + len(files)
+        if left < 0:
+            return
 
 
 def fits_mark(folder: str, facts: os.stat_result | None = None) -> bool:

@@ -9,6 +9,7 @@ they are: they choose among drivers that a configuration defines, and ours defin
 from __future__ import annotations
 
 import os
+import stat
 
 from fusewire.util.gitconfig import config_home, expand_home, persons_settings, read_small, settings_of
 from fusewire.util.programs import is_inside
@@ -283,3 +284,26 @@ def _link(source: str, target: str, names: Iterable[str]) -> None:
 def _write(path: str, content: bytes) -> None:
     with open(path, "xb") as file:
         file.write(content)
+
+
+def top_above(root: str) -> str | None:
+    """The top of the repository that a folder lies in."""
+    folder = root
+    while not is_top(folder):
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent
+    return folder
+
+
+def is_top(folder: str) -> bool:
+    """A folder `.git` without HEAD is no repository to git, and so none to us."""
+    inside = os.path.join(folder, ".git")
+    try:
+        if stat.S_ISREG(os.stat(inside).st_mode):
+            with open(inside, "rb") as file:
+                return file.read(8) == b"gitdir: "
+        return os.path.lexists(os.path.join(inside, "HEAD"))
+    except OSError:
+        return False

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from fusewire.util.gitdir import is_top
 from fusewire.worktree.path_kinds import CACHES
 
 #: Nested repositories are looked for this far below the root.
@@ -24,29 +25,6 @@ class Territory:
     problems: list[str] = field(default_factory=list)
 
 
-def top_above(root: str) -> str | None:
-    """The top of the repository that a folder lies in."""
-    folder = root
-    while not _is_top(folder):
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return None
-        folder = parent
-    return folder
-
-
-def _is_top(folder: str) -> bool:
-    """A folder `.git` without HEAD is no repository to git, and so none to us."""
-    inside = os.path.join(folder, ".git")
-    try:
-        if stat.S_ISREG(os.stat(inside).st_mode):
-            with open(inside, "rb") as file:
-                return file.read(8) == b"gitdir: "
-        return os.path.lexists(os.path.join(inside, "HEAD"))
-    except OSError:
-        return False
-
-
 def survey(root: str, *, inside: bool) -> Territory:
     """Walk the root; `inside` a repository git knows the files, and only further repositories are looked for."""
     found = Territory()
@@ -54,7 +32,7 @@ def survey(root: str, *, inside: bool) -> Territory:
     while todo:
         folder, depth, within = todo.pop()
         full = os.path.join(root, folder)
-        if folder and _is_top(full):
+        if folder and is_top(full):
             found.tops.append(folder)
             within = True
         if within and depth >= _DEPTH:

@@ -11,8 +11,7 @@ import os
 from fusewire.config.rules import PHASE_FILE, STATE_FILE, STATE_FOLDER
 from fusewire.util.files import make_folder, replace_file
 from fusewire.util.git import GitFailure, git, is_ignored, only
-from fusewire.util.gitdir import GitDir, find, persons_excludes
-from fusewire.worktree.discover import top_above
+from fusewire.util.gitdir import GitDir, find, persons_excludes, top_above
 from fusewire.worktree.path_kinds import CACHES
 
 #: Our own files of the project's root, beside the state folder: what a breaker knows is not rolled back.

@@ -13,9 +13,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from fusewire.util.git import GitFailure, is_ignored
+from fusewire.util.gitdir import top_above
 from fusewire.worktree import codec as data
 from fusewire.worktree import discover as territory
-from fusewire.worktree.discover import named, shortened, survey, top_above
+from fusewire.worktree.discover import named, shortened, survey
 from fusewire.worktree.entries import Entry, Reader
 from fusewire.worktree.repository import Repository, overrides_of, with_answers
 from fusewire.worktree.status import Status, branches_of, status_of

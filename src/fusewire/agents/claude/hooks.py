@@ -21,8 +21,7 @@ from fusewire.agents.payload import (
     required,
     session_event,
 )
-from fusewire.breakers.constraint.detect import changes_files
-from fusewire.core.events import Event
+from fusewire.core.events import Event, changes_files
 from fusewire.util.fast_json import dumps
 
 TYPE_CHECKING = False

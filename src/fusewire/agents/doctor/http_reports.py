@@ -9,7 +9,7 @@ import secrets
 from typing import TYPE_CHECKING
 from urllib.request import getproxies_environment, proxy_bypass
 
-from fusewire.server.access import PROOF, QUESTION, proof
+from fusewire.agents.install.http import PROOF, QUESTION, proof
 from fusewire.util.quoting import quoted
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.agents.spending.money import (
+from fusewire.config.money import (
     MOST,
     claude_tokens,
     codex_counts,
@@ -35,7 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fusewire.agents.spending.money import Price, Prices
+    from fusewire.config.money import Price, Prices
 
     Memory = dict[str, Any]
 

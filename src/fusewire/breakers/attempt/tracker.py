@@ -21,11 +21,11 @@ from fusewire.breakers.attempt.types import Attempt, Recorded, Retried, Started
 from fusewire.config.rules import STATE_FOLDER
 from fusewire.core import meters
 from fusewire.core.circuit import near
-from fusewire.core.decision import Decision
+from fusewire.core.decision import Blocked, Decision
 from fusewire.core.events import Signal, identifier
 from fusewire.engine.breaker import Breaker
 from fusewire.testruns.cases import same_test
-from fusewire.util.errors import Blocked, FusewireError, NotFound
+from fusewire.util.errors import FusewireError, NotFound
 from fusewire.worktree.checkpoint import Checkpoint, Checkpoints
 
 if TYPE_CHECKING:

@@ -2,43 +2,13 @@
 
 from __future__ import annotations
 
+from fusewire.core.events import changes_files
 from fusewire.guard.shell.wrappers import hidden_starts, is_wrapper, program
 from fusewire.util.globs import matches, path_matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.core.events import Event
-
-    #: (tools, commands as words, paths): all that are given must fit
-    Matcher = tuple[tuple[str, ...], tuple[tuple[str, ...], ...], tuple[str, ...]]
-
-#: Tools that change the files they name. A `path` pattern means these unless it names its tools.
-CHANGING_TOOLS = (
-    "Edit",
-    "MultiEdit",
-    "NotebookEdit",
-    "Write",
-    "apply_patch",
-    "create",
-    "edit",
-    "replace",
-    "write_file",
-)
-
-
-_CHANGING_VERBS = (
-    "write",
-    "edit",
-    "create",
-    "replace",
-    "delete",
-    "move",
-    "rename",
-    "insert",
-    "patch",
-    "update",
-    "append",
-)
+    from fusewire.core.events import Event, Matcher
 
 #: Options with a value that may stand before a subcommand; of a program that is not here, any option may have one.
 _VALUED_OPTIONS = {
@@ -67,14 +37,6 @@ def _fits(matcher: Matcher, event: Event, commands: list[list[str]]) -> bool:
     if command_patterns and not any(runs(words, pattern) for words in commands for pattern in command_patterns):
         return False
     return not path_patterns or any(path_matches(path, pattern) for path in event.paths for pattern in path_patterns)
-
-
-def changes_files(tool: str) -> bool:
-    """Whether a tool changes the files that it names; one that nobody knows is judged by its verb."""
-    if tool in CHANGING_TOOLS:
-        return True
-    name = tool.lower()
-    return name.startswith("mcp__") and any(verb in name for verb in _CHANGING_VERBS)
 
 
 def runs(words: list[str], pattern: tuple[str, ...]) -> bool:

@@ -25,11 +25,12 @@ from fusewire.breakers.loop.state import RATE, Record
 from fusewire.breakers.loop.types import Begun, Result, Seen
 from fusewire.config.rules import load_rules
 from fusewire.core.circuit import view
-from fusewire.core.decision import Decision, merge
+from fusewire.core.decision import Blocked, Decision, merge
 from fusewire.core.events import Signal
 from fusewire.engine.breaker import Breaker
-from fusewire.run.reaper import end_marked, is_alive, process_identity
-from fusewire.util.errors import Blocked, FusewireError, NotFound
+from fusewire.util.errors import FusewireError, NotFound
+from fusewire.util.processes import is_alive, process_identity
+from fusewire.util.reaper import end_marked
 from fusewire.worktree.change import Change
 from fusewire.worktree.difference import difference
 from fusewire.worktree.snapshot import Snapshot, take

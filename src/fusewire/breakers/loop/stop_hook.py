@@ -90,8 +90,9 @@ class _Stretches:
 
     def next(self) -> Answer:
         """Judge the stretch that is over, and begin the next."""
+        from fusewire.core.decision import Blocked
         from fusewire.core.messages import message
-        from fusewire.util.errors import Blocked, NotFound
+        from fusewire.util.errors import NotFound
 
         if self._is_shared():
             self._give_up()
@@ -136,7 +137,7 @@ class _Stretches:
     def _is_shared(self) -> bool:
         """Another loop of this project is under way: whose change is whose could not be told."""
         from fusewire.breakers.loop.state import Record
-        from fusewire.run.reaper import is_alive
+        from fusewire.util.processes import is_alive
 
         running = Record.recalled(self.loop.breaker.store).running
         return any(token != self.token and is_alive(entry["owner"]) for token, entry in running.items())

@@ -56,7 +56,7 @@ def _note_begun(call: Event, commands: Commands | None, home: str) -> None:
 
 def before_call(event: Event, home: str) -> tuple[str, str]:
     """An edit while the phase that this session has begun is open: told once, then refused."""
-    from fusewire.breakers.constraint.detect import changes_files
+    from fusewire.core.events import changes_files
 
     if not changes_files(event.tool) or not event.paths or not _may_be_open(home):
         return NOTHING

@@ -6,8 +6,7 @@ repetition means: looking again is nothing, making the same change again is some
 
 from __future__ import annotations
 
-from fusewire.breakers.constraint.detect import changes_files
-from fusewire.core.events import mark
+from fusewire.core.events import changes_files, mark
 from fusewire.guard.shell.read_only import GIT_LOOKING, LOOKING
 from fusewire.guard.shell.wrappers import SHELLS, is_assignment, is_wrapper, program
 from fusewire.util.fast_json import dumps

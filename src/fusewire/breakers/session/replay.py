@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.agents import BadPayload
 from fusewire.agents.claude.hooks import parse
-from fusewire.breakers.constraint.detect import changes_files
 from fusewire.breakers.session.results import DENIED, MALFORMED
 from fusewire.breakers.session.tool_calls import ToolCallBreakers
+from fusewire.core.events import changes_files
 from fusewire.engine.breaker import default_rules
 from fusewire.guard.plain import only_look, plain_commands
 from fusewire.stores.memory import MemoryStore

@@ -124,7 +124,7 @@ def place(path: str, root: str, *, follows: bool = True) -> str | None:
 def by_products(root: str, paths: Sequence[str]) -> set[str]:
     """Those of the project's paths that are nobody's work: lock files, logs, caches, and what git ignores."""
     from fusewire.util.git import GitFailure, git
-    from fusewire.worktree.discover import top_above
+    from fusewire.util.gitdir import top_above
     from fusewire.worktree.path_kinds import CACHES, is_by_product
 
     caches = CACHES - {".git"}
