@@ -20,8 +20,9 @@ from fusewire.agents.output.reader import AnswerReader
 from fusewire.agents.output.status_block import read_status
 from fusewire.core.events import fingerprint
 from fusewire.testruns.errors import normalised, problems_in
-from fusewire.testruns.last_run import read_junit, read_tests
+from fusewire.testruns.junit import read_junit
 from fusewire.testruns.run import TestRun
+from fusewire.testruns.runners import read_tests
 from tests.helpers import DATA
 
 RECORDED = DATA / "agent_output"

@@ -95,7 +95,7 @@ def end_command(
     """Judge the iteration: CONTINUE (exit 0), FINISHED (exit 0) or HALTED (exit 3) on standard output."""
     from fusewire.breakers.loop.loop import Loop
     from fusewire.breakers.loop.owner import possible_owners
-    from fusewire.testruns.last_run import read_junit
+    from fusewire.testruns.junit import read_junit
 
     require_outside_loop(breaker.root or "")
     loop = Loop(breaker)

@@ -24,7 +24,8 @@ from fusewire.run.sandbox import Confinement, NoSandbox, confine
 from fusewire.run.signals import Signals
 from fusewire.run.types import Outcome
 from fusewire.run.watchdog import Warden
-from fusewire.testruns.last_run import read_junit, read_tests
+from fusewire.testruns.junit import read_junit
+from fusewire.testruns.runners import read_tests
 from fusewire.util.environment import children_environment
 from fusewire.util.errors import FusewireError
 from fusewire.util.files import read_regular

@@ -1,4 +1,4 @@
-"""What `cargo test` prints about single tests."""
+"""Read the output of `cargo test`: the counts of a run, and how each test ended."""
 
 from __future__ import annotations
 
@@ -6,11 +6,44 @@ import re
 from dataclasses import replace
 
 from fusewire.testruns.cases import FAILED, PASSED, SKIPPED, Case, Cases
+from fusewire.testruns.run import counted
+from fusewire.testruns.runner import TestRunner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.testruns.lines import Lines
     from fusewire.testruns.run import Run
+
+_CARGO_START = re.compile(r"^ +Finished .*target\(s\) in .*$", re.MULTILINE)
+_CARGO_END = re.compile(r"^test result: (?:ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored;.*$", re.MULTILINE)
+#: With -q only the failing ones have a line.
+_CARGO_FAILURE = re.compile(r"^(?:test )?(\S+)(?: - .*)? (?:\.\.\.|---) FAILED$", re.MULTILINE)
+_CARGO_SAID = re.compile(
+    r"^thread '(?P<test>[^'\n]*)' (?:\(\d+\) )?panicked at "
+    r"(?:'(?P<old>.*)', .*|\S+:\n(?P<new>.*(?:\n +(?:left|right): .*)*))$",
+    re.MULTILINE,
+)
+
+
+def cargo_run(text: str) -> Run | None:
+    """The results of every binary since the last build, in one."""
+    results = list(_CARGO_END.finditer(text))
+    if not results:
+        return None
+    starts = [match.end() for match in _CARGO_START.finditer(text, 0, results[-1].start())]
+    begin = starts[-1] if starts else 0
+    counted_results = [match for match in results if match.start() >= begin]
+    passed, failed, skipped = (sum(int(match[group]) for match in counted_results) for group in (1, 2, 3))
+    if not passed + failed + skipped:
+        return None
+    said = {
+        match["test"]: match["old"] or match["new"] for match in _CARGO_SAID.finditer(text, begin, results[-1].end())
+    }
+    failures = {name: said.get(name, "") for name in _CARGO_FAILURE.findall(text, begin, results[-1].end())}
+    return counted("cargo", results[-1].end(), failures, passed=passed, failed=failed, skipped=skipped)
+
+
+# -- single tests -----------------------------------------------------------------------------------------------------
 
 #: With -q only the failing ones have a line, `tests::login --- FAILED`.
 _TEST = re.compile(r"(?:test )?(\S.*?)(?: - should panic)? (?:\.\.\.|---) (ok|FAILED|ignored(?:, .*)?)")
@@ -73,3 +106,6 @@ def _cargo_said(lines: Lines, case: Case, begin: int, stop: int) -> Case:
             # A test that gives back an error, and does not panic, prints it last.
             said, error = lines.plain[index], (index, index + 1)
     return replace(case, begin=begin, end=stop, said=said, error=error)
+
+
+CARGO = TestRunner("cargo", "test result: ", cargo_run, cargo_cases, naming_hint="leave out -q, or add --junit")

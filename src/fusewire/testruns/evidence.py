@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from fusewire.testruns.errors import LIMIT, problems_in
-from fusewire.testruns.last_run import last_run
 from fusewire.testruns.masks import plain_text
 from fusewire.testruns.quotes import without_quotes
 from fusewire.testruns.run import problems_of
+from fusewire.testruns.runners import last_run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,17 +1,133 @@
-"""What `go test` prints about single tests, also with -json."""
+"""Read the output of `go test`, also with -json: the counts of a run, and how each test ended."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, Case, Cases
-from fusewire.testruns.counts_compiled import go_json_run, go_run
+from fusewire.testruns.run import counted
+from fusewire.testruns.runner import TestRunner
 from fusewire.util.fast_json import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.testruns.lines import Lines
+    from fusewire.testruns.run import Run
+
+_GO_LINE = re.compile(
+    r"^(?:(?P<indent> *)--- (?P<outcome>PASS|FAIL|SKIP): (?P<test>\S+) \([\d.]+s\)"
+    r"|(?P<package>ok  |FAIL)\t(?P<name>\S+)(?:[ \t]+(?P<rest>.*))?"
+    r"|(?P<reason>panic: .*|(?:vet: )?\S+\.go:\d+:\d+: .*)|FAIL)$",
+    re.MULTILINE,
+)
+#: At the end of an `ok`, when no test has the name that was asked for.
+_GO_NOTHING = "[no tests to run]"
+
+
+@dataclass
+class _Package:
+    """One package: outcome by test, what its tests said, and why it could not run."""
+
+    outcomes: dict[str, str] = field(default_factory=dict)
+    said: dict[str, str] = field(default_factory=dict)
+    broken: str = ""
+    #: it is well, and something of it ran
+    ok: bool = False
+    empty: bool = False
+
+
+def go_run(text: str) -> Run | None:
+    """Lines of packages close the lines of their tests; a package that was run again replaces itself."""
+    packages: dict[str, _Package] = {}
+    package, end, reason = _Package(), 0, ""
+    for match in _GO_LINE.finditer(text):
+        if match["test"]:
+            package.outcomes[match["test"]] = match["outcome"]
+            package.said[match["test"]] = _first_log(text, match.end())
+        elif match["reason"]:
+            reason = reason or match["reason"]
+        elif match["name"]:
+            rest = match["rest"] or ""
+            package.ok = match["package"] != "FAIL" and _GO_NOTHING not in rest
+            if match["package"] == "FAIL" and (rest.startswith("[") or "FAIL" not in package.outcomes.values()):
+                package.broken = f"{match['name']}: {reason or 'failed outside its tests'}"
+            packages[match["name"]] = package
+            package, reason = _Package(), ""
+        if packages:
+            end = match.end()
+    return _go_counted(packages, end)
+
+
+def _first_log(text: str, start: int) -> str:
+    """The first line that a test logged, without the file and line in front."""
+    following = text[start + 1 : start + 500].split("\n")[0]
+    return re.sub(r"^\s+(?:\S+\.go:\d+: )?", "", following) if following.startswith(" ") else ""
+
+
+def go_json_run(text: str) -> Run | None:
+    """Count by the events of -json; a package that starts again replaces itself."""
+    packages: dict[str, _Package] = {}
+    end, position = 0, 0
+    for line in text.split("\n"):
+        position += len(line) + 1
+        event = _event(line)
+        if isinstance(event.get("Package"), str):
+            _go_event(packages, event)
+            end = position - 1
+    return _go_counted(packages, end)
+
+
+def _event(line: str) -> dict[str, object]:
+    if not line.startswith("{") or '"Action":' not in line:
+        return {}
+    try:
+        event = loads(line)
+    except ValueError:
+        return {}
+    return event if isinstance(event, dict) else {}
+
+
+def _go_event(packages: dict[str, _Package], event: dict[str, object]) -> None:
+    action, name, test = event.get("Action"), str(event["Package"]), event.get("Test")
+    if action == "start":
+        packages[name] = _Package()
+    package = packages.setdefault(name, _Package())
+    if isinstance(test, str):
+        if action in ("pass", "fail", "skip"):
+            package.outcomes[test] = str(action).upper()
+        output = str(event.get("Output", "")).strip()
+        if action == "output" and output and not output.startswith(("===", "---")):
+            package.said.setdefault(test, re.sub(r"^\S+\.go:\d+: ", "", output))
+    elif action == "output" and _GO_NOTHING in str(event.get("Output", "")):
+        package.empty = True
+    elif action == "pass":
+        package.ok = not package.empty
+    elif action == "fail" and "FAIL" not in package.outcomes.values():
+        package.broken = f"{name} failed outside its tests"
+
+
+def _go_counted(packages: dict[str, _Package], end: int) -> Run | None:
+    counts = {"passed": 0, "failed": 0, "skipped": 0, "broken_count": 0}
+    failures: dict[str, str] = {}
+    for name, package in packages.items():
+        parents = {test.rpartition("/")[0] for test in package.outcomes}
+        leaves = {test: outcome for test, outcome in package.outcomes.items() if test not in parents}
+        counts["skipped"] += list(leaves.values()).count("SKIP")
+        passed = list(leaves.values()).count("PASS")
+        # Without -v a package only says that it is well.
+        counts["passed"] += passed or (1 if package.ok and not leaves else 0)
+        failed = {f"{name}.{test}": package.said.get(test, "") for test, outcome in leaves.items() if outcome == "FAIL"}
+        counts["failed"] += len(failed)
+        failures.update(failed)
+        counts["broken_count"] += bool(package.broken)
+    if not any(counts.values()):
+        return None
+    broken = min((package.broken for package in packages.values() if package.broken), default="")
+    return counted("go", end, failures, broken=broken, **counts)
+
+
+# -- single tests -----------------------------------------------------------------------------------------------------
 
 _GO_TEST = re.compile(r"( *)--- (PASS|FAIL|SKIP): (\S+) \([\d.]+s\)")
 _GO_STEP = re.compile(r"=== (?:RUN|CONT|NAME) +(\S+)")
@@ -22,7 +138,12 @@ _GO_OUTCOMES = {"PASS": PASSED, "FAIL": FAILED, "SKIP": SKIPPED, "pass": PASSED,
 _GO_BORDER = ("=== ", "--- ", "FAIL", "PASS", "ok  \t", "?   \t", "exit status ", "# ")
 
 
-def go_cases(lines: Lines) -> Cases | None:
+def go_cases(lines: Lines, run: Run) -> Cases | None:
+    """Read how each test ended: from the events of -json if there are any, or else from the lines."""
+    return _event_cases(lines) or _line_cases(lines)
+
+
+def _line_cases(lines: Lines) -> Cases | None:
     """Lines of packages close the lines of their tests."""
     run = go_run(lines.text)
     if run is None:
@@ -85,7 +206,7 @@ def _go_broken(lines: Lines, package: str, rest: str, reason: int, index: int) -
     return Case(package, parts, BROKEN, len(parts), begin, index + 1, (begin, begin + 1), said, kind=kind, suite=True)
 
 
-def go_json_cases(lines: Lines) -> Cases | None:
+def _event_cases(lines: Lines) -> Cases | None:
     run = go_json_run(lines.text)
     if run is None:
         return None
@@ -122,16 +243,6 @@ def _with_parents(test: str) -> list[str]:
     return ["/".join(names[: count + 1]) for count in range(min(len(names), 10))]
 
 
-def _event(line: str) -> dict[str, object]:
-    if not line.startswith("{") or '"Action":' not in line:
-        return {}
-    try:
-        event = loads(line)
-    except ValueError:
-        return {}
-    return event if isinstance(event, dict) else {}
-
-
 def _go_said(text: str) -> str:
     logs = [match[1] for line in text.split("\n") if (match := _GO_LOG.fullmatch(line))]
     return next((line for line in text.split("\n") if line.startswith("panic: ")), logs[-1] if logs else "")
@@ -141,3 +252,7 @@ def _go_json_case(key: tuple[str, str], outcome: str, text: str) -> Case:
     package, test = key
     case = Case(test, tuple(test.split("/")), outcome, said=_go_said(text), text=text)
     return _in_package(case, package)
+
+
+GO = TestRunner("go", "\t", go_run, go_cases)
+GO_JSON = TestRunner("go", '"Action":', go_json_run, go_cases)

@@ -1,16 +1,47 @@
-"""What jest and vitest print about single tests, and what can be said of mocha."""
+"""Read the output of jest: the counts of a run, and how each test ended."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, Case, Cases
+from fusewire.testruns.javascript import count_by_word, next_lines, path_parts
+from fusewire.testruns.run import counted
+from fusewire.testruns.runner import TestRunner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.testruns.lines import Lines
     from fusewire.testruns.run import Run
+
+_JEST_END = re.compile(r"^Tests: +(?:(\d.*), )?(\d+) total$", re.MULTILINE)
+_JEST_FAILURE = re.compile(r"^  \u25cf (.+)$", re.MULTILINE)
+_JEST_BROKEN = "Test suite failed to run"
+
+
+def jest_run(text: str) -> Run | None:
+    summaries = list(_JEST_END.finditer(text))
+    if not summaries:
+        return None
+    summary, begin = summaries[-1], summaries[-2].end() if len(summaries) > 1 else 0
+    numbers = count_by_word(summary[1] or "")
+    failures: dict[str, str] = {}
+    broken: list[str] = []
+    for match in _JEST_FAILURE.finditer(text, begin, summary.start()):
+        if match[1] == _JEST_BROKEN:
+            broken.append(next_lines(text, match.end(), 1))
+        elif "\u203a" in match[1] or numbers.get("failed"):
+            failures.setdefault(match[1], next_lines(text, match.end(), 3))
+    if not int(summary[2]) and not broken:
+        return None
+    return counted(
+        "jest", summary.end(), failures, broken=min(broken, default=""),
+        passed=numbers.get("passed", 0), failed=numbers.get("failed", 0),
+        skipped=numbers.get("skipped", 0) + numbers.get("todo", 0), broken_count=len(set(broken)),
+    )  # fmt: skip
+
+
+# -- single tests -----------------------------------------------------------------------------------------------------
 
 _JEST_FILE = re.compile(r"(PASS|FAIL) (?:\S+ )?(?:\./)?(\S+\.\w+)(?: \([\d.]+ m?s\))?")
 _JEST_TITLE = re.compile(r"  \u25cf (.+)")
@@ -19,8 +50,7 @@ _JEST_TICKS = {"\u2713": PASSED, "\u25cb": SKIPPED, "\u270e": SKIPPED}
 #: Below the summary, with -t: what does not match is counted as skipped.
 _JEST_BY_NAME = re.compile(r"Ran all test suites.* with tests matching .*")
 _JEST_TAIL = 10
-_JEST_BROKEN = "Test suite failed to run"
-_JEST_END = ("PASS ", "FAIL ", "RUNS ", "Test Suites: ", "Summary of all failing tests")
+_JEST_BORDERS = ("PASS ", "FAIL ", "RUNS ", "Test Suites: ", "Summary of all failing tests")
 _FRAME_LINE = re.compile(r" *(?:(>) +)?\d+ \| (.*)")
 _HOOK = re.compile(r"\s*(?:beforeAll|beforeEach)\(")
 _TEST = re.compile(r"\s*(?:(?:test|it)(?:\.\w+)*\(|describe(?:\.\w+)*\(|after(?:All|Each)\()")
@@ -39,7 +69,7 @@ def jest_cases(lines: Lines, run: Run) -> Cases:
             continue
         if line.startswith("  \u25cf ") and (match := _JEST_TITLE.fullmatch(line)):
             stop = index + 1
-            while stop < end and not lines.plain[stop].startswith(("  \u25cf ", *_JEST_END)):
+            while stop < end and not lines.plain[stop].startswith(("  \u25cf ", *_JEST_BORDERS)):
                 stop += 1
             if match[1] != "Console":
                 case = _jest_case(lines, file, match[1], index, stop)
@@ -65,20 +95,16 @@ def _jest_ticks(lines: Lines, file: str, index: int, end: int, found: dict[tuple
         elif (outcome := _JEST_TICKS.get(match[2])) is not None:
             titles = (*(title for _, title in suites), match[3])
             name = " \u203a ".join(titles)
-            found.setdefault((name, outcome), Case(name, (*_path(file), *titles), outcome, len(_path(file))))
+            found.setdefault((name, outcome), Case(name, (*path_parts(file), *titles), outcome, len(path_parts(file))))
         index += 1
     return index
-
-
-def _path(file: str) -> tuple[str, ...]:
-    return tuple(part for part in file.replace("\\", "/").split("/") if part)
 
 
 def _jest_case(lines: Lines, file: str, title: str, begin: int, end: int) -> Case:
     line = next((index for index in range(begin + 1, end) if lines.plain[index].strip()), begin)
     said = lines.plain[line].strip() if line > begin else ""
     error = (line, line + 1)
-    path = _path(file)
+    path = path_parts(file)
     if title == _JEST_BROKEN:
         name = f"{file}: {_JEST_BROKEN}"
         return Case(name, path, BROKEN, len(path), begin, end, error, said, kind="build", suite=True)
@@ -102,82 +128,4 @@ def _in_hook(lines: Lines, begin: int, end: int) -> bool:
     return False
 
 
-_VITEST_FAIL = re.compile(r" FAIL  (?:\|[^|]*\| )?(\S.*?)(?: \[ .* \])?")
-_VITEST_TICK = re.compile(r" (\u2713|\u00d7|\u2193) (?:\|[^|]*\| )?(\S+ > .+?)(?: \[[^\]]*\])?(?: \d+ ?m?s)?")
-#: Below a file in which something failed; without the names of suites.
-_VITEST_SHORT = re.compile(r" {5,}(\u2713|\u2193) (.+?)(?: \d+ ?m?s)?")
-_VITEST_FILE = re.compile(r" \u276f \S+ \(\d+ tests?\b.*\).*")
-_VITEST_TICKS = {"\u2713": PASSED, "\u2193": SKIPPED}
-_VITEST_PART_END = re.compile(r"\u23af{3,}\[\d+/\d+\]\u23af*")
-_VITEST_SUITES = re.compile(r"\u23af+ Failed (Suites|Tests) \d+ \u23af+")
-_VITEST_ERRORS = re.compile(r" +Errors  \d+ errors?")
-
-
-def vitest_cases(lines: Lines, run: Run) -> Cases:
-    """The parts below FAIL; several tests may stand above one message. `--reporter=verbose` names the others."""
-    end = lines.number(run.end)
-    found: list[Case] = []
-    waiting: list[tuple[int, str]] = []
-    suites = in_file = False
-    short: dict[str, set[str]] = {}
-    for index in range(end):
-        line = lines.plain[index]
-        in_file = bool(_VITEST_FILE.fullmatch(line)) or (in_file and line.startswith("     "))
-        if in_file and (match := _VITEST_SHORT.fullmatch(line)):
-            short.setdefault(match[2], set()).add(_VITEST_TICKS[match[1]])
-        elif match := _VITEST_SUITES.fullmatch(line):
-            suites = match[1] == "Suites"
-        elif line.startswith(" FAIL  ") and (match := _VITEST_FAIL.fullmatch(line)):
-            waiting.append((index, match[1]))
-        elif waiting and _VITEST_PART_END.fullmatch(line):
-            found += _vitest_part(lines, waiting, index + 1, suites)
-            waiting = []
-        elif (match := _VITEST_TICK.fullmatch(line)) and (outcome := _VITEST_TICKS.get(match[1])):
-            found.append(_vitest_case(match[2], outcome))
-    found += _vitest_part(lines, waiting, end, suites)
-    # Tests of one title in two suites, of which one was left out, cannot be told apart; what a suite that broke holds
-    # is not skipped by anybody's will.
-    told = {PASSED} if any(case.outcome == BROKEN for case in found) else {PASSED, SKIPPED}
-    found += [
-        Case(title, (title,), outcome)
-        for title, outcomes in short.items()
-        for outcome in outcomes & told
-        if len(outcomes) == 1
-    ]
-    unhandled = next((line.strip() for line in lines.plain[end : end + 3] if _VITEST_ERRORS.fullmatch(line)), "")
-    # What -t leaves out is counted as skipped, and nothing says so.
-    return Cases(run.tests, tuple(found), cut=unhandled, counts_filtered=True)
-
-
-def _vitest_case(name: str, outcome: str) -> Case:
-    file, *titles = name.split(" > ")
-    return Case(name, (*_path(file), *titles), outcome, len(_path(file)))
-
-
-def _vitest_part(lines: Lines, waiting: list[tuple[int, str]], end: int, suites: bool) -> list[Case]:
-    if not waiting:
-        return []
-    begin, last = waiting[0][0], waiting[-1][0]
-    line = next((index for index in range(last + 1, end) if lines.plain[index].strip()), last)
-    said = lines.plain[line].strip() if line > last else ""
-    cases = []
-    for _, name in waiting:
-        case = replace(_vitest_case(name, FAILED), begin=begin, end=end, error=(line, line + 1), said=said)
-        if " > " not in name:
-            case = replace(case, outcome=BROKEN, kind="build", suite=True)
-        elif suites:  # a hook failed, and its tests were not run
-            case = replace(case, outcome=BROKEN, suite=True)
-        cases.append(case)
-    return cases
-
-
-_TICKED = re.compile(r" *(?:\u2713|\u2714|\u221a) (.+?)(?: \([\d.]+ ?m?s\))?")
-
-
-def mocha_cases(lines: Lines, run: Run) -> Cases:
-    """Names of failures as they were read, and ticks; parts of the output are not told apart."""
-    found = [Case(name, tuple(name.split(" ")), FAILED) for name in run.tests.failing]
-    for line in lines.plain[: lines.number(run.end)]:
-        if match := _TICKED.fullmatch(line):
-            found.append(Case(match[1], (match[1],), PASSED))
-    return Cases(run.tests, tuple(found))
+JEST = TestRunner("jest", "Tests: ", jest_run, jest_cases, naming_hint="add --verbose, or --junit")

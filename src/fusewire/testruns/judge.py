@@ -9,19 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fusewire.testruns.cargo import cargo_cases
 from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SPOILED, Case, Cases, matching, nearest
 from fusewire.testruns.could_not_run import Shape, nothing_ran, shape_of
-from fusewire.testruns.go import go_cases, go_json_cases
 from fusewire.testruns.infrastructure import BUILD, ENVIRONMENT, PERMISSION, RUNNER, is_permission, kind_of, refused
-from fusewire.testruns.jest import jest_cases, mocha_cases, vitest_cases
-from fusewire.testruns.junit import read_junit_cases
-from fusewire.testruns.junit_cases import junit_cases
-from fusewire.testruns.last_run import last_run
 from fusewire.testruns.lines import Lines, beginning, ending
-from fusewire.testruns.node import node_cases
-from fusewire.testruns.pytest import pytest_cases
-from fusewire.testruns.unittest import unittest_cases
+from fusewire.testruns.runner import NAMING_HINT
+from fusewire.testruns.runners import read_cases, runner_named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,13 +27,6 @@ ERROR = 16_000
 #: Exit codes of a shell: a command that cannot be executed, and one that is not there; 124 is that of `timeout`.
 _NOT_EXECUTABLE, _NOT_FOUND, _TIMED_OUT = 126, 127, 124
 _SIGNALS = range(129, 160)
-#: What makes a runner name the tests that passed.
-_NAMING = {
-    "cargo": "leave out -q, or add --junit",
-    "jest": "add --verbose, or --junit",
-    "vitest": "add --reporter=verbose, or --junit",
-    "mocha": "add --reporter=spec, or --junit",
-}
 #: Parts of the output that are shown of a test which failed more than once.
 _PARTS = 20
 
@@ -66,24 +52,6 @@ def judge(test: str, output: str, exit_code: int | None, *, why: str = "exit", j
     lines = Lines(output)
     run = read_cases(lines, junit)
     return _Judge(test, lines, exit_code, why, run).verdict()
-
-
-def read_cases(lines: Lines, junit: bytes | None) -> Cases | None:
-    """What JUnit XML says is exact; otherwise the run that ends last in the output."""
-    found = read_junit_cases(junit) if junit else None
-    if found and found[0].total:
-        return junit_cases(*found)
-    run = last_run(lines.text)
-    if run is None:
-        return None
-    readers = {
-        "pytest": pytest_cases, "unittest": unittest_cases, "jest": jest_cases, "vitest": vitest_cases,
-        "cargo": cargo_cases, "mocha": mocha_cases,
-    }  # fmt: skip
-    if run.tests.runner == "go":
-        return go_json_cases(lines) or go_cases(lines)
-    reader = readers.get(run.tests.runner)
-    return reader(lines, run) if reader else node_cases(lines, run)
 
 
 class _Judge:
@@ -189,9 +157,10 @@ class _Judge:
         """A test that nothing is said of has passed, unless it may be one of those that were left out."""
         if not run.left_out or run.one_passed:
             return self._passed(run)
-        naming = _NAMING.get(run.tests.runner, "add -v, or --junit")
+        runner = runner_named(run.tests.runner)
+        hint = runner.naming_hint if runner else NAMING_HINT
         return self._infra(
-            RUNNER, f"{self.test} is not known to have run: {naming}; some tests were left out",
+            RUNNER, f"{self.test} is not known to have run: {hint}; some tests were left out",
             evidence=self._end(),
         )  # fmt: skip
 

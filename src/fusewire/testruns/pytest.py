@@ -1,4 +1,4 @@
-"""What pytest prints about single tests."""
+"""Read the output of pytest: the counts of a run, and how each test ended."""
 
 from __future__ import annotations
 
@@ -6,12 +6,74 @@ import re
 from dataclasses import replace
 
 from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, SPOILED, Case, Cases
+from fusewire.testruns.run import counted
+from fusewire.testruns.runner import TestRunner
 from fusewire.testruns.tracebacks import last_traceback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.testruns.lines import Lines
     from fusewire.testruns.run import Run
+
+_WORDS = r"failed|passed|skipped|deselected|xfailed|xpassed|errors?|warnings?|rerun|subtests passed"
+_PYTEST_END = re.compile(
+    rf"^(?:=+ )?((?:\d+ (?:{_WORDS})(?:, )?)+|no tests ran) in \d[\d.:]*(?:s| seconds)?(?: \([\d:]+\))?(?: =+)?$",
+    re.MULTILINE,
+)
+_PYTEST_COUNT = re.compile(r"(\d+) (failed|passed|skipped|xfailed|xpassed|error)")
+_PYTEST_START = "= test session starts ="
+#: Subtests: `SUBFAILED[one] (i=1) tests/test_x.py::test_y - assert 0`.
+_PYTEST_NAME = re.compile(
+    r"^(?:SUB)?(FAILED|ERROR)(?:\[[^\]\n]*\])?(?: ?\([^)\n]*\))? (\S.*?)(?: - (.*))?$", re.MULTILINE
+)
+_PYTEST_VERBOSE = re.compile(r"^(\S+::.+?) FAILED +\[ *\d+%\]$", re.MULTILINE)
+_PYTEST_HEADER = re.compile(r"^_{3,} (?!ERROR )(\S.*?) _{3,}$", re.MULTILINE)
+_PYTEST_SAID = re.compile(r"^E  +(\S.*)$", re.MULTILINE)
+_PYTEST_USAGE = re.compile(r"\n+(ERROR: .+)")
+
+
+def pytest_run(text: str) -> Run | None:
+    """The last summary that counts anything; a run that found no test is none, unless it could not look."""
+    begin, last = 0, None
+    for summary in _PYTEST_END.finditer(text):
+        counts = _pytest_counts(summary[1])
+        usage = _PYTEST_USAGE.match(text, summary.end())
+        if any(counts.values()):
+            last = _pytest_read(text, begin, summary, counts)
+        elif usage:
+            last = counted("pytest", usage.end(), {}, broken=usage[1], broken_count=1)
+        begin = summary.end()
+    return last
+
+
+def _pytest_read(text: str, previous: int, summary: re.Match[str], counts: dict[str, int]) -> Run:
+    begin = max(previous, text.rfind(_PYTEST_START, previous, summary.start()))
+    body = text[begin : summary.start()]
+    names = _PYTEST_NAME.findall(body)
+    said = _PYTEST_SAID.findall(body)
+    failures = {name: message for kind, name, message in names if kind == "FAILED"}
+    if not failures and counts["failed"]:
+        listed = _PYTEST_VERBOSE.findall(body) or _PYTEST_HEADER.findall(body)
+        failures = dict.fromkeys(listed, said[0] if said else "")
+    errors = sorted((name, message) for kind, name, message in names if kind == "ERROR")
+    broken = f"{errors[0][0]}: {errors[0][1] or (said[0] if said else '')}" if errors else ""
+    return counted(
+        "pytest", summary.end(), failures, broken=broken, broken_count=counts["broken"],
+        passed=counts["passed"], failed=counts["failed"], skipped=counts["skipped"],
+    )  # fmt: skip
+
+
+def _pytest_counts(summary: str) -> dict[str, int]:
+    found = {word: int(number) for number, word in _PYTEST_COUNT.findall(summary)}
+    return {
+        "passed": found.get("passed", 0) + found.get("xpassed", 0),
+        "failed": found.get("failed", 0),
+        "skipped": found.get("skipped", 0) + found.get("xfailed", 0),
+        "broken": found.get("error", 0),
+    }
+
+
+# -- single tests -----------------------------------------------------------------------------------------------------
 
 _OUTCOMES = {
     "PASSED": PASSED, "XPASS": PASSED, "FAILED": FAILED, "ERROR": BROKEN, "SKIPPED": SKIPPED, "XFAIL": SKIPPED,
@@ -202,3 +264,6 @@ def _said(lines: Lines, begin: int, end: int) -> tuple[str, tuple[int, int]]:
         return (last if first.startswith('File "') else first), block
     found = last_traceback(lines, begin, stop)
     return (found.said, (found.line, found.line + 1)) if found else ("", (0, 0))
+
+
+PYTEST = TestRunner("pytest", " in ", pytest_run, pytest_cases)

@@ -1,4 +1,4 @@
-"""What unittest prints about single tests."""
+"""Read the output of unittest: the counts of a run, and how each test ended."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from dataclasses import replace
 
 from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, SPOILED, Case, Cases
+from fusewire.testruns.run import counted
+from fusewire.testruns.runner import TestRunner
 from fusewire.testruns.tracebacks import last_traceback
 
 TYPE_CHECKING = False
@@ -13,7 +15,52 @@ if TYPE_CHECKING:
     from fusewire.testruns.lines import Lines
     from fusewire.testruns.run import Run
 
+_UNITTEST_END = re.compile(r"^Ran (\d+) tests? in [\d.]+s\n\n(OK|FAILED)(?: \((.*)\))?$", re.MULTILINE)
+_UNITTEST_NAME = re.compile(r"^(FAIL|ERROR|UNEXPECTED SUCCESS): (\S+) \((.*?)\)", re.MULTILINE)
 _RULE = "=" * 70
+_EXCEPTION = re.compile(r"^([A-Za-z_][\w.]*(?:: .*)?)$", re.MULTILINE)
+
+
+def unittest_run(text: str) -> Run | None:
+    """The last summary, also of Django's runner."""
+    summaries = list(_UNITTEST_END.finditer(text))
+    if not summaries:
+        return None
+    summary, begin = summaries[-1], summaries[-2].end() if len(summaries) > 1 else 0
+    counts = {name: int(number) for name, number in re.findall(r"([\w ]+)=(\d+)", summary[3] or "")}
+    counts = {name.strip(): number for name, number in counts.items()}
+    failures: dict[str, str] = {}
+    broken: list[str] = []
+    headings = unbuilt = 0
+    for section in text[begin : summary.start()].split(_RULE)[1:]:
+        header = _UNITTEST_NAME.search(section)
+        if not header:
+            continue
+        headings += 1
+        unbuilt += "_FailedTest" in header[3]
+        said = _EXCEPTION.findall(section, header.end())
+        message = said[-1] if said else ""
+        if "_FailedTest" in header[3] or header[2] in _FIXTURES:
+            broken.append(f"{header[2]}: {message}")
+        else:
+            failures[header[3] if header[3].endswith(header[2]) else f"{header[3]}.{header[2]}"] = message
+    bad = counts.get("failures", 0) + counts.get("errors", 0) + counts.get("unexpected successes", 0)
+    # A test has a heading for each of its subtests that failed, and one for a tearDown that broke: tests are counted.
+    failed = len(failures) + max(bad - headings, 0)
+    skipped = counts.get("skipped", 0) + counts.get("expected failures", 0)
+    # What could not be loaded is a test to unittest, a fixture of a class is none.
+    passed = max(int(summary[1]) - failed - unbuilt - skipped, 0)
+    if not passed + failed + skipped + len(broken):
+        return None
+    first = min(broken, default="")
+    return counted(
+        "unittest", summary.end(), failures, broken=first,
+        passed=passed, failed=failed, skipped=skipped, broken_count=len(broken),
+    )  # fmt: skip
+
+
+# -- single tests -----------------------------------------------------------------------------------------------------
+
 _HEADER = re.compile(r"(FAIL|ERROR|UNEXPECTED SUCCESS): (\S+) \(([^()]*)\)(.*)")
 _TICK = re.compile(r"(\S+) \(([\w.]+)\) \.\.\. (ok|FAIL|ERROR|skipped .*|expected failure|unexpected success)")
 #: A test with a docstring has its result on the line of that; a subtest is indented.
@@ -98,3 +145,6 @@ def _unittest_case(lines: Lines, header: re.Match[str], begin: int, end: int) ->
         outcome = SPOILED
     suite = outcome == BROKEN and inner == 1
     return replace(_unittest(name, outcome, inner), begin=begin, end=end, error=error, said=said, suite=suite)
+
+
+UNITTEST = TestRunner("unittest", "\nRan ", unittest_run, unittest_cases)

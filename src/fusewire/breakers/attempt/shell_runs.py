@@ -51,8 +51,9 @@ def run_of(call: Event, commands: Commands, home: str) -> TestRun | None:
 def verdicts_of(attempts: Attempts, slice_id: str, record: SliceRecord, run: TestRun) -> dict[str, Verdict]:
     """What the output says about each test that is under way and not stopped."""
     from fusewire.testruns.cases import matching
-    from fusewire.testruns.judge import judge, read_cases
+    from fusewire.testruns.judge import judge
     from fusewire.testruns.lines import Lines
+    from fusewire.testruns.runners import read_cases
 
     under_way = [name for name, entry in record.tests.items() if entry.checkpoint]
     if not under_way or attempts.stops(slice_id):

@@ -7,7 +7,8 @@ import re
 from typing import TYPE_CHECKING
 
 from fusewire.breakers.phase.detect import METRICS, allowed_metrics, with_derived
-from fusewire.testruns.last_run import read_junit, read_tests
+from fusewire.testruns.junit import read_junit
+from fusewire.testruns.runners import read_tests
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:

@@ -1,14 +1,18 @@
-"""What `node --test` and other TAP producers print: tests inside tests, told by how far they are indented."""
+"""Read TAP (Test Anything Protocol), which `node --test` prints too: counts, and how each test ended."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
+from fusewire.testruns.cases import BROKEN, SPOILED, Case, Cases
+from fusewire.testruns.infrastructure import BUILD, ENVIRONMENT, kind_of
 from fusewire.testruns.run import counted
+from fusewire.testruns.runner import TestRunner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fusewire.testruns.lines import Lines
     from fusewire.testruns.run import Run
 
 #: Deeper than this nobody nests tests, and something else is indented.
@@ -76,8 +80,6 @@ class NodeRun:
         end = sum(map(len, lines[: self.last + 1])) + self.last
         return counted(runner, end, failures, broken=broken, broken_count=len(hooks), **counts)
 
-
-# -- TAP --------------------------------------------------------------------------------------------------------------
 
 _TAP_PLAN = re.compile(r"( *)1\.\.\d+(?: .*)?")
 _TAP_RESULT = re.compile(r"( *)(not )?ok (\d+)\b(?: - | )?((?:\\.|[^#\\])*)(#.*)?")
@@ -180,7 +182,7 @@ class _TapReader:
                 said, place = field[2].strip(), index - 1
                 if _TAP_BLOCK.fullmatch(said) and index < len(lines):
                     said, place = lines[index].strip(), index
-                found.setdefault(field[1], (_unquoted(said), place))
+                found.setdefault(field[1], (unquoted(said), place))
         return found, index
 
     def done(self) -> list[NodeTest]:
@@ -192,93 +194,76 @@ def _explains(inside: list[NodeTest], failure: str) -> bool:
     return not failure and any(test.outcome == "failed" for test in inside)
 
 
-def _unquoted(said: str) -> str:
+def unquoted(said: str) -> str:
+    """Remove the quotation marks around a message."""
     return said[1:-1] if len(said) > 1 and said[0] == said[-1] and said[0] in "'\"" else said
 
 
-# -- node in a terminal -----------------------------------------------------------------------------------------------
+# -- single tests -----------------------------------------------------------------------------------------------------
 
-_SPEC_COUNT = re.compile(r"\u2139 (tests|suites|pass|fail|cancelled|skipped|todo) (\d+)")
-_SPEC_SUITE = re.compile(r"( *)\u25b6 (.+?)(?: \([\d.]+ms\))?")
-_SPEC_RESULT = re.compile(
-    r"( *)([\u2714\u2716\ufe63\u26a0]) (.+?)(?: \([\d.]+ms\))?(?: #(?! *TODO)(?: .*)?|( # *TODO.*))?"
-)
-_SPEC_CODE = re.compile(r" *code: '(\w+)',?")
-_SPEC_OUTCOMES = {"\u2714": "passed", "\u2716": "failed", "\ufe63": "skipped", "\u26a0": "skipped"}
-_SPEC_AGAIN = "\u2716 failing tests:"
+#: How far above its result a file says why it could not be loaded; in TAP as a comment.
+_ABOVE = 60
+_LOADING = re.compile(r"(?:# )?((?:\w*Error)(?: \[\w+\])?: .*)")
 
 
-def node_run(text: str) -> Run | None:
-    """`node --test` in a terminal; elsewhere it prints TAP."""
-    lines = text.split("\n")
-    found = spec_tests(lines)
-    return found.run("node", lines) if found and found.counts.get("tests") else None
+def tap_cases(lines: Lines, run: Run) -> Cases:
+    """Read how each test ended; every test has a result, also those that passed or were left out."""
+    return cases_of(tap_tests(lines.plain), lines, run)
 
 
-def spec_tests(lines: list[str]) -> NodeRun | None:
-    """Suites have a line before their tests and one after them; failures are told again below the summary."""
-    ends = [index for index, line in enumerate(lines) if line.startswith("\u2139 tests ")]
-    if not ends:
-        return None
-    counts, last = {}, ends[-1]
-    for index in range(ends[-1], min(ends[-1] + 10, len(lines))):
-        if count := _SPEC_COUNT.fullmatch(lines[index]):
-            counts[count[1]] = int(count[2])
-            last = index
-    found: list[NodeTest] = []
-    suites: list[tuple[int, str]] = []
-    for index in range(ends[-2] if len(ends) > 1 else 0, ends[-1]):
-        line = lines[index]
-        if "\u25b6 " in line and (match := _SPEC_SUITE.fullmatch(line)):
-            depth = len(match[1])
-            closes = (depth, match[2]) in suites
-            suites = [suite for suite in suites if suite[0] < depth]
-            suites += [] if closes else [(depth, match[2])]
-        elif (match := _SPEC_RESULT.fullmatch(line)) and not _told_again(lines, index):
-            parent = (len(match[1]), match[3]) in suites
-            suites = [suite for suite in suites if suite[0] < len(match[1])]
-            test = _spec_test(lines, match, index, ends[-1], tuple(title for _, title in suites))
-            test.parent = parent
-            found.append(test)
-    _add_what_is_told_again(lines, last, found)
-    return NodeRun([test for test in found if not test.parent or test.said], counts, last)
+def cases_of(found: NodeRun | None, lines: Lines, run: Run) -> Cases:
+    """Turn the results of a run into cases, with the lines that say why a test or a file broke."""
+    tests = found.tests if found else []
+    hooks = {test.titles: test for test in tests if test.hook}
+    stopped = {test.titles[:depth] for test in tests if test.cancelled for depth in range(len(test.titles))}
+    cases: list[Case] = []
+    previous = 0
+    for test in tests:
+        cases.append(_case(lines, test, hooks, stopped, previous))
+        previous = test.end
+    return Cases(run.tests, tuple(cases), verbose=True)
 
 
-def _told_again(lines: list[str], index: int) -> bool:
-    return lines[index] == _SPEC_AGAIN or (index > 0 and lines[index - 1].startswith("test at "))
+def _case(
+    lines: Lines,
+    test: NodeTest,
+    hooks: dict[tuple[str, ...], NodeTest],
+    stopped: set[tuple[str, ...]],
+    previous: int,
+) -> Case:
+    """`stopped` are the suites of which tests were cancelled, `previous` is where the result above ends."""
+    outcome, said, kind, suite = test.outcome, test.said, "", False
+    line = test.line
+    if test.cancelled:
+        outcome = BROKEN
+        # The hook of a suite around it says why.
+        around = [test.titles[:depth] for depth in range(len(test.titles))]
+        hook = next((hooks[suite] for suite in around if suite in hooks), None)
+        said, line = (hook.said, hook.line) if hook else (said, line)
+        return Case(test.name, test.titles, outcome, 0, line, line + 1, (line, line + 1), said)
+    if test.hook:
+        outcome = BROKEN if test.titles in stopped else SPOILED
+        suite = outcome == BROKEN
+    elif test.file:
+        loading = _why_not_loaded(lines, max(previous, test.begin - _ABOVE), test.begin)
+        if loading:
+            said, line, kind = loading
+            return Case(
+                test.name, test.titles, BROKEN, 0, line, line + 1, (line, line + 1), said, kind=kind, suite=True
+            )
+    return Case(
+        test.name, test.titles, outcome, 0, test.begin, test.end, (line, line + 1), said, kind=kind, suite=suite
+    )
 
 
-def _spec_test(lines: list[str], match: re.Match[str], begin: int, stop: int, suites: tuple[str, ...]) -> NodeTest:
-    outcome = "skipped" if match[4] else _SPEC_OUTCOMES[match[2]]
-    test = NodeTest((*suites, match[3]), outcome, begin, begin + 1, line=begin)
-    if outcome != "failed":
-        return test
-    margin, last = " " * (len(match[1]) + 2), begin
-    index = begin + 1
-    while index < stop and (lines[index].startswith(margin) or not lines[index].strip()):
-        line = lines[index]
-        if line.strip():
-            last = index
-            if not test.said:
-                test.said, test.line = _unquoted(line.strip()), index
-            if not test.code and (code := _SPEC_CODE.fullmatch(line)):
-                test.code = code[1]
-            test.hook = test.hook or line.lstrip().startswith("at TestHook.")
-        index += 1
-    test.end = last + 1
-    return test
+def _why_not_loaded(lines: Lines, begin: int, end: int) -> tuple[str, int, str] | None:
+    """An import or a syntax error that ended the file; any other end is the file's own no."""
+    for index in range(begin, end):
+        match = _LOADING.fullmatch(lines.plain[index])
+        kind = kind_of(re.sub(r" \[\w+\]:", ":", match[1], count=1), []) if match else ""
+        if match and kind in (BUILD, ENVIRONMENT):
+            return match[1], index, kind
+    return None
 
 
-def _add_what_is_told_again(lines: list[str], last: int, found: list[NodeTest]) -> None:
-    """Later versions of node tell what a test said only below the summary."""
-    again: dict[str, list[NodeTest]] = {}
-    for index in range(last, len(lines)):
-        if lines[index].startswith("test at ") and index + 1 < len(lines):
-            match = _SPEC_RESULT.fullmatch(lines[index + 1])
-            if match and match[2] == "\u2716":
-                again.setdefault(match[3], []).append(_spec_test(lines, match, index + 1, len(lines), ()))
-    for test in found:
-        if test.outcome == "failed" and not test.said and again.get(test.titles[-1]) and not test.parent:
-            more = again[test.titles[-1]].pop(0)
-            test.begin, test.end, test.said, test.line = more.begin, more.end, more.said, more.line
-            test.code, test.hook = more.code, more.hook
+TAP = TestRunner("tap", "1..", tap_run, tap_cases)
