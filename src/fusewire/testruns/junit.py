@@ -1,4 +1,7 @@
-"""JUnit XML, which every test runner can write."""
+"""Read JUnit XML, which every test runner can write: counts, and how each test ended.
+
+Names and outcomes are exact there, also those of tests that passed or were skipped.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,10 @@ import re
 from dataclasses import dataclass
 from xml.parsers import expat
 
+from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SPOILED, Case, Cases
+from fusewire.testruns.infrastructure import BUILD
 from fusewire.testruns.run import NAMES, TestRun
+from fusewire.testruns.tap import CANCELLED
 
 _LIMIT = 50_000_000
 #: Cases that are kept one by one, and how much of what each one said.
@@ -32,7 +38,7 @@ class JUnitCase:
     text: str = ""
 
 
-class _Cases:
+class _Parser:
     """Counts test cases while expat reads: the attributes of the suites are often wrong, and suites are nested."""
 
     def __init__(self) -> None:
@@ -91,20 +97,28 @@ class _Cases:
 
 
 def _refuse(*_: object) -> None:
-    raise ValueError("a document type is no part of JUnit, and may hold a billion laughs")
+    raise ValueError("JUnit XML has no document type; one may expand to a billion entities")
 
 
 def read_junit(data: bytes) -> TestRun | None:
-    """One or many suites; None if it is no JUnit XML, is cut, has a document type or is larger than 50 MB."""
-    found = read_junit_cases(data)
+    """Count the tests of all suites; None if it is no JUnit XML, cut, larger than 50 MB, or has a document type."""
+    found = _parse(data)
     return found[0] if found else None
 
 
-def read_junit_cases(data: bytes) -> tuple[TestRun, list[JUnitCase]] | None:
-    """The counts, and the test cases in their order; None as above."""
+def read_junit_cases(data: bytes) -> Cases | None:
+    """Read how each test ended, in their order; a test that passed and broke its teardown stands there twice."""
+    found = _parse(data)
+    if not found:
+        return None
+    tests, cases = found
+    return Cases(tests, tuple(_case(case) for case in cases), verbose=len(cases) >= tests.total)
+
+
+def _parse(data: bytes) -> tuple[TestRun, list[JUnitCase]] | None:
     if len(data) > _LIMIT:
         return None
-    cases = _Cases()
+    cases = _Parser()
     parser = expat.ParserCreate()
     parser.buffer_text = True
     parser.StartElementHandler = cases.start
@@ -118,3 +132,39 @@ def read_junit_cases(data: bytes) -> tuple[TestRun, list[JUnitCase]] | None:
     if not cases.suites:
         return None
     return TestRun("junit", **cases.counts, failing=tuple(sorted(cases.failing)[:NAMES])), cases.kept
+
+
+_PLACE = re.compile(r"[./\\]|::")
+_TITLE = re.compile(r"::| > | \u203a |/")
+#: How pytest words what broke around a test.
+_AROUND = re.compile(r"failed on (setup|teardown) with ['\"](.*?)['\"]?$", re.DOTALL)
+
+
+def _case(case: JUnitCase) -> Case:
+    base, bracket, parameters = case.name.partition("[")
+    titles = _TITLE.split(base)
+    titles[-1] += bracket + parameters
+    place = [part for part in _PLACE.split(case.place) if part]
+    name = f"{case.place}::{case.name}" if case.place else case.name
+    outcome, said = case.outcome, case.message
+    kind, suite = "", False
+    if outcome == BROKEN:
+        around = _AROUND.match(case.message)
+        if around:
+            outcome, said = BROKEN if around[1] == "setup" else SPOILED, around[2]
+        else:
+            kind, suite, said = BUILD, True, _last_error(case.text) or case.message
+    elif outcome == FAILED and case.message.startswith(CANCELLED):
+        outcome, said = BROKEN, case.message
+    elif outcome != PASSED:
+        said = case.message or case.text.strip().split("\n")[0]
+    # Folders and the module, up to the first class.
+    folders = next((index for index, part in enumerate(place) if part[0].isupper()), len(place))
+    said = said.split("\n")[0]
+    return Case(name, (*place, *titles), outcome, folders, said=said, text=case.text, kind=kind, suite=suite)
+
+
+def _last_error(text: str) -> str:
+    """The line that pytest marks with E in the text of a module that could not be collected."""
+    errors = [line[1:].strip() for line in text.split("\n") if line.startswith("E  ")]
+    return next((line for line in reversed(errors) if line), "")

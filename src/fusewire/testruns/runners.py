@@ -6,7 +6,6 @@ from fusewire.testruns.cargo import CARGO
 from fusewire.testruns.go import GO, GO_JSON
 from fusewire.testruns.jest import JEST
 from fusewire.testruns.junit import read_junit_cases
-from fusewire.testruns.junit_cases import junit_cases
 from fusewire.testruns.masks import plain_text
 from fusewire.testruns.mocha import MOCHA
 from fusewire.testruns.node import NODE
@@ -48,7 +47,7 @@ def read_tests(text: str) -> TestRun | None:
 def read_cases(lines: Lines, junit: bytes | None) -> Cases | None:
     """Read how each test ended: from JUnit XML, which is exact, or else from the run that ends last in the output."""
     found = read_junit_cases(junit) if junit else None
-    if found and found[0].total:
-        return junit_cases(*found)
+    if found and found.tests.total:
+        return found
     run = last_run(lines.text)
     return _BY_NAME[run.tests.runner].read_cases(lines, run) if run else None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: Deeper than this nobody nests tests, and something else is indented.
 _DEEPEST = 80
 #: How node words the end of a test whose `before` hook failed, and the error of a file that did not end well.
-_CANCELLED = "test did not finish before its parent"
+CANCELLED = "test did not finish before its parent"
 _FILE_FAILED = "test failed"
 
 
@@ -48,7 +48,7 @@ class NodeTest:
 
     @property
     def cancelled(self) -> bool:
-        return self.outcome == "failed" and self.said.startswith(_CANCELLED)
+        return self.outcome == "failed" and self.said.startswith(CANCELLED)
 
     @property
     def file(self) -> bool:
