@@ -6,6 +6,19 @@ import re
 from dataclasses import replace
 
 from fusewire.testruns.cases import FAILED, PASSED, SKIPPED, Case, Cases
+from fusewire.testruns.infrastructure import (
+    CRASHED,
+    DENIED,
+    ERRNO,
+    MISUSED,
+    NO_VARIABLE,
+    NOT_BUILT,
+    NOT_FETCHED,
+    NOT_INSTALLED,
+    NOT_SET_UP,
+    REFUSED,
+)
+from fusewire.testruns.refusals import refused_in_rust
 from fusewire.testruns.run import counted
 from fusewire.testruns.runner import TestRunner
 
@@ -108,4 +121,31 @@ def _cargo_said(lines: Lines, case: Case, begin: int, stop: int) -> Case:
     return replace(case, begin=begin, end=stop, said=said, error=error)
 
 
-CARGO = TestRunner("cargo", "test result: ", cargo_run, cargo_cases, naming_hint="leave out -q, or add --junit")
+CARGO = TestRunner(
+    "cargo",
+    "test result: ",
+    cargo_run,
+    cargo_cases,
+    naming_hint="leave out -q, or add --junit",
+    idle_lines=(r"test result: ok\. 0 passed; 0 failed; 0 ignored;.*",),
+    start_errors={
+        REFUSED: (rf"(?:error: |\s+|.*: ){DENIED} \(os error {ERRNO}\)",),
+        NOT_FETCHED: (
+            r"error: failed to (?:get|download|fetch|query|load source for|update) .*",
+            r"  (?:failed to (?:fetch|download|query|connect|resolve)|network failure seems to have happened) .*",
+        ),
+        NO_VARIABLE: (r"error: environment variable `.*` not defined at compile time",),
+        NOT_INSTALLED: (r"error: (?:linker `.*` not found|no such command: `.*`)",),
+        NOT_SET_UP: (r"error: could not find `Cargo\.toml` .*",),
+        CRASHED: (r"  process didn't exit successfully: .* \(signal: .*\)",),
+        MISUSED: (
+            r"error: (?:unexpected argument|no (?:test|bin|lib|example|bench) target|package ID specification) .*",
+        ),
+        NOT_BUILT: (
+            r"error: could not compile .*",
+            r"error: no matching package named .*",
+            r"error: failed to (?:parse manifest|select a version|load manifest) .*",
+        ),
+    },
+    is_refusal=refused_in_rust,
+)

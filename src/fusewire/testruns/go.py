@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, field, replace
 
 from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, Case, Cases
+from fusewire.testruns.infrastructure import DENIED, MISUSED, NOT_BUILT, NOT_FETCHED, NOT_SET_UP, REFUSED
+from fusewire.testruns.refusals import refused_in_go
 from fusewire.testruns.run import counted
 from fusewire.testruns.runner import TestRunner
 from fusewire.util.fast_json import loads
@@ -254,5 +256,32 @@ def _go_json_case(key: tuple[str, str], outcome: str, text: str) -> Case:
     return _in_package(case, package)
 
 
-GO = TestRunner("go", "\t", go_run, go_cases)
-GO_JSON = TestRunner("go", '"Action":', go_json_run, go_cases)
+GO = TestRunner(
+    "go",
+    "\t",
+    go_run,
+    go_cases,
+    idle_lines=(
+        r"(?:ok  |\?   )\t\S+.*\[no (?:tests to run|test files)\]",
+        r"testing: warning: no tests to run",
+    ),
+    start_errors={
+        REFUSED: (rf"go: .*: {DENIED}",),
+        NOT_FETCHED: (r"go: .*(?:dial tcp|i/o timeout|no such host|TLS handshake timeout|connection refused).*",),
+        NOT_SET_UP: (
+            r"go: (?:cannot find main module|go\.mod file not found).*",
+            r"pattern .*: directory prefix .* does not contain main module.*",
+        ),
+        MISUSED: (r"flag provided but not defined: .*", r"no Go files in .*"),
+        NOT_BUILT: (r"\S+\.go:\d+:\d+: .*", r"\S.*: no required module provides package .*", r"go: .*"),
+    },
+    is_refusal=refused_in_go,
+)
+GO_JSON = TestRunner(
+    "go",
+    '"Action":',
+    go_json_run,
+    go_cases,
+    idle_lines=(r'(?=.*"Action":"output").*\[no tests to run\].*',),
+    is_refusal=refused_in_go,
+)

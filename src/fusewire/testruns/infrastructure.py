@@ -1,4 +1,4 @@
-"""What keeps a test from running, told by the shape of an error: five kinds, none of which is an attempt (seed 004).
+"""Errors that keep a test from running, recognised by their shape: five kinds, none of which is an attempt (seed 004).
 
 An error is looked at where it begins: `PermissionError: [Errno 13] ...` is one, an assertion about these words is not.
 """
@@ -6,8 +6,40 @@ An error is looked at where it begins: `PermissionError: [Errno 13] ...` is one,
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 BUILD, ENVIRONMENT, NETWORK, PERMISSION, RUNNER = "build", "environment", "network", "permission", "runner"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a command could not run tests: the kind, and the words for people."""
+
+    kind: str
+    what: str
+
+
+REFUSED = Cause(PERMISSION, "the filesystem refused")
+NOT_FETCHED = Cause(NETWORK, "something could not be fetched")
+NO_VARIABLE = Cause(ENVIRONMENT, "a variable is missing")
+NOT_INSTALLED = Cause(ENVIRONMENT, "something is not installed")
+NOT_SET_UP = Cause(ENVIRONMENT, "the project is not set up")
+CRASHED = Cause(RUNNER, "the runner crashed")
+MISUSED = Cause(RUNNER, "the runner was called wrongly")
+NOT_BUILT = Cause(BUILD, "it could not be built")
+#: The more telling ones first: the first cause that has a line decides.
+CAUSES = (REFUSED, NOT_FETCHED, NO_VARIABLE, NOT_INSTALLED, NOT_SET_UP, CRASHED, MISUSED, NOT_BUILT)
+
+
+@dataclass(frozen=True, slots=True)
+class StartError:
+    """A sign that no test ran: its kind, the words for people, and the lines that say so."""
+
+    kind: str
+    what: str
+    begin: int
+    end: int
+
 
 #: Not permitted, denied, disk full, read-only, over quota.
 ERRNO = r"(?:1|13|28|30|122)"
@@ -85,50 +117,3 @@ def kind_of(said: str, section: list[str]) -> str:
 def is_permission(said: str) -> bool:
     """The error is the filesystem's no, and not a sentence about it."""
     return bool(_PERMISSION.match(said))
-
-
-# -- of a test that ran ---------------------------------------------------------------------------------------------
-# What a test throws or asserts is its own word, whatever the words are. So here an error must look like the one that
-# the language itself makes of the system's answer.
-
-_PYTHON = re.compile(rf"(?:PermissionError|OSError|IOError): \[Errno {ERRNO}\] ")
-#: `EACCES: permission denied, open '/x'`: node adds the call that failed.
-_NODE = re.compile(rf"(?:Error: )?{CODE}: [\w -]+, [a-z]\w*(?: '.*)?$")
-_NODE_CODE = re.compile(r"\s*code: ['\"](\w+)['\"],?")
-#: An error of `os`: the call, the path, the answer; whoever passes it on may put words in front.
-_GO = re.compile(
-    r"(?:panic: )?(?:[\w .()/-]+: )*(?:open|openat|read|readdir|readdirent|readlink|write|create|createtemp"
-    r"|mkdir|mkdirtemp|mkdirat|remove|removeall|unlink|unlinkat|rename|link|symlink|l?stat|truncate|ftruncate|fsync|sync|chdir|chmod"
-    rf"|chown|lchown|chtimes|fork/exec|exec|mmap|close|seek) \S+(?: \S+)?: {DENIED}$"
-)
-#: The debug form of `std::io::Error`, as `unwrap`, `expect` and a test that gives it back show it.
-_RUST = re.compile(rf"[^\"'{{}}]{{1,200}}: (?:Custom \{{ .{{0,200}})?Os \{{ code: {ERRNO}, kind: \w+, message: ")
-#: Where jest and vitest show the line of the code that threw.
-_MARKED = re.compile(r"\s*>\s*\d+ \| (.*)")
-_CARET = re.compile(r"\s*\|\s*\^\s*")
-_THROWN = re.compile(r"\bthrow\b|\bnew \w+\(|\breject\(")
-_BY_RUNNER = {
-    "pytest": (_PYTHON,), "unittest": (_PYTHON,), "go": (_GO,), "cargo": (_RUST,),
-    "junit": (_PYTHON, _RUST),
-}  # fmt: skip
-
-
-def refused(said: str, runner: str, section: list[str]) -> bool:
-    """A test that ran was refused something by the filesystem; `section` is what the runner prints about it."""
-    if any(pattern.match(said) for pattern in _BY_RUNNER.get(runner, ())):
-        return True
-    if runner in ("jest", "vitest", "node", "tap", "junit") and _NODE.match(said):
-        codes = [code[1] for line in section if (code := _NODE_CODE.fullmatch(line))]
-        if codes or runner in ("node", "tap"):
-            return any(re.fullmatch(CODE, code) for code in codes)
-        return not _THROWN.search(_marked(section))
-    return False
-
-
-def _marked(section: list[str]) -> str:
-    for index, line in enumerate(section):
-        if match := _MARKED.fullmatch(line):
-            return match[1]
-        if index and _CARET.fullmatch(line):
-            return section[index - 1]
-    return ""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, Case, Cases
+from fusewire.testruns.infrastructure import CRASHED, MISUSED
 from fusewire.testruns.javascript import count_by_word, next_lines, path_parts
+from fusewire.testruns.refusals import refused_in_javascript
 from fusewire.testruns.run import counted
 from fusewire.testruns.runner import TestRunner
 
@@ -128,4 +130,16 @@ def _in_hook(lines: Lines, begin: int, end: int) -> bool:
     return False
 
 
-JEST = TestRunner("jest", "Tests: ", jest_run, jest_cases, naming_hint="add --verbose, or --junit")
+JEST = TestRunner(
+    "jest",
+    "Tests: ",
+    jest_run,
+    jest_cases,
+    naming_hint="add --verbose, or --junit",
+    idle_lines=(r"No tests found.*", r"Tests: +0 total"),
+    start_errors={
+        CRASHED: (r"  \u25cf  process\.exit called with .*",),
+        MISUSED: (r"\u25cf (?:Unrecognized CLI Parameter|Validation Error|Multiple configurations found).*",),
+    },
+    is_refusal=refused_in_javascript,
+)

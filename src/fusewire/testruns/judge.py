@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SPOILED, Case, Cases, matching, nearest
-from fusewire.testruns.could_not_run import Shape, nothing_ran, shape_of
-from fusewire.testruns.infrastructure import BUILD, ENVIRONMENT, PERMISSION, RUNNER, is_permission, kind_of, refused
+from fusewire.testruns.could_not_run import find_idle, find_start_error, find_unfinished
+from fusewire.testruns.infrastructure import BUILD, ENVIRONMENT, PERMISSION, RUNNER, StartError, is_permission, kind_of
 from fusewire.testruns.lines import Lines, beginning, ending
 from fusewire.testruns.runner import NAMING_HINT
-from fusewire.testruns.runners import read_cases, runner_named
+from fusewire.testruns.runners import read_cases, refused_by_filesystem, runner_named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class _Judge:
 
     def _of_mine(self, run: Cases, mine: list[Case]) -> Verdict:
         failed = [case for case in mine if case.outcome == FAILED]
-        real = [case for case in failed if not refused(case.said, run.tests.runner, self._section(case))]
+        real = [case for case in failed if not self._is_refused(run, case)]
         if real:
             return self._failed(run, real)
         if failed:
@@ -92,6 +92,9 @@ class _Judge:
         if any(case.outcome == PASSED for case in mine):
             return self._ended_badly(finished=True) or self._passed(run, "passed")
         return self._infra(RUNNER, f"{self.test} did not run: it was skipped", evidence=self._summary(mine))
+
+    def _is_refused(self, run: Cases, case: Case) -> bool:
+        return refused_by_filesystem(run.tests.runner, case.said, self._section(case))
 
     def _failed(self, run: Cases, cases: list[Case]) -> Verdict:
         """Parametrised tests and subtests fail several times."""
@@ -166,9 +169,9 @@ class _Judge:
 
     def _elsewhere_broken(self, run: Cases) -> Verdict:
         if not run.broken:
-            shape = shape_of(self.lines)
-            if shape:
-                return self._shaped(shape)
+            error = find_start_error(self.lines)
+            if error:
+                return self._not_started(error)
             return self._infra(BUILD, f"{self.test} is not known to have run: something broke", evidence=self._end())
         first = run.broken[0]
         return self._infra(
@@ -191,23 +194,16 @@ class _Judge:
     # -- no run was recognised --------------------------------------------------------------------------------------
 
     def _without_run(self) -> Verdict:
-        idle = nothing_ran(self.lines)
+        idle = find_idle(self.lines)
         if self.exit_code == 0:
-            return self._shaped(idle) if idle else Verdict("pass", f"{_one_line(self.test)}: the command exited with 0")
-        shape = shape_of(self.lines) or idle or self._unfinished()
-        if shape:
-            return self._shaped(shape)
+            passed = Verdict("pass", f"{_one_line(self.test)}: the command exited with 0")
+            return self._not_started(idle) if idle else passed
+        error = find_start_error(self.lines) or idle or find_unfinished(self.lines)
+        if error:
+            return self._not_started(error)
         return Verdict(
             "fail", f"the command exited with {self.exit_code}", error=ending("\n".join(self.lines.printed), ERROR)
         )
-
-    def _unfinished(self) -> Shape | None:
-        """pytest began, and never came to its summary."""
-        for index, line in enumerate(self.lines.plain):
-            if line.startswith("===") and " test session starts " in line:
-                begin, end = self.lines.last(5)
-                return Shape(RUNNER, "pytest ended without a result", max(begin, index), end)
-        return None
 
     def _ended_badly(self, finished: bool = False) -> Verdict | None:
         """The command was not started, or did not end by itself."""
@@ -219,9 +215,9 @@ class _Judge:
         if self.why == "signal" or code is None or code < 0 or code in _SIGNALS:
             if finished and self.why == "exit":
                 return None
-            shape = shape_of(self.lines)
-            crash = shape.what if shape and shape.kind == RUNNER else "the command was killed"
-            return self._infra(RUNNER, crash, evidence=self._lines(shape) if shape else self._end())
+            error = find_start_error(self.lines)
+            crash = error.what if error and error.kind == RUNNER else "the command was killed"
+            return self._infra(RUNNER, crash, evidence=self._lines(error) if error else self._end())
         if self.run or code not in (_NOT_FOUND, _NOT_EXECUTABLE):
             return None
         if code == _NOT_FOUND:
@@ -246,11 +242,11 @@ class _Judge:
             evidence = next((shown for shown in reversed(self.lines.printed) if line in shown), line)
         return Verdict("infra", _one_line(reason), kind, beginning(evidence, EVIDENCE), tests=self.tests)
 
-    def _shaped(self, shape: Shape) -> Verdict:
-        return self._infra(shape.kind, f"{self.test} did not run: {shape.what}", evidence=self._lines(shape))
+    def _not_started(self, error: StartError) -> Verdict:
+        return self._infra(error.kind, f"{self.test} did not run: {error.what}", evidence=self._lines(error))
 
-    def _lines(self, shape: Shape) -> str:
-        return self.lines.shown(shape.begin, shape.end)
+    def _lines(self, error: StartError) -> str:
+        return self.lines.shown(error.begin, error.end)
 
     def _end(self, count: int = 5) -> str:
         return ending(self.lines.shown(*self.lines.last(count)), EVIDENCE)

@@ -11,6 +11,7 @@ from xml.parsers import expat
 
 from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SPOILED, Case, Cases
 from fusewire.testruns.infrastructure import BUILD
+from fusewire.testruns.refusals import refused_in_javascript, refused_in_python, refused_in_rust
 from fusewire.testruns.run import NAMES, TestRun
 from fusewire.testruns.tap import CANCELLED
 
@@ -168,3 +169,9 @@ def _last_error(text: str) -> str:
     """The line that pytest marks with E in the text of a module that could not be collected."""
     errors = [line[1:].strip() for line in text.split("\n") if line.startswith("E  ")]
     return next((line for line in reversed(errors) if line), "")
+
+
+def is_refusal(said: str, section: list[str]) -> bool:
+    """Whether the error of a failing test is a refusal of the filesystem; any runner may have written the file."""
+    readers = (refused_in_python, refused_in_rust, refused_in_javascript)
+    return any(is_refused(said, section) for is_refused in readers)

@@ -6,6 +6,8 @@ from fusewire.testruns.masks import plain_text
 
 #: What a line says stands at its beginning; patterns see no more of it than this.
 _READ = 1_000
+#: How far from its end a program says why it ended, in lines.
+_NEAR_END = 400
 
 
 class Lines:
@@ -30,6 +32,10 @@ class Lines:
         while end and not self.plain[end - 1].strip():
             end -= 1
         return max(0, end - count), end
+
+    def near_end(self) -> tuple[int, int]:
+        """Where the lines begin and end in which a program says why it ended."""
+        return self.last(_NEAR_END)
 
 
 def beginning(text: str, size: int) -> str:

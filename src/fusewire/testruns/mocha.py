@@ -57,4 +57,11 @@ def mocha_cases(lines: Lines, run: Run) -> Cases:
     return Cases(run.tests, tuple(found))
 
 
-MOCHA = TestRunner("mocha", " passing (", mocha_run, mocha_cases, naming_hint="add --reporter=spec, or --junit")
+MOCHA = TestRunner(
+    "mocha",
+    " passing (",
+    mocha_run,
+    mocha_cases,
+    naming_hint="add --reporter=spec, or --junit",
+    idle_lines=(r"  0 passing \(.*\)",),
+)

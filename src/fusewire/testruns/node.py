@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fusewire.testruns.refusals import refused_in_node
 from fusewire.testruns.runner import TestRunner
 from fusewire.testruns.tap import NodeRun, NodeTest, cases_of, unquoted
 
@@ -104,4 +105,6 @@ def node_cases(lines: Lines, run: Run) -> Cases:
     return cases_of(spec_tests(lines.plain), lines, run)
 
 
-NODE = TestRunner("node", "\u2139 tests ", node_run, node_cases)
+NODE = TestRunner(
+    "node", "\u2139 tests ", node_run, node_cases, idle_lines=("\u2139 tests 0",), is_refusal=refused_in_node
+)

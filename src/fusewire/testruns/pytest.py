@@ -6,6 +6,8 @@ import re
 from dataclasses import replace
 
 from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, SPOILED, Case, Cases
+from fusewire.testruns.infrastructure import BUILD, MISUSED, PERMISSION, RUNNER, StartError, is_permission, kind_of
+from fusewire.testruns.refusals import refused_in_python
 from fusewire.testruns.run import counted
 from fusewire.testruns.runner import TestRunner
 from fusewire.testruns.tracebacks import last_traceback
@@ -266,4 +268,37 @@ def _said(lines: Lines, begin: int, end: int) -> tuple[str, tuple[int, int]]:
     return (found.said, (found.line, found.line + 1)) if found else ("", (0, 0))
 
 
-PYTEST = TestRunner("pytest", " in ", pytest_run, pytest_cases)
+# -- why no test ran ---------------------------------------------------------------------------------------------------
+
+
+def _find_start_error(lines: Lines) -> StartError | None:
+    """A conftest that could not be loaded, or an error of pytest itself."""
+    begin, end = lines.near_end()
+    for index in range(begin, end):
+        line = lines.plain[index]
+        if line.startswith("ImportError while loading conftest '"):
+            block = [number for number in range(index, end) if lines.plain[number].startswith("E  ")]
+            last = block[-1] if block else index
+            said = lines.plain[last][1:].strip() if block else ""
+            kind = kind_of(said, lines.plain[index : last + 1]) or BUILD
+            return StartError(kind, f"conftest could not be loaded: {said or line}", index, last + 1)
+        if line.startswith("INTERNALERROR> "):
+            last = max(number for number in range(index, end) if lines.plain[number].startswith("INTERNALERROR>"))
+            said = lines.plain[last].removeprefix("INTERNALERROR> ")
+            kind = PERMISSION if is_permission(said) else RUNNER
+            return StartError(kind, f"pytest broke: {said}", max(index, last - 10), last + 1)
+    return None
+
+
+PYTEST = TestRunner(
+    "pytest",
+    " in ",
+    pytest_run,
+    pytest_cases,
+    first_line=r"===.* test session starts .*",
+    idle_lines=(r"(?:=+ )?(?:no tests ran|(?:\d+ (?:deselected|warnings?)(?:, )?)+) in \d[\d.:]*s?.*",),
+    start_errors={MISUSED: (r"ERROR: (?:usage|file or directory not found|not found): .*",)},
+    find_start_error=_find_start_error,
+    packages=("_pytest", "pytest", "pluggy", "xdist", "execnet"),
+    is_refusal=refused_in_python,
+)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from fusewire.testruns.cases import Cases
+    from fusewire.testruns.infrastructure import Cause, StartError
     from fusewire.testruns.lines import Lines
     from fusewire.testruns.run import Run
 
 
 #: What makes most runners name the tests that passed.
 NAMING_HINT = "add -v, or --junit"
+
+
+def _is_no_refusal(said: str, section: list[str]) -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +38,15 @@ class TestRunner:
     read_cases: Callable[[Lines, Run], Cases | None]
     #: what makes the runner name the tests that passed
     naming_hint: str = NAMING_HINT
+    #: the first line of a run, where there is one
+    first_line: str = ""
+    #: lines which say that there was nothing to run
+    idle_lines: tuple[str, ...] = ()
+    #: lines which say why tests could not run, by cause
+    start_errors: Mapping[Cause, tuple[str, ...]] = field(default_factory=dict)
+    #: an error of its own that takes more than one line to recognise
+    find_start_error: Callable[[Lines], StartError | None] | None = None
+    #: Python packages whose frames are the runner's own
+    packages: tuple[str, ...] = ()
+    #: whether the error of a failing test, with the lines about that test, is a refusal of the filesystem
+    is_refusal: Callable[[str, list[str]], bool] = _is_no_refusal

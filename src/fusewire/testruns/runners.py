@@ -5,7 +5,7 @@ from __future__ import annotations
 from fusewire.testruns.cargo import CARGO
 from fusewire.testruns.go import GO, GO_JSON
 from fusewire.testruns.jest import JEST
-from fusewire.testruns.junit import read_junit_cases
+from fusewire.testruns.junit import is_refusal, read_junit_cases
 from fusewire.testruns.masks import plain_text
 from fusewire.testruns.mocha import MOCHA
 from fusewire.testruns.node import NODE
@@ -51,3 +51,9 @@ def read_cases(lines: Lines, junit: bytes | None) -> Cases | None:
         return found
     run = last_run(lines.text)
     return _BY_NAME[run.tests.runner].read_cases(lines, run) if run else None
+
+
+def refused_by_filesystem(runner: str, said: str, section: list[str]) -> bool:
+    """Whether a test that ran failed by a refusal of the filesystem; `section` is what the runner prints about it."""
+    known = runner_named(runner)
+    return known.is_refusal(said, section) if known else is_refusal(said, section)

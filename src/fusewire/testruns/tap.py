@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from fusewire.testruns.cases import BROKEN, SPOILED, Case, Cases
 from fusewire.testruns.infrastructure import BUILD, ENVIRONMENT, kind_of
+from fusewire.testruns.refusals import refused_in_node
 from fusewire.testruns.run import counted
 from fusewire.testruns.runner import TestRunner
 
@@ -266,4 +267,4 @@ def _why_not_loaded(lines: Lines, begin: int, end: int) -> tuple[str, int, str] 
     return None
 
 
-TAP = TestRunner("tap", "1..", tap_run, tap_cases)
+TAP = TestRunner("tap", "1..", tap_run, tap_cases, idle_lines=(r"1\.\.0(?: .*)?",), is_refusal=refused_in_node)

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, SPOILED, Case, Cases
+from fusewire.testruns.refusals import refused_in_python
 from fusewire.testruns.run import counted
 from fusewire.testruns.runner import TestRunner
 from fusewire.testruns.tracebacks import last_traceback
@@ -147,4 +148,12 @@ def _unittest_case(lines: Lines, header: re.Match[str], begin: int, end: int) ->
     return replace(_unittest(name, outcome, inner), begin=begin, end=end, error=error, said=said, suite=suite)
 
 
-UNITTEST = TestRunner("unittest", "\nRan ", unittest_run, unittest_cases)
+UNITTEST = TestRunner(
+    "unittest",
+    "\nRan ",
+    unittest_run,
+    unittest_cases,
+    idle_lines=(r"Ran 0 tests in [\d.]+s",),
+    packages=("unittest",),
+    is_refusal=refused_in_python,
+)

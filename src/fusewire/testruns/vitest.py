@@ -6,7 +6,9 @@ import re
 from dataclasses import replace
 
 from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, Case, Cases
+from fusewire.testruns.infrastructure import MISUSED
 from fusewire.testruns.javascript import count_by_word, next_lines, path_parts
+from fusewire.testruns.refusals import refused_in_javascript
 from fusewire.testruns.run import counted
 from fusewire.testruns.runner import TestRunner
 
@@ -117,4 +119,13 @@ def _vitest_part(lines: Lines, waiting: list[tuple[int, str]], end: int, suites:
     return cases
 
 
-VITEST = TestRunner("vitest", "Tests  ", vitest_run, vitest_cases, naming_hint="add --reporter=verbose, or --junit")
+VITEST = TestRunner(
+    "vitest",
+    "Tests  ",
+    vitest_run,
+    vitest_cases,
+    naming_hint="add --reporter=verbose, or --junit",
+    idle_lines=(r"No test files found.*", r" +Tests  no tests"),
+    start_errors={MISUSED: (r"CACError: .*",)},
+    is_refusal=refused_in_javascript,
+)
