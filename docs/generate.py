@@ -11,6 +11,7 @@ import click
 
 from fusewire.cli.app import COMMANDS, fusewire
 from fusewire.config.notify_targets import target_settings
+from fusewire.config.own_breakers import own_file
 from fusewire.config.settings import TABLES, Setting, read_policy_file
 
 DOCS = Path(__file__).parent
@@ -38,7 +39,7 @@ that turn text around are written as their numbers, such as `[U+001B]`, and a li
 | 130 | interrupted |
 
 A circuit's id is a constraint's bare id (`git-safety-force-push`) or `kind/name[/key]`: `loop/no_progress`,
-`phase/GREEN`, `tool/tool_failure/Bash(pytest)`, `attempt/S-1/test_login`, `attempt/S-1`.
+`phase/GREEN`, `tool/tool_failure/Bash(pytest)`, `attempt/S-1/test_login`, `attempt/S-1`, `own/payments`.
 """
 
 SETTINGS_HEAD = """\
@@ -97,6 +98,10 @@ def settings_page() -> str:
         parts += settings_table(policy.settings)
         for key, value in policy.locked.items():
             parts.append(f"- `{key}` is locked at {value}.\n")
+    parts.append(
+        "\n## `[breakers.NAME]`\n\nA breaker of your own, the circuit `own/NAME` (see [api-python.md](api-python.md)).\n\n"
+    )
+    parts += settings_table(own_file().settings)
     parts.append("\n## `[notify.targets.NAME]`\n\n")
     parts += settings_table(target_settings())
     return "".join(parts)

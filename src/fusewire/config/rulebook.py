@@ -14,6 +14,7 @@ from fusewire.config.compiler import compile_policies
 from fusewire.config.constraint_files import ConstraintFile, read_constraints
 from fusewire.config.notify_addresses import file_of
 from fusewire.config.notify_targets import Targets
+from fusewire.config.own_breakers import own_policy, put_breakers
 from fusewire.config.prices import load_prices, parse_prices
 from fusewire.config.rules import SESSION_CONFIG, Constraint, Rules, user_config_path
 from fusewire.config.settings import KINDS, TABLES, PolicyFile, Values, overlay, read_policy_file
@@ -32,6 +33,8 @@ class Rulebook:
     constraints: dict[str, ConstraintFile] = field(default_factory=dict)
     constraint_values: dict[str, Values] = field(default_factory=dict)
     warnings: list[ConfigError] = field(default_factory=list)
+    #: the breakers that `[breakers.NAME]` defines
+    own: dict[str, Values] = field(default_factory=dict)
     #: what `[prices]` says beside the table that is shipped
     prices: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: who is told what happened
@@ -47,6 +50,9 @@ class Rulebook:
             for kind in KINDS
             for policy in compile_policies(self.files[kind], self.values[kind])
         }
+        for name, values in self.own.items():
+            policy = own_policy(name, values)
+            policies[policy.id] = policy.to_data()
         constraints = {}
         for name, constraint in self.constraints.items():
             (policy,) = compile_policies(self.files["constraint"], self.constraint_values[name])
@@ -170,8 +176,10 @@ def _apply(book: Rulebook, source: str, layer: Any) -> None:
             book.warnings += problems
         elif kind == "prices":
             book.warnings.append(ConfigError(source, kind, table, 'a table [prices."model"] of prices'))
+        elif kind == "breakers":
+            book.warnings += put_breakers(book.own, table, source)
         elif kind not in book.files:
-            allowed = f"no such table; allowed: {', '.join((*TABLES, 'prices'))}"
+            allowed = f"no such table; allowed: {', '.join((*TABLES, 'prices', 'breakers'))}"
             book.warnings.append(ConfigError(source, kind, table, allowed))
         elif not isinstance(table, dict):
             shown = "..." if kind == "notify" else table  # it may be a secret

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Signature = tuple[Stamp, ...]
 
 #: Raised when the shape of the blob changes.
-_FORMAT = 6
+_FORMAT = 7
 
 #: Bytes of the hash in front of sealed data.
 _HASH = 8
@@ -133,6 +133,11 @@ class Rules:
             if key_of(template, circuit) is not None:
                 return self._build(template, data)
         raise NotFound(f"Circuit not found: {circuit}")
+
+    def define(self, policy: Policy) -> None:
+        """Add a circuit that a program defines; what the project's files say about it stays in force."""
+        if policy.id not in self.policies:
+            self.policies[policy.id] = policy.to_data()
 
     def constraint_policy(self, name: str) -> Policy:
         """The policy of a constraint's circuit even if it is retired or its file is gone."""

@@ -33,6 +33,12 @@ _LONGEST_LIST = 500
 _LONGEST = 10 * 365 * UNITS["d"]
 _LARGEST = 1000
 
+#: Steps of a schedule of cooldowns.
+_MOST_STEPS = 20
+
+#: Instead of a window: failures in a row.
+CONSECUTIVE = "consecutive"
+
 #: Units that settings are written in.
 _SECONDS = {"days": UNITS["d"], "hours": UNITS["h"], "seconds": UNITS["s"]}
 
@@ -59,6 +65,10 @@ class Setting:
             case "duration":
                 shortest = f"of at least {show_duration(least)}" if self.least is not None else "above 0"
                 return f'a duration {shortest}, such as "45m" or "2h", up to 10 years'
+            case "window":
+                return f'"{CONSECUTIVE}", or a duration above 0, such as "1h"'
+            case "schedule":
+                return f'a duration above 0, such as "5m", or a list of up to {_MOST_STEPS} of them'
             case "share":
                 return "a number above 0 and up to 1"
             case "flag":
@@ -97,6 +107,13 @@ class Setting:
             return value
         if self.type == "path":
             return _texts([value], False)[0]
+        if self.type == "window":
+            return None if value == CONSECUTIVE else _seconds(value)
+        if self.type == "schedule":
+            steps = value if isinstance(value, list) else [value]
+            if not 1 <= len(steps) <= _MOST_STEPS:
+                raise ValueError(value)
+            return tuple(map(_seconds, steps))
         if self.type == "flag":
             if not isinstance(value, bool):
                 raise ValueError(value)
@@ -118,6 +135,14 @@ class Setting:
         if self.type == "share" and amount > 1:
             raise ValueError(value)
         return amount
+
+
+def _seconds(value: Any) -> float:
+    """Seconds of a duration above 0, written as text."""
+    seconds = parse_duration(value) if isinstance(value, str) else 0
+    if not 0 < seconds <= _LONGEST:
+        raise ValueError(value)
+    return seconds
 
 
 def _texts(value: Any, grants: bool) -> tuple[Any, ...]:

@@ -21,11 +21,14 @@ from fusewire.util.errors import FusewireError, InvalidTransition, NotFound, Sto
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from datetime import timedelta
     from types import TracebackType
+    from typing import Literal
 
     from fusewire.core.decision import Decision
     from fusewire.core.events import Event
+    from fusewire.engine.define import Duration, OwnBreaker
     from fusewire.engine.status import Status
     from fusewire.stores import Rebuilt, Store
     from fusewire.stores.rows import AuditRow, LogRow
@@ -116,6 +119,31 @@ class Breaker:
     def guard(self, circuit: str, *, action: str = "", session: str | None = None) -> Guarded:
         """A context manager that asks before and settles after; an exception inside counts as bad."""
         return Guarded(self, circuit, action, session)
+
+    def define(
+        self,
+        name: str,
+        *,
+        failures: int = 3,
+        within: str | float | timedelta = "consecutive",
+        cooldown: Duration | Sequence[Duration] = "5m",
+        reset: Literal["probe", "person"] = "probe",
+        lease: Duration = "10m",
+        ignore: type[BaseException] | tuple[type[BaseException], ...] = (),
+        fallback: Callable[..., object] | None = None,
+    ) -> OwnBreaker:
+        """Define a breaker of one's own, the circuit `own/NAME`: a decorator and a context manager, `async` as well.
+
+        It opens after so many `failures`, in a row or `within` a time. With `reset="probe"` one probe decides after the
+        `cooldown` (of a list, one step for each trip in a row); with `"person"` only `reset` ends it. Exceptions to
+        `ignore` count as success. While it is open a decorated function answers with `fallback`, called with the same
+        arguments; without one, `Blocked` is raised. Where the project's `fusewire.toml` has `[breakers.NAME]`, that is
+        in force instead of the first five.
+        """
+        from fusewire.engine.define import define
+
+        words = {"failures": failures, "within": within, "cooldown": cooldown, "reset": reset, "lease": lease}
+        return define(self, name, words, ignore, fallback)
 
     def enforce(self, violated: list[str], event: Event) -> list[Decision]:
         """The enforcer's flow for an action that violates these constraints: check, record, trip."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: Circuits of one project that have a line of their own: open ones first, then those that are nearest to it.
 _CIRCUITS = 200
 
-_KINDS = ("constraint", "loop", "phase", "tool", "attempt")
+_KINDS = ("constraint", "loop", "phase", "tool", "attempt", "own")
 #: Their circuits are named in files of the project or of ours; those of the others come and go with sessions.
 _NAMED = ("constraint", "loop", "phase")
 _STATES = ("CLOSED", "HALF_OPEN", "OPEN")

@@ -15,6 +15,9 @@ def settings_of(breaker: Breaker, circuit: str) -> list[tuple[str, Any, str]]:
     """(key, value, source) of every setting that the circuit's policy uses."""
     policy = breaker.rules.policy(circuit)
     book = read_rulebook(None if breaker.root is None else Path(breaker.root))
+    if policy.kind == "own":
+        own = book.own.get(policy.id.partition("/")[2])
+        return [] if own is None else [(key, own.written[key], own.source[key]) for key in own.written]
     values = book.values_for(policy.kind, circuit)
     locked = [(key, value, "locked") for key, value in book.files[policy.kind].locked.items()]
     used = book.files[policy.kind].keys_of(policy.id)

@@ -50,7 +50,7 @@ SECONDS = told(NUMBER, "seconds")
 MOMENT = told(NUMBER, "seconds since 1970")
 USD = told(NUMBER, "US dollars")
 
-KIND = one_of("constraint", "loop", "phase", "tool", "attempt")
+KIND = one_of("constraint", "loop", "phase", "tool", "attempt", "own")
 STATE = one_of("CLOSED", "HALF_OPEN", "OPEN")
 PHASE = one_of("closed", "watch", "open", "probe")
 
