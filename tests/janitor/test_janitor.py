@@ -16,12 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fusewire
-from fusewire.janitor.cleanup import Cleanup, space
-from fusewire.janitor.due import first_time
 from fusewire.janitor.janitor import Janitor, at_session_start
-from fusewire.janitor.ledgers import merged
-from fusewire.janitor.limits import Limits
-from fusewire.janitor.names import rotation, rotation_name, session_of
+from fusewire.janitor.ledgers import merge_summary
+from fusewire.janitor.limits import Limits, first_time
+from fusewire.janitor.names import parse_rotation, rotation_name, session_of
+from fusewire.janitor.report import Cleanup, space
 from fusewire.util.errors import FusewireError
 from tests.helpers.program import UNPRIVILEGED
 from tests.helpers.project import Project
@@ -242,7 +241,7 @@ def test_a_name_that_is_too_long_for_a_rotation_is_said(root: Path) -> None:
 @settings(max_examples=60, deadline=None)
 def test_the_name_of_a_rotation_says_what_it_is_of_and_when(stem: str, micros: int) -> None:
     name = f"{stem}.jsonl"
-    found = rotation(rotation_name(name, micros, ".gz"))
+    found = parse_rotation(rotation_name(name, micros, ".gz"))
     assert found is not None
     assert (found.live, found.micros, found.packed) == (name, micros, True)
     assert rotation_name(name, micros, "") < rotation_name(name, micros + 1, "")
@@ -261,7 +260,7 @@ def test_the_name_of_a_rotation_says_what_it_is_of_and_when(stem: str, micros: i
     ],
 )
 def test_other_names_are_no_rotations(name: str) -> None:
-    assert rotation(name) is None
+    assert parse_rotation(name) is None
 
 
 # -- sessions ---------------------------------------------------------------------------------------------
@@ -352,7 +351,7 @@ def test_the_summary_does_not_depend_on_how_often_it_was_made(batches: list[list
     """Entries without a boost are counted, and weigh nothing in the average."""
     summary = None
     for batch in batches:
-        summary = merged(summary, [{} if boost is None else {"boost": boost} for boost in batch], NOW)
+        summary = merge_summary(summary, [{} if boost is None else {"boost": boost} for boost in batch], NOW)
     boosts = [boost for batch in batches for boost in batch if boost is not None]
     if summary is not None:
         assert summary["count"] == sum(map(len, batches))
@@ -376,7 +375,7 @@ def test_a_state_that_is_no_json_object_is_left_alone_and_named(root: Path, cont
     put(root, "session_x_state.json", content)
     before = listing(memory(root))
     cleanup = janitor(root).clean(NOW)
-    assert cleanup.problems == ["session_x_state.json is no JSON object: left alone"]
+    assert cleanup.problems == ["session_x_state.json is not a JSON object: left alone"]
     assert (cleanup.actions, cleanup.failures) == ([], 0)
     assert listing(memory(root)) == before
 
@@ -384,7 +383,7 @@ def test_a_state_that_is_no_json_object_is_left_alone_and_named(root: Path, cont
 def test_a_summary_that_is_none_is_not_overwritten(root: Path) -> None:
     path = session(root, "s", evidence_ledger=[{}] * 101, evidence_ledger_summary="mine")
     before = path.read_bytes()
-    assert "evidence_ledger_summary is no summary" in janitor(root).clean(NOW).problems[0]
+    assert "evidence_ledger_summary is not a summary" in janitor(root).clean(NOW).problems[0]
     assert path.read_bytes() == before
 
 
@@ -465,8 +464,8 @@ def test_links_and_other_names_of_files_are_left_alone_and_said(root: Path, tmp_
     assert sorted(cleanup.problems) == [
         "a_telemetry.jsonl is a symbolic link: left alone",
         "b_telemetry.jsonl has another name somewhere (a hard link): left alone",
-        "c_telemetry.jsonl is no regular file: left alone",
-        "d_telemetry.jsonl is no regular file: left alone",
+        "c_telemetry.jsonl is not a regular file: left alone",
+        "d_telemetry.jsonl is not a regular file: left alone",
         "session_a_state.json is a symbolic link: left alone",
         "session_b_state.json has another name somewhere (a hard link): left alone",
     ]
@@ -750,7 +749,7 @@ def test_the_janitor_command(project: Project) -> None:
     lines = result.stdout.splitlines()
     assert lines[0].startswith("rotated a_telemetry.jsonl (over 1000 lines) -> a_telemetry.2")
     assert lines[-1].startswith("Memory cleanup: 1 file rotated, 0 sessions pruned, ")
-    assert result.stderr == "Warning: session_broken_state.json is no JSON object: left alone\n"
+    assert result.stderr == "Warning: session_broken_state.json is not a JSON object: left alone\n"
     data = project.json("janitor")
     assert (data["files_rotated"], data["actions"], data["failures"]) == (0, [], 0)
     assert data["report"] == "Memory cleanup: 0 files rotated, 0 sessions pruned, 0 KB freed"

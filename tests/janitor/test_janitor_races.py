@@ -23,15 +23,12 @@ from typing import Any
 
 import pytest
 
-from fusewire.janitor.cleanup import Cleanup
-from fusewire.janitor.finishing import Finished, let_go
+from fusewire.janitor.archive import Aside, create_empty, pack, session_aside, set_aside, set_session_aside, store
 from fusewire.janitor.folder import Folder, open_memory
 from fusewire.janitor.janitor import Busy, Janitor, at_session_start
-from fusewire.janitor.ledgers import replace
+from fusewire.janitor.ledgers import replace_state
 from fusewire.janitor.limits import Limits
-from fusewire.janitor.packing import Aside, pack
-from fusewire.janitor.sessions import set_aside as set_session_aside
-from fusewire.janitor.telemetry import set_aside, start_afresh
+from fusewire.janitor.report import Cleanup
 from fusewire.util.files import FileLock, ensure_state_folder
 
 NOW = 1_794_000_000.0
@@ -69,7 +66,7 @@ CLEANER = """
 import sys
 from fusewire.janitor.janitor import Janitor
 from fusewire.janitor.limits import Limits
-import fusewire.janitor.archives, fusewire.janitor.ledgers, fusewire.janitor.sessions, fusewire.util.files
+import fusewire.janitor.archive, fusewire.janitor.ledgers, fusewire.util.files
 janitor = Janitor(sys.argv[1], Limits(telemetry_max_lines=1, telemetry_keep_rotations=1000, session_max_active=1))
 print("ready", flush=True)
 cleanup = janitor.clean(float(sys.argv[2]))
@@ -158,24 +155,23 @@ def test_a_writer_that_holds_the_file_open_loses_no_line(root: Path, reopen: int
     assert rotated >= (5 if reopen else 1)
 
 
-@pytest.mark.parametrize("closed", [True, False], ids=["and closed it", "and holds it"])
-def test_lines_that_come_while_a_file_is_packed_are_not_lost(root: Path, closed: bool) -> None:
-    """A process that the first look did not see wrote between the two looks: the archive goes, the file stays."""
+def test_lines_that_come_while_a_file_is_packed_are_not_lost(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that the first check did not see appends a line between the two checks."""
     path = memory(root) / "a_telemetry.jsonl"
     path.write_text("1\n2\n")
     with opened(root) as folder:
         aside = set_aside(folder, path.name, NOW)
-        start_afresh(folder, path.name, os.stat(memory(root) / aside.name))
-        facts, size = pack(folder, aside.name, folder, aside.archive)
-        result = Finished()
-        with open(memory(root) / aside.name, "a") as late:
-            if closed:
-                late.write("3\n")
-                late.close()
-            let_go([(aside, facts, size)], result, Cleanup(), NOW)
-            assert (result.packed, result.held) == ([], [aside])
-            if not closed:
-                late.write("3\n")
+        checks = []
+
+        def has_writer(name: str, now: float) -> bool:
+            checks.append(name)
+            if len(checks) == 2:
+                with open(memory(root) / aside.name, "a") as late:
+                    late.write("3\n")
+            return False
+
+        monkeypatch.setattr(folder, "has_writer", has_writer)
+        assert store(aside, Cleanup(), NOW) == "held"
     assert lines_of(root, "a_telemetry") == ["1", "2", "3"]
     Janitor(str(root), Limits()).clean(NOW)
     assert lines_of(root, "a_telemetry") == ["1", "2", "3"]
@@ -239,9 +235,9 @@ def test_a_state_that_was_written_anew_meanwhile_is_left_to_its_session(root: Pa
     before = path.stat()
     path.write_text('{"new": 1, "more": 2}')
     with opened(root) as folder:
-        assert not replace(folder, path.name, before, b"{}")
+        assert not replace_state(folder, path.name, before, b"{}")
         with pytest.raises(FileNotFoundError, match="another state has just taken its place"):
-            set_session_aside(folder, path.name, before)
+            set_session_aside(session_aside(folder, "s", before), before)
     assert path.read_text() == '{"new": 1, "more": 2}'
     assert [one.name for one in memory(root).iterdir()] == [path.name]
 
@@ -251,13 +247,13 @@ def test_a_state_that_was_written_anew_meanwhile_is_left_to_its_session(root: Pa
 
 def half_way(folder: Folder, steps: int) -> None:
     """A rotation as a kill after so many steps leaves it."""
-    facts = folder.look("a_telemetry.jsonl")
+    facts = folder.stat("a_telemetry.jsonl")
     assert facts is not None
     aside = set_aside(folder, "a_telemetry.jsonl", NOW)
     if steps >= 2:
-        start_afresh(folder, "a_telemetry.jsonl", facts)
+        create_empty(folder, "a_telemetry.jsonl", facts)
     if steps == 3:
-        os.write(folder.create(".fusewire-janitor.tmp"), b"\x1f\x8b half of an archive")
+        os.write(folder.create(".fusewire-janitor.tmp", facts), b"\x1f\x8b half of an archive")
     if steps >= 4:
         pack(folder, aside.name, folder, aside.archive)
     if steps >= 5:
@@ -302,7 +298,7 @@ def _aside(folder: Folder, aside: Aside) -> None:
 
 
 def _packed(folder: Folder, aside: Aside) -> None:
-    with aside.place(create=True) as place:
+    with aside.open_place(create=True) as place:
         pack(folder, aside.name, place, aside.archive)
 
 
@@ -316,7 +312,9 @@ def test_the_next_run_finishes_a_pruning(root: Path, step: Callable[[Folder, Asi
     path.write_text('{"n": 1}')
     os.utime(path, (NOW - 8 * DAY, NOW - 8 * DAY))
     with opened(root) as folder:
-        step(folder, set_session_aside(folder, path.name, path.stat()))
+        aside = session_aside(folder, "s", path.stat())
+        set_session_aside(aside, path.stat())
+        step(folder, aside)
     cleanup = Janitor(str(root), Limits()).clean(NOW)
     assert (cleanup.sessions_pruned, cleanup.problems) == (1, [])
     assert leftovers(root) == []
@@ -328,7 +326,7 @@ def test_a_session_that_has_come_back_gets_its_state_back(root: Path) -> None:
     path = memory(root) / "session_s_state.json"
     path.write_text('{"n": 1}')
     with opened(root) as folder:
-        set_session_aside(folder, path.name, path.stat())
+        set_session_aside(session_aside(folder, "s", path.stat()), path.stat())
     Janitor(str(root), Limits(), active=("s",)).clean(NOW)
     assert [one.name for one in memory(root).iterdir()] == [path.name]
     assert path.read_text() == '{"n": 1}'

@@ -11,9 +11,9 @@ from fusewire.breakers.session.start import at_work
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell, warn
 from fusewire.engine.breaker import Breaker
-from fusewire.janitor.cleanup import space
 from fusewire.janitor.janitor import Janitor
 from fusewire.janitor.limits import Limits
+from fusewire.janitor.report import space
 from fusewire.util.durations import counted
 from fusewire.util.file_names import path_shown
 

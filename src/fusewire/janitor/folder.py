@@ -1,4 +1,4 @@
-"""A folder by its descriptor, and every file in it by its plain name: no path that somebody could bend meanwhile."""
+"""Access a folder by descriptor and its files by plain name, so that no path can be redirected by a link meanwhile."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
-#: Deeper and more than any folder that this is meant for.
-_DEEPEST = 16
-_MOST = 100_000
+#: Deeper than any memory folder.
+DEEPEST = 16
+
+#: Seconds without a change after which a file that gets no lease counts as closed.
+_QUIET = 3600.0
 
 
 class Folder:
@@ -25,7 +27,7 @@ class Folder:
 
     def __init__(self, descriptor: int, shown: str) -> None:
         self.descriptor = descriptor
-        #: as people of the project name it
+        #: the name for messages
         self.shown = shown
 
     def __enter__(self) -> Folder:
@@ -37,6 +39,7 @@ class Folder:
         os.close(self.descriptor)
 
     def sub(self, name: str, *, create: bool = False) -> Folder:
+        """Open a folder inside; OSError if it is a link or not a folder."""
         if create:
             try:
                 os.mkdir(name, 0o777, dir_fd=self.descriptor)
@@ -45,149 +48,164 @@ class Folder:
         return Folder(os.open(name, _FOLDER, dir_fd=self.descriptor), os.path.join(self.shown, name))
 
     def entries(self) -> dict[str, os.stat_result]:
-        """All that is in it, by name, not followed; sorted, so that every run does things in the same order."""
+        """Stat everything inside without following links, sorted by name."""
         found = {}
         with os.scandir(self.descriptor) as entries:
             for entry in entries:
                 try:
                     found[entry.name] = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:
-                    continue  # gone meanwhile
+                    continue  # removed meanwhile
         return dict(sorted(found.items()))
 
-    def look(self, name: str) -> os.stat_result | None:
+    def stat(self, name: str) -> os.stat_result | None:
         try:
             return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
         except FileNotFoundError:
             return None
 
+    def is_same(self, name: str, other: os.stat_result) -> bool:
+        """Tell whether a name is one of another file's names."""
+        facts = self.stat(name)
+        return facts is not None and os.path.samestat(facts, other)
+
+    def is_unchanged(self, name: str, before: os.stat_result) -> bool:
+        now = self.stat(name)
+        return now is not None and all(
+            getattr(now, one) == getattr(before, one) for one in ("st_ino", "st_size", "st_mtime_ns")
+        )
+
     def open(self, name: str, flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
-        """A regular file's descriptor; OSError if it is a link or anything else."""
+        """Open a regular file; OSError if it is a link or anything else."""
         descriptor = os.open(name, flags | _FILE, mode, dir_fd=self.descriptor)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise OSError(22, "not a regular file", name)
         return descriptor
 
-    def create(self, name: str, mode: int = 0o600) -> int:
-        """A new file's descriptor; FileExistsError if there is anything of that name."""
-        return self.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-
-    def read(self, name: str, limit: int) -> bytes:
-        with open(self.open(name), "rb") as file:
-            return file.read(limit)
-
-    def dress(self, descriptor: int, like: os.stat_result) -> None:
-        """Give a new file the mode and, where we may, the owner of the one whose place it takes."""
+    def create(self, name: str, like: os.stat_result) -> int:
+        """Create a file with the mode and, for root, the owner of another; FileExistsError if the name is taken."""
+        descriptor = self.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         os.fchmod(descriptor, stat.S_IMODE(like.st_mode))
         if os.geteuid() != like.st_uid:
             try:
                 os.fchown(descriptor, like.st_uid, like.st_gid)
             except OSError:
                 pass  # only root may
+        return descriptor
 
-    def rename(self, old: str, new: str) -> None:
-        os.rename(old, new, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+    def read(self, name: str, limit: int) -> bytes:
+        with open(self.open(name), "rb") as file:
+            return file.read(limit)
 
-    def unlink(self, name: str) -> None:
-        os.unlink(name, dir_fd=self.descriptor)
+    def rename(self, old: str, new: str, target: Folder | None = None) -> None:
+        """Rename a file, and make that durable."""
+        place = target or self
+        os.rename(old, new, src_dir_fd=self.descriptor, dst_dir_fd=place.descriptor)
+        try:
+            os.fsync(place.descriptor)
+        except OSError:
+            pass  # some file systems cannot sync a folder
+
+    def unlink(self, name: str, *, missing_ok: bool = False) -> None:
+        try:
+            os.unlink(name, dir_fd=self.descriptor)
+        except FileNotFoundError:
+            if not missing_ok:
+                raise
 
     def put_back(self, aside: str, name: str) -> bool:
-        """Give a file its name again, unless that has been taken meanwhile."""
+        """Give a file its name back unless another file has taken it; also finishes what a killed run began."""
         try:
             os.link(aside, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor, follow_symlinks=False)
         except OSError:
-            return False
+            facts = self.stat(aside)
+            if facts is None or not self.is_same(name, facts):
+                return False
         self.unlink(aside)
         return True
 
-    def is_back(self, aside: str, name: str) -> bool:
-        """Whether `put_back` was killed between its two steps; then it is finished now."""
-        one, other = self.look(aside), self.look(name)
-        if one is None or other is None or (one.st_dev, one.st_ino) != (other.st_dev, other.st_ino):
-            return False
-        self.unlink(aside)
-        return True
+    def has_writer(self, name: str, now: float) -> bool:
+        """Tell whether a process may still write to a file, perhaps one that opened it under an earlier name.
 
-    def lock(self) -> bool:
-        """For us alone among all projects that name this folder; False if another janitor is at work in it."""
+        The kernel grants a read lease only while no process has the file open for writing. Unlike /proc, that also
+        covers processes that cannot be inspected. Where it grants none (another user's file, NFS, not Linux), a file
+        has a writer until it has not changed for an hour.
+        """
+        import fcntl
+        import signal
+
+        try:
+            descriptor = self.open(name)
+            try:
+                # a process that opens the file now makes the kernel send a signal: one that is ignored by default
+                fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
+                fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+            finally:
+                os.close(descriptor)  # which also gives the lease back
+        except BlockingIOError:
+            return True
+        except (OSError, AttributeError):
+            facts = self.stat(name)
+            return facts is not None and now - facts.st_mtime < _QUIET
+        return False
+
+    def lock(self) -> None:
+        """Exclude the janitors of other projects that use this folder; BlockingIOError if one is at work."""
         import fcntl
 
-        try:
-            fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-    def sync(self) -> None:
-        try:
-            os.fsync(self.descriptor)
-        except OSError:
-            pass  # some file systems have no such thing for folders
+        fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def walk(self, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], os.stat_result]]:
-        """Every file below, links as what they are, each with the parts of its path."""
-        count = 0
+        """Yield every file below, links unfollowed, each with the parts of its path."""
         for name, facts in self.entries().items():
-            count += 1
-            if count > _MOST:
-                return
             if not stat.S_ISDIR(facts.st_mode):
                 yield (*above, name), facts
-            elif len(above) < _DEEPEST:
+            elif len(above) < DEEPEST:
                 try:
                     inner = self.sub(name)
                 except OSError:
-                    continue  # gone, replaced by a link, or not ours to read
+                    continue  # removed, replaced by a link, or not readable for us
                 with inner:
                     yield from inner.walk((*above, name))
 
 
 def open_memory(root: str, folder: str, elsewhere: tuple[str, ...]) -> Folder | None:
-    """The configured folder; None if there is none yet, FusewireError if it is not a folder of the project."""
+    """Open the configured folder; None if it does not exist, FusewireError if it is not a folder of the project."""
     allowed = "a folder of the project, or one that memory_limits.other_folders names, too"
-    given = os.path.expanduser(folder)
     root = os.path.realpath(root)
-    if folder in elsewhere or os.path.normpath(given) in [
-        os.path.normpath(os.path.expanduser(one)) for one in elsewhere
-    ]:
-        return open_elsewhere(os.path.join(root, given), folder)
-    inside = os.path.relpath(os.path.normpath(os.path.join(root, given)), root)
-    parts = [] if inside == "." else inside.split(os.sep)
-    if parts[:1] == [".."] or parts[:1] in ([".git"], [".fusewire"]) or "\0" in folder:
+    path = resolve(root, folder)
+    if folder in elsewhere or path in [resolve(root, one) for one in elsewhere]:
+        return open_folder(path, folder)
+    parts = [part for part in os.path.relpath(path, root).split(os.sep) if part != "."]
+    if parts[:1] in ([".."], [".git"], [".fusewire"]) or "\0" in folder:
         raise FusewireError(f"memory_limits.folder = {folder!r} is refused; allowed: {allowed}")
-    here = Folder(os.open(root, _FOLDER), folder)
+    here: Folder | None = Folder(os.open(root, _FOLDER), folder)
     for at, part in enumerate(parts):
-        try:
-            inner = os.open(part, _FOLDER, dir_fd=here.descriptor)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            facts = here.look(part)
-            if facts is None:
-                return None
-            name = os.path.join(*parts[: at + 1])
-            if stat.S_ISLNK(facts.st_mode):
-                raise FusewireError(
-                    f"{name} is a symbolic link, which the janitor does not follow; allowed: {allowed}"
-                ) from None
-            raise FusewireError(f"{name} cannot be opened: {error.strerror}; allowed: {allowed}") from None
-        finally:
-            os.close(here.descriptor)
-        here = Folder(inner, folder)
+        if here is not None:
+            with here as above:
+                here = open_folder(part, os.path.join(*parts[: at + 1]), allowed, above.descriptor)
+    if here is not None:
+        here.shown = folder
     return here
 
 
-def open_elsewhere(path: str, shown: str) -> Folder | None:
-    """A folder that the settings name by itself: the way to it is the user's, but it is no link itself."""
+def open_folder(path: str, shown: str, allowed: str = "a folder", parent: int | None = None) -> Folder | None:
+    """Open a folder that is not itself a link; None if it does not exist."""
     try:
-        return Folder(os.open(os.path.normpath(path), _FOLDER), shown)
+        return Folder(os.open(path, _FOLDER, dir_fd=parent), shown)
     except FileNotFoundError:
         return None
     except OSError as error:
-        why = (
-            "is a symbolic link, which the janitor does not follow"
-            if os.path.islink(path)
-            else f"cannot be opened: {error.strerror}"
-        )
-        raise FusewireError(f"{shown} {why}; allowed: a folder") from None
+        try:
+            is_link = stat.S_ISLNK(os.stat(path, dir_fd=parent, follow_symlinks=False).st_mode)
+        except OSError:
+            is_link = False
+        link = "is a symbolic link, which the janitor does not follow"
+        why = link if is_link else f"cannot be opened: {error.strerror}"
+        raise FusewireError(f"{shown} {why}; allowed: {allowed}") from None
+
+
+def resolve(root: str, name: str) -> str:
+    """Make a configured folder's name absolute, relative to the project."""
+    return os.path.normpath(os.path.join(root, os.path.expanduser(name)))

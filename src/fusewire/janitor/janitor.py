@@ -1,4 +1,4 @@
-"""The janitor of one project: what it does, in which order, and that it is the only one."""
+"""Run the cleanup of one project's memory folder: in order, within a deadline, one process at a time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import time
 
 from fusewire.config.rules import STATE_FOLDER
 from fusewire.janitor.folder import Folder, open_memory
-from fusewire.janitor.limits import Limits
+from fusewire.janitor.limits import Limits, is_anything_due
+from fusewire.janitor.names import TEMPORARY
 from fusewire.util.errors import FusewireError
 
 TYPE_CHECKING = False
@@ -15,22 +16,21 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from typing import Any
 
-    from fusewire.janitor.cleanup import Cleanup
-    from fusewire.janitor.usage import Usage
+    from fusewire.janitor.report import Cleanup, Usage
 
-#: Seconds that a start of a session may take for it: an agent is waiting, and its hook has a deadline.
+#: Seconds that a cleanup may take at the start of a session: an agent is waiting, and its hook has a deadline.
 _AT_START = 3.0
 
 #: Seconds to wait for another janitor.
-_PATIENCE = 5.0
+_LOCK_TIMEOUT = 5.0
 
 
 class Busy(FusewireError):
-    """Another janitor is at work."""
+    """Another janitor holds the lock."""
 
 
 class Janitor:
-    """Cleans the memory folder of a project, and shows what is in it."""
+    """Clean the memory folder of a project, and report what is in it."""
 
     def __init__(self, root: str, limits: Limits, *, active: Collection[str] = ()) -> None:
         self.root = os.path.realpath(root)
@@ -39,73 +39,65 @@ class Janitor:
         self.active = frozenset(active) | ({own} if own else set())
 
     def clean(self, now: float, *, dry_run: bool = False, others: bool = True, seconds: float | None = None) -> Cleanup:
-        """One run. `others` are the other folders that grow; after `seconds` nothing new is begun."""
-        from fusewire.janitor.cleanup import Cleanup
+        """Clean once. `others` are the other configured folders; after `seconds` no further file is packed."""
+        from fusewire.janitor.report import Cleanup
 
         deadline = None if seconds is None else time.monotonic() + seconds
         cleanup = Cleanup(dry_run=dry_run)
         folder = self._folder()
         if folder is not None:
             with folder:
-                self._alone(folder, cleanup, now, deadline)
+                run = self._clean_folder if dry_run else self._clean_locked
+                run(folder, cleanup, now, deadline)
         if not dry_run:
             from fusewire.util.gitdir import sweep
 
             sweep(now)
         if others and self.limits.other_folders:
-            from fusewire.janitor.others import clean_others
+            from fusewire.janitor.other_folders import clean_others
 
             clean_others(self.root, self.limits, cleanup, now)
         return cleanup
 
     def usage(self) -> Usage:
-        from fusewire.janitor.usage import usage_of
+        """Measure the memory folder."""
+        from fusewire.janitor.report import measure
 
         folder = self._folder()
         if folder is None:
-            return usage_of(None, self.limits)
+            return measure(None, self.limits)
         with folder:
-            return usage_of(folder, self.limits)
+            return measure(folder, self.limits)
 
     def is_due(self, now: float) -> bool:
-        """Whether there is anything to do: a look at the names and a few small files."""
-        from fusewire.janitor.due import anything_due
-
+        """Tell whether there is anything to do, by a look at the names and a few small files."""
         folder = self._folder()
         if folder is None:
             return False
         with folder:
-            return anything_due(folder, self.limits, self.active, now)
+            return is_anything_due(folder, self.limits, self.active, now)
 
     def _folder(self) -> Folder | None:
         return open_memory(self.root, self.limits.folder, self.limits.other_folders)
 
-    def _alone(self, folder: Folder, cleanup: Cleanup, now: float, deadline: float | None) -> None:
-        if cleanup.dry_run:
-            self._tidy(folder, cleanup, now, deadline)
-            return
+    def _clean_locked(self, folder: Folder, cleanup: Cleanup, now: float, deadline: float | None) -> None:
         from fusewire.util.files import FileLock, make_folder
 
         try:
             state = make_folder(self.root, STATE_FOLDER)
-            with FileLock(os.path.join(state, "janitor.lock"), wait=_PATIENCE if deadline is None else 0.2):
-                if not folder.lock():
-                    raise BlockingIOError
-                self._tidy(folder, cleanup, now, deadline)
+            with FileLock(os.path.join(state, "janitor.lock"), wait=_LOCK_TIMEOUT if deadline is None else 0.2):
+                folder.lock()
+                folder.unlink(TEMPORARY, missing_ok=True)
+                self._clean_folder(folder, cleanup, now, deadline)
         except BlockingIOError:
             raise Busy(f"another janitor is at work in {self.limits.folder}; try again in a moment") from None
         except OSError as error:
             cleanup.failed(f"{error.filename or self.limits.folder}: nothing more could be done", error)
 
-    def _tidy(self, folder: Folder, cleanup: Cleanup, now: float, deadline: float | None) -> None:
-        from fusewire.janitor.archives import remove_surplus
+    def _clean_folder(self, folder: Folder, cleanup: Cleanup, now: float, deadline: float | None) -> None:
+        from fusewire.janitor.archive import prune, remove_surplus, rotate
         from fusewire.janitor.ledgers import truncate
-        from fusewire.janitor.packing import remove_temporary
-        from fusewire.janitor.sessions import prune
-        from fusewire.janitor.telemetry import rotate
 
-        if not cleanup.dry_run:
-            remove_temporary(folder)
         rotate(folder, self.limits, cleanup, now, deadline)
         staying = prune(folder, self.limits, self.active, cleanup, now, deadline)
         truncate(folder, staying, self.limits, cleanup, now)
@@ -115,7 +107,7 @@ class Janitor:
 def at_session_start(
     root: str, settings: Mapping[str, Any], session: str | None, active: Collection[str], now: float
 ) -> str:
-    """The janitor at the start of a session: the line to show, or nothing. It never raises and never takes long."""
+    """Clean at the start of a session and return the line to show, or nothing. Never raises, and is quick."""
     try:
         janitor = Janitor(root, Limits.from_settings(settings), active={*active, *((session,) if session else ())})
         if not janitor.is_due(now):

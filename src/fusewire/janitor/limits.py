@@ -1,15 +1,27 @@
-"""What the janitor keeps to: the tool seed's `memory_limits`, and which files it may touch at all."""
+"""Define the memory limits, and find which files of a folder exceed them.
+
+Loaded at every start of a session, so nothing slow is imported: no `json`, `re`, `zlib` or `dataclasses`.
+"""
 
 from __future__ import annotations
 
+import stat
+
+from fusewire.janitor.names import PRUNING, TEMPORARY, is_aside, is_telemetry, session_of
+from fusewire.util.durations import number, parse_time, show_duration
+from fusewire.util.fast_json import loads
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    import os
+    from collections.abc import Collection, Mapping
     from typing import Any
+
+    from fusewire.janitor.folder import Folder
 
 _DAY = 86400.0
 
-#: The seed's figures, and ours below them. Ages are in seconds, as settings are once they are parsed.
+#: The seed's figures, then ours. Ages are in seconds, as settings are once they are parsed.
 _DEFAULTS: dict[str, Any] = {
     "telemetry_max_lines": 1000,
     "telemetry_max_kb": 50,
@@ -25,50 +37,148 @@ _DEFAULTS: dict[str, Any] = {
     "other_folders": (),
 }
 
+#: Keys under which a line of telemetry has its time.
+_TIMES = ("timestamp", "time", "ts", "at")
+
+#: Bytes of a session's state that are read; a larger one is left alone.
+LARGEST_STATE = 64 << 20
+
+#: Characters of a shortened session id that still identify one session.
+_SHORT = 8
+
 
 class Limits:
-    """One project's limits. Loaded at every start of a session: no dataclass, which would cost more than the look."""
+    """The memory limits of one project, with the settings' own names."""
 
-    __slots__ = (
-        "evidence_ledger_max",
-        "folder",
-        "other_folders",
-        "session_max_active",
-        "session_max_age",
-        "telemetry",
-        "telemetry_keep_rotations",
-        "telemetry_max_age",
-        "telemetry_max_bytes",
-        "telemetry_max_lines",
-        "tool_history_max",
-        "total_max_kb",
-    )
+    telemetry_max_lines: int
+    telemetry_max_kb: int
+    telemetry_max_age_days: float
+    telemetry_keep_rotations: int
+    session_max_active: int
+    session_max_age_days: float
+    evidence_ledger_max: int
+    tool_history_max: int
+    total_max_kb: int
+    folder: str
+    telemetry: tuple[str, ...]
+    other_folders: tuple[str, ...]
 
     def __init__(self, **given: Any) -> None:
         unknown = sorted(set(given) - set(_DEFAULTS))
         if unknown:
             raise TypeError(f"no such limit: {', '.join(unknown)}")
-        values = {**_DEFAULTS, **given}
-        self.telemetry_max_lines: int = values["telemetry_max_lines"]
-        self.telemetry_max_bytes: int = values["telemetry_max_kb"] * 1024
-        self.telemetry_max_age: float = values["telemetry_max_age_days"]
-        self.telemetry_keep_rotations: int = values["telemetry_keep_rotations"]
-        self.session_max_active: int = values["session_max_active"]
-        self.session_max_age: float = values["session_max_age_days"]
-        self.evidence_ledger_max: int = values["evidence_ledger_max"]
-        self.tool_history_max: int = values["tool_history_max"]
-        self.total_max_kb: int = values["total_max_kb"]
-        self.folder: str = values["folder"]
-        self.telemetry: tuple[str, ...] = tuple(values["telemetry"])
-        self.other_folders: tuple[str, ...] = tuple(values["other_folders"])
+        for key, value in {**_DEFAULTS, **given}.items():
+            setattr(self, key, tuple(value) if isinstance(value, list) else value)
+        self.telemetry_max_bytes = self.telemetry_max_kb * 1024
+        self.total_max_bytes = self.total_max_kb * 1024
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Limits:
-        """From the parsed settings of the tool breaker; what is not among them has its default."""
-        prefix = "memory_limits."
-        given = {key.removeprefix(prefix): value for key, value in settings.items() if key.startswith(prefix)}
-        return cls(**{key: value for key, value in given.items() if key in _DEFAULTS})
+        """Take the limits from the parsed settings of the tool breaker; the others have their defaults."""
+        found = {key: settings.get(f"memory_limits.{key}", default) for key, default in _DEFAULTS.items()}
+        return cls(**found)
 
-    @property
-    def total_max_bytes(self) -> int:
-        return self.total_max_kb * 1024
+
+def is_anything_due(folder: Folder, limits: Limits, active: Collection[str], now: float) -> bool:
+    """Tell whether a cleanup would have something to do."""
+    entries = folder.entries()
+    for name, facts in entries.items():
+        if why_untouchable(facts):
+            continue
+        if name == TEMPORARY or session_of(name, PRUNING) or is_aside(name, limits.telemetry):
+            return True
+        if is_telemetry(name, limits.telemetry) and rotation_reason(folder, name, facts, limits, now):
+            return True
+        if session_of(name) and surplus_lists(read_state(folder, name), limits):
+            return True
+    if sessions_to_prune(entries, limits, active, now):
+        return True
+    return sum(facts.st_size for _, facts in folder.walk()) > limits.total_max_bytes
+
+
+def why_untouchable(facts: os.stat_result) -> str:
+    """Say why a file with a known name is left alone; empty if it is a regular file with one name."""
+    if stat.S_ISLNK(facts.st_mode):
+        return "is a symbolic link"
+    if not stat.S_ISREG(facts.st_mode):
+        return "is not a regular file"
+    return "has another name somewhere (a hard link)" if facts.st_nlink > 1 else ""
+
+
+# -- telemetry ----------------------------------------------------------------------------------------
+
+
+def rotation_reason(folder: Folder, name: str, facts: os.stat_result, limits: Limits, now: float) -> str:
+    """Say why a file has to be rotated: size, lines or age; empty if it is within its limits, or empty itself."""
+    if not facts.st_size:
+        return ""
+    if facts.st_size > limits.telemetry_max_bytes:
+        return f"over {number(limits.telemetry_max_kb)} KB"
+    try:
+        content = folder.read(name, limits.telemetry_max_bytes)
+    except OSError:
+        return ""  # removed meanwhile, or not readable for us
+    if content.count(b"\n") + (not content.endswith(b"\n")) > limits.telemetry_max_lines:
+        return f"over {limits.telemetry_max_lines} lines"
+    started = first_time(content, now)
+    age = now - (facts.st_mtime if started is None else started)
+    return f"older than {show_duration(limits.telemetry_max_age_days)}" if age > limits.telemetry_max_age_days else ""
+
+
+def first_time(content: bytes, now: float) -> float | None:
+    """Read the time of the first line; None without one, or with an impossible one."""
+    try:
+        entry = loads(content.partition(b"\n")[0].decode("utf-8"))
+        value = next((entry[key] for key in _TIMES if key in entry), None) if isinstance(entry, dict) else None
+        moment = parse_time(value) if isinstance(value, str) else value
+    except (ValueError, OverflowError):
+        return None
+    if isinstance(moment, bool) or not isinstance(moment, (int, float)):
+        return None
+    moment = moment / 1000 if moment > 1e11 else moment  # milliseconds
+    return moment if 0 < moment <= now + _DAY else None
+
+
+# -- sessions -----------------------------------------------------------------------------------------
+
+
+def is_active(session: str, active: Collection[str]) -> bool:
+    """Tell whether a session is running; a file name may have a shortened id."""
+    return any(
+        session == one
+        or (min(len(session), len(one)) >= _SHORT and (session.startswith(one) or one.startswith(session)))
+        for one in active
+    )
+
+
+def sessions_to_prune(
+    entries: Mapping[str, os.stat_result], limits: Limits, active: Collection[str], now: float
+) -> dict[str, str]:
+    """Map each state to be pruned to the reason: too old, or the oldest of too many. An active session never is."""
+    states = {name: facts for name, facts in entries.items() if session_of(name) and stat.S_ISREG(facts.st_mode)}
+    idle = [name for name, facts in states.items() if facts.st_nlink == 1 and not is_active(session_of(name), active)]
+    idle.sort(key=lambda name: (states[name].st_mtime_ns, name))
+    found = {}
+    for name in idle:
+        if now - states[name].st_mtime > limits.session_max_age_days:
+            found[name] = f"older than {show_duration(limits.session_max_age_days)}"
+        elif len(states) - len(found) > limits.session_max_active:
+            found[name] = f"more than {limits.session_max_active} sessions"
+    return found
+
+
+def read_state(folder: Folder, name: str) -> object:
+    """Parse a session's state; None if it cannot be read or is too large."""
+    try:
+        content = folder.read(name, LARGEST_STATE + 1)
+        return loads(content.decode("utf-8")) if len(content) <= LARGEST_STATE else None
+    except (OSError, ValueError):
+        return None
+
+
+def surplus_lists(state: object, limits: Limits) -> dict[str, int]:
+    """Map each list of a session's state that is too long to the number of entries it may keep."""
+    if not isinstance(state, dict):
+        return {}
+    most = {"evidence_ledger": limits.evidence_ledger_max, "tool_history": limits.tool_history_max}
+    return {key: limit for key, limit in most.items() if isinstance(state.get(key), list) and len(state[key]) > limit}

@@ -8,8 +8,7 @@ from shlex import quote
 
 from markupsafe import Markup, escape
 
-from fusewire.janitor.archives import limit_shown
-from fusewire.janitor.cleanup import space
+from fusewire.janitor.report import format_limit, space
 from fusewire.util.durations import number, show_duration
 from fusewire.util.text import visible
 
@@ -30,7 +29,7 @@ def usd(amount: float | None) -> str:
 
 def limit(size: int) -> str:
     """Bytes that are a limit, as somebody has set them: 5000 kilobytes are 5 MB."""
-    text = limit_shown(size // 1024)
+    text = format_limit(size // 1024)
     return f"{text[:-2]} {text[-2:]}"
 
 

@@ -8,14 +8,13 @@ from fusewire.breakers.session.incident_log import recent
 from fusewire.breakers.session.start import at_work
 from fusewire.janitor.janitor import Janitor
 from fusewire.janitor.limits import Limits
-from fusewire.janitor.names import rotation
+from fusewire.janitor.names import parse_rotation
 from fusewire.util.durations import show_time
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.engine.breaker import Breaker
-    from fusewire.janitor.cleanup import Cleanup
-    from fusewire.janitor.usage import Usage
+    from fusewire.janitor.report import Cleanup, Usage
 
 _DAY = 86400
 
@@ -71,7 +70,7 @@ def _usage(usage: Usage) -> dict[str, Any]:
 def _rotations(usage: Usage) -> list[dict[str, Any]]:
     found = []
     for file in [*usage.of("rotation"), *usage.of("session archive")]:
-        known = rotation(file.name)
+        known = parse_rotation(file.name)
         found.append(
             {
                 "name": file.name,

@@ -7,7 +7,7 @@ import zlib
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from fusewire.janitor.names import rotation
+from fusewire.janitor.names import parse_rotation
 from fusewire.util.durations import parse_time
 from fusewire.util.fast_json import loads
 from fusewire.util.files import open_file
@@ -62,7 +62,7 @@ def _files(place: str, since: float) -> Iterator[str]:
         names = os.listdir(folder)
     except OSError:
         return
-    rotations = [(one.micros, name) for name in names if (one := rotation(name)) is not None and one.live == live]
+    rotations = [(one.micros, name) for name in names if (one := parse_rotation(name)) is not None and one.live == live]
     for micros, name in sorted(rotations, reverse=True):
         if micros / 1e6 > since:
             yield os.path.join(folder, name)

@@ -1,0 +1,193 @@
+"""Report what a cleanup has done and what the memory folder holds, in the words of the seed."""
+
+from __future__ import annotations
+
+import stat
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
+
+from fusewire.janitor.names import PRUNING, is_aside, is_session_archive, is_telemetry, parse_rotation, session_of
+from fusewire.util.durations import counted
+
+if TYPE_CHECKING:
+    import os
+    from typing import Any
+
+    from fusewire.janitor.folder import Folder
+    from fusewire.janitor.limits import Limits
+
+_KB = 1024
+_CHUNK = 1 << 20
+
+#: The seed's configuration is in the memory folder, too; it is never touched.
+_CONFIGURATION = "circuit_breaker_config.json"
+
+
+@dataclass
+class Cleanup:
+    """The result of one cleanup. `problems` also names what was left alone on purpose; `failures` counts errors."""
+
+    dry_run: bool = False
+    files_rotated: int = 0
+    sessions_pruned: int = 0
+    ledgers_truncated: int = 0
+    archives_removed: int = 0
+    #: by how much the folder has shrunk
+    bytes_freed: int = 0
+    failures: int = 0
+    actions: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def did(self, line: str, freed: int = 0) -> None:
+        self.actions.append(line)
+        self.bytes_freed += freed
+
+    def left(self, line: str) -> None:
+        """Note a file that is left alone, and why."""
+        self.problems.append(line)
+
+    def failed(self, what: str, error: OSError) -> None:
+        self.failures += 1
+        self.problems.append(f"{what}: {error.strerror or error}")
+
+    @property
+    def anything(self) -> bool:
+        return bool(self.files_rotated or self.sessions_pruned or self.ledgers_truncated or self.archives_removed)
+
+    def report(self) -> str:
+        """`Memory cleanup: 2 files rotated, 5 sessions pruned, 1.2 MB freed`."""
+        rotated = f"{counted(self.files_rotated, 'file')} rotated"
+        pruned = f"{counted(self.sessions_pruned, 'session')} pruned"
+        return f"Memory cleanup: {rotated}, {pruned}, {space(self.bytes_freed)} freed"
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "bytes_freed": max(0, self.bytes_freed), "report": self.report()}
+
+
+def space(size: int, gap: str = " ") -> str:
+    """Format an amount of bytes; a negative one, as when tiny files grow by packing, counts as none."""
+    size = max(0, size)
+    if 0 < size < _KB and gap:
+        return counted(size, "byte")
+    amount, unit = (size / _KB, "KB") if size < _KB * _KB else (size / _KB / _KB, "MB")
+    digits = 0 if unit == "KB" and amount >= 100 else 1
+    return f"{amount:.{digits}f}".removesuffix(".0") + gap + unit
+
+
+def format_limit(kilobytes: int) -> str:
+    """Format a configured limit: 5120 and 5000 kilobytes are both 5MB."""
+    step = next((step for step in (1024, 1000) if kilobytes >= step and kilobytes % step == 0), None)
+    return f"{kilobytes // step}MB" if step else f"{kilobytes}KB"
+
+
+@dataclass
+class MemoryFile:
+    """One file of the memory folder: its kind, and the used share of its limit (1 is all of it)."""
+
+    name: str
+    kind: str
+    bytes: int
+    lines: int | None = None
+    share: float | None = None
+
+
+@dataclass
+class Usage:
+    """What the memory folder holds."""
+
+    folder: str
+    exists: bool
+    total_bytes: int
+    limits: Limits
+    files: list[MemoryFile] = field(default_factory=list)
+
+    def of(self, kind: str) -> list[MemoryFile]:
+        return [file for file in self.files if file.kind == kind]
+
+    def lines(self) -> list[str]:
+        """Format the lines under `Memory Health`."""
+        limits = self.limits
+        share = 100 * self.total_bytes / limits.total_max_bytes
+        limit = f"{format_limit(limits.total_max_kb)} limit"
+        fullest = max((file.lines or 0 for file in self.of("telemetry")), default=0)
+        part = 100 * fullest // limits.telemetry_max_lines
+        return [
+            f"Total: {space(self.total_bytes, '')} / {limit} ({share:.1f}% used)",
+            f"Telemetry: {counted(fullest, 'line')} ({part}% of {limits.telemetry_max_lines} limit)",
+            f"Sessions: {len(self.of('session'))} active ({self._against_limit()})",
+            "Next auto-cleanup: SessionStart",
+        ]
+
+    def _against_limit(self) -> str:
+        count, most = len(self.of("session")), self.limits.session_max_active
+        return "at limit" if count == most else f"over the limit of {most}" if count > most else f"limit {most}"
+
+    def to_json(self) -> dict[str, Any]:
+        limits = self.limits
+        archives = self.of("rotation") + self.of("session archive")
+        return {
+            "folder": self.folder,
+            "exists": self.exists,
+            "total_bytes": self.total_bytes,
+            "limit_bytes": limits.total_max_bytes,
+            "share": round(self.total_bytes / limits.total_max_bytes, 4),
+            "telemetry": [
+                {"name": file.name, "lines": file.lines, "bytes": file.bytes, "share": round(file.share or 0, 4)}
+                for file in self.of("telemetry")
+            ],
+            "telemetry_max_lines": limits.telemetry_max_lines,
+            "telemetry_max_bytes": limits.telemetry_max_bytes,
+            "sessions_active": len(self.of("session")),
+            "sessions_limit": limits.session_max_active,
+            "archives": {"count": len(archives), "bytes": sum(file.bytes for file in archives)},
+            "files": [{"name": file.name, "kind": file.kind, "bytes": file.bytes} for file in self.files],
+            "unknown": [file.name for file in self.of("unknown")],
+            "next_cleanup": "SessionStart",
+            "report": self.lines(),
+        }
+
+
+def measure(folder: Folder | None, limits: Limits) -> Usage:
+    """Measure the files of the memory folder."""
+    usage = Usage(limits.folder, folder is not None, 0, limits)
+    for parts, facts in folder.walk() if folder is not None else ():
+        usage.total_bytes += facts.st_size
+        file = MemoryFile("/".join(parts), kind_of(parts, facts, limits), facts.st_size)
+        if folder is not None and file.kind == "telemetry":
+            file.lines = _count_lines(folder, parts[0])
+            file.share = max(file.lines / limits.telemetry_max_lines, file.bytes / limits.telemetry_max_bytes)
+        usage.files.append(file)
+    return usage
+
+
+def kind_of(parts: tuple[str, ...], facts: os.stat_result, limits: Limits) -> str:
+    """Classify a file by its path below the memory folder; `rotation` and `session archive` may be removed."""
+    if not stat.S_ISREG(facts.st_mode):
+        return "link" if stat.S_ISLNK(facts.st_mode) else "unknown"
+    if is_session_archive(parts) and facts.st_nlink == 1:
+        return "session archive"
+    name = parts[0]
+    if len(parts) > 1:
+        return "unknown"
+    known = parse_rotation(name)
+    if known is not None and known.packed and facts.st_nlink == 1 and is_telemetry(known.live, limits.telemetry):
+        return "rotation"
+    if is_telemetry(name, limits.telemetry):
+        return "telemetry"
+    if session_of(name):
+        return "session"
+    if is_aside(name, limits.telemetry) or session_of(name, PRUNING):
+        return "waiting"
+    return "configuration" if name == _CONFIGURATION else "unknown"
+
+
+def _count_lines(folder: Folder, name: str) -> int:
+    count, last = 0, b"\n"
+    try:
+        with open(folder.open(name), "rb") as file:
+            while chunk := file.read(_CHUNK):
+                count += chunk.count(b"\n")
+                last = chunk[-1:]
+    except OSError:
+        pass  # removed meanwhile, or not readable for us
+    return count + (last != b"\n")
