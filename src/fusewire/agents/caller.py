@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from fusewire.guard.shell.programs import AGENT_VARIABLES as AGENT_VARIABLES
+from fusewire.guard.known_agents import AGENT_VARIABLES as AGENT_VARIABLES
 from fusewire.util.environment import SET_ASIDE, altering
 from fusewire.util.errors import AgentRefused
 
@@ -38,12 +38,14 @@ def require_outside_loop(root: str) -> None:
 
 def is_agent(words: list[str]) -> bool:
     """Whether a command line is that of a coding agent."""
-    from fusewire.guard.shell.programs import AGENT_PACKAGES, AGENT_PROGRAMS, SCRIPT_RUNTIMES
+    from fusewire.guard.known_agents import AGENTS_BY_NAME, SCRIPT_RUNTIMES, agent_of_package
 
     for at, word in enumerate(words):
         name = word.rpartition("/")[2].partition(".")[0]
-        named = name in AGENT_PROGRAMS or (at == 0 and name.startswith("codex-"))
-        if named or any(place in word for place in AGENT_PACKAGES):
+        plain, platform, _ = name.partition("-")
+        native = at == 0 and bool(platform) and plain in AGENTS_BY_NAME and AGENTS_BY_NAME[plain].native_binary
+        named = name in AGENTS_BY_NAME or native
+        if named or agent_of_package(word):
             return True
         if at == 0 and name not in SCRIPT_RUNTIMES:
             return False

@@ -10,6 +10,7 @@ import os
 import stat
 from marshal import dumps, loads
 
+from fusewire.guard.known_agents import HOME_VARIABLES
 from fusewire.util.files import read_file
 
 TYPE_CHECKING = False
@@ -28,7 +29,7 @@ _HEAD = len(_MAGIC) + 8 + 2 * _HASH
 _FORMAT = 4
 
 #: Where agents' settings lie outside of the project.
-_HOMES = ("HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "COPILOT_HOME", "XDG_CONFIG_HOME")
+_HOMES = ("HOME", *HOME_VARIABLES, "XDG_CONFIG_HOME")
 
 
 def rules_key(rules: Rules) -> str:

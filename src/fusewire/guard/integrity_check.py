@@ -16,7 +16,7 @@ from fusewire.guard.baseline import rules_key
 from fusewire.guard.integrity import Integrity, is_below
 from fusewire.guard.manifest import judge, lstat
 from fusewire.guard.moves import brought_by_git, in_progress, is_granted
-from fusewire.guard.policy import OWN
+from fusewire.guard.policy import AGENT_SETTINGS
 from fusewire.guard.protected import CONFIGURATION
 from fusewire.guard.vault import signature
 
@@ -43,8 +43,7 @@ _SETTLES = 0.25
 #: What a loop around the agent writes all the time; only its loss is a finding.
 _LOOP_STATE = ".ralph/"
 
-#: Where agents look for the settings of a project, and where one of them adds what a person has permitted for ever.
-_SETTINGS = tuple(place for place in OWN if place.startswith((".claude/", ".codex/", ".gemini/", ".github/")))
+#: Settings to which an agent itself adds what a person has permitted for ever.
 _PERMISSIONS = (".claude/settings.json", ".claude/settings.local.json")
 
 _LOSSES = ("missing", "emptied", "type")
@@ -202,7 +201,7 @@ class Watch:
 
     def _is_setting(self, name: str) -> bool:
         """Whether this is where an agent's settings are, perhaps through a link."""
-        for place in _SETTINGS:
+        for place in AGENT_SETTINGS:
             real = self.integrity.name(os.path.realpath(self._full(place)))
             if is_below(name, [real, place.rstrip("/")]):
                 return True

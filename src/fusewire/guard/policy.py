@@ -12,11 +12,15 @@ from fusewire.config.rules import (
     load_rules,
     user_config_path,
 )
+from fusewire.guard.known_agents import KNOWN_AGENTS
 from fusewire.guard.protected import CONFIGURATION, DOCUMENT, Protected
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.config.rules import Rules
+
+#: Where agents look for their settings in a project.
+AGENT_SETTINGS = tuple(file for agent in KNOWN_AGENTS for file in agent.project_files)
 
 #: Fusewire's own state and policy, and where agents keep the hooks that call it; always protected.
 OWN = (
@@ -27,51 +31,23 @@ OWN = (
     SESSION_CONFIG,
     ".git/refs/fusewire/",
     ".git/packed-refs",
-    ".claude/settings.json",
-    ".claude/settings.local.json",
-    ".codex/hooks.json",
-    ".codex/config.toml",
-    ".gemini/settings.json",
-    ".gemini/.env",
-    ".github/hooks/",
-    ".github/copilot/settings.json",
-    ".github/copilot/settings.local.json",
+    *AGENT_SETTINGS,
     # An administrator's settings, which outrank all others: in a container the agent may well be root.
-    "/etc/claude-code/",
-    "/etc/codex/",
-    "/etc/gemini-cli/",
-    "/Library/Application Support/ClaudeCode/",
-    "/Library/Application Support/GeminiCli/",
+    *(folder for agent in KNOWN_AGENTS for folder in agent.system_folders),
 )
-
-#: The shell wrapper that `install` writes: see `fusewire.guard.sandbox.active`.
-_WRAPPERS = ("fusewire-shell", "fusewire-shell-always")
-
-#: The same for all projects: the variable that names an agent's folder, the folder if nobody does, what is in it.
-_HOMES = (
-    ("CLAUDE_CONFIG_DIR", "~/.claude", ("settings.json", "settings.local.json", *_WRAPPERS)),
-    ("CODEX_HOME", "~/.codex", ("hooks.json", "config.toml", "managed_config.toml")),
-    ("GEMINI_CLI_HOME", "~/.gemini", ("settings.json", "trustedFolders.json")),
-    ("COPILOT_HOME", "~/.copilot", ("hooks/", "settings.json", "config.json")),
-)
-
-#: What runs with no hook before it: commands in them are carried out by the agent's own program. They may be large, so
-#: no copies are kept.
-_HOME_RUNS = ("plugins/", "skills/", "commands/", "agents/", "output-styles/")
 
 
 def _in_homes() -> tuple[list[str], list[str]]:
-    """The agents' settings outside of the project, and what their programs run by themselves."""
+    """The agents' settings outside of the project, and what their programs run without a hook.
+
+    The latter may be large, so no copies of it are kept.
+    """
     found: list[str] = []
     runs: list[str] = []
-    for variable, usual, names in _HOMES:
-        given = os.environ.get(variable)
-        if given and variable == "GEMINI_CLI_HOME":  # it names what takes the place of the home folder
-            given = os.path.join(given, ".gemini")
-        folders = {usual, given or usual}
-        found += [os.path.join(folder, name) for folder in folders for name in names]
-        if variable == "CLAUDE_CONFIG_DIR":
-            runs += [os.path.join(folder, name) for folder in folders for name in _HOME_RUNS]
+    for agent in KNOWN_AGENTS:
+        folders = agent.home_folders(os.environ.get(agent.home_variable))
+        found += [os.path.join(folder, name) for folder in folders for name in agent.home_files]
+        runs += [os.path.join(folder, name) for folder in folders for name in agent.home_runs]
     return found, runs
 
 

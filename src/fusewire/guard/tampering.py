@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from fusewire.guard.shell.programs import AGENT_PACKAGES, AGENT_VARIABLES, SCRIPT_RUNTIMES, STARTING_PROGRAMS
+from fusewire.guard.known_agents import (
+    AGENT_VARIABLES,
+    AGENTS_BY_NAME,
+    HOME_VARIABLES,
+    KNOWN_AGENTS,
+    SCRIPT_RUNTIMES,
+    STARTING_PROGRAMS,
+    agent_of_package,
+)
 from fusewire.guard.shell.wrappers import is_wrapper, program, unwrapped, wrapped_by
 from fusewire.util.globs import path_matches
 
@@ -57,21 +65,10 @@ _LOOKING_UP = frozenset(("pgrep", "pidof"))
 _SENDING = frozenset("curl wget http https xh httpie nc ncat socat".split())
 _REPORTS = ("3873/hooks/", "fusewire/hooks.token", "X-Fusewire")
 
-#: Agents that our hook answers to, and the options with which they start without their hooks.
-_UNHOOKED: dict[str, tuple[str, ...]] = {
-    "claude": ("--bare", "--safe-mode", "--setting-sources", "--managed-settings"),
-    "codex": ("--ignore-user-config",),
-    "copilot": (),
-    "gemini": (),
-}
-
-#: Options whose value is a setting: one that speaks of hooks is none for an agent. To Claude `-c` means to go on.
-_SETTING = {"claude": ("--settings",), "codex": ("--disable", "-c", "--config")}
-
-#: Where agents look for their settings, and so for their hooks.
-_SETTINGS = (
-    *("HOME=", "CLAUDE_CONFIG_DIR=", "CODEX_HOME=", "COPILOT_HOME=", "GEMINI_CLI_HOME="),
-    *("GEMINI_CLI_SYSTEM_SETTINGS_PATH=", "CLAUDE_CODE_SIMPLE=", "CLAUDE_CODE_SAFE_MODE="),
+#: Assignments that change where agents look for their settings, and so for their hooks.
+_SETTINGS = tuple(
+    f"{name}="
+    for name in ("HOME", *HOME_VARIABLES, *(name for agent in KNOWN_AGENTS for name in agent.setting_variables))
 )
 
 #: Programs that hand a line to somebody else: to be run later, elsewhere, or typed in a person's place.
@@ -280,22 +277,25 @@ def _unhooks(words: list[str], line: str) -> bool:
     """Whether an agent would be started that does not call us."""
     name = _agent(words)
     if not name and _runs_code(words):  # it may start one
-        name = next((one for one in _UNHOOKED if one in line.lower()), "")
-        return bool(name) and any(option in line for option in _UNHOOKED[name] if option[:2] == "--")
+        name = next((one for one in AGENTS_BY_NAME if one in line.lower()), "")
+        options = AGENTS_BY_NAME[name].unhooked_options if name else ()
+        return any(option in line for option in options if option[:2] == "--")
     if not name:
         return False
-    if any(word.partition("=")[0] in _UNHOOKED[name] for word in words[1:]):
+    agent = AGENTS_BY_NAME[name]
+    if any(word.partition("=")[0] in agent.unhooked_options for word in words[1:]):
         return True
     if "features" in words and "disable" in words and any("hook" in word for word in words):
         return True
     for at, word in enumerate(words):
         option, _, joined = word.partition("=")
         value = joined or " ".join(words[at + 1 : at + 2])
-        if option in _SETTING.get(name, ()) and "hook" in value.lower():
+        if option in agent.setting_options and "hook" in value.lower():
             return True
         if option == "--settings" and not value.lstrip().startswith("{"):
             return True  # nobody knows what is in that file when it is read
-        if name == "codex" and word[:2] == "-c" and word[2:3].isalpha() and "hook" in word.lower():
+        joined_option = word[:2] in agent.setting_options and word[2:3].isalpha()
+        if joined_option and "hook" in word.lower():
             return True
     before = f" {line.rpartition(words[0])[0]}".replace(";", " ").replace("&", " ").replace("\n", " ")
     return any(f" {variable}" in before for variable in _SETTINGS)
@@ -307,9 +307,9 @@ def _agent(words: list[str]) -> str:
     if name in SCRIPT_RUNTIMES:
         words = [word for word in words[1:] if word[:1] != "-"]
         name = program(words).removesuffix(".js")
-    if name in _UNHOOKED:
+    if name in AGENTS_BY_NAME:
         return name
-    return next((agent for place, agent in AGENT_PACKAGES.items() if words and place in words[0]), "")
+    return agent_of_package(words[0]) if words else ""
 
 
 def _runs_code(words: list[str]) -> bool:
@@ -351,7 +351,7 @@ def _own_command(words: list[str]) -> str:
     """The person-only act of Fusewire that these words run, if any."""
     if _is_python(words):
         words = _python_target(words)
-        if words and words[0].rsplit("/", 1)[-1] == "hook.py" and words[1:2] and words[1] in _UNHOOKED:
+        if words and words[0].rsplit("/", 1)[-1] == "hook.py" and words[1:2] and words[1] in AGENTS_BY_NAME:
             return "fusewire hook"
     elif is_wrapper(program(words)) and not _is_fusewire(words[0]):  # a runner, whatever its options
         at = next((at for at, word in enumerate(words) if at and _is_fusewire(word)), len(words))

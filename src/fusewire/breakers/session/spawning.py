@@ -8,6 +8,7 @@ list of those that still run. One that is not heard of for an hour is held to be
 from __future__ import annotations
 
 from fusewire.breakers.session.calls import SPAWNING_TOOLS
+from fusewire.guard.known_agents import AGENTS_BY_NAME, agent_of_npm_name
 from fusewire.guard.shell.wrappers import program
 from fusewire.util.durations import show_duration
 
@@ -27,14 +28,7 @@ SILENT = 3600
 #: Ended helpers that are known to have ended: the call that started one may tell it again.
 _GONE = 32
 
-#: How agents are started without a person in front of them, and what makes it another command.
-_ALONE = {
-    "claude": frozenset(("-p", "--print", "-cp", "-pc")),
-    "codex": frozenset(("exec", "e")),
-    "gemini": frozenset(("-p", "--prompt")),
-    "copilot": frozenset(("-p", "--prompt")),
-}
-_NAMES = {"claude-code": "claude", "gemini-cli": "gemini"}
+#: What makes it another command than one that starts an agent.
 _OTHER = frozenset(("mcp", "-h", "--help", "help", "-v", "-V", "--version"))
 
 
@@ -94,16 +88,16 @@ def _main_turn(moment: Moment) -> int:
 def starts_agent(words: list[str]) -> bool:
     """Whether a command starts another agent that works alone."""
     name = program(words)
-    name = _NAMES.get(name, name)
+    name = name if name in AGENTS_BY_NAME else agent_of_npm_name(name) or name
     if name == "fusewire":
         at = 1
         while at < len(words) and words[at][:1] == "-":
             at += 2 if words[at] == "--project" else 1
         return words[at : at + 1] == ["run"] and _OTHER.isdisjoint(words[at : at + 2])
-    alone = _ALONE.get(name)
-    if alone is None or not _OTHER.isdisjoint(words[1:]):
+    agent = AGENTS_BY_NAME.get(name)
+    if agent is None or not _OTHER.isdisjoint(words[1:]):
         return False
-    return not alone.isdisjoint(word.partition("=")[0] for word in words[1:])
+    return not agent.headless.isdisjoint(word.partition("=")[0] for word in words[1:])
 
 
 def _begin(moment: Moment, lease: str, number: int) -> None:

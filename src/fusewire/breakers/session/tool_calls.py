@@ -25,7 +25,7 @@ from fusewire.breakers.session.calls import (
 from fusewire.breakers.session.unit_of_work import Moment
 from fusewire.config.rules import STATE_FOLDER
 from fusewire.core.events import Noun
-from fusewire.guard.shell.programs import STARTING_PROGRAMS
+from fusewire.guard.known_agents import STARTING_PROGRAMS
 from fusewire.util.errors import StoreRebuilt
 
 TYPE_CHECKING = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from stat import S_ISDIR, S_ISLNK, S_ISREG, S_ISVTX
 
+from fusewire.guard.known_agents import KNOWN_AGENTS
 from fusewire.guard.protected import CONFIGURATION
 from fusewire.guard.sandbox.namespaces import Plan as Plan
 from fusewire.util.globs import matches
@@ -24,10 +25,8 @@ _OF_GIT = ("hooks", "config", "info")
 
 #: Where an agent reads its settings in a project, and how to tell that this person uses that agent. A folder that does
 #: not exist could be created with settings in it.
-_SETTINGS_FOLDERS = (
-    (".claude", "CLAUDE_CONFIG_DIR", "~/.claude"),
-    (".codex", "CODEX_HOME", "~/.codex"),
-    (".gemini", "GEMINI_CLI_HOME", "~/.gemini"),
+_SETTINGS_FOLDERS = tuple(
+    (agent.project_folder, agent.home_variable, agent.home) for agent in KNOWN_AGENTS if agent.project_folder
 )
 
 

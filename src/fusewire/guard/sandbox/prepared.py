@@ -29,20 +29,24 @@ _TRIED_AGAIN_AFTER = 600
 #: More than there are projects: all are forgotten, and the next command remembers its own.
 _MOST_FILES = 200
 
-#: Variables that a plan depends on.
-_VARIABLES = (
-    *(b"HOME", b"XDG_CONFIG_HOME", b"XDG_STATE_HOME"),
-    *(b"CLAUDE_CONFIG_DIR", b"CODEX_HOME", b"GEMINI_CLI_HOME", b"COPILOT_HOME"),
-)
+#: Endings of the variables that a plan depends on: HOME, XDG_STATE_HOME, and those that name agents' home folders. The
+#: table of agents is not imported here, because this runs before every shell command.
+VARIABLE_ENDINGS = (b"HOME", b"_CONFIG_DIR")
 
 #: Files of ours that it depends on.
-_SOURCES = ("guard/policy.py", "guard/protected.py", "guard/sandbox/plan.py", "config/policies/guard.toml")
+_SOURCES = (
+    "guard/known_agents.py",
+    "guard/policy.py",
+    "guard/protected.py",
+    "guard/sandbox/plan.py",
+    "config/policies/guard.toml",
+)
 
 
 def prepare(root: str, *, documents: bool) -> "tuple[Plan, str, tuple[str, tuple[str, ...]]]":
     """The plan of a project, the means to carry it out (none where this machine has none), and its settings."""
     machine = os.uname()
-    variables = [environment().get(name) for name in _VARIABLES]
+    variables = sorted(item for item in environment().items() if item[0].endswith(VARIABLE_ENDINGS))
     made_for = [_FORMAT, root, documents, os.geteuid(), sys.executable, machine.release, machine.nodename, variables]
     file = _file(dumps(made_for))
     try:

@@ -1,0 +1,178 @@
+"""Facts about coding agents that the guard needs: programs, settings files, variables, options.
+
+The guard protects the settings of every agent, whichever one runs, and must know them without loading the agents'
+packages: so they are one plain table, and everything else here is derived from it. On the hot path.
+"""
+
+from __future__ import annotations
+
+
+class KnownAgent:
+    """What the guard knows about one agent. Paths are relative to the project, or to the agent's home folder."""
+
+    __slots__ = (
+        "headless",
+        "home",
+        "home_below",
+        "home_files",
+        "home_runs",
+        "home_variable",
+        "name",
+        "native_binary",
+        "packages",
+        "project_files",
+        "project_folder",
+        "setting_options",
+        "setting_variables",
+        "shell_variables",
+        "system_folders",
+        "unhooked_options",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        packages: tuple[str, ...],
+        shell_variables: tuple[str, ...],
+        home_variable: str,
+        home: str,
+        home_files: tuple[str, ...],
+        project_files: tuple[str, ...],
+        headless: tuple[str, ...],
+        home_below: bool = False,
+        home_runs: tuple[str, ...] = (),
+        project_folder: str = "",
+        system_folders: tuple[str, ...] = (),
+        setting_variables: tuple[str, ...] = (),
+        unhooked_options: tuple[str, ...] = (),
+        setting_options: tuple[str, ...] = (),
+        native_binary: bool = False,
+    ) -> None:
+        self.name = name
+        #: parts of the paths under which the program is installed
+        self.packages = packages
+        #: what the agent sets in the environment of the commands that it runs
+        self.shell_variables = shell_variables
+        #: the variable that names its home folder, and the folder without it
+        self.home_variable = home_variable
+        self.home = home
+        #: whether that variable names the parent of the home folder
+        self.home_below = home_below
+        #: settings in the home folder
+        self.home_files = home_files
+        #: folders there with code that the agent runs without a hook
+        self.home_runs = home_runs
+        #: settings in a project
+        self.project_files = project_files
+        #: the folder of a project that could be created with settings in it
+        self.project_folder = project_folder
+        #: the administrator's settings
+        self.system_folders = system_folders
+        #: variables, beside that of the home folder, which decide what settings are read
+        self.setting_variables = setting_variables
+        #: options that start it without a person
+        self.headless = frozenset(headless)
+        #: options that start it without its hooks
+        self.unhooked_options = unhooked_options
+        #: options whose value is a setting
+        self.setting_options = setting_options
+        #: whether its program may go by NAME-PLATFORM
+        self.native_binary = native_binary
+
+    def home_folders(self, given: str | None) -> set[str]:
+        """The home folders to protect; `given` is the value of `home_variable`."""
+        if given and self.home_below:
+            given = f"{given.rstrip('/')}/{self.home.rpartition('/')[2]}"
+        return {self.home, given or self.home}
+
+
+KNOWN_AGENTS = (
+    KnownAgent(
+        "claude",
+        packages=("@anthropic-ai/claude-code", "/claude/versions/"),
+        shell_variables=("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID"),
+        home_variable="CLAUDE_CONFIG_DIR",
+        home="~/.claude",
+        # with the shell wrapper that `install` writes: see `fusewire.guard.sandbox.active`
+        home_files=("settings.json", "settings.local.json", "fusewire-shell", "fusewire-shell-always"),
+        home_runs=("plugins/", "skills/", "commands/", "agents/", "output-styles/"),
+        project_files=(".claude/settings.json", ".claude/settings.local.json"),
+        project_folder=".claude",
+        system_folders=("/etc/claude-code/", "/Library/Application Support/ClaudeCode/"),
+        setting_variables=("CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_SAFE_MODE"),
+        headless=("-p", "--print", "-cp", "-pc"),
+        unhooked_options=("--bare", "--safe-mode", "--setting-sources", "--managed-settings"),
+        setting_options=("--settings",),
+    ),
+    KnownAgent(
+        "codex",
+        packages=("@openai/codex",),
+        shell_variables=(
+            "CODEX_SANDBOX",
+            "CODEX_SANDBOX_NETWORK_DISABLED",
+            "CODEX_SESSION_ID",
+            "CODEX_THREAD_ID",
+        ),
+        home_variable="CODEX_HOME",
+        home="~/.codex",
+        home_files=("hooks.json", "config.toml", "managed_config.toml"),
+        project_files=(".codex/hooks.json", ".codex/config.toml"),
+        project_folder=".codex",
+        system_folders=("/etc/codex/",),
+        headless=("exec", "e"),
+        unhooked_options=("--ignore-user-config",),
+        setting_options=("--disable", "-c", "--config"),
+        native_binary=True,
+    ),
+    KnownAgent(
+        "gemini",
+        packages=("@google/gemini-cli",),
+        shell_variables=("GEMINI_CLI",),
+        home_variable="GEMINI_CLI_HOME",
+        home="~/.gemini",
+        home_below=True,
+        home_files=("settings.json", "trustedFolders.json"),
+        project_files=(".gemini/settings.json", ".gemini/.env"),
+        project_folder=".gemini",
+        system_folders=("/etc/gemini-cli/", "/Library/Application Support/GeminiCli/"),
+        setting_variables=("GEMINI_CLI_SYSTEM_SETTINGS_PATH",),
+        headless=("-p", "--prompt"),
+    ),
+    KnownAgent(
+        "copilot",
+        packages=("@github/copilot",),
+        shell_variables=("COPILOT_AGENT_SESSION_ID", "COPILOT_CLI"),
+        home_variable="COPILOT_HOME",
+        home="~/.copilot",
+        home_files=("hooks/", "settings.json", "config.json"),
+        project_files=(".github/hooks/", ".github/copilot/settings.json", ".github/copilot/settings.local.json"),
+        headless=("-p", "--prompt"),
+    ),
+)
+
+#: name -> agent; the name is also that of its program
+AGENTS_BY_NAME = {agent.name: agent for agent in KNOWN_AGENTS}
+
+#: Programs that start an agent: the agents themselves, and `fusewire run`.
+STARTING_PROGRAMS = frozenset((*AGENTS_BY_NAME, "fusewire"))
+
+#: Part of an installed program's path -> agent, and the runtimes of those that are scripts.
+AGENT_PACKAGES = {package: agent.name for agent in KNOWN_AGENTS for package in agent.packages}
+SCRIPT_RUNTIMES = frozenset(("node", "nodejs", "bun", "deno"))
+
+#: Variables that show that a command was started by an agent; the last one is set for other agents by hand.
+AGENT_VARIABLES = (*(name for agent in KNOWN_AGENTS for name in agent.shell_variables), "FUSEWIRE_AGENT")
+
+#: Variables that name the agents' home folders.
+HOME_VARIABLES = tuple(agent.home_variable for agent in KNOWN_AGENTS)
+
+
+def agent_of_package(program: str) -> str:
+    """The agent whose package a program's path lies in; empty if there is none."""
+    return next((agent for package, agent in AGENT_PACKAGES.items() if package in program), "")
+
+
+def agent_of_npm_name(name: str) -> str:
+    """The agent whose npm package has this name, without its scope; empty if there is none."""
+    return next((agent for package, agent in AGENT_PACKAGES.items() if name and package.endswith(f"/{name}")), "")
