@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from fusewire.config.own_breakers import check_name, own_file, own_policy
 from fusewire.config.settings import overlay
+from fusewire.core.decision import Blocked
 from fusewire.engine.breaker import Guarded
 from fusewire.util.durations import number
-from fusewire.util.errors import Blocked
 
 if TYPE_CHECKING:
     from types import TracebackType
