@@ -99,7 +99,8 @@ def settings_page() -> str:
         for key, value in policy.locked.items():
             parts.append(f"- `{key}` is locked at {value}.\n")
     parts.append(
-        "\n## `[breakers.NAME]`\n\nA breaker of your own, the circuit `own/NAME` (see [api-python.md](api-python.md)).\n\n"
+        "\n## `[breakers.NAME]`\n\n"
+        "A breaker of your own, the circuit `own/NAME` (see [api-python.md](api-python.md)).\n\n"
     )
     parts += settings_table(own_file().settings)
     parts.append("\n## `[notify.targets.NAME]`\n\n")

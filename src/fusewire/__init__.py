@@ -8,40 +8,73 @@ from __future__ import annotations
 __version__ = "0.1.0"
 
 __all__ = [
+    "AgentRefused",
+    "Attempt",
     "Attempts",
+    "AuditRow",
     "Blocked",
     "Breaker",
+    "Clock",
     "ConfigError",
     "Decision",
+    "Event",
     "FusewireError",
     "InvalidTransition",
+    "Janitor",
+    "LogRow",
     "Loop",
     "NotFound",
+    "OwnBreaker",
     "Phases",
     "ScopeLock",
+    "Status",
     "StoreError",
+    "Transcript",
     "testing",
 ]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fusewire.agents.transcripts.reader import Transcript
     from fusewire.breakers.attempt.scope.lock import ScopeLock
     from fusewire.breakers.attempt.tracker import Attempts
+    from fusewire.breakers.attempt.types import Attempt
     from fusewire.breakers.loop.loop import Loop
     from fusewire.breakers.phase.phases import Phases
     from fusewire.core.decision import Blocked, Decision
+    from fusewire.core.events import Event
     from fusewire.engine.breaker import Breaker
-    from fusewire.engine.testing import testing
-    from fusewire.util.errors import ConfigError, FusewireError, InvalidTransition, NotFound, StoreError
+    from fusewire.engine.define import OwnBreaker
+    from fusewire.engine.status import Status
+    from fusewire.engine.testing import Clock, testing
+    from fusewire.janitor.janitor import Janitor
+    from fusewire.stores.rows import AuditRow, LogRow
+    from fusewire.util.errors import (
+        AgentRefused,
+        ConfigError,
+        FusewireError,
+        InvalidTransition,
+        NotFound,
+        StoreError,
+    )
 
 _HOME = {
+    "Attempt": "breakers.attempt.types",
     "Attempts": "breakers.attempt.tracker",
+    "AuditRow": "stores.rows",
     "Blocked": "core.decision",
     "Breaker": "engine.breaker",
+    "Clock": "engine.testing",
     "Decision": "core.decision",
+    "Event": "core.events",
+    "Janitor": "janitor.janitor",
+    "LogRow": "stores.rows",
     "Loop": "breakers.loop.loop",
+    "OwnBreaker": "engine.define",
     "Phases": "breakers.phase.phases",
     "ScopeLock": "breakers.attempt.scope.lock",
+    "Status": "engine.status",
+    "Transcript": "agents.transcripts.reader",
     "testing": "engine.testing",
 }
 

@@ -32,9 +32,9 @@ class Busy(FusewireError):
 class Janitor:
     """Clean the memory folder of a project, and report what is in it."""
 
-    def __init__(self, root: str, limits: Limits, *, active: Collection[str] = ()) -> None:
+    def __init__(self, root: str, limits: Limits | None = None, *, active: Collection[str] = ()) -> None:
         self.root = os.path.realpath(root)
-        self.limits = limits
+        self.limits = limits or Limits()
         own = os.environ.get("CLAUDE_CODE_SESSION_ID")
         self.active = frozenset(active) | ({own} if own else set())
 
