@@ -4,7 +4,7 @@
 VENV := .venv
 BIN  := $(VENV)/bin
 
-.PHONY: run test test-root test-slow test-agents test-browser lint types bench docs clean
+.PHONY: run test test-fast test-root test-slow test-agents test-browser lint types bench docs clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/ready
@@ -13,6 +13,16 @@ run: $(VENV)/ready
 # Last, so that the output ends with the number of tests. TESTS="--last-failed" goes to pytest, here and below.
 test: lint types
 	$(BIN)/python tests/outside_agent.py $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal $(TESTS)
+
+# For every day, within a minute: the core, scenarios, readers, the detection corpus, both stores, the layers.
+FAST := tests/test_layers.py tests/core tests/engine tests/config tests/util/test_text.py tests/testruns \
+  tests/stores/test_store_conformance.py tests/guard/test_shell_reader.py tests/guard/test_guard_plain.py \
+  tests/guard/test_guard_policy.py tests/agents/test_output.py tests/agents/test_transcripts.py \
+  tests/breakers/loop/test_loop_detect.py tests/breakers/session/test_session_detectors.py \
+  tests/breakers/session/test_detection.py tests/gate/test_hot_path.py
+
+test-fast: $(VENV)/ready-dev
+	$(BIN)/python tests/outside_agent.py $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal $(FAST) $(TESTS)
 
 # What only root can set up: files of another user. Everything else is an ordinary user's.
 test-root: $(VENV)/ready-dev
