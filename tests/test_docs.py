@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -41,3 +44,22 @@ def test_links_in_the_readme_lead_somewhere() -> None:
 def test_the_readme_example_is_python() -> None:
     text = (ROOT / "README.md").read_text()
     ast.parse(text.split("```python\n")[1].split("```")[0])
+
+
+def python_blocks(page: Path) -> list[str]:
+    return [part.split("```")[0] for part in page.read_text().split("```python\n")[1:]]
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_no_page_imports_a_private_module(page: Path) -> None:
+    """What a page shows is what `from fusewire import ...` promises."""
+    assert "from fusewire." not in "\n".join(python_blocks(page))
+    assert "import fusewire." not in "\n".join(python_blocks(page))
+
+
+@pytest.mark.parametrize("number", range(len(python_blocks(ROOT / "docs" / "api-python.md"))))
+def test_the_examples_of_the_python_page_run(number: int, tmp_path: Path) -> None:
+    script = python_blocks(ROOT / "docs" / "api-python.md")[number]
+    result = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout
