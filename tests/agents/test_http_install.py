@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from fusewire.agents.install.clients import CLIENTS
-from fusewire.agents.install.http import PORT
 from fusewire.server import hooks
-from fusewire.server.access import kept_token, proof, token_file
+from fusewire.server.access import kept_token, token_file
+from fusewire.util.server_address import PORT, proof
 from tests.helpers.project import Project
 from tests.helpers.serving import Served
 from tests.helpers.session_hook import Session

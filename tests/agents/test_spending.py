@@ -17,11 +17,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fusewire.agents.claude.usage import tokens_of
 from fusewire.agents.spending import ledger
-from fusewire.agents.spending.ledger import AGENTS, READ, cost_of, read_on
+from fusewire.agents.spending.ledger import READ, SUBAGENT_FILES, read_on
 from fusewire.cli.app import main
-from fusewire.config.money import KINDS, plain_name, price_of
 from fusewire.config.prices import load_prices, parse_prices
+from fusewire.core.money import KINDS, cost_of, plain_name, price_of
 from tests.helpers import SOURCE
 from tests.helpers.program import UNPRIVILEGED
 from tests.helpers.project import Project, lines_run
@@ -29,6 +30,10 @@ from tests.helpers.project import Project, lines_run
 PRICES = load_prices()
 OPUS = "claude-opus-5-5"
 M = 1_000_000
+
+
+def claude_cost(usage: dict[str, Any], model: str, prices: Any) -> float | None:
+    return cost_of(tokens_of(usage, []), model, prices, fast=usage.get("speed") == "fast")
 
 
 def claude(identity: str | None, second: int = 0, *, model: str = OPUS, block: str = "text", **usage: Any) -> bytes:
@@ -156,25 +161,25 @@ def test_each_kind_of_token_has_its_price() -> None:
         "cache_creation": {"ephemeral_5m_input_tokens": 2 * M, "ephemeral_1h_input_tokens": M},
         "server_tool_use": {"web_search_requests": 100},
     }
-    assert cost_of(usage, "claude-opus-4-5-20251101", PRICES) == pytest.approx(5 + 25 + 0.5 + 2 * 6.25 + 10 + 1)
+    assert claude_cost(usage, "claude-opus-4-5-20251101", PRICES) == pytest.approx(5 + 25 + 0.5 + 2 * 6.25 + 10 + 1)
     for split in ({}, None, {"ephemeral_5m_input_tokens": 0}):  # as older clients tell it, or do not
         whole = {"cache_creation_input_tokens": M, "cache_creation": split}
-        assert cost_of(whole, "claude-opus-4-5", PRICES) == pytest.approx(6.25)
+        assert claude_cost(whole, "claude-opus-4-5", PRICES) == pytest.approx(6.25)
     assert cost_of([M, 0, 0, 0, 0, 0], "gpt-5-codex", PRICES) == pytest.approx(1.25)
-    assert cost_of(usage, "nobody-1", PRICES) is None
+    assert claude_cost(usage, "nobody-1", PRICES) is None
 
 
 def test_a_long_prompt_costs_more_as_a_whole() -> None:
     """Cached tokens are a part of the prompt's length; exactly at the limit it is not long."""
     usage = {"input_tokens": 50_000, "cache_read_input_tokens": 150_000, "output_tokens": 1000}
     short = (50_000 * 3 + 150_000 * 0.3 + 1000 * 15) / M
-    assert cost_of(usage, "claude-sonnet-4-5", PRICES) == pytest.approx(short)
+    assert claude_cost(usage, "claude-sonnet-4-5", PRICES) == pytest.approx(short)
     long = (50_001 * 6 + 150_000 * 0.6 + 1000 * 22.5) / M
-    assert cost_of({**usage, "input_tokens": 50_001}, "claude-sonnet-4-5", PRICES) == pytest.approx(long)
+    assert claude_cost({**usage, "input_tokens": 50_001}, "claude-sonnet-4-5", PRICES) == pytest.approx(long)
 
 
 def test_fast_mode_costs_a_multiple_or_is_said_to_be_unknown(session: Path) -> None:
-    assert cost_of({"output_tokens": M, "speed": "fast"}, "claude-opus-4-6", PRICES) == pytest.approx(150)
+    assert claude_cost({"output_tokens": M, "speed": "fast"}, "claude-opus-4-6", PRICES) == pytest.approx(150)
     session.write_bytes(claude("m1", model="claude-haiku-4-5", output_tokens=M, speed="fast"))
     memory = read_all(session)
     assert memory["usd"] == pytest.approx(5)
@@ -437,9 +442,9 @@ def test_what_is_remembered_stays_small(session: Path) -> None:
     assert sum(row[1] for row in small["unknown"].values()) == 200
     assert len(small["unknown"]) <= 33
     assert len(json.dumps(small)) < 6_000
-    agents(session, AGENTS * 3)
+    agents(session, SUBAGENT_FILES * 3)
     large = read_all(session, small)
-    assert large["models"][OPUS][1] == 10_000 + AGENTS * 3
+    assert large["models"][OPUS][1] == 10_000 + SUBAGENT_FILES * 3
     assert len(json.dumps(large)) < 20_000
 
 
@@ -564,8 +569,8 @@ def test_a_sub_agent_that_is_no_longer_watched_is_not_counted_again(session: Pat
     agents(session, 150)
     memory = read_all(session)
     assert memory["models"][OPUS][1] == 151
-    assert sum(name.startswith("agent-") for name in memory["files"]) == AGENTS
-    assert len(memory["past"]) == 150 - AGENTS
+    assert sum(name.startswith("agent-") for name in memory["files"]) == SUBAGENT_FILES
+    assert len(memory["past"]) == 150 - SUBAGENT_FILES
     paths = agents(session, 30, first=150)
     memory = read_all(session, memory)
     assert memory["models"][OPUS][1] == 181
@@ -821,17 +826,24 @@ def test_numbers_that_cannot_be_are_not_counted(session: Path, bad: Any) -> None
 
 
 @pytest.mark.parametrize("bad", [-5, 10**30, "x"])
-def test_odd_counts_of_codex_and_gemini(tmp_path: Path, bad: Any) -> None:
+def test_odd_counts_of_codex(tmp_path: Path, bad: Any) -> None:
     path = tmp_path / "c.jsonl"
     path.write_bytes(
         codex("turn_context", 0, model="gpt-5")
         + counted(1, (100, 0, 1))
         + counted(2, (bad, 0, 2))
         + counted(3, (200, 0, 3), (100, 0, 2))
-        + line(gemini("g1", 4, output=bad, input=10))
     )
     memory = read_all(path)
     assert memory["models"]["gpt-5"][:2] == [200, 3]
+    assert memory["problem"].startswith("a count of tokens is ")
+
+
+@pytest.mark.parametrize("bad", [-5, 10**30, "x"])
+def test_odd_counts_of_gemini(tmp_path: Path, bad: Any) -> None:
+    path = tmp_path / "session-1.jsonl"
+    path.write_bytes(line(gemini("g1", 4, output=bad, input=10)))
+    memory = read_all(path)
     assert memory["models"]["gemini-2.5-pro"][:2] == [10, 0]
     assert memory["problem"].startswith("a count of tokens is ")
 
@@ -845,15 +857,8 @@ def test_the_hook_pays_little_for_the_ledger() -> None:
         [sys.executable, "-I", "-S", "-c", script, str(SOURCE.parent)], capture_output=True, text=True, check=True
     )
     ours = {name for name in ran.stdout.split() if name.startswith("fusewire")}
-    parts = (
-        "",
-        ".util",
-        ".util.fast_json",
-        ".agents",
-        ".agents.spending",
-        ".agents.spending.ledger",
-        ".agents.spending.money",
-    )
+    parts = ("", ".agents", ".agents.spending", ".agents.spending.ledger", ".core", ".core.money", ".util")
+    parts += (".util.errors", ".util.fast_json")
     assert ours == {f"fusewire{part}" for part in parts}
     assert set(ran.stdout.split()) - ours <= {
         "_json",

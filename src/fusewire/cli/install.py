@@ -18,7 +18,7 @@ from fusewire.agents.doctor.trust import distrust
 from fusewire.agents.gemini.trust import undecided
 from fusewire.agents.install.clients import client_named
 from fusewire.agents.install.command import hook_line
-from fusewire.agents.install.http import PORT, Http
+from fusewire.agents.install.http import Http
 from fusewire.agents.install.import_cache import lacks_cache
 from fusewire.agents.install.installer import Change, install, prove, uninstall
 from fusewire.agents.install.merge import has_our_status_line
@@ -28,6 +28,7 @@ from fusewire.cli.streams import tell, tell_text
 from fusewire.guard.sandbox.active import PREFIX
 from fusewire.guard.uninstalling import own_environment
 from fusewire.util.quoting import quoted
+from fusewire.util.server_address import PORT
 
 if TYPE_CHECKING:
     from fusewire.agents.install.clients import Client, Place

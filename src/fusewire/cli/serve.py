@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from fusewire.agents.install.http import PORT
 from fusewire.cli.common import common_options, print_json, project_root
 from fusewire.cli.streams import tell
 from fusewire.config.rules import find_project
 from fusewire.util.errors import FusewireError
+from fusewire.util.server_address import PORT
 
 if TYPE_CHECKING:
     from fusewire.server.serving import Serving

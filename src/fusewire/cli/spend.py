@@ -16,7 +16,7 @@ from fusewire.util.durations import show_time
 from fusewire.util.file_names import path_shown
 
 if TYPE_CHECKING:
-    from fusewire.config.money import Prices
+    from fusewire.core.money import Prices
     from fusewire.engine.breaker import Breaker
 
 _HEADINGS = ("model", "input", "output", "cache read", "cache write", "usd")

@@ -12,11 +12,11 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from fusewire.config.money import KINDS, plain_name
+from fusewire.core.money import KINDS, plain_name
 from fusewire.util.errors import ConfigError
 
 if TYPE_CHECKING:
-    from fusewire.config.money import Price
+    from fusewire.core.money import Price
 
 #: More than anything costs, and longer than any prompt or name.
 _DEAREST = 100_000.0

@@ -21,42 +21,6 @@ TEXT_LIMIT = 300
 NAME_LIMIT = 200
 
 
-#: Tools that change the files they name. A `path` pattern means these unless it names its tools.
-CHANGING_TOOLS = (
-    "Edit",
-    "MultiEdit",
-    "NotebookEdit",
-    "Write",
-    "apply_patch",
-    "create",
-    "edit",
-    "replace",
-    "write_file",
-)
-
-_CHANGING_VERBS = (
-    "write",
-    "edit",
-    "create",
-    "replace",
-    "delete",
-    "move",
-    "rename",
-    "insert",
-    "patch",
-    "update",
-    "append",
-)
-
-
-def changes_files(tool: str) -> bool:
-    """Whether a tool changes the files that it names; one that nobody knows is judged by its verb."""
-    if tool in CHANGING_TOOLS:
-        return True
-    name = tool.lower()
-    return name.startswith("mcp__") and any(verb in name for verb in _CHANGING_VERBS)
-
-
 def plain(text: str, limit: int | None = None) -> str:
     """Text that can be stored: real characters only (JSON may carry lone surrogates), and up to `limit` bytes."""
     if text.isascii() and (limit is None or len(text) <= limit):
@@ -263,3 +227,16 @@ class Signal(Noun):
     session: str | None
     turn: int | None
     lease: str | None
+
+
+#: Tools that change the files they name, and verbs in the names of other servers' tools that do.
+_CHANGING_TOOLS = frozenset("Edit MultiEdit NotebookEdit Write apply_patch create edit replace write_file".split())
+_CHANGING_VERBS = tuple("write edit create replace delete move rename insert patch update append".split())
+
+
+def changes_files(tool: str) -> bool:
+    """Whether a tool changes the files that it names; an unknown one of an MCP server is judged by its verb."""
+    if tool in _CHANGING_TOOLS:
+        return True
+    name = tool.lower()
+    return name.startswith("mcp__") and any(verb in name for verb in _CHANGING_VERBS)

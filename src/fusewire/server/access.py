@@ -27,8 +27,8 @@ from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from fusewire.agents.install.http import proof
 from fusewire.util.errors import FusewireError
+from fusewire.util.server_address import proof
 
 #: Browsers that are logged in at the same time; the one not heard of for longest is logged out first.
 _SESSIONS = 64

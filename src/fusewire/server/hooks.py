@@ -16,7 +16,6 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from fusewire.agents import AGENTS, agent_named
-from fusewire.agents.install.http import PROOF, QUESTION
 from fusewire.breakers.session import opening
 from fusewire.breakers.session.nesting import BY_HTTP, DEPTH
 from fusewire.gate.process import answer, hook_in
@@ -26,6 +25,7 @@ from fusewire.server.metrics import observe_hook
 from fusewire.server.requests import require_role
 from fusewire.server.threads import Daemons
 from fusewire.util.errors import FusewireError, in_a_line
+from fusewire.util.server_address import PROOF, QUESTION
 from fusewire.util.stdio import INPUT_LIMIT, payload_of
 
 if TYPE_CHECKING:

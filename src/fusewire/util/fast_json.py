@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    #: A JSON object as somebody else wrote it: an agent's payload, a line of a transcript, a settings file.
+    JsonObject = dict[str, Any]
+
 
 def _not_serialisable(value: object) -> object:
     raise TypeError(f"{type(value).__name__} is not JSON")

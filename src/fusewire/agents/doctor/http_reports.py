@@ -9,8 +9,8 @@ import secrets
 from typing import TYPE_CHECKING
 from urllib.request import getproxies_environment, proxy_bypass
 
-from fusewire.agents.install.http import PROOF, QUESTION, proof
 from fusewire.util.quoting import quoted
+from fusewire.util.server_address import PROOF, QUESTION, proof
 
 if TYPE_CHECKING:
     from fusewire.agents.install.clients import Client

@@ -6,17 +6,12 @@ stays a command.
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-#: Where the server listens by default: FUSE on the keys of a telephone.
-PORT = 3873
-
-#: Headers of a question to the server, and of the answer that only the holder of the token can give.
-QUESTION, PROOF = "Fusewire-Question", "Fusewire-Proof"
+from fusewire.util.server_address import PORT
 
 #: The header by which one of ours is known.
 MARK = "X-Fusewire"
@@ -67,12 +62,3 @@ def _port(url: Any) -> int:
         return urlsplit(url).port or 0 if isinstance(url, str) else 0
     except ValueError:
         return 0
-
-
-def proof(token: str, port: int, question: str) -> str:
-    """What only somebody who knows a token can answer, and on another port answers otherwise.
-
-    It shows that whoever listens can read a file of this user's, which another user's program cannot; the user's own
-    programs can, agents among them.
-    """
-    return hmac.new(token.encode("utf-8", "replace"), f"{port} {question}".encode(), "sha256").hexdigest()

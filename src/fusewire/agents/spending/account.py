@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fusewire.agents.spending.ledger import UNREADABLE, read_on
-from fusewire.config.money import KINDS
+from fusewire.core.money import KINDS
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fusewire.config.money import Prices
+    from fusewire.core.money import Prices
 
 
 @dataclass

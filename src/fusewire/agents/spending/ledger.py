@@ -1,51 +1,54 @@
-"""What a session has cost so far, read on from where the last look ended.
+"""Add up what a session has cost, reading its transcripts on from where the last look ended.
 
-The hook looks before every tool call, so a look costs what is new in the transcript and not what is in it: a few
+The hook looks before every tool call, so a look costs what is new in the transcripts, not what is in them: a few
 system calls if nothing is, and never more than `READ` bytes. What is remembered between two looks is a small dict for
 the store:
 
     usd      dollars in all
     models   model -> tokens of each kind (`money.KINDS`), then dollars
-    unknown  model that no price is known for -> tokens of each kind; they cost something, nobody knows how much
-    files    transcript -> where the last look ended, and how to tell that it is still the same file
+    unknown  model without a known price -> tokens of each kind
+    files    transcript -> `TranscriptFile`: where the last look ended, and how to tell that it is still the same file
     recent   the last messages with what was charged: the lines of one message repeat its usage
     past     files that are no longer watched, as numbers: they are not counted again
     first    the file that the next look begins with
     problem  what could not be counted
+
+Which records report usage, and how, is the matter of each agent's `usage` module.
 """
 
 from __future__ import annotations
 
 import os
 
-from fusewire.config.money import (
-    MOST,
-    claude_tokens,
-    codex_counts,
-    codex_tokens,
-    copilot_tokens,
-    cost_of,
-    dollars,
-    gemini_tokens,
-    price_of,
-)
+from fusewire.agents import AGENTS
+from fusewire.core.money import dollars, price_of
 from fusewire.util.fast_json import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Iterator
+    from typing import Any, Protocol
 
-    from fusewire.config.money import Price, Prices
+    from fusewire.core.money import Price, Prices, Usage
+    from fusewire.util.fast_json import JsonObject
 
+    #: As it is stored; see above.
     Memory = dict[str, Any]
 
-__all__ = ["AGENTS", "READ", "UNREADABLE", "cost_of", "read_on"]
+    class UsageReader(Protocol):
+        """The `usage` module of an agent."""
+
+        #: values of `type` in the records that may report usage
+        RECORDS: tuple[str, ...]
+
+        def usages(self, record: JsonObject, state: TranscriptFile, wrong: list[str]) -> Iterator[Usage]: ...
+
 
 #: Bytes that one look reads at most, in all files together; also the longest line.
 READ = 4 * 1024 * 1024
 
 #: Sub-agents' files that are watched at once, session files, and how many more are known to be counted.
-AGENTS = 64
+SUBAGENT_FILES = 64
 _SESSIONS = 4
 _PAST = 1024
 
@@ -59,17 +62,62 @@ _EDGE = 512
 #: Every line that matters has one of these. Inside of a text the quotes would be escaped.
 _KEYS = (b'"usage"', b'"token_count"', b'"turn_context"', b'"forked_from_id"', b'"tokens"')
 
-#: A whole JSON document, written anew each time (older Gemini clients).
+#: A whole JSON document, written again each time (older clients).
 _DOCUMENT = (b"{\n", b"{\r")
-
-#: A file's entry: where to go on; size, time and inode of the last look; its edges; the time of the newest message that
-#: was charged; up to which time messages are not charged, because they were before or in another session; whether the
-#: rest of a line is to be left out; the model of Codex and what it had counted.
-_AT, _SIZE, _TIME, _INODE, _EDGES, _NEWEST, _CHARGED, _LEFT_OUT, _CODEX = range(9)
 
 #: How the problem of a session whose own transcript cannot be read begins; it goes when it can.
 UNREADABLE = "the transcript cannot be read:"
 _NO_JSON = "a transcript is no JSON"
+
+
+class TranscriptFile:
+    """What is remembered of one transcript."""
+
+    __slots__ = ("at", "charged", "counter", "edges", "inode", "left_out", "newest", "size", "time")
+
+    def __init__(
+        self,
+        at: int = 0,
+        size: int = 0,
+        time: int = 0,
+        inode: int = 0,
+        edges: int = 0,
+        newest: str = "",
+        charged: str = "",
+        left_out: bool = False,
+        counter: list[Any] | None = None,
+    ) -> None:
+        #: where to go on reading
+        self.at = at
+        #: size, time and inode at the last look
+        self.size = size
+        self.time = time
+        self.inode = inode
+        #: checksum of its beginning and of what came before `at`
+        self.edges = edges
+        #: time of the newest message that was charged
+        self.newest = newest
+        #: up to which time messages are not charged: they were charged before, or to another session
+        self.charged = charged
+        #: whether the rest of a line that is too long is to be skipped
+        self.left_out = left_out
+        #: the model and the running totals of agents that report those
+        self.counter = counter
+
+    def to_data(self) -> list[Any]:
+        return [
+            *(self.at, self.size, self.time, self.inode, self.edges),
+            *(self.newest, self.charged, self.left_out, self.counter),
+        ]
+
+    def was_charged(self, when: str) -> bool:
+        """Whether a message was charged before its file was replaced, or to another session; a later one ends that."""
+        if not self.charged:
+            return False
+        if when <= self.charged:
+            return True
+        self.charged = ""
+        return False
 
 
 def read_on(memory: Memory, transcript: str, prices: Prices, since: str = "") -> Memory:
@@ -106,7 +154,7 @@ def _agents_of(main: str) -> dict[str, str]:
     folder, _, name = stem.rpartition("/")
     if not name.startswith("session-"):
         found = {name: f"{stem}/subagents/{name}" for name in _names(f"{stem}/subagents") if name.startswith("agent-")}
-    else:  # Gemini: a folder with the session's whole id, of which the file's name has the beginning
+    else:  # in a folder with the session's whole id, of which the file's name has the beginning
         found = {
             f"agent-{name}": f"{folder}/{inner}/{name}"
             for inner in _names(folder)
@@ -124,12 +172,12 @@ def _names(folder: str) -> list[str]:
 
 
 def _number(data: bytes, bits: int = 32) -> int:
-    """A few bytes that stand for many; nobody gains by forging them, so it need not be a good hash."""
+    """A cheap non-cryptographic checksum."""
     return int.from_bytes(data, "big") % ((1 << bits) - 5)
 
 
 def _is_of_agent(name: str) -> bool:
-    """Whether a file may be a sub-agent's; Codex names them all alike."""
+    """Whether a file may be a sub-agent's; rollouts of sessions and of sub-agents have the same form."""
     return name.startswith("agent-") or "/rollout-" in name
 
 
@@ -143,7 +191,7 @@ class _Look:
         self.usd: float = memory.get("usd", 0.0)
         self.models: dict[str, list[Any]] = dict(memory.get("models", {}))
         self.unknown: dict[str, list[int]] = dict(memory.get("unknown", {}))
-        self.files: dict[str, list[Any]] = dict(memory.get("files", {}))
+        self.files = {name: TranscriptFile(*data) for name, data in memory.get("files", {}).items()}
         self.recent: dict[str, list[Any]] = dict(memory.get("recent", {}))
         self.past: list[int] = list(memory.get("past", ()))
         self.first = ""
@@ -153,6 +201,7 @@ class _Look:
         #: the messages that this look has charged, by file
         self.touched: dict[str, dict[str, bool]] = {}
         self.known: dict[str, Price | None] = {}
+        self.reader: UsageReader | None = None
 
     def result(self) -> Memory:
         same = self.problem == self.before.get("problem", "") and self.first == self.before.get("first", "")
@@ -162,7 +211,7 @@ class _Look:
             "usd": self.usd,
             "models": self.models,
             "unknown": self.unknown,
-            "files": self.files,
+            "files": {name: file.to_data() for name, file in self.files.items()},
             "recent": self._kept(),
             "past": self.past,
         }
@@ -202,7 +251,8 @@ class _Look:
             status = os.stat(path)
             if status.st_mode & 0o170000 != 0o100000:
                 raise OSError(22, "not a regular file")
-            seen = entry is not None and [status.st_size, status.st_mtime_ns, status.st_ino] == entry[_SIZE:_EDGES]
+            facts = (status.st_size, status.st_mtime_ns, status.st_ino)
+            seen = entry is not None and facts == (entry.size, entry.time, entry.inode)
             if seen or self.left <= 0 or not status.st_size:
                 self._readable(is_main)
                 return
@@ -227,65 +277,66 @@ class _Look:
         if is_main and self.problem.startswith(UNREADABLE):
             self.problem = ""
 
-    def _taken_over(self, handle: int, status: os.stat_result, name: str) -> list[Any] | None:
+    def _taken_over(self, handle: int, status: os.stat_result, name: str) -> TranscriptFile | None:
         """The entry of a file that was moved here, or that this one goes on from."""
         for other, entry in self.files.items():
-            moved = entry[_INODE] == status.st_ino and entry[_AT] and _edges(handle, entry[_AT]) == entry[_EDGES]
-            if moved:
+            if entry.inode == status.st_ino and entry.at and _edges(handle, entry.at) == entry.edges:
                 del self.files[other]
                 return entry
-        older = self.files.get(name[:-1]) if name.endswith(".jsonl") else None  # Gemini: session.json -> .jsonl
-        return None if older is None else [0, 0, 0, 0, 0, "", older[_NEWEST], False, None]
+        older = self.files.get(name[:-1]) if name.endswith(".jsonl") else None  # a document became lines
+        return None if older is None else TranscriptFile(charged=older.newest)
 
     def _room(self, name: str) -> bool:
         """Whether one more file can be watched; if need be, the one that has been silent longest is forgotten."""
         is_agent = _is_of_agent(name)
         if _number(_bytes(name)) in self.past:
             return False
-        watched = [(entry[_TIME], other) for other, entry in self.files.items() if _is_of_agent(other) == is_agent]
-        if len(watched) < (AGENTS if is_agent else _SESSIONS):
+        watched = [(entry.time, other) for other, entry in self.files.items() if _is_of_agent(other) == is_agent]
+        if len(watched) < (SUBAGENT_FILES if is_agent else _SESSIONS):
             return True
         if len(self.past) >= _PAST:
-            self.problem = f"more than {AGENTS + _PAST} sub-agents in one session: the last ones are not counted"
+            self.problem = (
+                f"more than {SUBAGENT_FILES + _PAST} sub-agents in one session: the last ones are not counted"
+            )
             return False
         silent = min(watched)[1]
         del self.files[silent]
         self.past.append(_number(_bytes(silent)))
         return True
 
-    def _read(self, handle: int, status: os.stat_result, name: str, entry: list[Any] | None) -> None:
+    def _read(self, handle: int, status: os.stat_result, name: str, entry: TranscriptFile | None) -> None:
         """From where the last look ended to the last complete line."""
         size = status.st_size
-        entry = list(entry) if entry is not None else [0, 0, 0, 0, 0, "", self.since, False, None]
-        if entry[_AT] and (size < entry[_AT] or _edges(handle, entry[_AT]) != entry[_EDGES]):
-            # It was cut off or written anew: from the beginning, without what was charged before.
-            entry[_AT], entry[_CHARGED], entry[_LEFT_OUT] = 0, max(entry[_NEWEST], entry[_CHARGED]), False
-        data = os.pread(handle, min(self.left, size - entry[_AT]), entry[_AT])
+        entry = entry or TranscriptFile(charged=self.since)
+        if entry.at and (size < entry.at or _edges(handle, entry.at) != entry.edges):
+            # It was truncated or replaced: from the beginning, without what was charged before.
+            entry.at, entry.charged, entry.left_out = 0, max(entry.newest, entry.charged), False
+        data = os.pread(handle, min(self.left, size - entry.at), entry.at)
         self.left -= len(data)
         self.changed = True
-        entry[_SIZE:_EDGES] = [entry[_AT] + len(data), status.st_mtime_ns, status.st_ino]
-        if entry[_AT] == 0 and data[:2] in _DOCUMENT:
+        entry.size, entry.time, entry.inode = entry.at + len(data), status.st_mtime_ns, status.st_ino
+        if entry.at == 0 and data[:2] in _DOCUMENT:
             self._document(data, size, name, entry)
         else:
             self._lines(data, name, entry)
-            entry[_EDGES] = _edges(handle, entry[_AT])
+            entry.edges = _edges(handle, entry.at)
         self.files[name] = entry
 
-    def _lines(self, data: bytes, name: str, entry: list[Any]) -> None:
+    def _lines(self, data: bytes, name: str, entry: TranscriptFile) -> None:
         end = data.rfind(b"\n") + 1
         begin = 0
         if not end:
-            if entry[_LEFT_OUT] or len(data) >= READ:
+            if entry.left_out or len(data) >= READ:
                 self._say(f"a line longer than {READ >> 20} MB was left out")
-                entry[_LEFT_OUT] = True
-                entry[_AT] += len(data)
+                entry.left_out = True
+                entry.at += len(data)
             elif self.left <= 0:
                 self.first = name  # with all of the budget, the line can be read or is known to be too long
             return
-        if entry[_LEFT_OUT]:
+        if entry.left_out:
             begin = data.find(b"\n") + 1
-            entry[_LEFT_OUT] = False
-        entry[_AT] += end
+            entry.left_out = False
+        entry.at += end
         found = [data.find(key, begin, end) for key in _KEYS]
         while True:
             at = min((place for place in found if place >= 0), default=-1)
@@ -299,13 +350,13 @@ class _Look:
                 if 0 <= place < begin:
                     found[index] = data.find(_KEYS[index], begin, end)
 
-    def _document(self, data: bytes, size: int, name: str, entry: list[Any]) -> None:
+    def _document(self, data: bytes, size: int, name: str, entry: TranscriptFile) -> None:
         """All of it, every time; what was charged before is told by the time of the messages."""
-        entry[_CHARGED] = entry[_NEWEST]
+        entry.charged = entry.newest
         if size > len(data):
             if size > READ:
                 self._say(f"a transcript that is one JSON document of more than {READ >> 20} MB is not counted")
-                entry[_SIZE] = size
+                entry.size = size
             else:
                 self.first = name
             return
@@ -317,166 +368,64 @@ class _Look:
         if self.problem == _NO_JSON:  # it was looked at while it was being written
             self.problem = ""
         for message in messages if isinstance(messages, list) else ():
-            if isinstance(message, dict) and message.get("type") == "gemini":
-                self._gemini(message, name, entry)
+            self._record(message, name, entry)
 
     # -- lines --------------------------------------------------------------------------------------------
 
-    def _line(self, raw: bytes, name: str, entry: list[Any]) -> None:
+    def _line(self, raw: bytes, name: str, entry: TranscriptFile) -> None:
         try:
             record = loads(raw.decode("utf-8", "replace"))
         except ValueError:
             self._say("a line that is no JSON was left out")
             return
+        self._record(record, name, entry)
+
+    def _record(self, record: Any, name: str, entry: TranscriptFile) -> None:
+        """Charge what a record reports, if it is one of an agent's records of usage."""
         if not isinstance(record, dict):
             return
         kind = record.get("type")
-        if kind == "assistant":
-            self._claude(record, name, entry)
-        elif kind == "gemini":
-            self._gemini(record, name, entry)
-        elif kind in ("event_msg", "turn_context", "session_meta"):
-            self._codex(record, entry)
-        elif kind == "session.usage_record":
-            self._copilot(record, name, entry)
-
-    def _claude(self, record: dict[str, Any], name: str, entry: list[Any]) -> None:
-        message = record.get("message")
-        usage = message.get("usage") if isinstance(message, dict) else None
-        if not isinstance(message, dict) or not isinstance(usage, dict) or message.get("model") == "<synthetic>":
-            return
-        if isinstance(record.get("forkedFrom"), dict):
-            return  # a copy: the session that this one was forked from has paid for it
-        wrong: list[str] = []
-        identity = message.get("id") or record.get("requestId") or record.get("uuid")
-        model, fast = message.get("model"), usage.get("speed") == "fast"
-        self._charge(identity, model, claude_tokens(usage, wrong), _time(record), name, entry, fast=fast)
-        steps = usage.get("iterations")
-        for number, step in enumerate(steps if isinstance(steps, list) else ()):
-            # What was done beside the message itself, such as compacting the conversation, is not in its own counts.
-            if isinstance(step, dict) and step.get("type") not in (None, "message"):
-                key = f"{identity}#{number}" if identity else None
-                tokens = claude_tokens(step, wrong)
-                self._charge(key, step.get("model") or model, tokens, _time(record), name, entry, fast=fast)
-        if wrong:
-            self._say(wrong[0])
-
-    def _gemini(self, record: dict[str, Any], name: str, entry: list[Any]) -> None:
-        usage = record.get("tokens")
-        if isinstance(usage, dict):
-            wrong: list[str] = []
-            tokens = gemini_tokens(usage, wrong)
-            self._charge(record.get("id"), record.get("model"), tokens, _time(record), name, entry)
-            if wrong:
-                self._say(wrong[0])
-
-    def _copilot(self, record: dict[str, Any], name: str, entry: list[Any]) -> None:
-        said = record.get("data")
-        usage = said.get("usage") if isinstance(said, dict) else None
-        if isinstance(usage, dict):
-            wrong: list[str] = []
-            tokens = copilot_tokens(usage, wrong)
-            request = usage.get("apiCallId") or record.get("id")
-            self._charge(request, usage.get("model"), tokens, _time(record), name, entry)
-            if wrong:
-                self._say(wrong[0])
-
-    def _codex(self, record: dict[str, Any], entry: list[Any]) -> None:
-        """Codex counts on: what is new is the difference. A count that has fallen has started anew."""
-        said = record.get("payload")
-        if not isinstance(said, dict):
-            return
-        model, before = entry[_CODEX] or ("", None)
-        when = _time(record)
-        if record.get("type") == "turn_context":
-            entry[_CODEX] = [_text(said.get("model"), 100) or model, before]
-        elif said.get("forked_from_id") and len(when) > 19:
-            # What the other thread had counted is told again within the second in which this one was made.
-            entry[_CHARGED] = max(entry[_CHARGED], f"{when[:19]}.999Z")
-        info = said.get("info")
-        if said.get("type") != "token_count" or not isinstance(info, dict):
-            return
-        total, last = info.get("total_token_usage"), info.get("last_token_usage")
-        if not isinstance(total, dict):
+        if self.reader is None:
+            self.reader = _reader_of(kind)
+        if self.reader is None or kind not in self.reader.RECORDS:
             return
         wrong: list[str] = []
-        now = codex_counts(total, wrong)
-        turn = codex_counts(last, wrong) if isinstance(last, dict) else None
+        for usage in self.reader.usages(record, entry, wrong):
+            self._charge(usage, _text(record.get("timestamp"), 30), name, entry)
         if wrong:
             self._say(wrong[0])
-            return
-        if before is None or any(new < old for new, old in zip(now, before, strict=True)):
-            new = turn or now
-        else:
-            new = [new - old for new, old in zip(now, before, strict=True)]
-        entry[_CODEX] = [model, now]
-        if self._was_charged(when, entry):
-            return
-        if max(new) > MOST:
-            self._say(f"a count of tokens is {max(new)}")
-        elif any(new):
-            entry[_NEWEST] = max(entry[_NEWEST], when)
-            self._book(model or "codex, model not told", codex_tokens(new), prompt=turn[0] if turn else None)
 
     # -- charging -----------------------------------------------------------------------------------------
 
-    def _was_charged(self, when: str, entry: list[Any]) -> bool:
-        """Whether a message was charged before its file was replaced, or is another session's; a later one ends it."""
-        if not entry[_CHARGED]:
-            return False
-        if when <= entry[_CHARGED]:
-            return True
-        entry[_CHARGED] = ""
-        return False
-
-    def _charge(
-        self,
-        identity: Any,
-        model: Any,
-        tokens: list[int],
-        when: str,
-        name: str,
-        entry: list[Any],
-        *,
-        fast: bool = False,
-    ) -> None:
-        """Every message once; if a later line of it says more, the difference."""
-        identity = _text(identity, 100)
+    def _charge(self, usage: Usage, when: str, name: str, entry: TranscriptFile) -> None:
+        """Every message once; if a later line of it says more, the difference. Times in ISO 8601 sort as text."""
+        tokens, identity = usage.tokens, _text(usage.identity, 100)
         charged = self.recent.get(identity) if identity else None
-        if charged is None and self._was_charged(when, entry):
+        if charged is None and entry.was_charged(when):
             return
         if not any(tokens):
             return
-        entry[_NEWEST] = max(entry[_NEWEST], when)
+        entry.newest = max(entry.newest, when)
         before = charged or [0] * 6
         after = [max(old, new) for old, new in zip(before, tokens, strict=True)]
         if after != before:
-            self._book(_text(model, 100) or "model not told", after, before, fast=fast)
+            self._book(_text(usage.model, 100) or "model not told", after, before, usage)
         if identity:
             self.recent[identity] = after
             ids = self.touched.setdefault(name, {})
             ids.pop(identity, None)
             ids[identity] = True
 
-    def _book(
-        self,
-        model: str,
-        tokens: list[int],
-        before: list[int] | None = None,
-        *,
-        prompt: int | None = None,
-        fast: bool = False,
-    ) -> None:
+    def _book(self, model: str, tokens: list[int], before: list[int], usage: Usage) -> None:
+        prompt, fast = usage.prompt, usage.fast
         if model not in self.known:
             self.known[model] = price_of(model, self.prices)
         price = self.known[model]
-        new = [now - old for now, old in zip(tokens, before, strict=True)] if before else tokens
+        new = [now - old for now, old in zip(tokens, before, strict=True)]
         if price is None:
             _add(self.unknown, model, new)
             return
-        usd = dollars(tokens, price, prompt=prompt, fast=fast)
-        if before:
-            usd -= dollars(before, price, prompt=prompt, fast=fast)
+        usd = dollars(tokens, price, prompt=prompt, fast=fast) - dollars(before, price, prompt=prompt, fast=fast)
         if fast and not price[4]:
             self._say(f"what {model} costs in fast mode is not known; counted as usual")
         self.usd += usd
@@ -497,6 +446,15 @@ class _Look:
         self.problem = problem[:200]
 
 
+def _reader_of(kind: Any) -> UsageReader | None:
+    """The reader of the agent that writes such records. Agents are loaded one after the other until one fits."""
+    for agent in AGENTS:
+        reader: UsageReader = __import__(f"fusewire.agents.{agent}.usage", fromlist=["usages"])
+        if kind in reader.RECORDS:
+            return reader
+    return None
+
+
 def _add(table: dict[str, list[Any]], model: str, more: list[Any]) -> None:
     if model not in table and len(table) >= _MODELS:
         model = _OTHERS
@@ -510,11 +468,6 @@ def _edges(handle: int, at: int) -> int:
 
 def _bytes(name: str) -> bytes:
     return name.encode("utf-8", "surrogateescape")
-
-
-def _time(record: dict[str, Any]) -> str:
-    """ISO 8601 as the clients write it sorts as text."""
-    return _text(record.get("timestamp"), 30)
 
 
 def _text(value: Any, limit: int) -> str:
