@@ -75,20 +75,8 @@ def speaking(agent: Agent, payload: Any, environment: Mapping[str, str]) -> Agen
 
 
 def agent_named(name: str) -> Agent:
-    if name == "claude":
-        from fusewire.agents.claude import hooks as claude
-
-        return claude
-    if name == "codex":
-        from fusewire.agents.codex import hooks as codex
-
-        return codex
-    if name == "gemini":
-        from fusewire.agents.gemini import hooks as gemini
-
-        return gemini
-    if name == "copilot":
-        from fusewire.agents.copilot import hooks as copilot
-
-        return copilot
-    raise FusewireError(f"no agent named {name!r}; allowed: {', '.join(AGENTS)}")
+    """The `hooks` module of an agent."""
+    if name not in AGENTS:
+        raise FusewireError(f"no agent named {name!r}; allowed: {', '.join(AGENTS)}")
+    agent: Agent = __import__(f"fusewire.agents.{name}.hooks", fromlist=["parse"])
+    return agent
