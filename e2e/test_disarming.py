@@ -44,7 +44,7 @@ def attempts(bench: Bench) -> list[Call]:
         shell("rm -rf .fusewire"),
         shell("sqlite3 .fusewire/state.db 'delete from circuits'"),
         shell("pkill -f fusewire/hook.py"),
-        shell(f"rm -rf {package}/gate.py"),
+        shell(f"rm -rf {package}/gate/pipeline.py"),
         shell("pip uninstall -y fusewire"),
         write("fusewire.toml", "[tool.loops]\nhalt_after = 1000\n"),
     ]

@@ -128,7 +128,7 @@ def load_rules(root, *, keeps=False):
 def test_a_hook_that_hangs_denies_before_the_client_would_let_pass(bench: Bench, tmp_path: Path) -> None:
     """Only while the one call is judged."""
     copy = shutil.copytree(SOURCE, tmp_path / "slow" / "fusewire")
-    with (copy / "rules.py").open("a") as rules:
+    with (copy / "config" / "rules.py").open("a") as rules:
         rules.write(HANGS)
     bench.fusewire("uninstall", bench.name, "--user")
     bench.fusewire("install", bench.name, "--user", env={"PYTHONPATH": str(copy.parent)})

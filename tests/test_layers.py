@@ -54,8 +54,7 @@ STILL_UPWARD = {
 
 #: Modules that still import each other. Only ever shorten this list.
 STILL_CYCLIC = {
-    *("agents", "agents.claude.hooks", "agents.codex.hooks", "agents.copilot.hooks", "agents.gemini.hooks"),
-    *("agents.payload", "breakers.session.opening", "engine.breaker", "engine.define"),
+    *("breakers.session.opening", "engine.breaker", "engine.define"),
     *("config.constraint_files", "config.rulebook", "config.rules"),
     *("breakers.session.halting", "breakers.session.late", "breakers.session.lifecycle", "breakers.session.results"),
     "breakers.session.tool_calls",

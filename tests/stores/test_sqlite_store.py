@@ -60,8 +60,10 @@ def total(breaker: Breaker, circuit: str) -> int:
 # -- made when it is needed ---------------------------------------------------------------------------------
 
 
-def test_opening_and_reading_create_nothing(tmp_path: Path) -> None:
-    """Whoever only looks leaves no folder, no file."""
+def test_opening_and_reading_create_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even where something of another project was set aside by this process."""
+    monkeypatch.setattr("fusewire.util.files.unwritten", [("/elsewhere/.fusewire/state.db", "was set aside")])
+    monkeypatch.setattr("fusewire.stores.sqlite.unwritten", [("/elsewhere/.fusewire/state.db", "was set aside")])
     path = tmp_path / "project" / ".fusewire" / "state.db"
     with breaker_on(path) as breaker:
         assert breaker.status("a").state == "CLOSED"

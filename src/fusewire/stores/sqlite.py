@@ -227,10 +227,13 @@ class SqliteStore:
             self._write_news(self._connection)
         return self._connection
 
+    def _unwritten_news(self) -> list[tuple[str, str]]:
+        project = os.path.join(os.path.dirname(self.folder), "")
+        return [one for one in unwritten if one[0].startswith(project)]
+
     def _write_news(self, connection: sqlite3.Connection) -> None:
         """What was set aside in this project, as notices."""
-        project = os.path.join(os.path.dirname(self.folder), "")
-        about = [one for one in unwritten if one[0].startswith(project)]
+        about = self._unwritten_news()
         try:
             if about and self.MODE == "rw":
                 connection.executemany(NOTICE, [(time.time(), plain(text)) for _, text in about])
@@ -387,7 +390,7 @@ class SqliteStore:
         """Whether there is, or ought to be, anything to read: looking must not create a database."""
         from fusewire.stores import audit_file
 
-        if unwritten or os.path.exists(self.path) or os.path.exists(audit_file.path_of(self.folder)):
+        if self._unwritten_news() or os.path.exists(self.path) or os.path.exists(audit_file.path_of(self.folder)):
             return True
         if os.path.lexists(self.folder) and not os.access(self.folder, os.X_OK):
             return True  # what is in it cannot be seen
