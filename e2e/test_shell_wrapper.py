@@ -41,7 +41,7 @@ def test_make_clean_that_deletes_specs_is_stopped_and_the_agent_is_told_why(benc
     assert (bench.text("specs/a.md"), bench.text("specs/b.md")) == (FILES["specs/a.md"], FILES["specs/b.md"]), run
     assert bench.text("build/out.txt") is None, f"what is not protected is deleted\n{run}"
     told = run.told_at(1)
-    assert "NOTE guard.kernel: specs/" in told, run
+    assert "WARN guard.kernel: specs/" in told, run
     assert "edit tool" in told, run
     assert "NOTE" not in run.told_at(2), run
     assert bench.text("on.txt") == "on\n", run

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fusewire.agents.caller import is_agent
-from fusewire.agents.codex.interactive import unseen
+from fusewire.agents.codex.interactive import check_unseen
 from fusewire.breakers.session.registration import note, switched_off
 from fusewire.config.pyproject_table import changes_table
 from fusewire.core.events import Event
@@ -269,7 +269,7 @@ def test_a_registration_that_was_made_since_silences_nobody(project: Project, tm
     ],
 )
 def test_programs_to_type_into(line: str) -> None:
-    assert unseen(line, simple_commands(line))
+    assert check_unseen(line, simple_commands(line))
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_programs_to_type_into(line: str) -> None:
     ],
 )
 def test_programs_that_have_something_to_run(line: str) -> None:
-    assert not unseen(line, simple_commands(line))
+    assert not check_unseen(line, simple_commands(line))
 
 
 # -- programs that remove --------------------------------------------------------------------------------

@@ -52,9 +52,11 @@ HOT_PATH = {
     "fusewire.core.decision",
     "fusewire.core.events",
     "fusewire.gate",
+    "fusewire.gate.context",
     "fusewire.gate.pipeline",
     "fusewire.gate.process",
     "fusewire.guard",
+    "fusewire.guard.around_calls",
     "fusewire.guard.baseline",
     "fusewire.guard.calls",
     "fusewire.guard.known_agents",
@@ -85,7 +87,6 @@ EDIT_PATH = {
     "fusewire.guard.protected",
     "fusewire.guard.tampering",
     "fusewire.guard.tools",
-    "fusewire.guard.verdict",
 }
 
 #: What is loaded beside it to read a command that is not plain.
@@ -108,7 +109,6 @@ READ_PATH = {
     "fusewire.guard.shell.walk",
     "fusewire.guard.shell.world",
     "fusewire.guard.tampering",
-    "fusewire.guard.verdict",
 }
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from fusewire.core.decision import Decision
 from fusewire.guard.check import check_command
-from fusewire.guard.verdict import Verdict
 
 FIRST = {
     ".gitignore": "*.log\nbuild/\n.fusewire/\n",
@@ -281,7 +281,7 @@ def protected_files(repo: Path) -> dict[str, str]:
     return found
 
 
-def judge(folder: Path, command: str) -> Verdict:
+def judge(folder: Path, command: str) -> Decision:
     repo = str(folder / "repo")
     return check_command(command, cwd=repo, root=repo, lists=False)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from fusewire.core.messages import agent_message
 from fusewire.guard.baseline import is_unchanged
 from fusewire.guard.calls import base, folder_of, is_fallback, read
 from fusewire.guard.integrity import Integrity
@@ -248,10 +249,10 @@ from fusewire.guard.policy import protected_of
 from fusewire.guard.integrity_check import Watch
 root = sys.argv[1]
 watch = Watch(protected_of(root))
-assert watch.renew(time.time()) == ("", "")
+assert watch.renew(time.time()) is None
 os.chmod(root + "/specs", 0)
-verdict, text = watch.after("x", time.time())
-assert verdict == "halt", (verdict, text)
+decision = watch.after("x", time.time())
+assert decision and decision.verdict == "halt", decision
 assert open(root + "/specs/a.md").read() == "a"
 assert os.stat(root + "/specs").st_mode & 0o777 == 0o755
 """
@@ -690,26 +691,27 @@ def test_a_large_project_is_recorded_in_parts(shop: Project, monkeypatch: pytest
         (shop.root / f"specs/deep/{number}.md").write_text(f"{number}\n")
     watch = Watch(protected_of(str(shop.root)))
     monkeypatch.setattr("fusewire.guard.integrity_check._PATIENCE", 0.0)
-    assert watch.renew(time.time()) == ("", "")
-    assert watch.after("make", time.time()) == ("", "")
+    assert watch.renew(time.time()) is None
+    assert watch.after("make", time.time()) is None
     assert watch.integrity.verify()
     assert not is_unchanged(watch.integrity.folder, str(shop.root), watch.integrity.key)
     monkeypatch.setattr("fusewire.guard.integrity_check._PATIENCE", 3.0)
-    assert watch.renew(time.time()) == ("", "")
+    assert watch.renew(time.time()) is None
     assert watch.integrity.verify() == []
 
     for number in range(300):  # a person's generator, and again no time
         (shop.root / f"specs/deep/{number}.md").write_text(f"changed {number}\n")
     monkeypatch.setattr("fusewire.guard.integrity_check._PATIENCE", 0.0)
     for _ in range(2):
-        assert watch.renew(time.time()) == ("", "")
-        assert watch.after("make", time.time()) == ("", "")
+        assert watch.renew(time.time()) is None
+        assert watch.after("make", time.time()) is None
     assert len(watch.integrity.verify()) == 300
     (shop.root / "AGENTS.md").unlink()
-    answer, text = watch.after("make", time.time())
-    assert (answer, "300" in text) == ("halt", False)
+    decision = watch.after("make", time.time())
+    assert decision is not None
+    assert (decision.verdict, "300" in agent_message(decision)) == ("halt", False)
     monkeypatch.setattr("fusewire.guard.integrity_check._PATIENCE", 3.0)
-    assert watch.renew(time.time()) == ("", "")
+    assert watch.renew(time.time()) is None
     assert watch.integrity.verify() == []
     assert (shop.root / "AGENTS.md").read_text() == FILES["AGENTS.md"]
 

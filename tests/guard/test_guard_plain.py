@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fusewire.guard.check import read_command, verdict_of
+from fusewire.guard.check import judge_reading, read_command
 from fusewire.guard.plain import plain_commands
 from fusewire.guard.policy import protected_of
 from fusewire.guard.protected import Protected
@@ -182,7 +182,7 @@ def test_what_is_known_is_allowed_by_the_full_reading_too(root: Path, protected:
             continue
         known += 1
         reading = read_command(line, cwd=str(root), protected=protected)
-        verdict = verdict_of(reading)
+        verdict = judge_reading(reading)
         if not verdict.allowed:
             wrong.append((line, verdict.rule))
     assert wrong == []
@@ -314,8 +314,8 @@ WITHOUT_BACKSTOP = [
 @pytest.mark.parametrize("line", WITHOUT_BACKSTOP)
 def test_a_line_that_only_seems_to_look_is_read_and_refused(root: Path, protected: Protected, line: str) -> None:
     """Options with which a looking program writes a file."""
-    verdict = verdict_of(read_command(line, cwd=str(root), protected=protected))
-    assert (plain_commands(line), verdict.decision) == (None, "BLOCKED")
+    verdict = judge_reading(read_command(line, cwd=str(root), protected=protected))
+    assert (plain_commands(line), verdict.verdict) == (None, "deny")
 
 
 #: The words themselves name the protected file that is written, replaced or deleted.
@@ -346,5 +346,5 @@ def test_a_tool_that_names_a_protected_file_as_its_output_is_refused(
     root: Path, protected: Protected, line: str
 ) -> None:
     """The words tell what it would write, replace or delete, so nobody has to wait for the comparison after it."""
-    verdict = verdict_of(read_command(line, cwd=str(root), protected=protected))
-    assert (plain_commands(line), verdict.decision) == (None, "BLOCKED")
+    verdict = judge_reading(read_command(line, cwd=str(root), protected=protected))
+    assert (plain_commands(line), verdict.verdict) == (None, "deny")

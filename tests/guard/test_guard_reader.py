@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from fusewire.cli import guard as guard_cli
 from fusewire.guard import disk
-from fusewire.guard.check import read_command, verdict_of
+from fusewire.guard.check import judge_reading, read_command
 from fusewire.guard.policy import protected_of
 from fusewire.guard.shell.commands import only_looks
 from tests.helpers import SOURCE
@@ -57,7 +57,7 @@ def shop(project: Project) -> Path:
 def refused(root: Path, command: str, *, kernel: bool = False) -> str:
     """The rule that refuses a command; empty if it passes."""
     reading = read_command(command, cwd=str(root), protected=protected_of(str(root)), environment={"HOME": "/nowhere"})
-    return verdict_of(reading, kernel=kernel).rule
+    return judge_reading(reading, kernel_decides=lambda: kernel).rule
 
 
 # -- recipes, scripts and code ------------------------------------------------------------------------------------

@@ -280,17 +280,17 @@ def test_how_long_an_answer_took_is_counted(session: Reporting, served: Served) 
 #: The server, but that its rules cannot be loaded while a file of this name is in the project.
 HANGS = """
 import os, time
-from fusewire.gate import pipeline
+from fusewire.gate import context
 from fusewire.__main__ import main
 
-load_rules = pipeline.load_rules
+load_rules = context.load_rules
 
 def slow(root, **more):
     while os.path.exists(os.path.join(root, "hang")):
         time.sleep(0.02)
     return load_rules(root, **more)
 
-pipeline.load_rules = slow
+context.load_rules = slow
 main()
 """
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fusewire.core.messages import message
 from fusewire.guard import disk, protected
 from fusewire.guard.check import check_command
 from fusewire.guard.programs import files, git_repo, rsync
@@ -34,7 +35,7 @@ def crowded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def judged(root: Path, line: str, *places: str) -> tuple[str, str]:
     guarded = Protected(str(root), tuple((place, DOCUMENT) for place in places))
     verdict = check_command(line, cwd=str(root), root=str(root), protected=guarded, environment={}, lists=False)
-    return ("ALLOWED" if verdict.allowed else "BLOCKED"), verdict.message()
+    return ("ALLOWED" if verdict.allowed else "BLOCKED"), message(verdict)
 
 
 @pytest.mark.parametrize(

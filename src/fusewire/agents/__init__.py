@@ -1,4 +1,4 @@
-"""Coding agents: one file each, which reads that agent's words and answers in them. Deciding is done elsewhere."""
+"""Coding agents, one package each: reads what its hooks send and renders decisions in its own protocol."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, Protocol
 
+    from fusewire.core.decision import Decision
     from fusewire.core.events import Event
+
+    Answer = tuple[str, str, int]
 
     class Agent(Protocol):
         """What a module of this package gives. Answers are (stdout, stderr, exit code)."""
@@ -30,8 +33,14 @@ if TYPE_CHECKING:
 
         def allow(self) -> tuple[str, str, int]: ...
 
-        def tell(self, text: str, hook: str = ...) -> tuple[str, str, int]:
-            """Let the call pass and tell the agent something."""
+        def tell(self, text: str, hook: str = ..., shown: str = ...) -> tuple[str, str, int]:
+            """Let the call pass and tell the agent something; `shown` is what the person sees, if that is more."""
+
+        #: whether a person can be asked before a call
+        ASKS: bool
+
+        def ask(self, text: str, hook: str = ...) -> tuple[str, str, int]:
+            """Let the person decide, in the program's own way; a denial where there is none."""
 
         def halt(self, text: str, hook: str = ...) -> tuple[str, str, int]:
             """Stop the agent, not only this call; where its program has no way to, at least refuse the call."""
@@ -50,6 +59,30 @@ if TYPE_CHECKING:
 
         def interrupt(self, payload: Any) -> bool:
             """Stop what it works on in a gentler way, if there is one; whether that was done."""
+
+
+#: Agents cut a text at 10,000 characters.
+_ANSWER_LIMIT = 9000
+
+
+def render(agent: Agent, decision: Decision, hook: str) -> Answer:
+    """Render a decision in the protocol of an agent: standard output, standard error, exit code."""
+    verdict = decision.verdict
+    if verdict == "allow" and not decision.remarks and not decision.also:
+        return agent.allow()
+    from time import time
+
+    from fusewire.core.messages import agent_message, person_message
+
+    now = time()
+    text, shown = agent_message(decision, now)[:_ANSWER_LIMIT], person_message(decision, now)[:_ANSWER_LIMIT]
+    if verdict == "allow":
+        return agent.inform(shown, hook) if shown else agent.allow()
+    if verdict == "tell":
+        return agent.tell(text, hook, shown)
+    if verdict == "ask":
+        return agent.ask(shown, hook)
+    return agent.deny(shown, hook) if verdict == "deny" else agent.halt(shown, hook)
 
 
 class BadPayload(FusewireError):

@@ -15,16 +15,17 @@ from fusewire.breakers.session.halting import lift_guard_halts
 from fusewire.cli.common import common_options, print_json, project_root
 from fusewire.cli.streams import hand_over, tell, warn
 from fusewire.config.rules import find_project, load_rules
+from fusewire.core.decision import PUBLIC_VERDICT, Decision
+from fusewire.core.messages import message_lines
 from fusewire.engine.breaker import Breaker
-from fusewire.guard.check import check_command, read_command, verdict_of
+from fusewire.guard.check import check_command, judge_reading, read_command
 from fusewire.guard.effects import READ
 from fusewire.guard.integrity_check import Watch
 from fusewire.guard.policy import protected_of
 from fusewire.guard.protected import Protected
 from fusewire.guard.shell.paths import normal
 from fusewire.guard.shell.values import UNKNOWN, deactivated
-from fusewire.guard.tools import check_tool
-from fusewire.guard.verdict import Verdict
+from fusewire.guard.tools import UNATTENDED, check_tool, refuse_question
 from fusewire.util.errors import FusewireError, in_a_line
 from fusewire.util.quoting import quoted
 
@@ -62,23 +63,34 @@ def check_command_line(
     protected = protected_of(root)
     if tool is not None:
         full = tuple(os.path.join(folder, path) for path in paths)
-        verdict = check_tool(tool, full, root=root, protected=protected)
+        decision = check_tool(tool, full, root=root, protected=protected)
+        if decision.verdict == "ask":
+            decision = refuse_question(decision, UNATTENDED)
     else:
-        verdict = check_command(command_line or "", cwd=folder, root=root, protected=protected)
+        decision = check_command(command_line or "", cwd=folder, root=root, protected=protected)
     if as_json:
-        print_json(verdict.to_json())
+        print_json(_to_json(decision))
     else:
-        _say(verdict)
-    return 0 if verdict.allowed else 3
+        _print_decision(decision)
+    return 0 if decision.allowed else 3
 
 
-def _say(verdict: Verdict) -> None:
-    if not verdict.allowed:
-        tell(*verdict.lines(), fg="red")
+#: The fields of a decision that concern the guard, in this order (docs/json.md); behind them stands `affected`.
+_FIELDS = ("decision", "state", "phase", "rule", "reason", "evidence", "retry_after", "next")
+
+
+def _to_json(decision: Decision) -> dict[str, Any]:
+    data = decision.to_json()
+    return {**{field: data[field] for field in _FIELDS}, "affected": list(decision.affected)}
+
+
+def _print_decision(decision: Decision) -> None:
+    if not decision.allowed:
+        tell(*message_lines(decision), fg="red")
         return
     tell("ALLOWED: no change to a protected file detected")
-    if verdict.affected:
-        tell(f"It would change {len(verdict.affected)}: {', '.join(verdict.affected[:10])}")
+    if decision.affected:
+        tell(f"It would change {len(decision.affected)}: {', '.join(decision.affected[:10])}")
 
 
 def _check_batch(project: str | None) -> int:
@@ -89,28 +101,30 @@ def _check_batch(project: str | None) -> int:
         if not line.strip():
             continue
         try:
-            verdict = _check_line(line, project, known)
-        except RecursionError:
-            wrong += 1
-            tell(f"Error: line {number}: it is nested too deeply", err=True)
-            verdict = Verdict("BLOCKED", "guard.input", f"line {number}: it is nested too deeply")
-        except json.JSONDecodeError:
-            wrong += 1
-            tell(f'Error: line {number}: not JSON; an object {{"cmd", "cwd"}} is expected', err=True)
-            verdict = Verdict("BLOCKED", "guard.input", f"line {number}: not JSON")
-        except (ValueError, FusewireError) as error:
-            wrong += 1
-            tell(f"Error: line {number}: {error}", err=True)
-            verdict = Verdict("BLOCKED", "guard.input", f"line {number}: {error}")
+            decision = _check_line(line, project, known)
         except Exception as error:  # a defect of ours is one line's error, not the end of the batch
             wrong += 1
-            tell(f"Error: line {number}: the guard failed: {in_a_line(error)}", err=True)
-            verdict = Verdict("BLOCKED", "guard.failure", f"line {number}: the guard failed: {in_a_line(error)}")
-        hand_over(json.dumps(verdict.to_json()))
+            decision, shown = _line_error(number, error)
+            tell(f"Error: line {number}: {shown}", err=True)
+        hand_over(json.dumps(_to_json(decision)))
     return 1 if wrong else 0
 
 
-def _check_line(line: str, project: str | None, known: dict[str, Protected]) -> Verdict:
+def _line_error(number: int, error: Exception) -> tuple[Decision, str]:
+    """A denial of a line that cannot be judged, and what is wrong with it."""
+    rule, shown = "guard.input", str(error)
+    problem = shown
+    if isinstance(error, RecursionError):
+        problem = shown = "it is nested too deeply"
+    elif isinstance(error, json.JSONDecodeError):
+        problem, shown = "not JSON", 'not JSON; an object {"cmd", "cwd"} is expected'
+    elif not isinstance(error, ValueError | FusewireError):
+        rule, problem = "guard.failure", f"the guard failed: {in_a_line(error)}"
+        shown = problem
+    return Decision("deny", rule=rule, reason=f"line {number}: {problem}"), shown
+
+
+def _check_line(line: str, project: str | None, known: dict[str, Protected]) -> Decision:
     data: Any = json.loads(line)
     if not isinstance(data, dict) or not isinstance(data.get("cmd"), str):
         raise ValueError('an object with a text "cmd" is expected')
@@ -157,7 +171,7 @@ def explain_command(project: str | None, command_line: str, cwd: str | None, as_
     root = _root(project, folder)
     protected = protected_of(root)
     reading = read_command(command_line, cwd=folder, protected=protected)
-    verdict = verdict_of(reading, lists=True)
+    decision = judge_reading(reading, lists=True)
     commands = [
         {"words": [_shown(word) for word in words], "cwd": _shown(where)} for words, where in reading.effects.commands
     ]
@@ -172,7 +186,7 @@ def explain_command(project: str | None, command_line: str, cwd: str | None, as_
         for effect in reading.effects.found
     ]
     if as_json:
-        print_json({"commands": commands, "effects": effects, **verdict.to_json()})
+        print_json({"commands": commands, "effects": effects, **_to_json(decision)})
     else:
         tell("Commands")
         for one in commands:
@@ -186,8 +200,8 @@ def explain_command(project: str | None, command_line: str, cwd: str | None, as_
         for text in reading.effects.unreadable:
             tell(f"  unreadable: {text[:80]}")
         tell("Verdict")
-        tell(f"  {verdict.decision} {verdict.rule}".rstrip())
-    return 0 if verdict.allowed else 3
+        tell(f"  {PUBLIC_VERDICT[decision.verdict]} {decision.rule}".rstrip())
+    return 0 if decision.allowed else 3
 
 
 def _shown(text: str) -> str:

@@ -11,6 +11,7 @@ from fusewire.util.errors import FusewireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any, Literal
 
     Verdict = Literal["allow", "tell", "ask", "deny", "halt"]
@@ -44,6 +45,7 @@ class Decision(Noun):
         "remarks",
         "retry_after",
         "rule",
+        "text",
         "tripped",
         "unheeded",
         "verdict",
@@ -68,6 +70,7 @@ class Decision(Noun):
         remarks: tuple[str, ...] = (),
         unheeded: bool = False,
         also: tuple[Decision, ...] = (),
+        text: str = "",
     ) -> None:
         _set(self, "verdict", verdict)
         _set(self, "circuit", circuit)
@@ -85,6 +88,7 @@ class Decision(Noun):
         _set(self, "remarks", remarks)
         _set(self, "unheeded", unheeded)
         _set(self, "also", also)
+        _set(self, "text", text)
 
     verdict: Verdict
     circuit: str
@@ -111,6 +115,8 @@ class Decision(Noun):
     unheeded: bool
     #: the milder decisions of other rules on the same event
     also: tuple[Decision, ...]
+    #: the message as it was written down before, such as that of a stored halt; else it is made from the other fields
+    text: str
 
     @property
     def allowed(self) -> bool:
@@ -157,12 +163,20 @@ def merge(decisions: list[Decision]) -> Decision:
     return strictest.replace(evidence=strictest.evidence + others) if others else strictest
 
 
-#: What an agent may be answered, from mild to strict.
-ACTIONS = ("allow", "tell", "ask", "deny", "halt", "end")
+def strictest(decisions: Iterable[Decision | None]) -> Decision | None:
+    """Combine what several rules say of one event: the strictest decision, with the others in `also`.
 
-
-def stricter(one: tuple[str, str], other: tuple[str, str]) -> tuple[str, str]:
-    """The stricter of two answers, (action, text) each; what both say is said once, a moot question is not."""
-    action = max(one[0], other[0], key=ACTIONS.index)
-    texts = [text for kind, text in (one, other) if text and (kind != "ask" or action == "ask")]
-    return action, "\n".join(dict.fromkeys(texts))
+    A question is moot once something is refused, so it is left out then. None if no rule says anything.
+    """
+    found = [decision for decision in decisions if decision is not None]
+    if len(found) < 2:
+        return found[0] if found else None
+    winner = max(found, key=lambda decision: (VERDICTS.index(decision.verdict), decision.unheeded))
+    others = [*winner.also]
+    for decision in found:
+        if decision is not winner:
+            others += (decision.replace(also=()), *decision.also)
+    if winner.verdict in ("deny", "halt"):
+        others = [one for one in others if one.verdict != "ask"]
+    combined: Decision = winner.replace(also=tuple(others))
+    return combined

@@ -25,12 +25,10 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from fusewire.agents import Agent
+    from fusewire.core.decision import Decision
     from fusewire.core.events import Event
 
     Answer = tuple[str, str, int]
-
-#: Agents cut a text at 10,000 characters.
-_ANSWER_LIMIT = 9000
 
 #: Bytes of the input in which the hook's name stands.
 _HEAD = 4096
@@ -211,31 +209,32 @@ def hook_in(raw: bytes) -> str:
 def judge(
     agent: Agent, event: Event, root: str, start: str, environment: Any, payload: Any, *, ends: bool = True
 ) -> Answer:
-    """What the rules say, in the agent's words; and if that is its end, and it has started us, its end."""
+    """Decide, and render it in the agent's words; end the agent's process if it goes on although it was halted."""
+    from fusewire.agents import render
+    from fusewire.gate.context import Context
     from fusewire.gate.pipeline import decide, keep_for_later
 
-    action, text = decide(event, root, start, environment)
+    context = Context(event, root, start, environment)
+    decision = decide(event, context)
     if news:  # something else stood where a file of ours belongs: said once, by the process that has found it
-        text = "\n".join(filter(None, (text, *(f"fusewire: {one}" for one in news))))
-        action = "tell" if action == "allow" else action
-        news.clear()
-    if action == "end" and ends and not agent.interrupt(payload):
+        decision = _add_news(decision)
+    if decision.unheeded and ends and not agent.interrupt(payload):
         _end_process(agent, environment)
-    if action == "tell" and event.hook in agent.UNHEARD:
-        keep_for_later(event, root, text[:_ANSWER_LIMIT])
-    return _render(agent, action, text, event.hook)
+    if decision.verdict == "tell" and event.hook in agent.UNHEARD:
+        from time import time
+
+        from fusewire.core.messages import agent_message
+
+        keep_for_later(event, context, agent_message(decision, time()))
+    return render(agent, decision, event.hook)
 
 
-def _render(agent: Agent, action: str, text: str, hook: str) -> Answer:
-    text = text[:_ANSWER_LIMIT]
-    if action == "allow":
-        return agent.inform(text, hook) if text else agent.allow()
-    if action == "tell":
-        return agent.tell(text, hook)
-    if action == "ask":
-        ask = getattr(agent, "ask", None)  # only the program of one agent has a way to
-        return ask(text, hook) if ask else agent.deny(f"{text}\nThis agent's program cannot ask the user.", hook)
-    return agent.deny(text, hook) if action == "deny" else agent.halt(text, hook)
+def _add_news(decision: Decision) -> Decision:
+    from fusewire.core.decision import Decision, strictest
+
+    told = Decision("tell", reason="\n".join(f"fusewire: {one}" for one in news))
+    news.clear()
+    return strictest((decision, told)) or told
 
 
 def _end_process(agent: Agent, environment: Any) -> None:

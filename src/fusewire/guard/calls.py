@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from fusewire.core.decision import Decision
 from fusewire.core.events import mark
 from fusewire.util.fast_json import dumps, loads
 from fusewire.util.files import make_folder, read_file, replace_file
@@ -27,6 +28,9 @@ _FORGOTTEN = 30 * 86_400
 
 #: More than any of these files has.
 _LIMIT = 65536
+
+#: The rule of everything that is found by comparing protected files.
+INTEGRITY = "guard.integrity"
 
 _FALLBACK = os.path.join(".fusewire", "guard")
 _MARKER = os.path.join(".fusewire", "guard.id")
@@ -187,19 +191,17 @@ def end_jobs(folder: str, event: Event) -> None:
         _unlink(os.path.join(folder, name)) if ended else os.utime(os.path.join(folder, name))
 
 
-def moved_to(root: str, folder: str) -> tuple[str, str]:
+def find_moved(root: str, folder: str) -> Decision | None:
     """What to say of a project that is gone after a call: halt if it was renamed, tell otherwise."""
     above = os.path.dirname(root)
     if not os.path.isdir(folder) or not os.path.isdir(above):
-        return "allow", ""
+        return None
     for name in os.listdir(above):
         if _text(os.path.join(above, name, _MARKER)) == _id(folder):
             where = os.path.join(above, name)
-            return "halt", (
-                f"BLOCKED guard.integrity: the project was moved to {where}\n"
-                f"Next: ask the user, who can move it back: {root} is where it is guarded."
-            )
-    return "tell", f"WARN guard.integrity: {root} is gone; copies of its protected files are in {folder}"
+            step = f"ask the user, who can move it back: {root} is where it is guarded"
+            return Decision("halt", rule=INTEGRITY, reason=f"the project was moved to {where}", next=(step,))
+    return Decision("tell", rule=INTEGRITY, reason=f"{root} is gone; copies of its protected files are in {folder}")
 
 
 def _names(folder: str, prefix: str) -> list[str]:

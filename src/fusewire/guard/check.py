@@ -1,22 +1,21 @@
-"""The guard's answer: may this command or this tool call go on, which protected paths would it change, and what else
-could be done instead."""
+"""Judge a command line: may it run, which protected paths would it change, and what could be done instead."""
 
 from __future__ import annotations
 
 import os
 
+from fusewire.core.decision import Decision
 from fusewire.guard.disk import MOST, Disk
 from fusewire.guard.effects import DELETE, LINK, MODE, MOVE, PERMIT, READ, WRITE, Effects
 from fusewire.guard.protected import CONFIGURATION, DOCUMENT
 from fusewire.guard.shell.paths import normal
 from fusewire.guard.shell.values import TAINT, UNKNOWN, deactivated
 from fusewire.guard.shell.walk import TooMuch, Walk
-from fusewire.guard.verdict import Verdict
 from fusewire.util.quoting import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from fusewire.guard.effects import Effect
     from fusewire.guard.protected import Protected
@@ -54,6 +53,11 @@ class Hit:
         self.path = path
         self.kind = kind
 
+    @property
+    def is_certain(self) -> bool:
+        """Whether it is known to destroy or overwrite a protected file."""
+        return UNKNOWN not in self.effect.path and self.effect.kind in (DELETE, MOVE, WRITE)
+
 
 class Reading:
     """A command line, read: what it runs, what that does, and what of it hits something protected."""
@@ -87,8 +91,8 @@ class Reading:
         """Everything that would run, also by way of aliases, scripts, recipes and code."""
         return [list(words) for words in dict.fromkeys(tuple(words) for words, _ in self.effects.commands)]
 
-    def hits(self, *, certain: bool = False) -> list[Hit]:
-        """Effects on protected paths; with `certain` only what is known to destroy or overwrite one of them."""
+    def hits(self) -> list[Hit]:
+        """Effects on protected paths."""
         found: list[Hit] = []
         seen: set[tuple[str, str, bool]] = set()
         for effect in self.effects.found:
@@ -96,8 +100,6 @@ class Reading:
             if effect.kind in (READ, PERMIT) or key in seen:
                 continue
             seen.add(key)
-            if certain and (UNKNOWN in effect.path or effect.kind not in (DELETE, MOVE, WRITE)):
-                continue
             for path in self.hit(effect):
                 found.append(Hit(effect, path, self.protected.kind_of(path) or CONFIGURATION))
             if len(found) > _LISTED:
@@ -174,36 +176,39 @@ def check_command(
     protected: Protected | None = None,
     environment: Mapping[str, str] | None = None,
     lists: bool = True,
-) -> Verdict:
+) -> Decision:
     """May a shell command run? `lists` asks for every file that it would change."""
     if protected is None:
         from fusewire.guard.policy import protected_of
 
         protected = protected_of(root)
     reading = read_command(command, cwd=cwd, protected=protected, environment=environment, lists=lists)
-    return verdict_of(reading, lists=lists)
+    return judge_reading(reading, lists=lists)
 
 
-def verdict_of(reading: Reading, *, lists: bool = False, kernel: bool = False) -> Verdict:
-    """What is to be said of a command that was read.
+def judge_reading(
+    reading: Reading, *, lists: bool = False, kernel_decides: Callable[[], bool] = lambda: False
+) -> Decision:
+    """May a command that was read run?
 
-    With `kernel` the protected files are read-only to what the command starts: only what is certain is refused, for
-    its explanation, and what is not runs.
+    Where `kernel_decides`, the protected files are read-only to what the command starts: only what is certain is
+    refused, for its explanation, and what is not runs. It is asked only about what would be refused.
     """
-    hits = reading.hits(certain=kernel)
+    hits = reading.hits()
     affected = tuple(reading.affected()) if lists else ()
+    unreadable = not hits and any(_could_write(text) for text in reading.effects.unreadable)
+    if (hits or unreadable) and kernel_decides():
+        hits, unreadable = [hit for hit in hits if hit.is_certain], False
     if hits:
         return _blocked(hits, reading.protected, affected, cut=reading.disk.cut)
-    if kernel:
-        return Verdict("ALLOWED", affected=affected)
-    if any(_could_write(text) for text in reading.effects.unreadable):
-        return Verdict(
-            "BLOCKED",
-            "guard.unreadable",
-            "the command is too long or nested too deeply to be judged, and it could change files",
+    if unreadable:
+        return Decision(
+            "deny",
+            rule="guard.unreadable",
+            reason="the command is too long or nested too deeply to be judged, and it could change files",
             next=("run it in smaller parts",),
         )
-    return Verdict("ALLOWED", affected=affected)
+    return Decision("allow", affected=affected)
 
 
 def _could_write(text: str) -> bool:
@@ -212,7 +217,7 @@ def _could_write(text: str) -> bool:
     return ">" in text or any(word.rsplit("/", 1)[-1] in _CHANGING for word in text.split())
 
 
-def _blocked(hits: list[Hit], protected: Protected, affected: tuple[str, ...], *, cut: bool) -> Verdict:
+def _blocked(hits: list[Hit], protected: Protected, affected: tuple[str, ...], *, cut: bool) -> Decision:
     first = hits[0]
     names = list(dict.fromkeys(protected.shown(hit.path) for hit in hits))
     shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
@@ -231,13 +236,13 @@ def _blocked(hits: list[Hit], protected: Protected, affected: tuple[str, ...], *
         words = " ".join(quoted(deactivated(word).replace(UNKNOWN, "…")) for word in hit.effect.command)
         target = protected.shown(hit.path)
         evidence.append(f"{hit.effect.kind} {target}: {words[:200]}")
-    return Verdict(
-        "BLOCKED",
-        first.effect.rule,
-        reason,
-        tuple(dict.fromkeys(evidence)),
-        tuple(dict.fromkeys([*names, *affected]))[:_LISTED],
-        (*(("name the files, or use a narrower pattern",) if cut else ()), *_next(hits, names)),
+    return Decision(
+        "deny",
+        rule=first.effect.rule,
+        reason=reason,
+        evidence=tuple(dict.fromkeys(evidence)),
+        affected=tuple(dict.fromkeys([*names, *affected]))[:_LISTED],
+        next=(*(("name the files, or use a narrower pattern",) if cut else ()), *_next(hits, names)),
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import time
 
+from fusewire.core.decision import Decision, strictest
 from fusewire.guard import calls
 from fusewire.guard.baseline import rules_key
 from fusewire.guard.integrity import Integrity, is_below
@@ -46,6 +47,9 @@ _LOOP_STATE = ".ralph/"
 #: Settings to which an agent itself adds what a person has permitted for ever.
 _PERMISSIONS = (".claude/settings.json", ".claude/settings.local.json")
 
+#: The rule of everything that is found here.
+RULE = calls.INTEGRITY
+
 _LOSSES = ("missing", "emptied", "type")
 _WORDS = {
     "missing": "is gone",
@@ -69,16 +73,16 @@ class Watch:
 
     # -- moments ------------------------------------------------------------------------------------------
 
-    def renew(self, now: float) -> tuple[str, str]:
+    def renew(self, now: float) -> Decision | None:
         """Before a call, at a prompt, at the start or end of a session: what has changed is a person's.
 
-        It is not if it was still to be looked at, or was lost while a background command of an agent ran: then the
-        answer is that of `after`. Nothing is renewed while a call is running.
+        It is not if it was still to be looked at, or was lost while a background command of an agent ran: then it is
+        judged as by `after`. Nothing is renewed while a call is running.
         """
         folder = calls.folder_of(self.root, make=True)
         with self.integrity.work(_PATIENCE) as work:
             if calls.running(folder, now):
-                return "", ""
+                return None
             kinds = work.compare()
             jobs = calls.running(folder, now, "job")
             looked = {
@@ -98,16 +102,17 @@ class Watch:
         windows: Collection[dict[str, Any]] = (),
         permitted: Iterable[str] = (),
         took: float | None = None,
-    ) -> tuple[str, str]:
-        """After a call: ("halt", text), ("tell", text), or ("", "") if everything is as it should be.
+    ) -> Decision | None:
+        """After a call: halt or tell; None if everything is as it should be.
 
         `windows` are the calls that have ended, one of which `took` so long; if all that ran could change named files
         only, everything else is a person's. `permitted` are the paths that a tool was allowed to update.
         """
         if not self.integrity.exists():
             problem = self.integrity.problem
-            text = f"WARN guard.integrity: {problem}; a new snapshot is taken before the next call"
-            return ("tell", text) if problem else ("", "")
+            if not problem:
+                return None
+            return Decision("tell", rule=RULE, reason=f"{problem}; a new snapshot is taken before the next call")
         with self.integrity.work(_PATIENCE) as work:
             kinds = work.compare()
             windows = [*windows, *calls.running(self.integrity.folder, now)]
@@ -119,6 +124,7 @@ class Watch:
             return self._judge(work, looked, windows, cause, now)
 
     def halt(self, session: str | None, text: str) -> None:
+        """Halt a session until a person lifts it; `text` is what it is told."""
         calls.write(self.root, "halt", f"{session or ''}\n{text}")
 
     def lift(self) -> None:
@@ -157,14 +163,14 @@ class Watch:
 
     def _judge(
         self, work: Work, kinds: dict[str, str], windows: Collection[dict[str, Any]], cause: str, now: float
-    ) -> tuple[str, str]:
+    ) -> Decision | None:
         """Restore what is to be restored, record what is right, and say both."""
         pending = work.manifest["pending"]
         since = min((*(one["start"] for one in windows), *pending.values()), default=now)
         log = 0 if pending else min((one["log"] for one in windows), default=0)
         pending.clear()
         if not kinds:
-            return "", ""
+            return None
         before = {name: self._content(work, name) for name in kinds if name in work.files}
         right = self._brought(kinds, before, windows, since, log)
         left = {name: kind for name, kind in kinds.items() if name not in right}
@@ -174,11 +180,12 @@ class Watch:
         bad = self._settled(work, bad, since) if bad else bad
         restored = [one for one in work.bring_back(bad, now) if one.path not in pending] if bad else []
         changed = {name: kind for name, kind in left.items() if name not in bad and name not in pending}
-        told = self._report({name: kind for name, kind in changed.items() if _LOOP_STATE not in name}, before, cause)
+        reported = self._report(
+            {name: kind for name, kind in changed.items() if _LOOP_STATE not in name}, before, cause
+        )
         work.accept(now, {*right, *changed})
         halts = any(bad[one.path] != "mode" and one.path[-1] != "/" for one in restored)
-        text = "\n".join(filter(None, (_restored_text(restored, bad, cause, halts), told)))
-        return ("halt" if halts else "tell" if text else ""), text
+        return strictest((_report_restored(restored, bad, cause, halts), reported))
 
     def _brought(
         self,
@@ -231,20 +238,26 @@ class Watch:
 
     # -- words --------------------------------------------------------------------------------------------
 
-    def _report(self, changed: dict[str, str], before: dict[str, bytes | None], cause: str) -> str:
-        """What was changed and stays, with a short diff of each."""
+    def _report(self, changed: dict[str, str], before: dict[str, bytes | None], cause: str) -> Decision | None:
+        """Tell what was changed and stays, with a short diff of each."""
         names = sorted(changed)
         if not names:
-            return ""
-        lines = [f"WARN guard.integrity: {_list(names)} was changed outside of the edit tools, during: {cause[:300]}"]
+            return None
+        lines: list[str] = []
         for name in names[:_NAMED]:
             if changed[name] == "changed":
                 lines += _diff(name, before.get(name), _read(self._full(name)))
-        lines.append(
-            "Next: if that was not intended, tell the user. The change stays, and the earlier version is kept:"
-            f" a person can run: fusewire guard restore {names[0]}"
+        return Decision(
+            "tell",
+            rule=RULE,
+            reason=f"{_list(names)} was changed outside of the edit tools, during: {cause[:300]}",
+            evidence=tuple(lines),
+            next=("if that was not intended, tell the user",),
+            by_person=(
+                "the change stays, and the earlier version is kept: a person can run:"
+                f" fusewire guard restore {names[0]}",
+            ),
         )
-        return "\n".join(lines)
 
     def _content(self, work: Work, name: str) -> bytes | None:
         """The recorded content of a file, if it is kept."""
@@ -258,19 +271,24 @@ class Watch:
         return os.path.join(self.root, path)
 
 
-def _restored_text(restored: list[Restored], bad: dict[str, str], cause: str, halts: bool) -> str:
+def _report_restored(restored: list[Restored], bad: dict[str, str], cause: str, halts: bool) -> Decision | None:
     if not restored:
-        return ""
+        return None
     names = [one.path for one in restored]
     word = _WORDS.get(bad[names[0]], "was changed")
-    lines = [f"{'BLOCKED' if halts else 'WARN'} guard.integrity: {_list(names)} {word} after: {cause[:300]}"]
+    lines = []
     for one in restored[:_NAMED]:
         kept = f" (what was there is kept in {one.kept})" if one.kept else ""
         problem = f"could not be restored: {one.problem}" if one.problem else ""
         done = "taken away" if bad[one.path] == "new" else "restored"
         lines.append(f"{one.path}: {problem or f'{done}{kept}'}")
-    lines.append("Next: do not do it again; find out what in it removes or changes protected files; ask the user.")
-    return "\n".join(lines)
+    return Decision(
+        "halt" if halts else "tell",
+        rule=RULE,
+        reason=f"{_list(names)} {word} after: {cause[:300]}",
+        evidence=tuple(lines),
+        next=("do not do it again", "find out what in it removes or changes protected files", "ask the user"),
+    )
 
 
 def _diff(name: str, before: bytes | None, now: bytes) -> list[str]:

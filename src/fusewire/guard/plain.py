@@ -7,6 +7,7 @@ not on these lists is read in full.
 
 from __future__ import annotations
 
+from fusewire.guard.known_agents import AGENTS_BY_NAME
 from fusewire.guard.shell.read_only import GIT_LOOKING, LOOKING, looks
 
 _SPECIAL = frozenset("'\"\\`$*?[]{}~!<>();#\n\r\t%^")
@@ -30,6 +31,15 @@ _WRITING = tuple("out data-file coverprofile junit dest save dump log-file logfi
 _TELLING = (*_WRITING, *("dir cache temp prefix profile emit path file exec ext target data".split()))
 
 _RUNNING = frozenset(("uninstall", "exec", "dlx", "x", "clean", "init", "new", "create", "cp", "erase", "html"))
+
+
+#: What a line has in it that may disarm us: the program, its hook, or an agent that could be started without it.
+_OURS = ("fusewire", "hook.py", *AGENTS_BY_NAME)
+
+
+def names_us(text: str) -> bool:
+    """Whether a line or a word may have to do with our program or with an agent."""
+    return any(name in text for name in _OURS)
 
 
 def writes_to(option: str) -> bool:

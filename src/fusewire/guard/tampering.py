@@ -1,7 +1,10 @@
-"""Attempts of an agent to disarm its own breaker: the acts that only a person may do."""
+"""Refuse what would disarm the breaker: acts that only a person may do."""
 
 from __future__ import annotations
 
+import os
+
+from fusewire.core.decision import Decision
 from fusewire.guard.known_agents import (
     AGENT_VARIABLES,
     AGENTS_BY_NAME,
@@ -11,12 +14,14 @@ from fusewire.guard.known_agents import (
     STARTING_PROGRAMS,
     agent_of_package,
 )
+from fusewire.guard.plain import names_us
 from fusewire.guard.shell.wrappers import is_wrapper, program, unwrapped, wrapped_by
 from fusewire.util.globs import path_matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.core.events import Event
+    from fusewire.guard.check import Reading
 
 #: Commands of the program that change a circuit, its rules or its registration by hand.
 PERSON_ONLY = frozenset(
@@ -99,6 +104,57 @@ _CLOCKS: dict[str, tuple[str, ...]] = {
 #: Where checkpoints are kept alive, and the commands of git that could let go of them.
 _OWN_REFS = "refs/fusewire"
 _GIT_MOVES = frozenset(("update-ref", "push", "fetch", "symbolic-ref", "pack-refs", "replace", "filter-branch"))
+
+
+#: Programs that could remove us from an environment that we share with the project.
+_MANAGERS = frozenset("uv pip pip-sync poetry pdm pipenv pipx conda mamba micromamba virtualenv".split())
+
+_OWN_ENVIRONMENT = "or ask the user to give Fusewire an environment of its own (uv tool install fusewire)"
+
+
+def check_tampering(event: Event, commands: list[list[str]], changed: tuple[str, ...], root: str) -> Decision | None:
+    """Refuse a call that would disarm the breaker; `changed` are the paths that a changing tool names."""
+    act = disarming(event, commands, changed, _changes_table(event, changed, root))
+    return _refused(act) if act else _check_uninstalling(event, commands, root)
+
+
+def check_inner_commands(event: Event, reading: Reading) -> Decision | None:
+    """The same for what scripts, recipes and aliases of the line would run; the line itself was looked at."""
+    inside = [words for words in reading.commands() if any(map(names_us, words))]
+    act = disarming(event, inside, ()) or next(filter(None, map(removes_state, inside)), "")
+    return _refused(act) if act else None
+
+
+def _refused(act: str) -> Decision:
+    return Decision("deny", rule="fusewire.disarm", reason=act, next=("go on without it, or ask the user to run it",))
+
+
+def _check_uninstalling(event: Event, commands: list[list[str]], root: str) -> Decision | None:
+    """Refuse what would take us out of the environment that we run from."""
+    if not any(
+        words[0].rsplit("/", 1)[-1].rstrip("0123456789.") in _MANAGERS or "-m" in words for words in commands if words
+    ):
+        return None
+    from fusewire.guard.uninstalling import removal
+
+    act, instead = removal(commands, event.command or "", event.cwd or root)
+    return Decision("deny", rule="fusewire.disarm", reason=act, next=(instead, _OWN_ENVIRONMENT)) if act else None
+
+
+def _changes_table(event: Event, changed: tuple[str, ...], root: str) -> bool | None:
+    """Whether an edit of `pyproject.toml` would change our table in it; None if it is no such edit, or a new file."""
+    path = next((path for path in changed if os.path.basename(path) == "pyproject.toml"), None)
+    if path is None:
+        return None
+    from fusewire.util.files import read_regular
+
+    try:
+        text = read_regular(os.path.join(root, path), 1 << 20).decode("utf-8", "replace")
+    except OSError:
+        return None
+    from fusewire.config.pyproject_table import changes_table
+
+    return changes_table(event, text)
 
 
 def disarming(

@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import os
 
+from fusewire.core.decision import Decision
 from fusewire.guard.protected import CONFIGURATION, DOCUMENT
 from fusewire.guard.shell.paths import normal
-from fusewire.guard.verdict import Verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from fusewire.guard.protected import Protected
 
 #: Folders of Claude Code in a project and in the home folder that extend it, and register nothing.
 _EXTENSIONS = ("commands", "skills", "agents", "output-styles")
 
+_CONSENT = "A person decides."
 
-def is_attended(environment: Mapping[str, str]) -> bool:
-    """Whether a person can answer a question: Claude Code says so, and no other agent has started this one."""
-    return environment.get("CLAUDE_CODE_SESSION_ATTENDED") == "1" and not environment.get("FUSEWIRE_DEPTH")
+#: Why nobody can be asked.
+UNATTENDED = "no person attends this session"
 
 
 def check_tool(
@@ -35,9 +33,8 @@ def check_tool(
     root: str,
     protected: Protected,
     change: str = "update",
-    attended: bool = False,
-) -> Verdict:
-    """May a structured tool change these paths? `change` is update, empty or delete."""
+) -> Decision:
+    """May a structured tool change these paths? `change` is update, empty or delete. A person may have to be asked."""
     asks: list[str] = []
     for path in paths:
         if "\0" in path:
@@ -57,7 +54,10 @@ def check_tool(
             asks.append(name)
             continue
         return _blocked(tool, name, change, kinds == {DOCUMENT})
-    return _asked(tool, asks, attended) if asks else Verdict("ALLOWED")
+    if not asks:
+        return Decision("allow")
+    reason = f"{tool} would change {', '.join(asks)}, which Claude Code loads by itself"
+    return Decision("ask", rule="guard.change", reason=reason, evidence=(_CONSENT,), affected=tuple(asks))
 
 
 def _extends(places: set[str], root: str) -> bool:
@@ -78,23 +78,20 @@ def _is_linked(path: str) -> bool:
     return facts.st_nlink > 1 and not os.path.isdir(path)
 
 
-def _asked(tool: str, names: list[str], attended: bool) -> Verdict:
-    shown = ", ".join(names)
-    reason = f"{tool} would change {shown}, which Claude Code loads by itself"
-    if attended:
-        return Verdict("ASK", "guard.change", f"{reason}: a person decides", affected=tuple(names))
-    return Verdict(
-        "BLOCKED",
-        "guard.change",
-        f"{reason}: it needs a person's consent, and no person attends this session",
-        affected=tuple(names),
+def refuse_question(question: Decision, why: str) -> Decision:
+    """Deny what a person would have to be asked about, where that is not possible: `why` says so."""
+    refused: Decision = question.replace(
+        verdict="deny",
+        reason=f"{question.reason}: it needs a person's consent, and {why}",
+        evidence=(),
         next=("show the text in your answer and go on without it",),
     )
+    return refused
 
 
-def _blocked(tool: str, name: str, change: str, is_document: bool) -> Verdict:
+def _blocked(tool: str, name: str, change: str, is_document: bool) -> Decision:
     verb = change if change in ("empty", "delete") else "change"
     who = "no tool may do that" if is_document else "only a person may change it"
     instead = "update its content instead" if is_document else "go on without it, or ask the user to do it"
     reason = f"{tool} would {verb} {name}, which is protected: {who}"
-    return Verdict("BLOCKED", f"guard.{verb}", reason, affected=(name,), next=(instead,))
+    return Decision("deny", rule=f"guard.{verb}", reason=reason, affected=(name,), next=(instead,))

@@ -21,6 +21,7 @@ from fusewire.breakers.phase import in_session as phasing
 from fusewire.breakers.session.tool_calls import commands_of
 from fusewire.core.events import Event
 from fusewire.util.files import FileLock
+from tests.helpers.decisions import said
 from tests.helpers.project import Project
 
 SESSION = "479528ae-91f4-4945-992c-9db9f0bba192"
@@ -65,7 +66,7 @@ class Agent:
     def ran(self, command: str, output: str, code: int = 1, **more: Any) -> tuple[str, str]:
         """The hook hears of a run that is over, in Claude's words."""
         text = f"Exit code {code}\n{output}" if code else output
-        answer = slices.after_call(self.event(command, result=text, failed=code != 0, **more), None, self.home)
+        answer = said(slices.after_call(self.event(command, result=text, failed=code != 0, **more), None, self.home))
         self.said.append(answer)
         return answer
 
@@ -75,7 +76,7 @@ class Agent:
         return self.ran(more.pop("command", f"pytest {arguments}"), done.stdout, done.returncode, **more)
 
     def asks(self, command: str) -> tuple[str, str]:
-        return slices.before_call(self.event(command, kind="before_tool"), None, self.home)
+        return said(slices.before_call(self.event(command, kind="before_tool"), None, self.home))
 
     def counts(self, slice_id: str = "S-1") -> dict[str, int]:
         """Failed attempts of each test, and of the slice."""
@@ -180,7 +181,7 @@ def test_the_calls_of_one_reply_and_of_a_helper_count_for_the_same_slice(agent: 
     batch = Event(
         "after_tool", hook="PostToolBatch", session=SESSION, subagent="a1", command="ls\npytest -q", calls=(other, call)
     )
-    assert slices.after_call(batch, None, agent.home)[0] == "tell"
+    assert said(slices.after_call(batch, None, agent.home))[0] == "tell"
     assert agent.counts() == {"test_add": 1, "": 1}
 
 
@@ -321,9 +322,9 @@ def test_runs_that_say_nothing_about_a_started_test_count_nowhere(agent: Agent, 
     assert agent.ran("pytest -q", red, cwd=str(tmp_path)) == ("allow", "")
     assert agent.ran("pytest -q", red, input={"run_in_background": True}) == ("allow", "")
     interrupted = agent.event("pytest -q", result=None, failed=None)
-    assert slices.after_call(interrupted, None, agent.home) == ("allow", "")
+    assert said(slices.after_call(interrupted, None, agent.home)) == ("allow", "")
     refused = agent.event("pytest -q", result=f"PreToolUse:Bash hook error: {red}", failed=None)
-    assert slices.after_call(refused, None, agent.home) == ("allow", "")
+    assert said(slices.after_call(refused, None, agent.home)) == ("allow", "")
     assert agent.counts() == {"test_add": 0, "": 0}
     assert agent.ran("pytest -q", red)[0] == "tell", "and the very same output of a real run does count"
 
@@ -609,19 +610,19 @@ def test_an_open_phase_stops_the_edits_of_the_session_that_began_it(agent: Agent
     """Told, refused, and free again once a person has decided."""
     assert agent.project.run("phase", "begin", "GREEN").returncode == 0
     begin(agent, "fusewire phase begin green && ls")
-    assert phasing.before_call(edit_event(), agent.home) == ("allow", "")
+    assert said(phasing.before_call(edit_event(), agent.home)) == ("allow", "")
     open_green(agent.project)
-    action, text = phasing.before_call(edit_event(), agent.home)
+    action, text = said(phasing.before_call(edit_event(), agent.home))
     assert action == "tell"
     assert "further ones are refused" in text
     for _ in range(2):
-        action, text = phasing.before_call(edit_event(), agent.home)
+        action, text = said(phasing.before_call(edit_event(), agent.home))
         assert action == "deny"
         assert text.startswith("BLOCKED phase.GREEN: No progress for 2 iterations.")
         assert "fusewire phase resolve" in text
-    assert phasing.before_call(agent.event("pytest -q", kind="before_tool"), agent.home) == ("allow", "")
+    assert said(phasing.before_call(agent.event("pytest -q", kind="before_tool"), agent.home)) == ("allow", "")
     assert agent.project.run("phase", "resolve", "reset").returncode == 0
-    assert phasing.before_call(edit_event(), agent.home) == ("allow", "")
+    assert said(phasing.before_call(edit_event(), agent.home)) == ("allow", "")
 
 
 def test_an_open_phase_is_nobody_elses_business(agent: Agent) -> None:
@@ -632,15 +633,15 @@ def test_an_open_phase_is_nobody_elses_business(agent: Agent) -> None:
     begin(Agent(agent.project, "status"), "fusewire phase status")
     open_green(agent.project)
     for session in ("another-session", "tried", "status", None):
-        assert phasing.before_call(edit_event(session=session), agent.home) == ("allow", "")
-    assert phasing.before_call(edit_event(), agent.home)[0] == "tell"
-    assert phasing.before_call(edit_event(), agent.home)[0] == "deny"
+        assert said(phasing.before_call(edit_event(session=session), agent.home)) == ("allow", "")
+    assert said(phasing.before_call(edit_event(), agent.home))[0] == "tell"
+    assert said(phasing.before_call(edit_event(), agent.home))[0] == "deny"
     phasing.spoken(Event("prompt", session=SESSION, text="write the release notes now"), agent.home)
-    assert phasing.before_call(edit_event(), agent.home) == ("allow", "")
+    assert said(phasing.before_call(edit_event(), agent.home)) == ("allow", "")
 
 
 def test_without_phases_nothing_is_written_or_said(agent: Agent) -> None:
     begin(agent, "fusewire phase begin GREEN")
-    assert phasing.before_call(edit_event(), agent.home) == ("allow", "")
+    assert said(phasing.before_call(edit_event(), agent.home)) == ("allow", "")
     phasing.spoken(Event("prompt", session=SESSION, text="hello"), agent.home)
     assert not (agent.project.root / ".fusewire").exists()

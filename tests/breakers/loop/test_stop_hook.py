@@ -21,6 +21,7 @@ from fusewire.config.rules import load_rules
 from fusewire.core.events import Event
 from fusewire.engine.breaker import Breaker
 from fusewire.guard import calls as guard_marks
+from tests.helpers.decisions import said
 from tests.helpers.project import Project
 from tests.stores.test_sqlite_store import without_rights
 
@@ -47,7 +48,7 @@ class Looping:
 
     def stops(self, text: str = "again", **more: Any) -> tuple[str, str]:
         event = self.event(text=text, **more)
-        return iterations.stopping(event, self.store, self.rules, self.home, self.environment)
+        return said(iterations.stopping(event, self.store, self.rules, self.home, self.environment))
 
     def work(self) -> None:
         self.works += 1

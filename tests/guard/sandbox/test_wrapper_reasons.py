@@ -63,7 +63,7 @@ def after(project: Project, command: str, shown: str, env: dict[str, str] | None
 )
 def test_the_agent_is_told_which_file_it_was_and_what_to_do(wrapped: Project, line: str) -> None:
     told = after(wrapped, "make clean", f"Exit code 2\nrm -rf specs\n{line}\nmake: *** [clean] Error 1")
-    assert told.startswith("NOTE guard.kernel: specs"), told
+    assert told.startswith("WARN guard.kernel: specs"), told
     assert "edit tool" in told
     assert told.count("\n") == 1
 
@@ -71,7 +71,7 @@ def test_the_agent_is_told_which_file_it_was_and_what_to_do(wrapped: Project, li
 def test_configuration_is_a_persons(wrapped: Project) -> None:
     told = after(wrapped, "sh x.sh", f"Exit code 1\nrm: cannot remove '.fusewire/state.db': {READ_ONLY}")
     assert told == (
-        "NOTE guard.kernel: .fusewire/state.db is protected: read-only for shell commands, and unchanged.\n"
+        "WARN guard.kernel: .fusewire/state.db is protected: read-only for shell commands, and unchanged.\n"
         "Next: ask the user."
     )
 

@@ -211,6 +211,8 @@ def _event(kind: str, hook: str, tool: str, given: dict[str, Any], payload: dict
 
 ENDED_BY = "SIGTERM"
 
+ASKS = True
+
 
 def process(environment: Mapping[str, str]) -> int | None:
     pid = environment.get("CLAUDE_PID", "")
@@ -225,11 +227,11 @@ def allow() -> tuple[str, str, int]:
     return "", "", 0
 
 
-def tell(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
+def tell(text: str, hook: str = "PreToolUse", shown: str = "") -> tuple[str, str, int]:
     if hook in UNHEARD:
-        return inform(text, hook)
+        return inform(shown or text, hook)
     context = {"hookEventName": hook, "additionalContext": text}
-    return dumps({"hookSpecificOutput": context, "systemMessage": text}), "", 0
+    return dumps({"hookSpecificOutput": context, "systemMessage": shown or text}), "", 0
 
 
 def halt(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:

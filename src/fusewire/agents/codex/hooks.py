@@ -250,6 +250,8 @@ def _exit_code(record: str | None, call: str | None) -> int | None:
 # -- answers --------------------------------------------------------------------------------------------
 
 
+ASKS = False
+
 #: Then it also says that the session has ended.
 ENDED_BY = "SIGINT"
 
@@ -279,11 +281,11 @@ def allow() -> tuple[str, str, int]:
     return "", "", 0
 
 
-def tell(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
+def tell(text: str, hook: str = "PreToolUse", shown: str = "") -> tuple[str, str, int]:
     if hook in UNHEARD:
-        return inform(text, hook)
+        return inform(shown or text, hook)
     context = {"hookEventName": hook, "additionalContext": text}
-    return dumps({"hookSpecificOutput": context, "systemMessage": text}), "", 0
+    return dumps({"hookSpecificOutput": context, "systemMessage": shown or text}), "", 0
 
 
 def deny(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
@@ -298,6 +300,10 @@ def deny(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
             "permissionDecisionReason": text,
         }
     return dumps({"hookSpecificOutput": refusal}), text, 2
+
+
+def ask(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
+    return deny(f"{text}\nIt is refused: this agent's program cannot ask the user.", hook)
 
 
 def halt(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fusewire.core.decision import Decision
 from fusewire.guard.shell.wrappers import SHELLS, program
 
 #: Programs that wait for somebody to type, if they are given nothing to run.
@@ -19,30 +20,29 @@ _VALUED = ("--rcfile", "--init-file")
 #: Programs that start a shell if nobody says what else to run, and the options that say it.
 _SHELLING = {"script": ("-c", "--command"), "su": ("-c", "--command")}
 
+_RULE = "fusewire.unseen"
+
 _PATCH = "apply_patch"
 
 #: All that has to be looked at more closely.
 _NAMES = _WAITING | frozenset((*_SHELLING, "sudo", _PATCH))
 
 
-def unseen(line: str, commands: list[list[str]]) -> str:
-    """Why nobody could see what the line leads to, and what to do instead; empty if there is nothing hidden.
+def check_unseen(line: str, commands: list[list[str]]) -> Decision | None:
+    """Refuse a line that leads to something which no hook is shown.
 
     `commands` is what the line would run.
     """
     for words in commands:
         name = program(words)
         if _waits(words) and not _is_fed(line, name):
-            return (
-                f"`{name}` would wait for what is typed into it, and no hook is shown that.\n"
-                "Next: give it the commands in the line itself, or in a file."
-            )
+            reason = f"`{name}` would wait for what is typed into it, and no hook is shown that"
+            step = "give it the commands in the line itself, or in a file"
+            return Decision("deny", rule=_RULE, reason=reason, next=(step,))
         if name == _PATCH and "*** Begin Patch" not in line:
-            return (
-                "what the patch changes is not in the line.\n"
-                "Next: use the apply_patch tool, or put the patch in the line."
-            )
-    return ""
+            step = "use the apply_patch tool, or put the patch in the line"
+            return Decision("deny", rule=_RULE, reason="what the patch changes is not in the line", next=(step,))
+    return None
 
 
 def may_be_unseen(line: str) -> bool:

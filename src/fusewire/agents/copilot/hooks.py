@@ -287,6 +287,8 @@ def _of_shell(said: str) -> tuple[str, bool]:
 # -- answers --------------------------------------------------------------------------------------------
 
 
+ASKS = False
+
 ENDED_BY = "SIGTERM"
 
 
@@ -303,10 +305,14 @@ def allow() -> tuple[str, str, int]:
     return "", "", 0
 
 
-def tell(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
+def tell(text: str, hook: str = "PreToolUse", shown: str = "") -> tuple[str, str, int]:
     if hook in UNHEARD:
-        return inform(text, hook)
-    return dumps({"additionalContext": text}), "", 0
+        return inform(shown or text, hook)
+    return dumps({"additionalContext": shown or text}), "", 0
+
+
+def ask(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
+    return deny(f"{text}\nIt is refused: this agent's program cannot ask the user.", hook)
 
 
 def halt(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:

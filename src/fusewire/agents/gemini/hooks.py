@@ -312,6 +312,8 @@ def _facts(text: str, output: str) -> tuple[str, dict[str, str]]:
 # -- answers ----------------------------------------------------------------------------------------------
 
 
+ASKS = False
+
 ENDED_BY = "SIGTERM"
 
 
@@ -328,11 +330,15 @@ def allow() -> tuple[str, str, int]:
     return "", "", 0
 
 
-def tell(text: str, hook: str = "BeforeTool") -> tuple[str, str, int]:
+def tell(text: str, hook: str = "BeforeTool", shown: str = "") -> tuple[str, str, int]:
     if hook in UNHEARD or hook == "SessionEnd":
-        return inform(text, hook)
+        return inform(shown or text, hook)
     context = {"hookEventName": hook, "additionalContext": text}
-    return dumps({"hookSpecificOutput": context, "systemMessage": text}), "", 0
+    return dumps({"hookSpecificOutput": context, "systemMessage": shown or text}), "", 0
+
+
+def ask(text: str, hook: str = "BeforeTool") -> tuple[str, str, int]:
+    return deny(f"{text}\nIt is refused: this agent's program cannot ask the user.", hook)
 
 
 def halt(text: str, hook: str = "BeforeTool") -> tuple[str, str, int]:

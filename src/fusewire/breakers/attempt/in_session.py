@@ -17,7 +17,7 @@ import os
 from fusewire.breakers.session.calls import VERIFY, nature_of
 from fusewire.breakers.session.opening import PATIENCE
 from fusewire.config.rules import SCOPE_FILE, STATE_FOLDER
-from fusewire.core.decision import stricter
+from fusewire.core.decision import Decision, strictest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,15 +27,11 @@ if TYPE_CHECKING:
     from fusewire.breakers.attempt.state import SliceRecord
     from fusewire.breakers.attempt.tracker import Attempts
     from fusewire.breakers.attempt.types import Attempt, Recorded
-    from fusewire.core.decision import Decision
     from fusewire.core.events import Event
     from fusewire.stores import Store
     from fusewire.testruns.judge import Verdict
 
     Commands = list[list[str]]
-    Answer = tuple[str, str]
-
-NOTHING = ("allow", "")
 
 #: Stops that a session has been told of and that are remembered.
 _REMEMBERED = 50
@@ -52,20 +48,20 @@ def is_under_way(home: str) -> bool:
     return os.path.lexists(os.path.join(home, SCOPE_FILE))
 
 
-def after_call(event: Event, commands: Commands | None, home: str) -> Answer:
+def after_call(event: Event, commands: Commands | None, home: str) -> Decision | None:
     """What the results of a call, or of a whole reply, mean for the slices under way."""
     if not is_under_way(home):
-        return NOTHING
+        return None
     calls = [(call, _read(call, None if event.calls else commands)) for call in event.calls or (event,)]
     calls = [(call, words) for call, words in calls if _may_run_tests(call, words)]
     if not calls:
-        return NOTHING
+        return None
     from fusewire.breakers.attempt.shell_runs import run_of
 
     runs = [run for call, words in calls if (run := run_of(call, words, home))]
     slices = _slices(event, home) if runs else []
     if not slices:
-        return NOTHING
+        return None
     from fusewire.breakers.attempt.tracker import Attempts
     from fusewire.engine.breaker import Breaker
     from fusewire.util.errors import FusewireError
@@ -78,42 +74,41 @@ def after_call(event: Event, commands: Commands | None, home: str) -> Answer:
             with FileLock(os.path.join(home, STATE_FOLDER, "attempts.lock"), wait=_QUEUE):
                 answers = [_count(attempts, slices, run) for run in runs]
         except BlockingIOError:
-            return "allow", "fusewire: a test run was not counted: another process is counting one"
+            return _remark("fusewire: a test run was not counted: another process is counting one")
         except FusewireError as error:
-            return "allow", f"fusewire: a test run was not counted: {error}"
-    told = [answer for answer in answers if answer != NOTHING]
-    if not told:
-        return NOTHING
-    both = NOTHING
-    for answer in told:
-        both = stricter(both, answer)
-    return both
+            return _remark(f"fusewire: a test run was not counted: {error}")
+    return strictest(answers)
 
 
-def before_call(event: Event, commands: Commands | None, home: str) -> Answer:
+def _remark(text: str) -> Decision:
+    """Tell the person, not the agent."""
+    return Decision("allow", remarks=(text,))
+
+
+def before_call(event: Event, commands: Commands | None, home: str) -> Decision | None:
     """A test that is stopped is not run again by its name; and what was counted here is not counted twice."""
     if not event.command or not is_under_way(home):
-        return NOTHING
+        return None
     commands = _read(event, commands)
     if not _may_run_tests(event, commands) or not ("fusewire" in event.command or _is_any_stopped(home)):
-        return NOTHING
+        return None
     from fusewire.breakers.attempt.test_commands import own_act, running_tests
 
     reported = [own_act(words, "attempt")[1][:2] for words in commands if _reports_a_failure(words)]
     running = running_tests(event, commands, home)
     slices = _slices(event, home) if reported or running else []
     if not slices:
-        return NOTHING
+        return None
     from fusewire.breakers.attempt.tracker import Attempts
     from fusewire.engine.breaker import Breaker
 
     with Breaker.open(project=home, patience=PATIENCE) as breaker:
         attempts = Attempts(breaker)
         for names in reported:
-            if len(names) == 2 and (text := _counted_already(attempts, *names)):
-                return "deny", text
+            if len(names) == 2 and (counted := _counted_already(attempts, *names)):
+                return counted
         stop = _stop(attempts, slices, running)
-        return NOTHING if stop is None else _first_told(breaker.store, event, stop, breaker.engine.clock())
+        return None if stop is None else _first_told(breaker.store, event, stop, breaker.engine.clock())
 
 
 def _is_any_stopped(home: str) -> bool:
@@ -160,25 +155,24 @@ def _slices(event: Event, home: str) -> list[str]:
     return [one.slice for one in load(home, PATIENCE) if one.holds_for(event.session)]
 
 
-def _count(attempts: Attempts, slices: list[str], run: TestRun) -> Answer:
+def _count(attempts: Attempts, slices: list[str], run: TestRun) -> Decision | None:
     """Judge one run for the slices; of those in which it failed a test, the newest is the one that is worked on."""
     from fusewire.breakers.attempt.shell_runs import verdicts_of
 
-    lines: list[str] = []
+    passed: list[Decision] = []
     for slice_id in slices:
         record = attempts.record(slice_id)
         verdicts = verdicts_of(attempts, slice_id, record, run)
         for test, verdict in verdicts.items():
             if verdict.result == "pass":
-                lines.append(_passed(attempts, slice_id, record, test, verdict))
+                passed.append(_passed(attempts, slice_id, record, test, verdict))
             elif verdict.result == "infra" and _is_new(record, test, verdict):
                 _record(attempts, slice_id, record, test, verdict)
         failed = [test for test, verdict in verdicts.items() if verdict.result == "fail"]
         test = _worked_on(attempts.root, record, failed, run)
         if test:
-            action, text = _failed(attempts, slice_id, record, test, verdicts[test], run)
-            return (action, "\n".join([*lines, text])) if text else ("tell" if lines else "allow", "\n".join(lines))
-    return ("tell", "\n".join(lines)) if lines else NOTHING
+            return strictest((_failed(attempts, slice_id, record, test, verdicts[test], run), *passed))
+    return strictest(passed)
 
 
 def _worked_on(root: str, record: SliceRecord, failed: list[str], run: TestRun) -> str:
@@ -221,11 +215,11 @@ def _attempt(verdict: Verdict, life: int, error: str = "") -> Attempt:
     )
 
 
-def _passed(attempts: Attempts, slice_id: str, record: SliceRecord, test: str, verdict: Verdict) -> str:
+def _passed(attempts: Attempts, slice_id: str, record: SliceRecord, test: str, verdict: Verdict) -> Decision:
     _record(attempts, slice_id, record, test, verdict)
     left = [name for name, entry in record.tests.items() if name != test and not entry.is_done]
     step = "go on with the next" if left else f"when the slice is done: fusewire attempt finish {slice_id}"
-    return f"fusewire: {slice_id} {test} passed, its attempts are over; {step}."
+    return Decision("tell", reason=f"fusewire: {slice_id} {test} passed, its attempts are over; {step}.")
 
 
 def _is_new(record: SliceRecord, test: str, verdict: Verdict) -> bool:
@@ -236,7 +230,7 @@ def _is_new(record: SliceRecord, test: str, verdict: Verdict) -> bool:
 
 def _failed(
     attempts: Attempts, slice_id: str, record: SliceRecord, test: str, verdict: Verdict, run: TestRun
-) -> Answer:
+) -> Decision | None:
     """One failed attempt, if something was changed since the last one."""
     import time
 
@@ -244,11 +238,11 @@ def _failed(
 
     seen = LastAttempts(attempts, slice_id, record.life)
     if seen.given_up:
-        return NOTHING
+        return None
     began = time.monotonic()
     with seen:
         if not seen.is_changed(record, test):
-            return NOTHING
+            return None
         error = f"{verdict.error}\n[exit code {run.code}]"
         recorded = _record(attempts, slice_id, record, test, verdict, error=error)
         seen.note(test)
@@ -258,28 +252,28 @@ def _failed(
     answer = _answer(attempts, slice_id, test, recorded)
     if slow > _PATIENT:
         text = f"fusewire: it took {slow:.0f} s to see what was changed; from now on runs of {slice_id} are not counted"
-        return answer[0], f"{answer[1]}\n{text} by themselves: use `fusewire attempt run`."
+        return strictest((answer, Decision("tell", reason=f"{text} by themselves: use `fusewire attempt run`.")))
     return answer
 
 
-def _answer(attempts: Attempts, slice_id: str, test: str, recorded: Recorded) -> Answer:
-    from fusewire.core.messages import message
-
+def _answer(attempts: Attempts, slice_id: str, test: str, recorded: Recorded) -> Decision | None:
     state = recorded.state
     if not recorded.stops:
         of_test, of_slice = attempts.limits(slice_id)
         near = f" Warning: {recorded.near}." if recorded.near else ""
-        return "tell", (
-            f"fusewire: {slice_id} {test} failed, and this run was counted: {state['attempt_count']} of {of_test}"
-            f" failed attempts for the test, {state['total_failed_attempts']} of {of_slice} for the slice."
-            f" Do not record it again.{near}"
+        return Decision(
+            "tell",
+            reason=f"fusewire: {slice_id} {test} failed, and this run was counted: {state['attempt_count']}"
+            f" of {of_test} failed attempts for the test, {state['total_failed_attempts']} of {of_slice} for the slice."
+            f" Do not record it again.{near}",
         )
-    now = attempts.engine.clock()
-    text = "\n".join(message(stop, now) for stop in recorded.stops)
-    if all(stop.circuit != f"attempt/{slice_id}" for stop in recorded.stops):
-        return "tell", f"{text}\nStop working on {test}; other tests of {slice_id} may go on."
-    failing = ", ".join(attempts.record(slice_id).failing())
-    return "halt", f"{text}\nStop all work on {slice_id}. A diagnostic report is due for each of: {failing}."
+    verdict, means = "tell", f"stop working on {test}; other tests of {slice_id} may go on."
+    if any(stop.circuit == f"attempt/{slice_id}" for stop in recorded.stops):
+        failing = ", ".join(attempts.record(slice_id).failing())
+        verdict, means = "halt", f"stop all work on {slice_id}. A diagnostic report is due for each of: {failing}."
+    first, *others = recorded.stops
+    stopped: Decision = first.replace(verdict=verdict, evidence=(*first.evidence, means), also=tuple(others))
+    return stopped
 
 
 # -- before a call ------------------------------------------------------------------------------------------------
@@ -292,16 +286,18 @@ def _reports_a_failure(words: list[str]) -> bool:
     return act == "run" or (act == "record" and "--fail" in words)
 
 
-def _counted_already(attempts: Attempts, slice_id: str, test: str) -> str:
-    """Why a failure is not recorded once more; empty if it may be."""
+def _counted_already(attempts: Attempts, slice_id: str, test: str) -> Decision | None:
+    """Refuse to record a failure once more; None if it may be recorded."""
     from fusewire.breakers.attempt.last_attempts import LastAttempts
 
     record = attempts.record(slice_id)
     if not LastAttempts(attempts, slice_id, record.life).is_last(record, test):
-        return ""
-    return (
-        f"BLOCKED attempt.counted: the last run of {test} was counted when you ran it, and nothing was changed since.\n"
-        "Next: change code, then run the test as you did; to look at the failure, run it as often as you like."
+        return None
+    return Decision(
+        "deny",
+        rule="attempt.counted",
+        reason=f"the last run of {test} was counted when you ran it, and nothing was changed since",
+        next=("change code, then run the test as you did", "to look at the failure, run it as often as you like"),
     )
 
 
@@ -316,20 +312,19 @@ def _stop(attempts: Attempts, slices: list[str], running: Commands) -> Decision 
     return None
 
 
-def _first_told(store: Store, event: Event, stop: Decision, now: float) -> Answer:
+def _first_told(store: Store, event: Event, stop: Decision, now: float) -> Decision | None:
     """Who runs a stopped test is told once, and from then on refused."""
     from fusewire.breakers.session.state import recall
-    from fusewire.core.messages import message
 
     with store.transact() as transaction:
         told = recall(transaction, _told_name(event), now)[0].get("told")
         told = told if isinstance(told, list) else []
         transaction.remember(_told_name(event), {"told": [*told, stop.circuit][-_REMEMBERED:]}, now)
-    text = message(stop, now)
     if stop.circuit in told:
-        return "deny", text
-    warning = f"WARNING{text.removeprefix('BLOCKED')}"
-    return "tell", f"{warning}\nThis run is the last that passes: the next one of this test is refused."
+        return stop
+    last = "this run is the last that passes: the next one of this test is refused."
+    warning: Decision = stop.replace(verdict="tell", evidence=(*stop.evidence, last))
+    return warning
 
 
 def _told_name(event: Event) -> str:

@@ -1,4 +1,4 @@
-"""Which constraints an action would violate, by the patterns that each of them names."""
+"""Find the constraints that an action would violate, by the patterns that each names, and ask their circuits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from fusewire.util.globs import matches, path_matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fusewire.config.rules import Rules
+    from fusewire.core.decision import Decision
     from fusewire.core.events import Event, Matcher
+    from fusewire.stores.sqlite import SqliteStore
 
 #: Options with a value that may stand before a subcommand; of a program that is not here, any option may have one.
 _VALUED_OPTIONS = {
@@ -25,6 +28,50 @@ def violated(
         for constraint, alternatives in matchers
         if any(_fits(matcher, event, commands) for matcher in alternatives)
     ]
+
+
+def enforce(names: list[str], event: Event, store: SqliteStore, rules: Rules, root: str) -> Decision | None:
+    """Constraints forbid this: their circuits decide whether it is refused, or passes and is counted."""
+    import time
+
+    from fusewire.core.decision import Decision, strictest
+    from fusewire.engine.breaker import Breaker
+    from fusewire.util.errors import StoreError
+
+    try:
+        store.verifies = True  # a forbidden call is rare, and may take longer
+        decisions = Breaker(store, rules, time.time, root).enforce(names, event)
+    except StoreError as error:
+        return Decision(
+            "deny",
+            rule=f"constraint:{names[0]}",
+            reason=f"this is forbidden, and the state of its circuit cannot be used ({error})",
+            next=("do it in a way that keeps to the constraint",),
+            by_person=("a person can run: fusewire doctor",),
+        )
+    refused = [one for one in decisions if not one.allowed]
+    return strictest(refused or [_with_title(one, rules) for one in decisions])
+
+
+def _with_title(decision: Decision, rules: Rules) -> Decision:
+    constraint = rules.constraints[decision.circuit]
+    title = f"{constraint.title} ({constraint.file})" if constraint.title else constraint.file
+    told: Decision = decision.replace(
+        verdict="tell", evidence=(f"this call breaks a constraint of the project: {title}", *decision.evidence)
+    )
+    return told
+
+
+def archive_retired_constraints(root: str, patience: float) -> None:
+    """The constraints' files have changed: one of them may have been retired."""
+    from fusewire.breakers.constraint.lifecycle import archive_retired
+    from fusewire.engine.breaker import Breaker
+    from fusewire.util.errors import FusewireError
+
+    try:
+        archive_retired(Breaker.open(project=root, patience=patience))
+    except (FusewireError, OSError):
+        pass  # no reason to refuse a call; the next command of a person will say it
 
 
 def _fits(matcher: Matcher, event: Event, commands: list[list[str]]) -> bool:

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from fusewire.config.rules import STATE_FOLDER
+from fusewire.core.messages import agent_message
 from fusewire.guard import calls as marks
 from fusewire.guard.integrity_check import Watch
 from fusewire.guard.policy import OWN, protected_of
@@ -55,7 +56,8 @@ class Protection:
             return "halt", text
         findings = integrity.verify()
         added = self._set_aside_new(findings)
-        verdict, text = self.watch.after(cause, now, permitted=self._updated_documents(findings))
+        decision = self.watch.after(cause, now, permitted=self._updated_documents(findings))
+        verdict, text = (decision.verdict, agent_message(decision)) if decision is not None else ("", "")
         if added:
             verdict, text = "halt", "\n".join(part for part in (added, text if verdict == "halt" else "") if part)
         if verdict == "halt":

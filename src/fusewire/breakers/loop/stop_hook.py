@@ -15,6 +15,7 @@ import time
 
 from fusewire.agents.caller import PROJECT
 from fusewire.breakers.session.state import recalled
+from fusewire.core.decision import Decision, strictest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,27 +28,23 @@ if TYPE_CHECKING:
     from fusewire.core.events import Event
     from fusewire.stores import Store
 
-    Answer = tuple[str, str]
-
-NOTHING = ("allow", "")
-
 #: Seconds that the looks at the tree at one stop may take; the hook's own deadline is later.
 _PATIENT = 5.0
 
 
-def stopping(event: Event, store: Store, rules: Rules, home: str, environment: Mapping[str, str]) -> Answer:
+def stopping(event: Event, store: Store, rules: Rules, home: str, environment: Mapping[str, str]) -> Decision | None:
     """The agent wants to stop. `store` and `rules` are those of the project at `home`."""
     if event.kind != "stop" or event.subagent or environment.get(PROJECT):
-        return NOTHING  # a helper's end is no end, and `fusewire run` looks after its own agent
+        return None  # a helper's end is no end, and `fusewire run` looks after its own agent
     if event.text != "again":
         ended(event, store, rules, home)
-        return NOTHING
+        return None
     memory = recalled(store, _name(event.session))
     if memory.get("unmeasured"):
-        return NOTHING
+        return None
     stretches = _Stretches(event, _loop(event, store, rules, home), environment, memory)
     if memory.get("looking"):  # and never came to its end: the hook ran out of time
-        return "allow", stretches.no_longer_measured("the last look at the tree came to no end")
+        return stretches.no_longer_measured("the last look at the tree came to no end")
     began = time.monotonic()
     stretches.remember({**memory, "looking": True})
     try:
@@ -57,8 +54,7 @@ def stopping(event: Event, store: Store, rules: Rules, home: str, environment: M
         raise
     slow = time.monotonic() - began
     if slow > _PATIENT:
-        text = stretches.no_longer_measured(f"a look at the tree took {slow:.0f} s")
-        return answer[0], "\n".join(filter(None, (answer[1], text)))
+        return strictest((answer, stretches.no_longer_measured(f"a look at the tree took {slow:.0f} s")))
     stretches.remember(stretches.memory)
     return answer
 
@@ -88,15 +84,14 @@ class _Stretches:
         self.is_first = not memory
         self.memory: dict[str, Any] = {"progress": False}
 
-    def next(self) -> Answer:
+    def next(self) -> Decision | None:
         """Judge the stretch that is over, and begin the next."""
         from fusewire.core.decision import Blocked
-        from fusewire.core.messages import message
         from fusewire.util.errors import NotFound
 
         if self._is_shared():
             self._give_up()
-            return NOTHING
+            return None
         if self.token is not None:
             try:
                 result = self._judged(self.token)
@@ -105,27 +100,29 @@ class _Stretches:
             self.token = None
             if result is not None:
                 self.memory["progress"] = result.kind == "progress"
-                words = self._halted_by(result)
-                if words:
-                    return "halt", words
+                halted = _halt(result)
+                if halted is not None:
+                    return halted
         if self.is_first and self.loop.view()["state"] != "CLOSED":
-            return NOTHING  # to be kept going once is no loop yet: neither refused, nor the one probe of another loop
+            return None  # to be kept going once is no loop yet: neither refused, nor the one probe of another loop
         try:
             begun = self.loop.begin(owner=self._owner())
         except Blocked as blocked:
-            return "halt", message(blocked.decision, self.loop.engine.clock())
+            refused: Decision = blocked.decision.replace(verdict="halt")
+            return refused
         self.memory["token"] = self.token = begun.token
-        return NOTHING
+        return None
 
     def remember(self, memory: dict[str, Any]) -> None:
         with self.loop.breaker.store.transact() as transaction:
             transaction.remember(_name(self.event.session), memory, self.loop.engine.clock())
 
-    def no_longer_measured(self, why: str) -> str:
-        """Give up for the rest of the session; what a person is told of it."""
+    def no_longer_measured(self, why: str) -> Decision:
+        """Give up for the rest of the session, and tell the person."""
         self._give_up()
         self.remember({"unmeasured": True})
-        return f"fusewire: {why}; the loop of this session's stop hook is no longer measured"
+        text = f"fusewire: {why}; the loop of this session's stop hook is no longer measured"
+        return Decision("allow", remarks=(text,))
 
     def _give_up(self) -> None:
         """Also what was begun and not remembered any more, because the hook ran out of time."""
@@ -149,13 +146,6 @@ class _Stretches:
         reader.feed((self.event.result or "").encode("utf-8", "replace"))
         return self.loop.end(token, answer=reader.finish(0))
 
-    def _halted_by(self, result: Result) -> str:
-        from fusewire.core.messages import message
-
-        trips = () if result.finished else result.trips
-        now = self.loop.engine.clock()
-        return "\n".join(filter(None, (result.halted, *(message(trip, now) for trip in trips))))
-
     def _owner(self) -> str:
         """The agent's own process: if it dies, whoever begins next settles the iteration as unknown."""
         from fusewire.breakers.loop.owner import owner
@@ -165,6 +155,13 @@ class _Stretches:
         if pid.isascii() and pid.isdecimal() and int(pid) in ancestors():
             return process_identity(int(pid)) or owner()
         return owner()
+
+
+def _halt(result: Result) -> Decision | None:
+    """Halt the agent if the guard or a circuit has stopped the loop."""
+    trips = [] if result.finished else [trip.replace(verdict="halt") for trip in result.trips]
+    guard = Decision("halt", rule="loop.halted", text=result.halted) if result.halted else None
+    return strictest((guard, *trips))
 
 
 def _loop(event: Event, store: Store, rules: Rules, home: str) -> Loop:

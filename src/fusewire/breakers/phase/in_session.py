@@ -15,12 +15,11 @@ from fusewire.util.files import read_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fusewire.core.decision import Decision
     from fusewire.core.events import Event
     from fusewire.stores import Store
 
     Commands = list[list[str]]
-
-NOTHING = ("allow", "")
 
 #: The phases' state file begins with their state.
 _OPEN = b'"state": "OPEN"'
@@ -54,34 +53,33 @@ def _note_begun(call: Event, commands: Commands | None, home: str) -> None:
                 transaction.remember(_name(call), {"phase": phase, "told": False}, breaker.engine.clock())
 
 
-def before_call(event: Event, home: str) -> tuple[str, str]:
+def before_call(event: Event, home: str) -> Decision | None:
     """An edit while the phase that this session has begun is open: told once, then refused."""
     from fusewire.core.events import changes_files
 
     if not changes_files(event.tool) or not event.paths or not _may_be_open(home):
-        return NOTHING
+        return None
     from fusewire.breakers.phase.detect import circuit_of
     from fusewire.breakers.phase.end import RESOLVE
     from fusewire.core.events import Signal
-    from fusewire.core.messages import message
     from fusewire.engine.breaker import Breaker
 
     with Breaker.open(project=home, patience=PATIENCE) as breaker:
         begun = _recall(breaker.store, event)
         if begun is None:
-            return NOTHING
+            return None
         phase, told = begun
         decision = breaker.engine.foresee(Signal("ask", circuit_of(phase), "action"))
         if decision.allowed:
-            return NOTHING
-        now = breaker.engine.clock()
-        text = message(decision.replace(next=("stop working on it, and report to the user", RESOLVE)), now)
+            return None
+        refused: Decision = decision.replace(next=("stop working on it, and report to the user",), by_person=(RESOLVE,))
         if told:
-            return "deny", text
+            return refused
         with breaker.store.transact() as transaction:
-            transaction.remember(_name(event), {"phase": phase, "told": True}, now)
-        warning = f"WARNING{text.removeprefix('BLOCKED')}"
-        return "tell", f"{warning}\nThis edit is the last that passes: further ones are refused."
+            transaction.remember(_name(event), {"phase": phase, "told": True}, breaker.engine.clock())
+        last = "this edit is the last that passes: further ones are refused."
+        warning: Decision = refused.replace(verdict="tell", evidence=(*refused.evidence, last))
+        return warning
 
 
 def spoken(event: Event, home: str) -> None:

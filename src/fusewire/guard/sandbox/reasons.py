@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from fusewire.core.decision import Decision, strictest
 from fusewire.guard.sandbox.lines import OUTSIDE, share
 
 TYPE_CHECKING = False
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
     from fusewire.core.events import Event
     from fusewire.guard.protected import Protected
+
+_RULE = "guard.kernel"
 
 #: What programs print when the kernel has refused to change a file, in lower case.
 _REFUSED = ("read-only file system", "erofs", "device or resource busy", "ebusy")
@@ -40,20 +43,22 @@ def may_explain(event: Event) -> bool:
     return any(_says(call, _REFUSED + _NO_RIGHTS) for call in event.calls or (event,) if call.command)
 
 
-def explain(event: Event, protected: Protected, outside: tuple[str, ...]) -> str:
-    """A sentence for each shell command of an event that ring one has stopped; empty if it has stopped none."""
+def explain(event: Event, protected: Protected, outside: tuple[str, ...]) -> Decision | None:
+    """Tell of each shell command of an event that ring one has stopped; None if it has stopped none."""
     calls = [call for call in event.calls or (event,) if call.command]
-    return "\n".join(dict.fromkeys(filter(None, (_explain(call, protected, outside) for call in calls))))
+    return strictest(dict.fromkeys(_explain(call, protected, outside) for call in calls))
 
 
-def _explain(call: Event, protected: Protected, outside: tuple[str, ...]) -> str:
+def _explain(call: Event, protected: Protected, outside: tuple[str, ...]) -> Decision | None:
     line, cwd = call.command or "", call.cwd or protected.root
     if share(line, outside) == OUTSIDE:
-        return ""
+        return None
     if call.failed and _says(call, _NO_RIGHTS):
-        return (
-            "NOTE guard.kernel: this ran in a sandbox, in which no program gets the rights of another user.\n"
-            'Next: go on without it, or ask the user to add it in fusewire.toml: sandbox.outside = ["COMMAND"].'
+        return Decision(
+            "tell",
+            rule=_RULE,
+            reason="this ran in a sandbox, in which no program gets the rights of another user",
+            next=('go on without it, or ask the user to add it in fusewire.toml: sandbox.outside = ["COMMAND"]',),
         )
     found = list(dict.fromkeys(_refused(call, cwd, protected)))
     if not found and call.failed:  # a name in a folder that is not said, as Python's `rmtree` has it
@@ -61,16 +66,16 @@ def _explain(call: Event, protected: Protected, outside: tuple[str, ...]) -> str
         found = [path for path in protected.files_here() if os.path.basename(path) in names]
     name = protected.mentioned_in(line) if not found and call.failed and _says(call, _REFUSED) else ""
     found += [os.path.join(protected.root, name)] if name else []
-    return _refusal(found, protected) if found else ""
+    return _refusal(found, protected) if found else None
 
 
-def _refusal(paths: list[str], protected: Protected) -> str:
+def _refusal(paths: list[str], protected: Protected) -> Decision:
     names = ", ".join(map(protected.shown, paths[:_NAMED])) + (" and more" if len(paths) > _NAMED else "")
     documents = all(protected.kind_of(path) == "document" for path in paths)
     instead = "update it with your edit tool; to delete or move it, ask the user" if documents else "ask the user"
     many = "are" if len(paths) > 1 else "is"
     what = f"{names} {many} protected: read-only for shell commands, and unchanged"
-    return f"NOTE guard.kernel: {what}.\nNext: {instead}."
+    return Decision("tell", rule=_RULE, reason=what, next=(instead,))
 
 
 def _refused(call: Event, cwd: str, protected: Protected) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The scope lock as the hook asks it: which paths would a call change, and may the slices under way do that?
+"""Check a tool call against the scope lock: which paths would it change, and may the active slices change them?
 
 Only what is known counts. Reading, files outside the project, git's own data, by-products, commands whose effects
 nobody can tell, and git's moves of the whole tree (checkout, stash, merge) are none of its business, as long as these
@@ -19,6 +19,7 @@ from fusewire.breakers.attempt.scope.places import (
     files_below,
     place,
 )
+from fusewire.core.decision import Decision
 from fusewire.guard.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
@@ -47,22 +48,24 @@ _MKDIR = "guard.mkdir"
 _GUESSED = "guard.output"
 
 
-def refusal(event: Event, changed: tuple[str, ...], reading: Reading | None, root: str, patience: float) -> str:
-    """Why the scope lock refuses this call; empty if it does not."""
+def check_scope(
+    event: Event, changed: tuple[str, ...], reading: Reading | None, root: str, patience: float
+) -> Decision | None:
+    """Refuse a call that would change something outside of the scope; None if it may go on."""
     from fusewire.util.errors import FusewireError
 
     paths = _by_tool(event, changed, root) + (_by_command(reading, root) if reading is not None else [])
     paths = [one for one in dict.fromkeys(paths) if not _is_gits(one[0])]
     if not paths:
-        return ""
+        return None
     try:
         active = [one for one in load(root, patience) if one.holds_for(event.session) and one.locks]
     except FusewireError as error:
         return _broken("scope", str(error))
     if not active:
-        return ""
+        return None
     outside = _outside(paths, active, root)
-    return _refused(outside, active, root) if outside else ""
+    return _refused(outside, active, root) if outside else None
 
 
 def _by_tool(event: Event, changed: tuple[str, ...], root: str) -> list[Change]:
@@ -136,7 +139,7 @@ def _first_in(path: str, active: list[Active], root: str) -> str:
     return next((name for name in out if name not in free), "" if is_all else path)
 
 
-def _refused(path: str, active: list[Active], root: str) -> str:
+def _refused(path: str, active: list[Active], root: str) -> Decision:
     from fusewire.breakers.attempt.scope.justification import command
     from fusewire.util.file_names import path_shown
 
@@ -148,27 +151,31 @@ def _refused(path: str, active: list[Active], root: str) -> str:
     why = closed(path).removeprefix("it ")
     if why:
         while_it_is = f" while {newest.slice} is under way" if defines_scope(path) else ""
-        return (
-            f"BLOCKED {rule}: {path_shown(path)} {why}{while_it_is}.\nNext: go on without it, or ask the user to do it."
-        )
+        reason = f"{path_shown(path)} {why}{while_it_is}"
+        return Decision("deny", rule=rule, reason=reason, next=("go on without it, or ask the user to do it",))
     names = ", ".join(one.slice for one in active)
     full = os.path.join(root, path)
     temporary = "" if os.path.lexists(full) else " (what is only temporary belongs outside of the project)"
     is_folder = os.path.isdir(full) and not os.path.islink(full)
     needs = "one of its files" if is_folder else "this file"
-    return "\n".join(
-        (
-            f"BLOCKED {rule}: {path_shown(path)} is outside the scope of {names}.",
-            *(f"In scope of {one.slice}: {one.boundary.shown()}" for one in active[:3]),
-            f"Next: change only what is in scope{temporary}; if a failing test needs {needs}, say why first:",
-            command(newest.slice, "" if is_folder else path),
-            f"If no honest justification can be written: fusewire attempt arch-stop {newest.slice} --reason '<why>'",
-        )
+    justify = (
+        f"if a failing test needs {needs}, say why first:",
+        command(newest.slice, "" if is_folder else path),
+        f"If no honest justification can be written: fusewire attempt arch-stop {newest.slice} --reason '<why>'",
+    )
+    return Decision(
+        "deny",
+        rule=rule,
+        reason=f"{path_shown(path)} is outside the scope of {names}",
+        evidence=tuple(f"In scope of {one.slice}: {one.boundary.shown()}" for one in active[:3]),
+        next=(f"change only what is in scope{temporary}", "\n".join(justify)),
     )
 
 
-def _broken(rule: str, problem: str) -> str:
-    return (
-        f"BLOCKED {rule}: what is in scope cannot be told: {problem}.\n"
-        f"Next: ask the user to mend it; until then only files outside the project and reading are free."
+def _broken(rule: str, problem: str) -> Decision:
+    return Decision(
+        "deny",
+        rule=rule,
+        reason=f"what is in scope cannot be told: {problem}",
+        next=("ask the user to mend it", "until then only files outside the project and reading are free"),
     )
