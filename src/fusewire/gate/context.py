@@ -125,7 +125,9 @@ class Context:
     @property
     def cannot_ask(self) -> str:
         """Why no person can be asked before this call; empty if one can."""
-        if self.event.agent != "claude":
+        from fusewire.agents import agent_named
+
+        if not self.event.agent or not agent_named(self.event.agent).ASKS:
             return "this agent's program cannot ask the user"
         if self.is_nested or self.environment.get("CLAUDE_CODE_SESSION_ATTENDED") != "1":
             from fusewire.guard.tools import UNATTENDED

@@ -56,6 +56,7 @@ _AGAIN = 1.0
 #: Loaded once, for all processes that answer: what calls need that touch a rule.
 _LOADED = (
     *("agents.claude.hooks", "engine.breaker", "breakers.constraint.lifecycle", "gate.pipeline", "guard.tampering"),
+    *("gate.context", "guard.around_calls"),
     *("guard.check", "guard.policy", "guard.tools", "guard.integrity_check", "core.messages", "breakers.session.late"),
     *("breakers.session.tool_calls", "stores.recovery", "stores.sqlite", "gate.in_progress"),
 )
