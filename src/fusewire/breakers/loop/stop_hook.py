@@ -100,7 +100,7 @@ class _Stretches:
             self.token = None
             if result is not None:
                 self.memory["progress"] = result.kind == "progress"
-                halted = _halt(result)
+                halted = self._halt(result)
                 if halted is not None:
                     return halted
         if self.is_first and self.loop.view()["state"] != "CLOSED":
@@ -146,6 +146,16 @@ class _Stretches:
         reader.feed((self.event.result or "").encode("utf-8", "replace"))
         return self.loop.end(token, answer=reader.finish(0))
 
+    def _halt(self, result: Result) -> Decision | None:
+        """Halt the agent if the guard, other rules or a circuit has stopped the loop."""
+        from fusewire.guard.calls import INTEGRITY, halted
+
+        stopped = None
+        if result.halted:
+            rule = INTEGRITY if halted(self.loop.root, self.event.session) else "loop.rules"
+            stopped = Decision("halt", rule=rule, text=result.halted)
+        return strictest((stopped, *(trip.replace(verdict="halt") for trip in result.trips if not result.finished)))
+
     def _owner(self) -> str:
         """The agent's own process: if it dies, whoever begins next settles the iteration as unknown."""
         from fusewire.breakers.loop.owner import owner
@@ -155,13 +165,6 @@ class _Stretches:
         if pid.isascii() and pid.isdecimal() and int(pid) in ancestors():
             return process_identity(int(pid)) or owner()
         return owner()
-
-
-def _halt(result: Result) -> Decision | None:
-    """Halt the agent if the guard or a circuit has stopped the loop."""
-    trips = [] if result.finished else [trip.replace(verdict="halt") for trip in result.trips]
-    guard = Decision("halt", rule="loop.halted", text=result.halted) if result.halted else None
-    return strictest((guard, *trips))
 
 
 def _loop(event: Event, store: Store, rules: Rules, home: str) -> Loop:
