@@ -17,7 +17,7 @@ import pytest
 from fusewire.agents import AGENTS
 from fusewire.agents.doctor import programs
 from fusewire.agents.gemini.trust import distrusted, undecided
-from fusewire.agents.install.clients import CLIENTS
+from fusewire.agents.registry import CLIENTS
 from fusewire.cli.doctor import _mending
 from tests.helpers import SOURCE
 from tests.helpers.project import Project
@@ -155,7 +155,11 @@ def test_asking_for_a_version_leaves_nothing_in_the_agents_folder(
     """Gemini CLI writes there even for that. Its home stays: version managers look for the program in it."""
     client = CLIENTS[name]
     seen = tmp_path / "seen"
-    program(path, name, f'touch "${client.variable}/left.tmp" && echo "${client.variable}" >{seen}; echo "$HOME"')
+    program(
+        path,
+        name,
+        f'touch "${client.known.home_variable}/left.tmp" && echo "${client.known.home_variable}" >{seen}; echo "$HOME"',
+    )
     assert agent(doctor(project, code=0), name)["version"] == str(home())[:60]
     folder = Path(seen.read_text().strip())
     assert folder.is_absolute()

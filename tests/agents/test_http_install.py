@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from fusewire.agents.install.clients import CLIENTS
+from fusewire.agents.registry import CLIENTS
 from fusewire.server import hooks
 from fusewire.server.access import kept_token, token_file
 from fusewire.util.server_address import PORT, proof

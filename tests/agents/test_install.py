@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from fusewire.agents import AGENTS
 from fusewire.agents.install import command, files
 from fusewire.agents.install import merge as merging
-from fusewire.agents.install.clients import CLIENTS
 from fusewire.agents.install.jsonc import JsoncError, beyond_json, read
+from fusewire.agents.registry import CLIENTS
 from fusewire.util.errors import FusewireError
 from tests.helpers import SOURCE
 from tests.helpers.program import UNPRIVILEGED
@@ -503,9 +503,9 @@ def test_without_a_home_nothing_is_written(project: Project, tmp_path: Path, age
             done = project.run(*arguments, env={"HOME": nowhere})
             assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done.stderr
             assert f"HOME is {nowhere!r}" in done.stderr
-            assert f"or {CLIENTS[agent].variable} to that of" in done.stderr
+            assert f"or {CLIENTS[agent].known.home_variable} to that of" in done.stderr
     assert list(project.root.iterdir()) == [project.root / ".git"]
-    named = project.run("install", agent, env={"HOME": "", CLIENTS[agent].variable: str(tmp_path / "own")})
+    named = project.run("install", agent, env={"HOME": "", CLIENTS[agent].known.home_variable: str(tmp_path / "own")})
     assert named.returncode == 0, named.stderr
 
 

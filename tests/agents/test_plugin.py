@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 import fusewire as package
-from fusewire.agents.install.clients import CLIENTS
 from fusewire.agents.install.command import is_ours
+from fusewire.agents.registry import CLIENTS
 from fusewire.cli.app import fusewire as program
 from fusewire.gate.status_text import _COLORS
 from fusewire.guard.tampering import PERSON_ONLY

@@ -111,5 +111,10 @@ def agent_named(name: str) -> Agent:
     """The `hooks` module of an agent."""
     if name not in AGENTS:
         raise FusewireError(f"no agent named {name!r}; allowed: {', '.join(AGENTS)}")
-    agent: Agent = __import__(f"fusewire.agents.{name}.hooks", fromlist=["parse"])
+    agent: Agent = agent_module(name, "hooks")
     return agent
+
+
+def agent_module(name: str, part: str) -> Any:
+    """A module of an agent's package, such as `hooks`, `client`, `usage`."""
+    return __import__(f"fusewire.agents.{name}.{part}", fromlist=["*"])

@@ -14,15 +14,14 @@ from fusewire.agents import AGENTS
 from fusewire.agents.caller import require_person
 from fusewire.agents.claude.shell_wrapper import choose_wrapper
 from fusewire.agents.doctor.http_reports import misled
-from fusewire.agents.doctor.trust import distrust
-from fusewire.agents.gemini.trust import undecided
-from fusewire.agents.install.clients import client_named
 from fusewire.agents.install.command import hook_line
+from fusewire.agents.install.files import settings_of
 from fusewire.agents.install.http import Http
 from fusewire.agents.install.import_cache import lacks_cache
 from fusewire.agents.install.installer import Change, install, prove, uninstall
 from fusewire.agents.install.merge import has_our_status_line
-from fusewire.agents.install.registrations import adds_calls, registrations, settings_of
+from fusewire.agents.install.registrations import registrations
+from fusewire.agents.registry import client_named
 from fusewire.cli.common import print_json, project_root
 from fusewire.cli.streams import tell, tell_text
 from fusewire.guard.sandbox.active import PREFIX
@@ -31,7 +30,7 @@ from fusewire.util.quoting import quoted
 from fusewire.util.server_address import PORT
 
 if TYPE_CHECKING:
-    from fusewire.agents.install.clients import Client, Place
+    from fusewire.agents.install.client import Client, Place
 
 Command = Callable[..., Any]
 
@@ -76,7 +75,7 @@ def install_command(
     port: int | None,
     sandbox: bool | None,
 ) -> int:
-    """Register the hook with an agent: claude, codex, gemini or copilot. For a person.
+    """Register the hook with an agent. For a person.
 
     The agent's settings file is changed, and nothing in it but our entries: comments, order and everything of yours
     stay. The difference is shown; the file as it was is kept beside it (.fusewire-backup). Entries of an earlier
@@ -88,10 +87,10 @@ def install_command(
     again.
     """
     client, place, root = _meant(agent, user, shared, local)
-    if statusline and client.name != "claude":
+    if statusline and not client.has_status_line:
         raise click.UsageError("--statusline: only Claude Code has a status line")
     _refuse_http(client, place, over_http, port)
-    if sandbox and (client.name != "claude" or place.scope != "user"):
+    if sandbox and (not client.wraps_shell or place.scope != "user"):
         raise click.UsageError("--sandbox: the shell wrapper is for Claude Code and your own settings; allowed: --user")
     require_person("`fusewire install`", root)
     line, http = hook_line(client.name), _server(port, dry_run) if over_http else None
@@ -105,17 +104,17 @@ def install_command(
     if place.scope == "project" and change.changes and _is_in_git(root):
         instead = "--local" if client.unshared else "--user"
         notes.append(f"git shares this file, and it names paths of this machine; for yourself: {instead}")
-    gate = client.handlers(client.entries(line)[client.gate])[0]
+    gate = client.gate_handler(line)
     others = [one for one in registrations(client, root) if one.file != place.path]
-    others = [one for one in others if adds_calls(client, gate, one.gate(client))]
+    others = [one for one in others if client.adds_calls(gate, one.gate(client))]
     notes += [f"also registered in {one.file} ({one.scope}): every call would be judged twice" for one in others]
     if statusline and change.after and not has_our_status_line(change.after, place.path):
         notes.append("you have a status line already, and it stays")
     notes += [] if http is None else _over_http(client, place, http)
     if not dry_run:
         mine = [one for one in registrations(client, root) if one.file == place.path]
-        notes += [f"{what}. Now: {do}" for one in mine for what, do in distrust(client, one, root)]
-        notes += undecided(client, root)
+        notes += [f"{what}. Now: {do}" for one in mine for what, do in client.distrust(one, root)]
+        notes += client.undecided(root)
         notes += filter(None, [lacks_cache(line)])
         notes.append("see that it works: fusewire doctor --canary")
     reports = None if http is None else {"url": http.url(client.name), "events": list(client.reports)}
@@ -137,7 +136,7 @@ def uninstall_command(agent: str, user: bool, shared: bool, local: bool, dry_run
     notes = []
     if change.changes:
         notes.append(_undone(client, change, dry_run))
-        if client.name == "claude" and PREFIX in change.diff():
+        if client.wraps_shell and PREFIX in change.diff():
             notes.append("start sessions of Claude Code again that still run: the shell wrapper that they use is gone")
     else:
         notes.append(f"{client.title}: nothing of Fusewire is in {place.path}")

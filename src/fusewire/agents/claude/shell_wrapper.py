@@ -19,7 +19,7 @@ from fusewire.util.errors import FusewireError
 from fusewire.util.quoting import quoted
 
 if TYPE_CHECKING:
-    from fusewire.agents.install.clients import Client, Place
+    from fusewire.agents.install.client import Client, Place
 
 _TEXT = """\
 #!/bin/sh
@@ -49,7 +49,7 @@ def choose_wrapper(client: Client, place: Place, settings: Any, wanted: bool | N
 
     It is never registered where others may get the settings: to them it would be a wrapper that is gone.
     """
-    if wanted is False or client.name != "claude" or place.scope != "user":
+    if wanted is False or not client.wraps_shell or place.scope != "user":
         return "", []
     target = os.path.realpath(place.path)
     named = registered_wrapper(settings)

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fusewire.agents.doctor.http_reports import unheard
-from fusewire.agents.doctor.programs import program_on_path, version_of
+from fusewire.agents.doctor.programs import version_of
 from fusewire.agents.doctor.rings import broken_wrapper, rings, wrapper_of
-from fusewire.agents.doctor.trust import distrust
-from fusewire.agents.gemini.trust import system_settings, undecided
 from fusewire.agents.install.canary import Canary, fly
-from fusewire.agents.install.clients import CLIENTS
 from fusewire.agents.install.command import line_of, parts_of, words_of
-from fusewire.agents.install.files import SettingsFile
+from fusewire.agents.install.files import SettingsFile, settings_or_none
 from fusewire.agents.install.http import reports_to_us
 from fusewire.agents.install.merge import is_current, refuse_unread
-from fusewire.agents.install.registrations import Registration, adds_calls, registrations, settings_of
+from fusewire.agents.install.registrations import registrations
+from fusewire.agents.registry import CLIENTS
 from fusewire.util.errors import FusewireError
+from fusewire.util.programs import find_program
 
 if TYPE_CHECKING:
-    from fusewire.agents.install.clients import Client
+    from fusewire.agents.install.client import Client, Registration
+    from fusewire.util.fast_json import JsonObject
 
 #: Allowed calls that are measured.
 _ROUNDS = 5
@@ -67,7 +66,7 @@ class Checkup:
         if finding not in self.findings:
             self.findings.append(finding)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         canary = self.canary
         return {
             "name": self.client.name,
@@ -112,7 +111,7 @@ def all_checkups(root: str, line: list[str], *, canary: bool, sandboxes: bool) -
         _settings_files(checkup, root)
         for one in checkup.registered:
             _registration(checkup, one, [*line, checkup.client.name])
-            for what, do in distrust(checkup.client, one, root):
+            for what, do in checkup.client.distrust(one, root):
                 checkup.finds(what, do)
             to = one.http(checkup.client)
             silence = None if to is None else unheard(checkup.client, to, root)
@@ -121,7 +120,7 @@ def all_checkups(root: str, line: list[str], *, canary: bool, sandboxes: bool) -
         if checkup.registered:
             _switched_off(checkup, root)
             _twice(checkup)
-            checkup.notes += undecided(checkup.client, root)
+            checkup.notes += checkup.client.undecided(root)
         for what, do in broken_wrapper(checkup.client, root, line):
             checkup.finds(what, do)
         checkup.rings = rings(checkup.client, root, checkup.registered, sandboxes)
@@ -131,8 +130,8 @@ def all_checkups(root: str, line: list[str], *, canary: bool, sandboxes: bool) -
 
 
 def _begin(client: Client, root: str) -> Checkup:
-    program = program_on_path(client.program)
-    version = version_of(program, client.variable) if program else None
+    program = find_program(client.name)
+    version = version_of(program, client.known.home_variable) if program else None
     return Checkup(client, program, version, list(registrations(client, root)))
 
 
@@ -172,7 +171,7 @@ def _registration(checkup: Checkup, one: Registration, line: list[str]) -> None:
             checkup.finds(f"the hooks in {one.file} are those of another version of Fusewire", mend)
 
 
-def _lost(handler: dict[str, Any], client: Client, one: Registration) -> list[str]:
+def _lost(handler: JsonObject, client: Client, one: Registration) -> list[str]:
     """What of a hook is not there any more; all of it at once, since an environment goes with everything in it."""
     python, hook = parts_of(handler, client.name)
     if not hook:
@@ -181,7 +180,7 @@ def _lost(handler: dict[str, Any], client: Client, one: Registration) -> list[st
     return [python] * (shutil.which(python) is None) + [hook] * (not os.path.isfile(hook))
 
 
-def _outdated(handler: dict[str, Any], client: Client, one: Registration, line: list[str]) -> Iterator[str]:
+def _outdated(handler: JsonObject, client: Client, one: Registration, line: list[str]) -> Iterator[str]:
     """What of a hook that is there could be better. A plugin brings its own."""
     _, hook = parts_of(handler, client.name)
     if one.scope == "plugin":
@@ -194,36 +193,18 @@ def _outdated(handler: dict[str, Any], client: Client, one: Registration, line: 
 
 def _switched_off(checkup: Checkup, root: str) -> None:
     client = checkup.client
-    for path in [*(place.path for place in client.places(root).values()), *_other_settings(client, root)]:
-        try:
-            settings = settings_of(path)
-        except (FusewireError, OSError):
-            continue
+    for path in [*(place.path for place in client.places(root).values()), *client.other_settings(root)]:
+        settings = settings_or_none(path)
         for keys, cure in client.switches(settings):
             checkup.finds(f"{'.'.join(keys)} in {path} switches hooks off: nothing is guarded", cure)
-        if isinstance(settings, dict) and settings.get("allowManagedHooksOnly") is True and client.name == "claude":
-            checkup.finds(f"allowManagedHooksOnly in {path} lets only managed hooks run", "ask your administrator")
-
-
-def _other_settings(client: Client, root: str) -> list[str]:
-    """Files in which hooks are not registered, but can be switched off."""
-    is_mac = sys.platform == "darwin"
-    system = "/Library/Application Support" if is_mac else "/etc"
-    user = os.path.dirname(client.places(root)["user"].path)
-    if client.name == "claude":
-        return [os.path.join(system, "ClaudeCode" if is_mac else "claude-code", "managed-settings.json")]
-    if client.name == "gemini":
-        return [system_settings()]
-    if client.name == "copilot":
-        inside = (".github/copilot/settings.json", ".github/copilot/settings.local.json", ".claude/settings.json")
-        return [os.path.join(os.path.dirname(user), "settings.json"), *(os.path.join(root, one) for one in inside)]
-    return []
+        if client.managed_only and isinstance(settings, dict) and settings.get(client.managed_only) is True:
+            checkup.finds(f"{client.managed_only} in {path} lets only managed hooks run", "ask your administrator")
 
 
 def _twice(checkup: Checkup) -> None:
     """Each of them is a process for every call, unless the agent sees that they are the same."""
     ones, client = checkup.registered, checkup.client
-    if not any(adds_calls(client, ones[0].gate(client), one.gate(client)) for one in ones[1:]):
+    if not any(client.adds_calls(ones[0].gate(client), one.gate(client)) for one in ones[1:]):
         return
     where = ", ".join(one.scope for one in ones)
     checkup.finds(

@@ -13,7 +13,7 @@ from fusewire.util.quoting import quoted
 from fusewire.util.server_address import PROOF, QUESTION, proof
 
 if TYPE_CHECKING:
-    from fusewire.agents.install.clients import Client
+    from fusewire.agents.install.client import Client
     from fusewire.agents.install.http import Http
 
 _PATIENCE = 5

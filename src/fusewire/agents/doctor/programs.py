@@ -1,4 +1,4 @@
-"""Programs of agents on this machine, and what they say of themselves."""
+"""Asks an agent's program for its version."""
 
 from __future__ import annotations
 
@@ -7,24 +7,17 @@ import signal
 import subprocess
 import tempfile
 
-from fusewire.util.programs import find_program
-
 #: Seconds; some of them take one to start.
 _PATIENCE = 8
 
 _LONGEST = 60
 
 
-def program_on_path(name: str) -> str | None:
-    """Where it is; what the project itself ships under that name is not run."""
-    return find_program(name)
-
-
 def version_of(program: str, variable: str) -> str | None:
     """The first line that `PROGRAM --version` prints; None if it fails, hangs or prints nothing.
 
     Some leave files behind even for that, so the `variable` that names its own folder leads it to one that is thrown
-    away. Not the whole home: version managers look there for the program, and Copilot CLI would unpack itself anew.
+    away. Not the whole home: version managers look there for the program, and some would unpack themselves again.
     What it prints goes through a file: a program that has left something running behind it would hold a pipe open.
     """
     with tempfile.TemporaryFile() as output, _own_folder() as folder:

@@ -4,35 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fusewire.agents.claude.shell_wrapper import registered_wrapper, wrapper_text
-from fusewire.agents.install.registrations import settings_of
+from fusewire.agents.install.files import settings_or_none
 from fusewire.guard.sandbox.active import ALWAYS, PREFIX
-from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
-    from fusewire.agents.install.clients import Client
-    from fusewire.agents.install.registrations import Registration
+    from fusewire.agents.install.client import Client, Registration
 
 
 def wrapper_of(client: Client, root: str) -> str:
     """The shell wrapper of ours that is in force; empty if there is none."""
-    if client.name != "claude":
+    if not client.wraps_shell:
         return ""
     for scope in ("local", "project", "user"):  # the first that names any
-        settings = _settings(client, root, scope)
+        settings = settings_or_none(client.places(root)[scope].path)
         env = settings.get("env") if isinstance(settings, dict) else None
         if isinstance(env, dict) and PREFIX in env:
             return registered_wrapper(settings)
     return ""
-
-
-def _settings(client: Client, root: str, scope: str) -> Any:
-    try:
-        return settings_of(client.places(root)[scope].path)
-    except (FusewireError, OSError):
-        return None
 
 
 def rings(client: Client, root: str, registered: list[Registration], sandboxes: bool) -> list[str]:
@@ -44,7 +35,8 @@ def rings(client: Client, root: str, registered: list[Registration], sandboxes: 
 
 def broken_wrapper(client: Client, root: str, line: list[str]) -> Iterator[tuple[str, str]]:
     """What is wrong with the wrapper, and what to do: without it the agent has no shell."""
-    named = registered_wrapper(_settings(client, root, "user")) if client.name == "claude" else ""
+    settings = settings_or_none(client.places(root)["user"].path) if client.wraps_shell else None
+    named = registered_wrapper(settings)
     if not named:
         return
     mend = client.install_line("user") + (" --sandbox" if named.endswith(ALWAYS) else "")
@@ -54,7 +46,7 @@ def broken_wrapper(client: Client, root: str, line: list[str]) -> Iterator[tuple
     except (OSError, UnicodeDecodeError):
         text = ""
     if not os.access(named, os.X_OK) or not text:
-        yield f"{named}, through which Claude Code runs every shell command, is not there: it has no shell", mend
+        yield f"{named}, through which {client.title} runs every shell command, is not there: it has no shell", mend
     elif text != wrapper_text(line, always=named.endswith(ALWAYS)):
         yield f"{named} was written by another installation of Fusewire", mend
     elif not wrapper_of(client, root):

@@ -10,11 +10,11 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from fusewire.agents.install.registrations import settings_of
+from fusewire.agents.install.files import settings_of
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
-    from fusewire.agents.install.clients import Client
+    from fusewire.agents.install.client import Client
 
 _TRUSTED, _PARENT, _DISTRUSTED = "TRUST_FOLDER", "TRUST_PARENT", "DO_NOT_TRUST"
 _LEVELS = (_TRUSTED, _PARENT, _DISTRUSTED)
@@ -45,7 +45,7 @@ def distrusted(client: Client, root: str) -> list[tuple[str, str]]:
 
 def undecided(client: Client, root: str) -> list[str]:
     """What to know where nobody has said yet whether the folder is trusted."""
-    if client.name != "gemini" or os.environ.get(_NONE) == "true" or os.environ.get(_ALL) == "false":
+    if os.environ.get(_NONE) == "true" or os.environ.get(_ALL) == "false":
         return []
     try:
         if _is_open(client, root) or _rule(_rules(_file(client, root)), root)[1]:

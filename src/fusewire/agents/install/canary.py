@@ -19,23 +19,24 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fusewire.agents.caller import AGENT_VARIABLES
 from fusewire.agents.install.command import parts_of
+from fusewire.agents.registry import CLIENTS
 from fusewire.util.gitdir import make_git_dir
-from fusewire.util.programs import find_program
 from fusewire.util.quoting import quoted
 
 if TYPE_CHECKING:
-    from fusewire.agents.install.clients import Client
+    from fusewire.agents.install.client import Client
+    from fusewire.util.fast_json import JsonObject
 
 FORBIDDEN = "rm -rf specs"
 
 _PROTECTED = "# Nothing deletes this\n"
 
 #: Calls that import different modules, as they differ from Claude Code's question about a plain command.
-_KINDS: tuple[dict[str, Any], ...] = (
+_KINDS: tuple[JsonObject, ...] = (
     {"hook_event_name": "SessionStart", "source": "startup"},
     {"hook_event_name": "UserPromptSubmit", "prompt": "Begin"},
     {},
@@ -49,17 +50,6 @@ _KINDS: tuple[dict[str, Any], ...] = (
 #: Longer than the hook's own deadline.
 _PATIENCE = 20
 
-#: Variables by which agents tell a hook whose project it is; those of an agent around us would lead it astray.
-_PROJECT_VARIABLES = {
-    "claude": ("CLAUDE_PROJECT_DIR",),
-    "codex": (),
-    "gemini": ("GEMINI_PROJECT_DIR", "GEMINI_CWD", "CLAUDE_PROJECT_DIR"),
-    "copilot": ("COPILOT_PROJECT_DIR", "CLAUDE_PROJECT_DIR"),
-}
-
-#: Of several of our hooks only one answers to Copilot CLI, by the folder that its registration lies in.
-_HOOK_FOLDER = "COPILOT_HOOK_DIR"
-
 
 @dataclass(frozen=True, slots=True)
 class Canary:
@@ -70,7 +60,7 @@ class Canary:
     answer: str
     allowed_ms: float | None = None
     bare_ms: float | None = None
-    #: what the agent's own way to start a hook costs before it: Codex reads the user's whole profile
+    #: what the agent's own way to start a hook costs before it, such as reading the user's whole profile
     shell_ms: float = 0.0
     #: whether a write through the agent's shell left a protected file as it was; None where no ring one is registered
     intact: bool | None = None
@@ -88,7 +78,7 @@ class Canary:
         return "" if self.allows else f"the hook does not let a harmless call pass: {self.answer}"
 
 
-def fly(client: Client, handler: dict[str, Any], rounds: int = 0, wrapper: str = "") -> Canary:
+def fly(client: Client, handler: JsonObject, rounds: int = 0, wrapper: str = "") -> Canary:
     """Make the forbidden call and a harmless one; then measure so many rounds of harmless ones. With a `wrapper`, also
     write to a protected file through it."""
     with _project() as root:
@@ -115,7 +105,7 @@ def _stays_intact(client: Client, root: str, wrapper: str) -> bool | None:
         return file.read() == _PROTECTED and os.path.exists(os.path.join(root, "done.txt"))
 
 
-def exercise(client: Client, handler: dict[str, Any]) -> None:
+def exercise(client: Client, handler: JsonObject) -> None:
     """Make a call of each common kind, after which the hook's start-up cache has the code for all of them."""
     with _project() as root:
         call = _payload(client, root, "ls", 0)
@@ -123,9 +113,7 @@ def exercise(client: Client, handler: dict[str, Any]) -> None:
             _run(_words(client, handler), root, _environment(client, root), json.dumps(call | difference).encode())
 
 
-def _measured(
-    client: Client, handler: dict[str, Any], root: str, rounds: int
-) -> tuple[float | None, float | None, float]:
+def _measured(client: Client, handler: JsonObject, root: str, rounds: int) -> tuple[float | None, float | None, float]:
     """Milliseconds of an allowed call, of bare Python, and of a login shell where there is one: medians."""
     allowed: list[float] = []
     bare: list[float] = []
@@ -134,7 +122,7 @@ def _measured(
     python = parts_of(handler, client.name)[0] or sys.executable
     for number in range(rounds):  # in turns, so that whatever else the machine does falls on all
         bare.append(_timed([python, "-I", "-S", "-c", "pass"], root, environment, b""))
-        if client.name == "codex":
+        if client.hook_shell == "login":
             shell.append(_timed(_words(client, {"command": "exec true"}), root, environment, b""))
         given = json.dumps(_payload(client, root, f"ls {number}", number + 2)).encode()
         allowed.append(_timed(_words(client, handler), root, environment, given))
@@ -154,46 +142,41 @@ def _first_line(said: str, code: int) -> str:
     return line or f"exit code {code}"
 
 
-def _call(client: Client, handler: dict[str, Any], root: str, command: str, number: int) -> tuple[int, str]:
+def _call(client: Client, handler: JsonObject, root: str, command: str, number: int) -> tuple[int, str]:
     """One question to the hook; its exit code, and everything that it said."""
     payload = json.dumps(_payload(client, root, command, number)).encode()
     return _run(_words(client, handler), root, _environment(client, root), payload)
 
 
-def _words(client: Client, handler: dict[str, Any]) -> list[str]:
+def _words(client: Client, handler: JsonObject) -> list[str]:
     """How this agent starts a hook: by its words, or with the shell that it uses."""
     program = next(str(handler[key]) for key in ("exec", "command", "bash") if key in handler)
     arguments = handler.get("args")
     if isinstance(arguments, list):
         return [program, *map(str, arguments)]
-    if client.name == "codex":
-        return [os.environ.get("SHELL") or "/bin/sh", "-lc", program]
-    return ["/bin/sh" if client.name == "claude" else find_program("bash") or "/bin/sh", "-c", program]
+    return client.hook_words(program)
 
 
 def _environment(client: Client, root: str) -> dict[str, str]:
-    ours = {*AGENT_VARIABLES, _HOOK_FOLDER, *(name for names in _PROJECT_VARIABLES.values() for name in names)}
-    kept = {key: value for key, value in os.environ.items() if key not in ours and not key.startswith("FUSEWIRE_")}
-    if client.name == "copilot":
-        kept[_HOOK_FOLDER] = os.path.dirname(client.places(root)["user"].path)
-    return kept | dict.fromkeys(_PROJECT_VARIABLES[client.name], root)
+    """What the agent gives its hook; the variables of an agent around us would lead it astray."""
+    theirs = {*AGENT_VARIABLES, *(name for one in CLIENTS.values() for name in one.project_variables)}
+    theirs |= {one.hook_folder_variable for one in CLIENTS.values()}
+    kept = {key: value for key, value in os.environ.items() if key not in theirs and not key.startswith("FUSEWIRE_")}
+    return kept | client.hook_environment(root)
 
 
-def _payload(client: Client, root: str, command: str, number: int) -> dict[str, Any]:
+def _payload(client: Client, root: str, command: str, number: int) -> JsonObject:
     """What the agent sends before it runs a command."""
-    is_gemini = client.name == "gemini"
-    payload: dict[str, Any] = {
+    payload: JsonObject = {
         "session_id": "fusewire-canary",
         "cwd": root,
         "hook_event_name": client.gate,
-        "tool_name": "run_shell_command" if is_gemini else "Bash",
+        "tool_name": client.shell_tool,
         "tool_input": {"command": command, "description": "fusewire doctor"},
     }
-    if client.name in ("claude", "codex"):
-        payload |= {"permission_mode": "default", "tool_use_id": f"canary-{number}"}
-    if is_gemini or client.name == "copilot":
-        payload["timestamp"] = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
-    return payload
+    if client.calls_have_ids:
+        return payload | {"permission_mode": "default", "tool_use_id": f"canary-{number}"}
+    return payload | {"timestamp": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())}
 
 
 @contextmanager

@@ -11,7 +11,9 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
+from fusewire.agents.install.jsonc import JsoncError, Node, position, read
 from fusewire.util.errors import FusewireError
 from fusewire.util.files import FileLock, FolderLock, read_regular
 
@@ -30,6 +32,31 @@ _MARK = "\ufeff"
 
 #: How often a folder may vanish while it is made: others may take theirs out meanwhile.
 _TRIES = 1000
+
+
+def parsed(text: str, path: str) -> Node:
+    """Parse the text of a settings file; the error names the file and the place."""
+    try:
+        node = read(text)
+    except JsoncError as error:
+        raise FusewireError(f"{path}: {error}; mend it, or move it away") from None
+    if not isinstance(node.value, dict):
+        raise FusewireError(f"{path}: {position(text, node.start)}: settings must be an object, {{...}}")
+    return node
+
+
+def settings_of(path: str) -> Any:
+    """Read a settings file as a value; None if there is none; FusewireError if it cannot be read."""
+    body = split_mark(SettingsFile(path).read() or "")[1]
+    return parsed(body, path).value if body.strip() else None
+
+
+def settings_or_none(path: str) -> Any:
+    """Read a settings file as a value; None if there is none, or it cannot be read."""
+    try:
+        return settings_of(path)
+    except (FusewireError, OSError):
+        return None
 
 
 class SettingsFile:

@@ -12,7 +12,7 @@ import sys
 
 import fusewire
 from fusewire.agents.install.canary import exercise
-from fusewire.agents.install.clients import client_named
+from fusewire.agents.registry import client_named
 from fusewire.util.quoting import quoted
 
 _PACKAGE = os.path.dirname(os.path.abspath(fusewire.__file__))
@@ -26,7 +26,7 @@ def fill_cache(line: list[str]) -> str:
     if os.access(_PACKAGE, os.W_OK):
         compileall.compile_dir(_PACKAGE, quiet=2)
         client = client_named("claude")
-        exercise(client, client.handlers(client.entries([*line, client.name])[client.gate])[0])
+        exercise(client, client.gate_handler([*line, client.name]))
     return lacks_cache(line)
 
 

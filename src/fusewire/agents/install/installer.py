@@ -17,7 +17,7 @@ from fusewire.guard.sandbox.active import ALWAYS
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
-    from fusewire.agents.install.clients import Client, Place
+    from fusewire.agents.install.client import Client, Place
     from fusewire.agents.install.http import Http
 
 #: Tokens, ours and those of others: what is shown on a terminal may be kept by it.
@@ -126,7 +126,6 @@ def _lines(text: str | None) -> list[str]:
 def prove(client: Client, line: list[str]) -> None:
     """A hook that does not work is not registered. This also compiles it, so that its first call is as quick as any."""
     compileall.compile_dir(os.path.dirname(line[3]), quiet=2)
-    handler = client.handlers(client.entries(line)[client.gate])[0]
-    canary = fly(client, handler)
+    canary = fly(client, client.gate_handler(line))
     if canary.problem:
         raise FusewireError(f"{canary.problem}; nothing was written")

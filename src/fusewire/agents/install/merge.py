@@ -7,33 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.agents.claude.shell_wrapper import registered_wrapper, with_wrapper, without_wrapper
 from fusewire.agents.install.command import is_our_status_line, is_ours, shell_line
-from fusewire.agents.install.files import split_mark
+from fusewire.agents.install.files import parsed, split_mark
 from fusewire.agents.install.json_edit import put_in, take_out
 from fusewire.agents.install.jsonc import COMMENT, JsoncError, Node, beyond_json, position, read
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
-    from fusewire.agents.install.clients import Client
+    from fusewire.agents.install.client import Client
     from fusewire.agents.install.http import Http
+    from fusewire.util.fast_json import JsonObject
 
 STATUS_LINE = "statusLine"
 
 
-def parsed(text: str, path: str) -> Node:
-    """A settings file's text as an object; one line that names the file and the place if it is none."""
-    try:
-        node = read(text)
-    except JsoncError as error:
-        raise FusewireError(f"{path}: {error}; mend it, or move it away") from None
-    if not isinstance(node.value, dict):
-        raise FusewireError(f"{path}: {position(text, node.start)}: settings must be an object, {{...}}")
-    return node
-
-
-def registered(settings: Any, client: Client) -> dict[str, list[dict[str, Any]]]:
+def registered(settings: Any, client: Client) -> dict[str, list[JsonObject]]:
     """event -> hooks of ours that are registered for it."""
     hooks = settings.get("hooks") if isinstance(settings, dict) else None
-    found: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, list[JsonObject]] = {}
     for event, entries in hooks.items() if isinstance(hooks, dict) else ():
         for entry in entries if isinstance(entries, list) else ():
             ours = [handler for handler in client.handlers(entry) if is_ours(handler, client.name)]
@@ -55,7 +45,7 @@ def installed(
     """A text without our entries, now with them; with our `status` line only if the user has none."""
     mark, body = split_mark(text or "")
     if not body.strip():
-        body = '{\n  "version": 1\n}\n' if client.name == "copilot" else "{}\n"
+        body = client.empty
     wanted = client.entries(line, http)
     hooks = parsed(body, path).value.get("hooks")
     there = [event for event in hooks if event in wanted] if isinstance(hooks, dict) else []
@@ -69,7 +59,7 @@ def installed(
     return mark + body
 
 
-def status_line(line: list[str]) -> dict[str, Any]:
+def status_line(line: list[str]) -> JsonObject:
     """Its end is shown where the line would be: on standard output."""
     gone = "echo 'fusewire GONE: nothing is guarded any more'; exit 0"
     return {"type": "command", "command": shell_line([*line[:-1], "statusline", "--color"], gone)}
@@ -112,7 +102,7 @@ def refuse_unread(text: str | None, path: str, client: Client) -> None:
         return
     parsed(body, path)
     unread = [(at, what) for at, what in beyond_json(body) if what != COMMENT or not client.reads_comments]
-    if mark and client.name == "codex":
+    if mark and not client.reads_byte_order_mark:
         unread.insert(0, (0, "a byte order mark"))
     if unread:
         at, what = unread[0]
@@ -151,13 +141,12 @@ def removed(text: str, before: str | None, path: str, client: Client) -> str | N
         body, changed = cut, True
     if not changed:
         return text
-    made = '{"version":1}' if client.name == "copilot" else "{}"
-    if "".join(body.split()) == made and (before is None or not split_mark(before)[1].strip()):
+    if "".join(body.split()) == "".join(client.empty.split()) and (before is None or not split_mark(before)[1].strip()):
         return before
     return mark + body
 
 
-def _known(before: str | None) -> dict[str, Any]:
+def _known(before: str | None) -> JsonObject:
     try:
         value = read(split_mark(before or "{}")[1]).value
     except JsoncError:
@@ -165,7 +154,7 @@ def _known(before: str | None) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _with(body: str, path: str, event: str, entry: dict[str, Any]) -> str:
+def _with(body: str, path: str, event: str, entry: JsonObject) -> str:
     root = parsed(body, path)
     hooks = root.part("hooks")
     if hooks is None:
@@ -180,12 +169,12 @@ def _with(body: str, path: str, event: str, entry: dict[str, Any]) -> str:
     return put_in(body, root, entries.node, None, entry)
 
 
-def _cut(body: str, root: Node, client: Client, kept: dict[str, Any]) -> str | None:
+def _cut(body: str, root: Node, client: Client, kept: JsonObject) -> str | None:
     """The text without the last thing that is ours, and without what that leaves empty; None if nothing is."""
     line = root.part(STATUS_LINE)
     if line is not None and is_our_status_line(line.node.value):
         return take_out(body, root, root.parts.index(line))
-    unwrapped = without_wrapper(body, root, kept) if client.name == "claude" else None
+    unwrapped = without_wrapper(body, root, kept) if client.wraps_shell else None
     if unwrapped is not None:
         return unwrapped
     hooks = root.part("hooks")
