@@ -155,11 +155,8 @@ def test_asking_for_a_version_leaves_nothing_in_the_agents_folder(
     """Gemini CLI writes there even for that. Its home stays: version managers look for the program in it."""
     client = CLIENTS[name]
     seen = tmp_path / "seen"
-    program(
-        path,
-        name,
-        f'touch "${client.known.home_variable}/left.tmp" && echo "${client.known.home_variable}" >{seen}; echo "$HOME"',
-    )
+    named = "$" + client.known.home_variable
+    program(path, name, f'touch "{named}/left.tmp" && echo "{named}" >{seen}; echo "$HOME"')
     assert agent(doctor(project, code=0), name)["version"] == str(home())[:60]
     folder = Path(seen.read_text().strip())
     assert folder.is_absolute()

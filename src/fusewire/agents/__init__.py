@@ -118,3 +118,15 @@ def agent_named(name: str) -> Agent:
 def agent_module(name: str, part: str) -> Any:
     """A module of an agent's package, such as `hooks`, `client`, `usage`."""
     return __import__(f"fusewire.agents.{name}.{part}", fromlist=["*"])
+
+
+def agent_modules(part: str) -> list[Any]:
+    """The modules of this name of all agents that have one."""
+    found = []
+    for name in AGENTS:
+        try:
+            found.append(agent_module(name, part))
+        except ModuleNotFoundError as error:
+            if error.name != f"fusewire.agents.{name}.{part}":
+                raise
+    return found

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from fusewire.agents.output.answer import Limit
 from fusewire.agents.output.conversation import TEXT, Conversation, added, amount, count, part, tool_line, words
+from fusewire.agents.output.format import JSON_STRING, OutputFormat
 from fusewire.core.events import plain
 from fusewire.testruns.evidence import runs_something
 from fusewire.testruns.run import problem
@@ -265,3 +266,23 @@ def _blocks(value: object) -> list[dict[str, Any]]:
 def _text(content: object) -> str:
     """A tool's result: a text, or blocks of which some are texts."""
     return content if isinstance(content, str) else "\n".join(words(block.get("text")) for block in _blocks(content))
+
+
+FORMAT = OutputFormat(
+    is_claude,
+    Claude,
+    shapes=(
+        (
+            "claude-json",
+            re.compile(r'"type": ?"result"|"total_cost_usd"|"num_turns"'),
+            re.compile(rf'"result": ?{JSON_STRING}'),
+        ),
+        (
+            "claude-stream",
+            re.compile(r'"type": ?"assistant"'),
+            re.compile(rf'"type": ?"text", ?"text": ?{JSON_STRING}'),
+        ),
+    ),
+    documents=("claude-json",),
+    array="claude-json",
+)

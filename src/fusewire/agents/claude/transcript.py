@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,7 +32,27 @@ def is_claude(record: Any) -> bool:
 
 
 class ClaudeReader(FormatReader):
+    """Reads the records of one file."""
+
     name = "claude"
+
+    @staticmethod
+    def recognises(key: str, record: Any) -> bool:
+        return key in ("", "messages") and is_claude(record)
+
+    @classmethod
+    def of_file(cls, path: str, session: str) -> ClaudeReader:
+        stem = os.path.basename(path).partition(".")[0]
+        return cls(session, stem.removeprefix("agent-") if stem.startswith("agent-") else "")
+
+    @staticmethod
+    def files_below(path: str) -> list[str]:
+        folder = os.path.join(os.path.splitext(path)[0], "subagents")
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError:
+            return []
+        return [os.path.join(folder, name) for name in names if name.startswith("agent-") and name.endswith(".jsonl")]
 
     def take(self, key: str, record: Any) -> Iterator[Step]:
         if not isinstance(record, dict):
@@ -97,3 +118,6 @@ def _is_person(said: str, record: dict[str, Any]) -> bool:
     """Whether a person wrote this, and not the client in the person's place."""
     origin = words(part(record.get("origin")).get("kind"))
     return bool(said.strip()) and origin in ("", "human") and not said.lstrip().startswith(_NOT_A_PERSON)
+
+
+READER = ClaudeReader

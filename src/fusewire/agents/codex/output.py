@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from fusewire.agents.output.answer import Limit
 from fusewire.agents.output.conversation import Conversation, Requests, count, part, tool_line, words
+from fusewire.agents.output.format import JSON_STRING, OutputFormat
 from fusewire.core.events import plain
 from fusewire.testruns.evidence import runs_something
 from fusewire.testruns.run import problem
@@ -117,3 +118,17 @@ def _command(command: str) -> str:
     """What the shell was given, without the shell."""
     match = _SHELL.match(command)
     return match[2] if match else command
+
+
+FORMAT = OutputFormat(
+    is_codex,
+    Codex,
+    shapes=(
+        (
+            "codex",
+            re.compile(r'"type": ?"item\.completed"'),
+            re.compile(rf'"type": ?"agent_message", ?"text": ?{JSON_STRING}'),
+        ),
+    ),
+    later_types=("error",),
+)

@@ -32,7 +32,13 @@ def is_codex(record: Any) -> bool:
 
 
 class CodexReader(FormatReader):
+    """Reads the records of one file."""
+
     name = "codex"
+
+    @staticmethod
+    def recognises(key: str, record: Any) -> bool:
+        return key in ("", "messages") and is_codex(record)
 
     def __init__(self, session: str = "", agent: str = "") -> None:
         super().__init__(session, agent)
@@ -195,3 +201,6 @@ def _result(output: object, *, shell: bool) -> tuple[str, bool | None]:
     if above is None or told is None:
         return text, None
     return text[above.end() + 1 :], int(told[1]) != 0
+
+
+READER = CodexReader

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from fusewire.agents.output.conversation import TEXT, Conversation, Requests, added, count, part, tool_line, words
+from fusewire.agents.output.format import JSON_STRING, OutputFormat
 from fusewire.testruns.evidence import runs_something
 from fusewire.testruns.run import problem
 from fusewire.util.fast_json import loads
@@ -151,3 +152,15 @@ class Gemini(Conversation):
             self.calls = self._requests.count or None
         if self._denials:
             self.deny(self._denials, self._longest)
+
+
+FORMAT = OutputFormat(
+    is_gemini,
+    Gemini,
+    shapes=(
+        ("gemini", re.compile(r'^\{\s+"session_id"'), re.compile(rf'"response": ?{JSON_STRING}')),
+        ("gemini", re.compile(r'"role": ?"assistant"'), re.compile(rf'"content": ?{JSON_STRING}')),
+    ),
+    documents=("gemini",),
+    error_in=error_in,
+)

@@ -23,7 +23,13 @@ def is_gemini(record: Any) -> bool:
 
 
 class GeminiReader(FormatReader):
+    """Reads the records of one file."""
+
     name = "gemini"
+
+    @staticmethod
+    def recognises(key: str, record: Any) -> bool:
+        return key == "projectHash" or (key in ("", "messages") and is_gemini(record))
 
     def __init__(self, session: str = "", agent: str = "") -> None:
         super().__init__(session, agent)
@@ -81,3 +87,6 @@ class GeminiReader(FormatReader):
             return False
         self._told.add(what)
         return True
+
+
+READER = GeminiReader

@@ -38,8 +38,10 @@ class Limit:
 class Answer:
     """One answer, whole or as far as it came."""
 
-    #: `claude-json`, `claude-stream`, `codex`, `gemini`, `text`
+    #: as its reader names it; `text` if it is no agent's JSON
     format: str = "text"
+    #: whether the format is one JSON object
+    is_document: bool = False
     #: what the JSON said that could not be read as its format wants; empty if everything could
     damage: str = ""
     #: the agent's final text, or the last text that it printed; at most 64 KiB, the end of it

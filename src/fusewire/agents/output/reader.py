@@ -8,9 +8,7 @@ from __future__ import annotations
 import codecs
 from dataclasses import replace
 
-from fusewire.agents.claude.output import Claude, is_claude
-from fusewire.agents.codex.output import Codex, is_codex
-from fusewire.agents.gemini.output import Gemini, error_in, is_gemini
+from fusewire.agents import agent_modules
 from fusewire.agents.output.answer import Answer
 from fusewire.agents.output.conversation import TEXT, Conversation
 from fusewire.agents.output.pieces import Pieces
@@ -26,10 +24,11 @@ from fusewire.util.fast_json import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
+    from collections.abc import Iterable
 
+    from fusewire.agents.output.format import OutputFormat
     from fusewire.testruns.run import Problem
+    from fusewire.util.fast_json import JsonObject
 
 #: How much plain text is kept, from its end: more than the answer's own, because errors and test runs are looked for.
 _OUTPUT = 524_288
@@ -38,11 +37,10 @@ _ERRORS = 65_536
 #: Lines that a problem of source `exit` quotes.
 _LAST_LINES = 3
 
-_FORMATS: tuple[tuple[Callable[[dict[str, Any]], bool], type[Conversation]], ...] = (
-    (is_claude, Claude),
-    (is_codex, Codex),
-    (is_gemini, Gemini),
-)
+#: What agents print, in the order in which it is tried.
+_FORMATS: list[OutputFormat] = [module.FORMAT for module in agent_modules("output")]
+_SHAPES = [shape for one in _FORMATS for shape in one.shapes]
+_DOCUMENTS = frozenset(name for one in _FORMATS for name in one.documents)
 
 
 class AnswerReader:
@@ -57,7 +55,7 @@ class AnswerReader:
         self._output = Tail(_OUTPUT)
         self._errors = Tail(_ERRORS)
         self._conversation: Conversation | None = None
-        self._mine: Callable[[dict[str, Any]], bool] = is_claude
+        self._format: OutputFormat | None = None
         self._damaged = 0
 
     def feed(self, data: bytes) -> str:
@@ -78,7 +76,7 @@ class AnswerReader:
             self._damaged += self._pieces.too_long
         told = self._conversation or self._told_on_errors(raw)
         damage = self._damage(told, partial)
-        rescued = salvaged(raw) if self._damaged and not (told and told.text) else None
+        rescued = salvaged(raw, _SHAPES) if self._damaged and not (told and told.text) else None
         told = told or self._plain(raw, rescued[0] if rescued else "")
         if rescued:
             told.say(rescued[1])
@@ -86,13 +84,15 @@ class AnswerReader:
         return self._answer(told, damage, exit_code if not partial else None)
 
     def _told_on_errors(self, raw: str) -> Conversation | None:
-        """Gemini prints the object of a failure on standard error, and nothing else."""
-        message = error_in(self._errors.text()) if not raw.strip() else None
-        if message is None:
-            return None
-        told = Gemini(self._now)
-        told.take(message)
-        return told
+        """A failure of which some agents print only an object on standard error."""
+        errors = self._errors.text() if not raw.strip() else ""
+        for one in _FORMATS if errors else ():
+            message = one.error_in(errors)
+            if message is not None:
+                told = one.reader(self._now)
+                told.take(message)
+                return told
+        return None
 
     def _plain(self, raw: str, rescued: str) -> Conversation:
         told = Plain(self._now, format=rescued or "text")
@@ -120,23 +120,20 @@ class AnswerReader:
             return None
         messages = value if isinstance(value, list) else [value]
         taken = [self._take(message) for message in messages if isinstance(message, dict)]
-        if isinstance(value, list) and isinstance(self._conversation, Claude):
-            self._conversation.format = "claude-json"
+        if isinstance(value, list) and self._conversation is not None and self._format and self._format.array:
+            self._conversation.format = self._format.array
         shown = [one for one in taken if one is not None]
         return "".join(shown) if shown else None
 
-    def _take(self, message: dict[str, Any]) -> str | None:
-        if self._conversation is None:
-            for recognises, kind in _FORMATS:
-                if recognises(message):
-                    self._conversation, self._mine = kind(self._now), recognises
-                    break
-        conversation = self._conversation
-        if conversation is None:
+    def _take(self, message: JsonObject) -> str | None:
+        if self._format is None or self._conversation is None:
+            self._format = next((one for one in _FORMATS if one.recognises(message)), None)
+            if self._format is None:
+                return None
+            self._conversation = self._format.reader(self._now)
+        if not self._format.recognises(message) and message.get("type") not in self._format.later_types:
             return None
-        if not self._mine(message) and not (conversation.format == "codex" and message.get("type") == "error"):
-            return None
-        return plain(conversation.take(message))
+        return plain(self._conversation.take(message))
 
     def _damage(self, conversation: Conversation | None, partial: bool) -> str:
         if self._damaged:
@@ -150,6 +147,7 @@ class AnswerReader:
         status = read_status(text.replace(self._given, "") if self._given else text)
         return Answer(
             format=told.format,
+            is_document=told.format in _DOCUMENTS,
             damage=damage,
             text=text,
             fingerprint=fingerprint(normalised(text)) if text.strip() else "",

@@ -6,20 +6,11 @@ import re
 
 from fusewire.util.fast_json import loads
 
-_STRING = r'"([^"\\]*(?:\\.[^"\\]*)*)'
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-#: Format, what must stand in a damaged text to be it, and where its text is; in the order of trust.
-_SHAPES = (
-    (
-        "claude-json",
-        re.compile(r'"type": ?"result"|"total_cost_usd"|"num_turns"'),
-        re.compile(rf'"result": ?{_STRING}'),
-    ),
-    ("claude-stream", re.compile(r'"type": ?"assistant"'), re.compile(rf'"type": ?"text", ?"text": ?{_STRING}')),
-    ("codex", re.compile(r'"type": ?"item\.completed"'), re.compile(rf'"type": ?"agent_message", ?"text": ?{_STRING}')),
-    ("gemini", re.compile(r'^\{\s+"session_id"'), re.compile(rf'"response": ?{_STRING}')),
-    ("gemini", re.compile(r'"role": ?"assistant"'), re.compile(rf'"content": ?{_STRING}')),
-)
+    Shape = tuple[str, re.Pattern[str], re.Pattern[str]]
 
 _MARKS = re.compile(
     r'"type": ?"(?:result|assistant|thread\.started|item\.completed|system)"'
@@ -32,9 +23,9 @@ def looks_like_an_answer(text: str) -> bool:
     return bool(_MARKS.search(text))
 
 
-def salvaged(text: str) -> tuple[str, str] | None:
+def salvaged(text: str, shapes: Iterable[Shape]) -> tuple[str, str] | None:
     """(format, the agent's text) out of a damaged JSON text."""
-    for name, mark, place in _SHAPES:
+    for name, mark, place in shapes:
         found = place.findall(text) if mark.search(text) else []
         texts = [unescaped for raw in found if (unescaped := _unescaped(raw)).strip()]
         if texts:

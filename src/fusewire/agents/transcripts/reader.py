@@ -1,4 +1,4 @@
-"""A transcript of any of the four formats, told by what is in it, as steps; sub-agents' files are read along."""
+"""Reads a transcript as steps. Its format is known by what is in it; sub-agents' files are read along."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from fusewire.agents.claude.transcript import ClaudeReader, is_claude
-from fusewire.agents.codex.transcript import CodexReader, is_codex
-from fusewire.agents.gemini.transcript import GeminiReader, is_gemini
+from fusewire.agents import agent_modules
 from fusewire.agents.transcripts.records import Records
 from fusewire.agents.transcripts.step import Step
-from fusewire.agents.transcripts.swe_agent import SweAgentReader, is_swe_agent
+from fusewire.agents.transcripts.swe_agent import SweAgentReader
 from fusewire.agents.transcripts.values import FormatReader
 from fusewire.util.errors import FusewireError
 
-FORMATS = ("claude", "codex", "gemini", "swe-agent")
+#: format -> its reader, in the order in which they are tried
+_READERS: dict[str, type[FormatReader]] = {
+    reader.name: reader for reader in (SweAgentReader, *(module.READER for module in agent_modules("transcript")))
+}
+FORMATS = tuple(sorted(_READERS))
 
 #: Records of a file that are looked at to tell its format.
 _LOOKED_AT = 200
@@ -33,7 +35,7 @@ class Transcript:
     def steps(self, *, agents: bool = True) -> Iterator[Step]:
         """In the order of time; without `agents` only what stands in this very file."""
         self.broken = 0
-        below = _agents_below(self.path) if agents and self.format == "claude" else []
+        below = _READERS[self.format].files_below(self.path) if agents else []
         if not below:
             yield from self._file(self.path)
             return
@@ -49,7 +51,7 @@ class Transcript:
             self.broken += 1
 
     def _file(self, path: str, session: str = "") -> Iterator[Step]:
-        reader = _reader(self.format, path, session)
+        reader = _READERS[self.format].of_file(path, session)
         records = Records(path)
         for key, record in records:
             yield from reader.take(key, record)
@@ -63,37 +65,10 @@ def steps(path: str | os.PathLike[str]) -> Iterator[Step]:
 
 
 def _format_of(path: str) -> str:
-    records = Records(path)
-    for number, (key, record) in enumerate(records):
-        if key == "projectHash":
-            return "gemini"
-        if is_swe_agent(key, record):
-            return "swe-agent"
-        if not key or key == "messages":
-            if is_gemini(record):
-                return "gemini"
-            if is_codex(record):
-                return "codex"
-            if is_claude(record):
-                return "claude"
+    for number, (key, record) in enumerate(Records(path)):
+        for name, reader in _READERS.items():
+            if reader.recognises(key, record):
+                return name
         if number >= _LOOKED_AT:
             break
     raise FusewireError(f"{path}: not a transcript; allowed: one of {', '.join(FORMATS)}")
-
-
-def _reader(name: str, path: str, session: str) -> FormatReader:
-    stem = os.path.basename(path).partition(".")[0]
-    if name == "claude":
-        return ClaudeReader(session, stem.removeprefix("agent-") if stem.startswith("agent-") else "")
-    if name == "codex":
-        return CodexReader(session)
-    return GeminiReader(session) if name == "gemini" else SweAgentReader(session or stem)
-
-
-def _agents_below(path: str) -> list[str]:
-    """The transcripts of the sub-agents of a session of Claude Code."""
-    folder = Path(path).with_suffix("") / "subagents"
-    try:
-        return sorted(str(one) for one in folder.iterdir() if one.name.startswith("agent-") and one.suffix == ".jsonl")
-    except OSError:
-        return []

@@ -1,4 +1,4 @@
-"""SWE-agent and its kin: actions are command texts, and mostly nothing tells how a command ended.
+"""SWE-agent and its relatives: actions are command texts, and mostly nothing tells how a command ended.
 
 Three shapes: SWE-agent's `trajectory` of (action, observation); mini-SWE-agent's `messages` with calls of a tool or
 commands in a fence, and a return code; and published collections, whose `trajectory` is a conversation.
@@ -7,6 +7,7 @@ commands in a fence, and a return code; and published collections, whose `trajec
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -28,7 +29,14 @@ def is_swe_agent(key: str, record: Any) -> bool:
 
 
 class SweAgentReader(FormatReader):
+    """Reads the records of one document."""
+
     name = "swe-agent"
+    recognises = staticmethod(is_swe_agent)
+
+    @classmethod
+    def of_file(cls, path: str, session: str) -> SweAgentReader:
+        return cls(session or os.path.basename(path).partition(".")[0])
 
     def __init__(self, session: str = "", agent: str = "") -> None:
         super().__init__(session, agent)

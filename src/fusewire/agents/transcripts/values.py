@@ -54,6 +54,21 @@ class FormatReader:
         self._open: dict[str, str] = {}
         self._last: dict[str, float | None] = {}
 
+    @staticmethod
+    def recognises(key: str, record: Any) -> bool:
+        """Whether a record is of this format; its key is empty in a file of lines."""
+        raise NotImplementedError
+
+    @classmethod
+    def of_file(cls, path: str, session: str) -> FormatReader:
+        """The reader of one file; `session` is given for that of a sub-agent."""
+        return cls(session)
+
+    @staticmethod
+    def files_below(path: str) -> list[str]:
+        """The transcripts of the session's sub-agents that lie beside its own."""
+        return []
+
     def take(self, key: str, record: Any) -> Iterator[Step]:
         raise NotImplementedError
 

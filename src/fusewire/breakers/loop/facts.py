@@ -101,7 +101,7 @@ def volume(ended: str, answer: Answer) -> int | None:
     """Lines of output; where the format is one JSON object, lines of the text in it."""
     if ended != "exit":
         return None
-    if answer.format in ("claude-json", "gemini"):
+    if answer.is_document:
         return answer.text.count("\n") + 1 if answer.text else 0
     return answer.lines
 
