@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 Command = Callable[..., Any]
 
+_NAMES = f"AGENT is one of: {', '.join(AGENTS)}."
+
 
 def _options(command: Command) -> Command:
     """Which settings file is meant, and whether it is touched."""
@@ -48,7 +50,7 @@ def _options(command: Command) -> Command:
     return click.argument("agent", metavar="AGENT", type=click.Choice(AGENTS))(command)
 
 
-@click.command("install")
+@click.command("install", epilog=_NAMES)
 @_options
 @click.option(
     "--statusline", is_flag=True, help="Also show Fusewire in the status line, if you have none (Claude Code)."
@@ -123,7 +125,7 @@ def install_command(
     return 0
 
 
-@click.command("uninstall")
+@click.command("uninstall", epilog=_NAMES)
 @_options
 def uninstall_command(agent: str, user: bool, shared: bool, local: bool, dry_run: bool, as_json: bool) -> int:
     """Take the hook out of an agent's settings: exactly what `install` has put in. For a person.

@@ -1,4 +1,4 @@
-"""Facts about coding agents that the guard needs: programs, settings files, variables, options.
+"""Facts about coding agents that packages below `agents` need: programs, settings files, variables, options.
 
 The guard protects the settings of every agent, whichever one runs, and must know them without loading the agents'
 packages: so they are one plain table, and everything else here is derived from it. On the hot path.
@@ -19,14 +19,17 @@ class KnownAgent:
         "home_variable",
         "name",
         "native_binary",
+        "offline_variable",
         "packages",
         "project_files",
         "project_folder",
+        "session_variable",
         "setting_options",
         "setting_variables",
         "shell_variables",
         "system_folders",
         "unhooked_options",
+        "unnamed_helpers",
     )
 
     def __init__(
@@ -48,6 +51,9 @@ class KnownAgent:
         unhooked_options: tuple[str, ...] = (),
         setting_options: tuple[str, ...] = (),
         native_binary: bool = False,
+        session_variable: str = "",
+        offline_variable: str = "",
+        unnamed_helpers: bool = False,
     ) -> None:
         self.name = name
         #: parts of the paths under which the program is installed
@@ -79,6 +85,12 @@ class KnownAgent:
         self.setting_options = setting_options
         #: whether its program may go by NAME-PLATFORM
         self.native_binary = native_binary
+        #: names the session in the environment of its commands
+        self.session_variable = session_variable
+        #: is set there if its sandbox has no network
+        self.offline_variable = offline_variable
+        #: whether helpers write transcripts of their own, and a hook is not told which of them asks
+        self.unnamed_helpers = unnamed_helpers
 
     def home_folders(self, given: str | None) -> set[str]:
         """The home folders to protect; `given` is the value of `home_variable`."""
@@ -104,6 +116,7 @@ KNOWN_AGENTS = (
         headless=("-p", "--print", "-cp", "-pc"),
         unhooked_options=("--bare", "--safe-mode", "--setting-sources", "--managed-settings"),
         setting_options=("--settings",),
+        session_variable="CLAUDE_CODE_SESSION_ID",
     ),
     KnownAgent(
         "codex",
@@ -124,6 +137,8 @@ KNOWN_AGENTS = (
         unhooked_options=("--ignore-user-config",),
         setting_options=("--disable", "-c", "--config"),
         native_binary=True,
+        session_variable="CODEX_THREAD_ID",
+        offline_variable="CODEX_SANDBOX_NETWORK_DISABLED",
     ),
     KnownAgent(
         "gemini",
@@ -138,6 +153,7 @@ KNOWN_AGENTS = (
         system_folders=("/etc/gemini-cli/", "/Library/Application Support/GeminiCli/"),
         setting_variables=("GEMINI_CLI_SYSTEM_SETTINGS_PATH",),
         headless=("-p", "--prompt"),
+        unnamed_helpers=True,
     ),
     KnownAgent(
         "copilot",
@@ -148,6 +164,7 @@ KNOWN_AGENTS = (
         home_files=("hooks/", "settings.json", "config.json"),
         project_files=(".github/hooks/", ".github/copilot/settings.json", ".github/copilot/settings.local.json"),
         headless=("-p", "--prompt"),
+        session_variable="COPILOT_AGENT_SESSION_ID",
     ),
 )
 
@@ -163,6 +180,10 @@ SCRIPT_RUNTIMES = frozenset(("node", "nodejs", "bun", "deno"))
 
 #: Variables that show that a command was started by an agent; the last one is set for other agents by hand.
 AGENT_VARIABLES = (*(name for agent in KNOWN_AGENTS for name in agent.shell_variables), "FUSEWIRE_AGENT")
+
+#: Variables that name the session to a command, and those that are set where a command has no network.
+SESSION_VARIABLES = tuple(agent.session_variable for agent in KNOWN_AGENTS if agent.session_variable)
+OFFLINE_VARIABLES = tuple(agent.offline_variable for agent in KNOWN_AGENTS if agent.offline_variable)
 
 #: Variables that name the agents' home folders.
 HOME_VARIABLES = tuple(agent.home_variable for agent in KNOWN_AGENTS)

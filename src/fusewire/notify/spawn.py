@@ -10,6 +10,7 @@ import os
 import sys
 
 from fusewire.config.rules import STATE_FOLDER
+from fusewire.guard.known_agents import OFFLINE_VARIABLES
 from fusewire.notify.environment import surroundings
 from fusewire.util.files import FileLock
 
@@ -23,14 +24,11 @@ _started: list[int] = []
 #: By this a loop knows what its agent has left behind, and ends it.
 _MARK = "FUSEWIRE_MARK"
 
-#: Set where an agent's sandbox lets nothing out: whoever tried from there would only lose the message.
-_NO_NETWORK = "CODEX_SANDBOX_NETWORK_DISABLED"
-
 
 def start(root: str) -> None:
     """Best effort: what is not delivered now, the next process delivers."""
-    if os.environ.get(_NO_NETWORK):
-        return
+    if any(os.environ.get(name) for name in OFFLINE_VARIABLES):
+        return  # the message would only be lost
     _reap()
     try:
         with FileLock(os.path.join(root, STATE_FOLDER, NEXT_TURN), wait=0.0) as turn:

@@ -25,7 +25,7 @@ from fusewire.breakers.session.calls import (
 from fusewire.breakers.session.unit_of_work import Moment
 from fusewire.config.rules import STATE_FOLDER
 from fusewire.core.events import Noun
-from fusewire.guard.known_agents import STARTING_PROGRAMS
+from fusewire.guard.known_agents import AGENTS_BY_NAME, STARTING_PROGRAMS
 from fusewire.util.errors import StoreRebuilt
 
 TYPE_CHECKING = False
@@ -334,8 +334,9 @@ def _asked_already(moment: Moment, lease: str) -> bool:
 def _may_have_spent(moment: Moment) -> bool:
     """A quick look: the transcript has grown, or a limit is near."""
     path = moment.event.transcript
-    if path and moment.event.agent == "gemini" and os.path.isdir(os.path.join(os.path.dirname(path), moment.session)):
-        return True  # helpers write into files there, and nobody says which of them it is that asks
+    known = AGENTS_BY_NAME.get(moment.event.agent or "")
+    if path and known and known.unnamed_helpers and os.path.isdir(os.path.join(os.path.dirname(path), moment.session)):
+        return True  # helpers write into files there
     if path:
         try:
             facts = os.stat(_written_by(path, moment.agent))

@@ -21,6 +21,7 @@ from fusewire.breakers.attempt.scope.state import (
     remember_slice,
 )
 from fusewire.breakers.attempt.scope.types import Answer, NoScope, Scope, Unjustifiable, slice_name
+from fusewire.guard.known_agents import SESSION_VARIABLES
 from fusewire.util.errors import FusewireError
 from fusewire.util.file_names import path_shown
 from fusewire.util.files import FileLock, make_folder
@@ -34,13 +35,10 @@ _PATTERNS = 500
 
 _ELSEWHERE = "outside the project"
 
-#: What agents call the session in the environment of their commands.
-_SESSIONS = ("CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "COPILOT_AGENT_SESSION_ID")
-
 
 def session_of(environment: Mapping[str, str]) -> str | None:
     """The agent's session that a process runs in; None outside of an agent."""
-    return next((environment[name] for name in _SESSIONS if environment.get(name)), None)
+    return next((environment[name] for name in SESSION_VARIABLES if environment.get(name)), None)
 
 
 class ScopeLock:
