@@ -18,6 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from fusewire.util.fast_json import JsonObject
+
 #: Without these fields a call of an agent's own tools cannot be judged; other tools may have any input.
 _JUDGED_BY = {"Bash": "command", "Edit": "file_path", "MultiEdit": "file_path", "Write": "file_path"}
 
@@ -43,25 +45,25 @@ SESSION_KINDS = {
 }
 
 
-def an_object(payload: Any) -> dict[str, Any]:
+def an_object(payload: Any) -> JsonObject:
     if not isinstance(payload, dict):
         raise BadPayload("a JSON object is expected")
     return payload
 
 
-def required(payload: dict[str, Any], field: str) -> str:
+def required(payload: JsonObject, field: str) -> str:
     value = payload.get(field)
     if not isinstance(value, str) or not value:
         raise BadPayload(f"{field} must be a text")
     return value
 
 
-def optional(payload: dict[str, Any], field: str) -> str | None:
+def optional(payload: JsonObject, field: str) -> str | None:
     value = payload.get(field)
     return value if isinstance(value, str) else None
 
 
-def given_to(tool: str, payload: dict[str, Any], field: str = "tool_input") -> dict[str, Any]:
+def given_to(tool: str, payload: JsonObject, field: str = "tool_input") -> JsonObject:
     """The input of a tool, with what it must have to be judged."""
     given = payload.get(field)
     if not isinstance(given, dict):
@@ -78,7 +80,7 @@ def call_event(
     kind: str,
     hook: str,
     tool: str,
-    given: dict[str, Any],
+    given: JsonObject,
     *,
     agent: str,
     root: str,
@@ -103,13 +105,13 @@ def call_event(
     return Event(kind, hook=hook, tool=tool, cwd=cwd, agent=agent, input=given, **more)
 
 
-def prompt_event(payload: dict[str, Any], hook: str, *, typed: bool, agent: str, **more: Any) -> Event:
+def prompt_event(payload: JsonObject, hook: str, *, typed: bool, agent: str, **more: Any) -> Event:
     """Something was said to the agent: by a person who typed it, or by a program in a person's place."""
     more.setdefault("text", optional(payload, "prompt") or "")
     return Event("prompt" if typed else "notice", hook=hook, agent=agent, **{**_whose(payload), **more})
 
 
-def session_event(payload: dict[str, Any], hook: str, kind: str, *, agent: str, **more: Any) -> Event:
+def session_event(payload: JsonObject, hook: str, kind: str, *, agent: str, **more: Any) -> Event:
     """The session begins or ends, a helper does, or the agent wants to stop; a stop hook may have kept it going."""
     kept_going = "again" if payload.get("stop_hook_active") is True else ""
     more.setdefault("subagent", optional(payload, "agent_id"))
@@ -118,7 +120,7 @@ def session_event(payload: dict[str, Any], hook: str, kind: str, *, agent: str, 
     return Event(kind, hook=hook, agent=agent, **{**_whose(payload), **more})
 
 
-def _whose(payload: dict[str, Any]) -> dict[str, Any]:
+def _whose(payload: JsonObject) -> JsonObject:
     return {"session": optional(payload, "session_id"), "transcript": optional(payload, "transcript_path")}
 
 
@@ -133,7 +135,7 @@ def as_text(response: Any) -> str:
     return response if isinstance(response, str) else "" if response is None else dumps(response)
 
 
-def command_in(given: dict[str, Any]) -> str | None:
+def command_in(given: JsonObject) -> str | None:
     """The command line in a tool's input; MCP tools may give it as a list, or its arguments apart."""
     for field in _COMMAND_FIELDS:
         value = given.get(field)
@@ -144,7 +146,7 @@ def command_in(given: dict[str, Any]) -> str | None:
     return None
 
 
-def _change(tool: str, given: dict[str, Any]) -> str:
+def _change(tool: str, given: JsonObject) -> str:
     """What a changing tool would do to its files: update, empty or delete."""
     name = tool.lower()
     if any(verb in name for verb in ("delete", "remove", "move", "rename")):

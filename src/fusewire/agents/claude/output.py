@@ -17,6 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from fusewire.util.fast_json import JsonObject
+
 #: Tools whose denial is a question that nobody was there to answer.
 _ASKING = ("AskUserQuestion", "ExitPlanMode")
 _SHELLS = ("Bash", "PowerShell")
@@ -31,7 +33,7 @@ _STATUS = re.compile(r"\bAPI Error:? [^\d\n]{0,40}(\d{3})\b")
 _REMEMBERED = 5_000
 
 
-def is_claude(message: dict[str, Any]) -> bool:
+def is_claude(message: JsonObject) -> bool:
     """A message of the stream, or the one result."""
     kind = message.get("type")
     if kind == "result":
@@ -77,7 +79,7 @@ class Claude(Conversation):
     _speaking: str = ""
     _limited: Limit | None = None
 
-    def take(self, message: dict[str, Any]) -> str:
+    def take(self, message: JsonObject) -> str:
         self.session = words(message.get("session_id")) or self.session
         kind = message.get("type")
         self.format = self.format if kind == "result" else "claude-stream"
@@ -95,7 +97,7 @@ class Claude(Conversation):
             return self._result(message)
         return ""
 
-    def _assistant(self, message: dict[str, Any]) -> str:
+    def _assistant(self, message: JsonObject) -> str:
         said = part(message.get("message"))
         identity = words(said.get("id"))
         if said.get("model") == "<synthetic>":
@@ -118,7 +120,7 @@ class Claude(Conversation):
                 shown += tool_line(name, block.get("input"))
         return shown
 
-    def _spend(self, identity: str, usage: dict[str, Any]) -> None:
+    def _spend(self, identity: str, usage: JsonObject) -> None:
         """A message comes once per content block, each time with the same usage."""
         if identity not in self._usage:
             self._requests += 1
@@ -130,12 +132,12 @@ class Claude(Conversation):
             self._spent[index] = added(self._spent[index], difference if now[index] is not None else None)
         _remember(self._usage, identity, now)
 
-    def _event(self, event: dict[str, Any], identity: str) -> None:
+    def _event(self, event: JsonObject, identity: str) -> None:
         """With --include-partial-messages: the only place where the whole output of a message is counted."""
         if event.get("type") == "message_delta" and identity in self._usage:
             self._spend(identity, {"output_tokens": part(event.get("usage")).get("output_tokens")})
 
-    def _user(self, message: dict[str, Any]) -> None:
+    def _user(self, message: JsonObject) -> None:
         for meta in _blocks(message.get("tool_result_meta")):
             if part(meta.get("permission_decision")).get("decision") == "reject":
                 _remember(self._rejected, words(meta.get("id")), "")
@@ -143,7 +145,7 @@ class Claude(Conversation):
             if block.get("type") == "tool_result":
                 self._tool_result(words(block.get("tool_use_id")), block)
 
-    def _tool_result(self, identity: str, block: dict[str, Any]) -> None:
+    def _tool_result(self, identity: str, block: JsonObject) -> None:
         self._results.append(identity)
         failed = block.get("is_error") is True
         if self._calls.get(identity, _Call()).runs:
@@ -151,20 +153,20 @@ class Claude(Conversation):
         else:
             self.work.other_call(failed=failed)
 
-    def _system(self, message: dict[str, Any]) -> None:
+    def _system(self, message: JsonObject) -> None:
         if message.get("subtype") == "permission_denied":
             _remember(self._rejected, words(message.get("tool_use_id")), words(message.get("tool_name")))
         elif message.get("subtype") == "api_retry":
             self._requests += 1
 
-    def _rate(self, info: dict[str, Any]) -> None:
+    def _rate(self, info: JsonObject) -> None:
         if info.get("status") == "rejected":
             kind = plain(words(info.get("rateLimitType")), 80) or "rate_limit"
             self._limited = Limit(self.moment(info.get("resetsAt")), kind)
         elif "status" in info:
             self._limited = None
 
-    def _result(self, message: dict[str, Any]) -> str:
+    def _result(self, message: JsonObject) -> str:
         self.complete = True
         self.is_error = message.get("is_error") is True
         subtype = words(message.get("subtype"))
@@ -187,7 +189,7 @@ class Claude(Conversation):
             self._limited = None
         return shown
 
-    def _totals(self, message: dict[str, Any]) -> None:
+    def _totals(self, message: JsonObject) -> None:
         """By model if that is told: it includes the helpers that the agent has started."""
         models = [part(model) for model in part(message.get("modelUsage")).values()]
         usage = part(message.get("usage"))
@@ -198,7 +200,7 @@ class Claude(Conversation):
             self.output_tokens = count(usage.get("output_tokens"))
         self.calls = self._requests or count(message.get("num_turns"))
 
-    def _error(self, message: dict[str, Any], subtype: str) -> None:
+    def _error(self, message: JsonObject, subtype: str) -> None:
         said = words(message.get("result")) or "; ".join(map(words, _list(message.get("errors")))) or subtype
         status = count(message.get("api_error_status"))
         if status is None and not words(message.get("terminal_reason")) and said.startswith("API Error"):
@@ -209,7 +211,7 @@ class Claude(Conversation):
         elif subtype not in _LIMITS:
             self.failures.append(problem("agent", self.ended if subtype in ("", "success") else subtype, said))
 
-    def _denials(self, message: dict[str, Any]) -> None:
+    def _denials(self, message: JsonObject) -> None:
         listed = _blocks(message.get("permission_denials"))
         calls = [_call(words(denial.get("tool_name")), denial.get("tool_input")) for denial in listed]
         for denial, call in zip(listed, calls, strict=True):
@@ -259,7 +261,7 @@ def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _blocks(value: object) -> list[dict[str, Any]]:
+def _blocks(value: object) -> list[JsonObject]:
     return [block for block in _list(value) if isinstance(block, dict)]
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fusewire.agents.transcripts.step import Step
 from fusewire.agents.transcripts.values import FormatReader, moment, part, parts, text_of, words
+
+if TYPE_CHECKING:
+    from fusewire.util.fast_json import JsonObject
 
 _KINDS = ("assistant", "user", "attachment", "system", "summary", "progress", "file-history-snapshot")
 
@@ -72,12 +75,12 @@ class ClaudeReader(FormatReader):
             if typed and not agent and _is_person(said, queued):
                 yield from self._prompt(said, at)
 
-    def _agent(self, record: dict[str, Any]) -> str:
+    def _agent(self, record: JsonObject) -> str:
         if self.agent or record.get("isSidechain") is not True:
             return self.agent
         return words(record.get("agentId")) or "sidechain"
 
-    def _reply(self, message: dict[str, Any], record: dict[str, Any], at: float | None, agent: str) -> Iterator[Step]:
+    def _reply(self, message: JsonObject, record: JsonObject, at: float | None, agent: str) -> Iterator[Step]:
         turn = words(message.get("id")) or words(record.get("requestId")) or words(record.get("uuid"))
         yield from self._begin(turn, at, agent)
         for block in parts(message.get("content")):
@@ -93,7 +96,7 @@ class ClaudeReader(FormatReader):
                     session=self.session,
                 )
 
-    def _user(self, message: dict[str, Any], record: dict[str, Any], at: float | None, agent: str) -> Iterator[Step]:
+    def _user(self, message: JsonObject, record: JsonObject, at: float | None, agent: str) -> Iterator[Step]:
         content = message.get("content")
         results = [block for block in parts(content) if block.get("type") == "tool_result"]
         for block in results:
@@ -114,7 +117,7 @@ class ClaudeReader(FormatReader):
             yield from self._prompt(said, at)
 
 
-def _is_person(said: str, record: dict[str, Any]) -> bool:
+def _is_person(said: str, record: JsonObject) -> bool:
     """Whether a person wrote this, and not the client in the person's place."""
     origin = words(part(record.get("origin")).get("kind"))
     return bool(said.strip()) and origin in ("", "human") and not said.lstrip().startswith(_NOT_A_PERSON)

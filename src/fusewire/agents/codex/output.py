@@ -14,7 +14,7 @@ from fusewire.testruns.run import problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from fusewire.util.fast_json import JsonObject
 
 _TOOLS = ("command_execution", "file_change", "mcp_tool_call", "web_search")
 _SHELL = re.compile(r"""^\S*sh -l?c (["']?)(.*)\1$""", re.DOTALL)
@@ -27,7 +27,7 @@ _OUTAGE = re.compile(
 )
 
 
-def is_codex(message: dict[str, Any]) -> bool:
+def is_codex(message: JsonObject) -> bool:
     kind = words(message.get("type"))
     if kind == "thread.started":
         return "thread_id" in message
@@ -47,7 +47,7 @@ class Codex(Conversation):
     _longest: int = 0
     _complaint: str = ""
 
-    def take(self, message: dict[str, Any]) -> str:
+    def take(self, message: JsonObject) -> str:
         kind = message.get("type")
         if kind == "thread.started":
             self.session = words(message.get("thread_id")) or self.session
@@ -61,7 +61,7 @@ class Codex(Conversation):
             self._complaint = words(message.get("message"))
         return ""
 
-    def _item(self, item: dict[str, Any], *, done: bool) -> str:
+    def _item(self, item: JsonObject, *, done: bool) -> str:
         kind = words(item.get("type"))
         if kind in ("agent_message", "reasoning") and done:
             self._requests.answered()
@@ -75,7 +75,7 @@ class Codex(Conversation):
         self._tool(kind, item)
         return tool_line(words(item.get("tool")) or kind, item)
 
-    def _tool(self, kind: str, item: dict[str, Any]) -> None:
+    def _tool(self, kind: str, item: JsonObject) -> None:
         status = item.get("status")
         if status == "declined":
             self._denials.append(words(item.get("tool")) or kind)
@@ -90,7 +90,7 @@ class Codex(Conversation):
         else:
             self.work.other_call(failed=failed)
 
-    def _completed(self, usage: dict[str, Any]) -> None:
+    def _completed(self, usage: JsonObject) -> None:
         self.complete, self.ended, self._complaint = True, "completed", ""
         self.input_tokens = count(usage.get("input_tokens"))
         self.output_tokens = count(usage.get("output_tokens"))

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fusewire.agents.transcripts.step import SHELL, Step
 from fusewire.agents.transcripts.values import FormatReader, moment, part, text_of, words
+
+if TYPE_CHECKING:
+    from fusewire.util.fast_json import JsonObject
 
 _WRAPPED = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call")
@@ -70,7 +73,7 @@ class CodexReader(FormatReader):
         yield from self._settle()
         yield from super().close()
 
-    def _event(self, said: dict[str, Any], at: float | None) -> Iterator[Step]:
+    def _event(self, said: JsonObject, at: float | None) -> Iterator[Step]:
         kind, item = said.get("type"), part(said.get("item"))
         if kind == "user_message":
             yield from self._person(words(said.get("message")), at)
@@ -83,7 +86,7 @@ class CodexReader(FormatReader):
         elif kind in ("task_complete", "turn_aborted"):
             yield from self._settle()
 
-    def _ended(self, call: str, told: dict[str, Any]) -> None:
+    def _ended(self, call: str, told: JsonObject) -> None:
         """How a command or a tool ended, by its event."""
         code = told.get("exit_code")
         if type(code) is not int:
@@ -101,7 +104,7 @@ class CodexReader(FormatReader):
         self._answered = True
         yield from self._prompt(text, at)
 
-    def _item(self, item: dict[str, Any], at: float | None, *, wrapped: bool) -> Iterator[Step]:
+    def _item(self, item: JsonObject, at: float | None, *, wrapped: bool) -> Iterator[Step]:
         kind = item.get("type")
         if kind in _OUTPUTS:
             self._answered = True
@@ -130,7 +133,7 @@ class CodexReader(FormatReader):
     def _turn(self) -> str:
         return f"reply-{self._replies}"
 
-    def _call(self, item: dict[str, Any], at: float | None) -> Step:
+    def _call(self, item: JsonObject, at: float | None) -> Step:
         name = words(item.get("name")) or {"local_shell_call": "local_shell"}.get(words(item.get("type")), "web_search")
         call = words(item.get("call_id")) or words(item.get("id"))
         given: Any = item.get("action") if "action" in item else item.get("arguments", item.get("input"))

@@ -13,7 +13,7 @@ from fusewire.util.fast_json import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from fusewire.util.fast_json import JsonObject
 
 _SHELL = "run_shell_command"
 _DENIALS = ("policy_violation", "permission_denied")
@@ -24,7 +24,7 @@ _STATUS = re.compile(r'\[API Error: .*?"code": ?(\d{3})\b', re.DOTALL)
 _REMEMBERED = 5_000
 
 
-def is_gemini(message: dict[str, Any]) -> bool:
+def is_gemini(message: JsonObject) -> bool:
     kind = message.get("type")
     if kind is None:
         answered = isinstance(message.get("stats"), dict) and "response" in message
@@ -39,7 +39,7 @@ def is_gemini(message: dict[str, Any]) -> bool:
     )
 
 
-def error_in(text: str) -> dict[str, Any] | None:
+def error_in(text: str) -> JsonObject | None:
     """The error object at the end of what was printed on standard error."""
     start = text.rfind("\n{\n")
     start = start + 1 if start >= 0 else (0 if text.startswith("{\n") else -1)
@@ -63,7 +63,7 @@ class Gemini(Conversation):
     _longest: int = 0
     _speaking: bool = False
 
-    def take(self, message: dict[str, Any]) -> str:
+    def take(self, message: JsonObject) -> str:
         self.session = words(message.get("session_id")) or self.session
         kind = message.get("type")
         if kind is None:
@@ -78,7 +78,7 @@ class Gemini(Conversation):
             self._end(message)
         return ""
 
-    def _document(self, message: dict[str, Any]) -> str:
+    def _document(self, message: JsonObject) -> str:
         self.complete, self.ended = True, "completed"
         models = [part(model) for model in part(part(message.get("stats")).get("models")).values()]
         tokens = [part(model.get("tokens")) for model in models]
@@ -101,7 +101,7 @@ class Gemini(Conversation):
         self._speaking = True
         return text
 
-    def _tool(self, message: dict[str, Any]) -> str:
+    def _tool(self, message: JsonObject) -> str:
         self._requests.answered()
         before = "\n" if self._speaking else ""
         self._speaking = False
@@ -111,7 +111,7 @@ class Gemini(Conversation):
             self._tools[words(message.get("tool_id"))] = (name, runs)
         return before + tool_line(name, given)
 
-    def _result(self, message: dict[str, Any]) -> None:
+    def _result(self, message: JsonObject) -> None:
         self._requests.result()
         self._speaking = False
         name, runs = self._tools.pop(words(message.get("tool_id")), ("", False))
@@ -127,7 +127,7 @@ class Gemini(Conversation):
         else:
             self.work.other_call(failed=failed)
 
-    def _end(self, message: dict[str, Any]) -> None:
+    def _end(self, message: JsonObject) -> None:
         self.complete = True
         stats, error = part(message.get("stats")), part(message.get("error"))
         self.input_tokens = count(stats.get("input_tokens"))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fusewire.agents.transcripts.step import SHELL, Step
 from fusewire.agents.transcripts.values import FormatReader, moment, part, parts, text_of, words
+
+if TYPE_CHECKING:
+    from fusewire.util.fast_json import JsonObject
 
 _SHELL = "run_shell_command"
 _ENDED = ("success", "error", "cancelled")
@@ -42,7 +45,7 @@ class GeminiReader(FormatReader):
         elif key == "messages" or not key:
             yield from self._record(part(record))
 
-    def _record(self, record: dict[str, Any]) -> Iterator[Step]:
+    def _record(self, record: JsonObject) -> Iterator[Step]:
         if "projectHash" in record:
             self.session = self.session or words(record.get("sessionId"))
             if record.get("kind") == "subagent":
@@ -53,12 +56,12 @@ class GeminiReader(FormatReader):
             elif message.get("type") == "gemini":
                 yield from self._reply(message)
 
-    def _user(self, message: dict[str, Any]) -> Iterator[Step]:
+    def _user(self, message: JsonObject) -> Iterator[Step]:
         said = text_of(message.get("content"))
         if not self.agent and said.strip() and self._new(f"prompt {message.get('id')}"):
             yield from self._prompt(said, moment(message.get("timestamp")))
 
-    def _reply(self, message: dict[str, Any]) -> Iterator[Step]:
+    def _reply(self, message: JsonObject) -> Iterator[Step]:
         turn, at = words(message.get("id")), moment(message.get("timestamp"))
         if self._new(f"reply {turn}"):
             yield from self._begin(turn, at, self.agent)
@@ -72,7 +75,7 @@ class GeminiReader(FormatReader):
             if call.get("status") in _ENDED and self._new(f"result {call.get('id')}"):
                 yield self._result(call, turn)
 
-    def _result(self, call: dict[str, Any], turn: str) -> Step:
+    def _result(self, call: JsonObject, turn: str) -> Step:
         answers = [part(part(one.get("functionResponse")).get("response")) for one in parts(call.get("result"))]
         text = "\n".join(words(one.get("output")) or words(one.get("error")) for one in answers)
         failed: bool | None = {"success": False, "error": True}.get(words(call.get("status")))

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from fusewire.util.server_address import PORT
+
+if TYPE_CHECKING:
+    from fusewire.util.fast_json import JsonObject
 
 #: The header by which one of ours is known.
 MARK = "X-Fusewire"
@@ -37,7 +40,7 @@ class Http:
     def url(self, agent: str) -> str:
         return f"http://127.0.0.1:{self.port}/hooks/{agent}"
 
-    def handler(self, agent: str) -> dict[str, Any]:
+    def handler(self, agent: str) -> JsonObject:
         headers = {"Authorization": f"{_BEARER}{self.token}", MARK: agent}
         return {"type": "http", "url": self.url(agent), "headers": headers, "timeout": _SECONDS}
 
@@ -48,7 +51,7 @@ def reports_to_us(handler: Any, agent: str) -> bool:
     return isinstance(headers, dict) and headers.get(MARK) == agent
 
 
-def http_of(hooks: Mapping[str, list[dict[str, Any]]], agent: str) -> Http | None:
+def http_of(hooks: Mapping[str, list[JsonObject]], agent: str) -> Http | None:
     """Where the registered hooks report to; None if all are commands."""
     for handler in (one for handlers in hooks.values() for one in handlers):
         if reports_to_us(handler, agent):

@@ -11,9 +11,8 @@ from fusewire.testruns.run import problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from fusewire.testruns.run import Problem
+    from fusewire.util.fast_json import JsonObject
 
 #: How much of an answer's text is kept, from its end, and of one line that is shown to a person.
 TEXT = 65_536
@@ -48,7 +47,7 @@ class Conversation:
     failures: list[Problem] = field(default_factory=list)
     work: Work = field(default_factory=Work)
 
-    def take(self, message: dict[str, Any]) -> str:
+    def take(self, message: JsonObject) -> str:
         """Read one message; what a person should be shown of it."""
         raise NotImplementedError
 
@@ -123,7 +122,7 @@ def words(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def part(value: object) -> dict[str, Any]:
+def part(value: object) -> JsonObject:
     """An object, or an empty one."""
     return value if isinstance(value, dict) else {}
 

@@ -12,9 +12,12 @@ import json
 import os
 import stat
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from fusewire.util.errors import FusewireError
+
+if TYPE_CHECKING:
+    from fusewire.util.fast_json import JsonObject
 
 #: The longest line or value; nothing that an agent writes comes near it. Then: how much is looked at to tell lines from
 #: a document, and how much of a document is read at once.
@@ -103,7 +106,7 @@ def _kind_of(file: IO[bytes]) -> str:
     return "document" if not file.read(1) or any(f'"{key}"'.encode() in head for key in _ARRAYS) else "lines"
 
 
-def _object(line: bytes) -> dict[str, Any]:
+def _object(line: bytes) -> JsonObject:
     """The object that a line is; nothing if it is none."""
     try:
         value = json.loads(line)

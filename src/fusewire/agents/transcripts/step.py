@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from fusewire.util.fast_json import JsonObject
 
 Kind = Literal["prompt", "call", "result", "reply_end"]
 
@@ -23,7 +26,7 @@ class Step:
     #: the reply of the model that the step belongs to
     turn: str = ""
     tool: str = ""
-    input: dict[str, Any] = field(default_factory=dict)
+    input: JsonObject = field(default_factory=dict)
     #: what ties a result to its call
     call: str = ""
     text: str = ""

@@ -10,10 +10,13 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fusewire.agents.transcripts.step import SHELL, Step
 from fusewire.agents.transcripts.values import FormatReader, moment, part, parts, text_of, words
+
+if TYPE_CHECKING:
+    from fusewire.util.fast_json import JsonObject
 
 _FENCE = re.compile(r"^```[\w-]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _CODE = re.compile(r"\A\s*(?:<exception>.*?</exception>\s*)?<returncode>(-?\d+)</returncode>\s*", re.DOTALL)
@@ -56,7 +59,7 @@ class SweAgentReader(FormatReader):
         else:
             yield from self._message(record)
 
-    def _turn_taken(self, record: dict[str, Any]) -> Iterator[Step]:
+    def _turn_taken(self, record: JsonObject) -> Iterator[Step]:
         if not self._asked:
             self._asked = True
             told = parts(record.get("query")) or parts(record.get("messages"))
@@ -67,7 +70,7 @@ class SweAgentReader(FormatReader):
         if self._due:
             yield from self._result(text_of(record.get("observation")), None, None)
 
-    def _message(self, record: dict[str, Any]) -> Iterator[Step]:
+    def _message(self, record: JsonObject) -> Iterator[Step]:
         role, extra = record.get("role"), part(record.get("extra"))
         at = moment(extra.get("timestamp"))
         said = text_of(record.get("content")) or words(record.get("text"))
@@ -82,7 +85,7 @@ class SweAgentReader(FormatReader):
             self._asked = True
             yield from self._prompt(said, at)
 
-    def _reply(self, actions: list[tuple[dict[str, Any], str]], at: float | None) -> Iterator[Step]:
+    def _reply(self, actions: list[tuple[JsonObject, str]], at: float | None) -> Iterator[Step]:
         self._replies += 1
         turn = f"reply-{self._replies}"
         self._due = []
@@ -114,7 +117,7 @@ class SweAgentReader(FormatReader):
         )
 
 
-def _actions(record: dict[str, Any], extra: dict[str, Any], said: str) -> list[tuple[dict[str, Any], str]]:
+def _actions(record: JsonObject, extra: JsonObject, said: str) -> list[tuple[JsonObject, str]]:
     """The commands of a reply: as calls of a tool, as the client took them out of it, or as its last fence."""
     calls = [(part(one.get("function")), words(one.get("id"))) for one in parts(record.get("tool_calls"))]
     if calls:
@@ -129,7 +132,7 @@ def _actions(record: dict[str, Any], extra: dict[str, Any], said: str) -> list[t
     return [({"command": fences[-1].strip("\n")}, "")] if fences else []
 
 
-def _arguments(given: object) -> dict[str, Any]:
+def _arguments(given: object) -> JsonObject:
     if isinstance(given, str):
         try:
             given = json.loads(given)

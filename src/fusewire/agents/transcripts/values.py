@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fusewire.agents.output.conversation import amount, part, words
 from fusewire.agents.transcripts.step import Step
 from fusewire.util.durations import parse_time
 
+if TYPE_CHECKING:
+    from fusewire.util.fast_json import JsonObject
+
 __all__ = ["FormatReader", "moment", "part", "parts", "text_of", "words"]
 
 
-def parts(value: object) -> list[dict[str, Any]]:
+def parts(value: object) -> list[JsonObject]:
     """The objects of a list."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
