@@ -271,7 +271,7 @@ def test_a_broken_archive_stops_no_command(project: Project) -> None:
     archive = project.root / "docs/constraints/.circuit-state-archive.json"
     archive.write_text("broken")
     path.write_text(path.read_text().replace("id: rule", "id: rule\nstatus: retired"))
-    result = project.run("status")
+    result = project.run("enforce", "--tool", "Bash", "--command", "ls")
     assert result.returncode == 0
     assert "could not be read" in result.stderr
     assert (archive.parent / f"{archive.name}.corrupt-1").read_text() == "broken"

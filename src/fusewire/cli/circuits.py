@@ -11,7 +11,7 @@ from fusewire.agents.caller import require_person
 from fusewire.breakers.constraint import report as layout
 from fusewire.breakers.loop.report import details, summary
 from fusewire.cli.circuit_ids import is_known, meant, strictest
-from fusewire.cli.common import common_options, print_json, with_breaker
+from fusewire.cli.common import archiving_retired, common_options, print_json, with_breaker
 from fusewire.cli.streams import tell, warn
 from fusewire.core.circuit import within
 from fusewire.core.decision import PUBLIC_STATE
@@ -125,6 +125,7 @@ def _status_of(breaker: Breaker, circuit: str, as_json: bool) -> int:
 @click.option("--session", help="The session that asks.")
 @common_options
 @with_breaker
+@archiving_retired
 def check_command(breaker: Breaker, circuit: str, session: str | None, as_json: bool) -> int:
     """May an action go on? ALLOWED (exit 0) or BLOCKED (exit 3), with the reasoning.
 
@@ -169,6 +170,7 @@ def _say_allowed(breaker: Breaker, circuit: str, decision: Decision) -> None:
 @click.option("--signal", help="Which of the circuit's signals, where it knows several.")
 @common_options
 @with_breaker
+@archiving_retired
 def record_command(
     breaker: Breaker,
     circuit: str,
@@ -232,6 +234,7 @@ def warn_of(breaker: Breaker, decision: Decision) -> None:
 @click.option("--reason", default="", help="Why; kept in the audit trail.")
 @common_options
 @with_breaker
+@archiving_retired
 def reset_command(breaker: Breaker, circuit: str, reason: str, as_json: bool) -> int:
     """Reset an open circuit as its policy allows (`loop`: all of the loop's). For a person: refused inside an agent."""
     actor = require_person("`fusewire reset`", breaker.root)

@@ -35,15 +35,32 @@ def common_options(command: Command) -> Command:
 
 
 def with_breaker(command: Command) -> Command:
-    """Opens the project's breaker, and says what is wrong with its configuration or its state."""
+    """Open the project's breaker for a command, and show what is wrong with its configuration or its state."""
 
     @functools.wraps(command)
     def wrapped(project: str | None, **options: Any) -> Any:
-        with open_breaker(project) as breaker:
+        with Breaker.open(project=project_root(project)) as breaker:
             try:
                 return command(breaker, **options)
             finally:
                 show_warnings(breaker)
+
+    return wrapped
+
+
+def archiving_retired(command: Command) -> Command:
+    """Archive the circuits of retired constraints first: for commands that change circuits, not for those that look."""
+
+    @functools.wraps(command)
+    def wrapped(breaker: Breaker, **options: Any) -> Any:
+        from fusewire.breakers.constraint.lifecycle import archive_retired
+
+        try:
+            for name in archive_retired(breaker):
+                tell(f"Archived the circuit of {name}: its constraint is retired.", err=True)
+        except (StoreError, OSError) as error:
+            warn(f"a retired constraint could not be archived: {error}")
+        return command(breaker, **options)
 
     return wrapped
 
@@ -59,18 +76,6 @@ def project_root(project: str | None) -> str:
     if not os.path.isdir(given):
         raise FusewireError(f"no such folder: {given}")
     return os.path.abspath(given)
-
-
-def open_breaker(project: str | None) -> Breaker:
-    from fusewire.breakers.constraint.lifecycle import archive_retired
-
-    breaker = Breaker.open(project=project_root(project))
-    try:
-        for name in archive_retired(breaker):
-            tell(f"Archived the circuit of {name}: its constraint is retired.", err=True)
-    except (StoreError, OSError) as error:
-        warn(f"a retired constraint could not be archived: {error}")
-    return breaker
 
 
 def show_warnings(breaker: Breaker) -> None:

@@ -12,7 +12,7 @@ from fusewire.agents.caller import require_person
 from fusewire.breakers.constraint.archive import ARCHIVE_FILE
 from fusewire.breakers.constraint.detect import violated
 from fusewire.cli.circuits import warn_of
-from fusewire.cli.common import common_options, print_json, with_breaker
+from fusewire.cli.common import archiving_retired, common_options, print_json, with_breaker
 from fusewire.cli.streams import tell, warn
 from fusewire.config.rules import STATE_FILE
 from fusewire.core.decision import merge
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 @click.option("--session", help="The session that acts.")
 @common_options
 @with_breaker
+@archiving_retired
 def enforce_command(
     breaker: Breaker,
     tool: str,
@@ -82,6 +83,7 @@ def enforce_command(
 @click.option("--end", is_flag=True, help="End an override early.")
 @common_options
 @with_breaker
+@archiving_retired
 def override_command(
     breaker: Breaker, circuit: str, reason: str | None, duration: str, end: bool, as_json: bool
 ) -> int:
@@ -134,6 +136,7 @@ def archive_command(breaker: Breaker, circuit: str, as_json: bool) -> int:
 @click.argument("file", type=click.Path(dir_okay=False), required=False)
 @common_options
 @with_breaker
+@archiving_retired
 def import_command(breaker: Breaker, file: str | None, as_json: bool) -> int:
     """Take circuits over from a state file (default: the project's own, edited by hand). For a person."""
     from fusewire.breakers.constraint.lifecycle import import_states

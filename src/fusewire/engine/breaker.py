@@ -189,14 +189,14 @@ class Breaker:
         return in_dollars(self, status_of(circuit, policy, state, self.engine.clock()))
 
     def statuses(self) -> list[Status]:
-        """Every active constraint and every other circuit that has a state."""
+        """Every active constraint and every other circuit that has a state, except those of retired constraints."""
         from fusewire.breakers.session.spend_limits import in_dollars
         from fusewire.engine.status import status_of
 
         statuses = []
         stored = {row.id: row for row in self.store.circuits()}
-        active = {name for name, constraint in self.rules.constraints.items() if not constraint.retired}
-        for name in sorted(active | set(stored)):
+        retired = {name for name, constraint in self.rules.constraints.items() if constraint.retired}
+        for name in sorted(({*self.rules.constraints} | set(stored)) - retired):
             row = stored.get(name)
             try:
                 policy = self.rules.policy(name)
