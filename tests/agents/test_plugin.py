@@ -19,7 +19,7 @@ import fusewire as package
 from fusewire.agents.install.command import is_ours
 from fusewire.agents.registry import CLIENTS
 from fusewire.cli.app import fusewire as program
-from fusewire.gate.status_text import _COLORS
+from fusewire.gate.statusline import COLORS
 from fusewire.guard.tampering import PERSON_ONLY
 from tests.helpers import ROOT
 from tests.helpers.project import Project
@@ -231,7 +231,7 @@ def named(text: str) -> list[list[str]]:
 def test_the_page_names_every_state_of_the_status_line() -> None:
     _, _, table = (ROOT / "docs/plugin.md").read_text().partition("## The status line")
     states = re.findall(r"^\| `([A-Z_?]+)` \|", table.partition("\n## ")[0], re.MULTILINE)
-    assert sorted(states) == sorted(_COLORS)
+    assert sorted(states) == sorted(COLORS)
 
 
 @pytest.mark.parametrize(

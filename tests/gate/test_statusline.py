@@ -19,7 +19,7 @@ from fusewire.breakers.session.opening import quick_store
 from fusewire.breakers.session.state import session_name
 from fusewire.config.rules import load_rules
 from fusewire.engine.breaker import Breaker
-from fusewire.gate.status_text import UNREADABLE, WIDTH, status_line
+from fusewire.gate.statusline import UNREADABLE, WIDTH, Glance, SeenCircuit, SeenSpend, status_line
 from tests.gate.test_hot_path import SLOW, modules_of
 from tests.helpers import SOURCE
 from tests.helpers.program import fusewire
@@ -253,8 +253,9 @@ def test_a_writer_at_work_is_not_waited_for(session: Session) -> None:
 def test_it_imports_nothing_slow(session: Session) -> None:
     for _ in range(3):
         session.fails("pytest -q")
-    run = f"import sys; sys.path.append({str(SOURCE.parent)!r}); from fusewire.gate import status_text as words; "
-    run += "from fusewire.gate.statusline import glance, read_payload; words.status_line(glance(read_payload(), {}))"
+    run = f"import sys; sys.path.append({str(SOURCE.parent)!r}); "
+    run += "from fusewire.gate.statusline import glance, read_payload, status_line; "
+    run += "status_line(glance(read_payload(), {}))"
     loaded = modules_of(["-c", run], payload(session), session.project.root)
     assert {"fusewire.gate.statusline", "_sqlite3", "fusewire.core.circuit"} <= loaded
     assert not loaded & SLOW
@@ -338,18 +339,17 @@ def test_a_damaged_memory_is_a_session_that_was_not_heard(session: Session) -> N
 
 # -- the words --------------------------------------------------------------------------------------------
 
-CIRCUIT = st.fixed_dictionaries(
-    {
-        "id": st.just("tool/x"),
-        "state": st.sampled_from(["OPEN", "HALF_OPEN"]),
-        "phase": st.sampled_from(["open", "probe", "watch"]),
-        "of_session": st.booleans(),
-        "name": st.text(max_size=80),
-        "key": st.none() | st.text(max_size=150),
-        "level": st.floats(0, 1e6),
-        "threshold": st.floats(1, 1e6),
-        "retry_after": st.none() | st.floats(0, 1e6),
-    }
+CIRCUIT = st.builds(
+    SeenCircuit,
+    st.just("tool/x"),
+    st.sampled_from(["OPEN", "HALF_OPEN"]),
+    st.sampled_from(["open", "probe", "watch"]),
+    st.booleans(),
+    st.text(max_size=80),
+    st.none() | st.text(max_size=150),
+    st.floats(0, 1e6),
+    st.floats(1, 1e6),
+    st.none() | st.floats(0, 1e6),
 )
 
 
@@ -361,16 +361,10 @@ CIRCUIT = st.fixed_dictionaries(
     st.booleans(),
 )
 def test_it_is_one_line_that_fits_whatever_the_names_are(
-    state: str, circuits: list[dict[str, Any]], usd: float, color: bool
+    state: str, circuits: list[SeenCircuit], usd: float, color: bool
 ) -> None:
-    seen = {
-        "state": state,
-        "halted": circuits[0]["name"] if state == "HALTED" else None,
-        "circuits": circuits,
-        "nearest": circuits[0],
-        "spend": {"usd": usd, "limit_usd": 5},
-        "problem": None,
-    }
+    halted = circuits[0].name if state == "HALTED" else None
+    seen = Glance(state, None, halted, circuits, circuits[0], SeenSpend(usd, 5, False), None)
     text = status_line(seen, color=color)
     plain = text.replace("\033[32m", "").replace("\033[33m", "").replace("\033[31m", "").replace("\033[0m", "")
     assert plain.isprintable()

@@ -65,17 +65,20 @@ def archiving_retired(command: Command) -> Command:
     return wrapped
 
 
-def project_root(project: str | None) -> str:
-    """The folder that is meant; `--project` may stand before or behind the command."""
+def named_project(project: str | None) -> str | None:
+    """The folder that `--project` names, before or behind the command; None without one."""
     given = project or (click.get_current_context().find_root().obj or {}).get("project")
-    if given is None:
-        try:
-            return find_project(os.getcwd())
-        except FileNotFoundError:
-            raise FusewireError("the current folder is gone; name the project with --project") from None
-    if not os.path.isdir(given):
+    if given is not None and not os.path.isdir(given):
         raise FusewireError(f"no such folder: {given}")
-    return os.path.abspath(given)
+    return None if given is None else os.path.abspath(given)
+
+
+def project_root(project: str | None) -> str:
+    """The project's folder: the named one, else the one around the current folder."""
+    try:
+        return named_project(project) or find_project(os.getcwd())
+    except FileNotFoundError:
+        raise FusewireError("the current folder is gone; name the project with --project") from None
 
 
 def show_warnings(breaker: Breaker) -> None:

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from fusewire.cli.common import common_options, print_json, project_root
+from fusewire.cli.common import common_options, named_project, print_json
 from fusewire.cli.streams import hand_over
 from fusewire.util.errors import StoreError
 
@@ -24,20 +24,18 @@ def statusline_command(color: bool, project: str | None, as_json: bool) -> int:
     echo '{"session_id": "..."}' | fusewire statusline
     fusewire CLOSED · $0.42 of $5 · tool_failure Bash(pytest) 2/3
     """
-    from fusewire.gate.status_text import UNREADABLE, status_line
-    from fusewire.gate.statusline import glance, read_payload
+    from fusewire.gate.statusline import UNREADABLE, glance, read_payload, status_line
 
-    given = project or (click.get_current_context().find_root().obj or {}).get("project")
     payload = read_payload()
     try:
-        seen = glance(payload, os.environ, project_root(given) if given else None)
+        seen = glance(payload, os.environ, named_project(project))
     except Exception as error:
         if as_json:
             raise StoreError(f"the state cannot be read: {error}") from error
         hand_over(UNREADABLE)
         return 0
     if as_json:
-        print_json(seen)
+        print_json(seen.to_json())
     else:
         hand_over(status_line(seen, color=color and not os.environ.get("NO_COLOR")), color=True)
     return 0

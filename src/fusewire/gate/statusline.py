@@ -1,8 +1,8 @@
-"""The status line of an agent: `python3 -I -S .../fusewire/hook.py statusline` behind Claude Code's `statusLine`.
+"""Show a session in one line: `python3 -I -S .../fusewire/hook.py statusline` behind Claude Code's `statusLine`.
 
-It is run after every reply while somebody works, so it is as light as the hook, and it only looks: no file is made or
-written, no rule is compiled, nobody waits for it. Whatever goes wrong is one line, too: a person's screen is no place
-for a traceback.
+The line says the state, what is nearest to its limit, the spend and the time left. It is made after every reply while
+a person works, so it is as light as the hook, and it only looks: no file is made or written, no rule is compiled, and
+it waits for no lock. Anything that goes wrong is one line, too: a person's screen is no place for a traceback.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import time
 
 from fusewire.config.rules import DATABASE, find_guarded, rules_as_they_lie
-from fusewire.gate.status_text import UNREADABLE, status_line
+from fusewire.util.durations import number, show_duration
 from fusewire.util.fast_json import loads
 from fusewire.util.stdio import INPUT_LIMIT, payload_of, read_input, write_line
 
@@ -23,14 +23,39 @@ if TYPE_CHECKING:
     from fusewire.config.rules import Rules
     from fusewire.core.circuit import Policy, State
     from fusewire.stores.fast_sqlite import sqlite3
+    from fusewire.util.fast_json import JsonObject
 
-#: Seconds that a store which somebody mends is waited for.
+#: Columns; beside it the agent's program shows things of its own.
+WIDTH = 100
+
+UNREADABLE = "fusewire ? state unreadable: fusewire doctor"
+
+_GREEN, _YELLOW, _RED = "32", "33", "31"
+COLORS = {
+    "CLOSED": _GREEN,
+    "HALF_OPEN": _YELLOW,
+    "UNHEARD": _YELLOW,
+    "GONE": _RED,
+    "?": _YELLOW,
+    "OPEN": _RED,
+    "HALTED": _RED,
+    "LIMIT": _RED,
+}
+
+#: What the state alone does not say.
+_WORDS = {
+    "UNHEARD": "no hook has run in this session yet",
+    "GONE": "its hooks were taken out, nothing is guarded",
+    "LIMIT": "spend: every call is refused until a person grants more",
+}
+
+#: Seconds to wait for a store that is being rebuilt.
 _PATIENCE = 0.1
 
 #: A closed circuit is worth showing from this share of its limit on.
 _NEAR = 0.5
 
-#: Circuits whose levels are no counts of something that goes wrong.
+#: Circuits whose levels do not count something that goes wrong.
 _LIMITS = frozenset(("spend", "spend_day", "spend_project", "agents", "api_calls"))
 
 #: Breakers whose circuits have a key of their own in front of the session.
@@ -40,7 +65,6 @@ _WORST_FIRST = ("open", "probe", "watch", "closed")
 
 _CIRCUITS = "SELECT id, state FROM circuits WHERE phase != 'closed' OR (kind = 'tool' AND instr(id, ?))"
 _MEMORY = "SELECT data FROM memories WHERE name = ?"
-
 
 #: Done once the line has been written; `hook` sets it.
 at_end: Callable[[], None] | None = None
@@ -62,7 +86,7 @@ def main(arguments: Sequence[str] = ()) -> NoReturn:
 
 
 def read_payload() -> Any:
-    """What the agent's program says of its session; None if it cannot be read. A person at a terminal says nothing."""
+    """Read what the agent's program says of its session; None if it cannot be read. A terminal says nothing."""
     if os.isatty(0):
         return {}
     try:
@@ -72,41 +96,188 @@ def read_payload() -> Any:
         return None
 
 
-def glance(payload: Any, environment: Mapping[str, str], project: str | None = None) -> dict[str, Any]:
-    """Everything that the line shows. What is wrong with the store is raised."""
+# -- what is shown ----------------------------------------------------------------------------------------
+
+
+class _Fields:
+    """Annotated slots, given and written as JSON in the order of their annotations."""
+
+    __slots__ = ()
+
+    def __init__(self, *values: Any) -> None:
+        for name, value in zip(type(self).__annotations__, values, strict=True):
+            setattr(self, name, value)
+
+    def to_json(self) -> JsonObject:
+        return {name: _to_json(getattr(self, name)) for name in type(self).__annotations__}
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_to_json(one) for one in value]
+    return value.to_json() if isinstance(value, _Fields) else value
+
+
+class SeenCircuit(_Fields):
+    """A circuit as the line shows it."""
+
+    __slots__ = ("id", "key", "level", "name", "of_session", "phase", "retry_after", "state", "threshold")
+
+    id: str
+    state: str
+    phase: str
+    of_session: bool
+    name: str
+    key: str | None
+    level: float
+    threshold: float
+    retry_after: float | None
+
+    def words(self) -> str:
+        """`repetition Bash(make) 24s`."""
+        name = f"{self.name} {self.key}" if self.key else self.name
+        left = self.retry_after
+        if self.phase == "open":
+            return f"{name} {'until a person acts' if left is None else _time(left)}"
+        if self.phase == "probe":
+            return f"{name} {'ready to probe' if left is None else 'probe running'}"
+        return f"{name} {number(self.level)}/{number(self.threshold)}"
+
+    @property
+    def is_near(self) -> bool:
+        """Whether it is a closed circuit of the session that has filled half of its limit."""
+        return bool(
+            self.phase == "closed"
+            and self.of_session
+            and self.name not in _LIMITS
+            and self.threshold
+            and self.level >= _NEAR * self.threshold
+        )
+
+
+class SeenSpend(_Fields):
+    """What the session costs; `reached` if that is all it may."""
+
+    __slots__ = ("limit_usd", "reached", "usd")
+
+    usd: float | None
+    limit_usd: float | None
+    reached: bool
+
+    def words(self) -> str:
+        if self.usd is None:
+            return ""
+        return f"${self.usd:.2f} of ${_dollars(self.limit_usd)}" if self.limit_usd else f"${self.usd:.2f}"
+
+
+class Glance(_Fields):
+    """Everything that the line shows; `fusewire statusline --json` prints it."""
+
+    __slots__ = ("circuits", "halted", "nearest", "problem", "session", "spend", "state")
+
+    state: str
+    session: str | None
+    halted: str | None
+    circuits: list[SeenCircuit]
+    nearest: SeenCircuit | None
+    spend: SeenSpend
+    problem: str | None
+
+
+def status_line(seen: Glance, *, color: bool = False) -> str:
+    """Render a glance; the words fit into WIDTH columns, colours take none."""
+    head = f"fusewire {seen.state}"
+    body = _body(seen, WIDTH - _width(head))
+    return (f"fusewire \033[{COLORS[seen.state]}m{seen.state}\033[0m" if color else head) + body
+
+
+def _body(seen: Glance, room: int) -> str:
+    """What follows the state: the spend always has its place, other words are cut if they are too long."""
+    money = seen.spend.words()
+    words = " · ".join(filter(None, _facts(seen)))
+    tail = f" · {money}" if money else ""
+    if not words:
+        return tail
+    if seen.state == "CLOSED":  # nothing is wrong: what is nearest to a limit comes last
+        return tail + _cut(f" · {words}", room - _width(tail))
+    return _cut(f" {words}", room - _width(tail)) + tail
+
+
+def _facts(seen: Glance) -> Iterator[str]:
+    if seen.halted:
+        yield f"{seen.halted} until you say something"
+    yield _WORDS.get(seen.state, "")
+    if seen.circuits and seen.state in ("OPEN", "HALF_OPEN"):
+        yield seen.circuits[0].words()
+        yield _others(seen.circuits[1:])
+    elif seen.nearest and seen.state == "CLOSED":
+        yield seen.nearest.words()
+    if seen.problem:
+        yield seen.problem
+
+
+def _others(circuits: list[SeenCircuit]) -> str:
+    """`2 more OPEN`."""
+    opened = sum(one.state == "OPEN" for one in circuits)
+    half = len(circuits) - opened
+    return ", ".join(f"{count} more {state}" for count, state in ((opened, "OPEN"), (half, "HALF_OPEN")) if count)
+
+
+def _time(left: float) -> str:
+    """Whole seconds, rounded up: after that wait the call is not refused again."""
+    return show_duration(-int(-left // 1))
+
+
+def _dollars(amount: float) -> str:
+    return str(int(amount)) if amount == int(amount) else f"{amount:.2f}"
+
+
+def _width(text: str) -> int:
+    """Columns at most: a character outside ASCII may take two."""
+    return len(text) if text.isascii() else sum(1 if char.isascii() or char in "·…" else 2 for char in text)
+
+
+def _cut(text: str, room: int) -> str:
+    text = "".join(char if char.isprintable() else "?" for char in text)
+    if _width(text) <= room:
+        return text
+    while text and _width(text) > room - 1:
+        text = text[:-1]
+    return f"{text}…"
+
+
+# -- where it comes from ----------------------------------------------------------------------------------
+
+
+def glance(payload: Any, environment: Mapping[str, str], project: str | None = None) -> Glance:
+    """Collect everything that the line shows. Faults of the store are raised."""
     given = payload if isinstance(payload, dict) else {}
     root = project or _root(given, environment)
     session = given.get("session_id")
     session = session if isinstance(session, str) and session else None
-    rules = rules_as_they_lie(root)  # the hook looks whether they are current; here an old limit is no harm
+    rules = rules_as_they_lie(root)  # the hook checks whether they are current; here an old limit does no harm
     seen = _Sight(root, session, rules, time.time())
     spend = _spend(given.get("cost"), rules, seen.record)
     halted = _halted(root, session, seen.record)
-    active = [one for one in seen.circuits if one["phase"] != "closed"]
-    state = active[0]["state"] if active else "CLOSED"
+    active = [one for one in seen.circuits if one.phase != "closed"]
+    state = active[0].state if active else "CLOSED"
     problem = _problem(payload)
     if problem and state != "OPEN":
-        state = "?"  # whose session it is stays unknown, and so does whether all is well there
+        state = "?"  # the session is unknown, and so is whether all is well there
     elif _lost_hooks(seen.record):
         state = "GONE"
     elif halted:
         state = "HALTED"
     elif session is not None and "since" not in seen.record:
-        state = "UNHEARD"  # nobody guards it: its hooks do not run, or not yet
-    elif spend["reached"]:
+        state = "UNHEARD"  # not guarded: its hooks do not run, or not yet
+    elif spend.reached:
         state = "LIMIT"
-    return {
-        "state": state,
-        "session": session,
-        "halted": halted or None,
-        "circuits": active,
-        "nearest": _nearest(seen.circuits),
-        "spend": spend,
-        "problem": problem,
-    }
+    near = [one for one in seen.circuits if one.is_near]
+    nearest = max(near, key=lambda one: one.level / one.threshold, default=None)
+    return Glance(state, session, halted or None, active, nearest, spend, problem)
 
 
-def _lost_hooks(record: dict[str, Any]) -> bool:
+def _lost_hooks(record: JsonObject) -> bool:
     """Whether the settings that called our hook when the session began no longer do."""
     if not record.get("registered"):
         return False
@@ -116,14 +287,14 @@ def _lost_hooks(record: dict[str, Any]) -> bool:
 
 
 def _problem(payload: Any) -> str | None:
-    """What is wrong with the input; a person who looks from a terminal names no session."""
+    """What is wrong with the input; at a terminal no session is named."""
     if not isinstance(payload, dict):
         return "its input cannot be read"
     session = payload.get("session_id")
     return "its input names no session" if session == "" or not isinstance(session, (str, type(None))) else None
 
 
-def _root(given: dict[str, Any], environment: Mapping[str, str]) -> str:
+def _root(given: JsonObject, environment: Mapping[str, str]) -> str:
     """The project that the hook of the same session finds."""
     workspace = given.get("workspace")
     folder = workspace.get("project_dir") if isinstance(workspace, dict) else None
@@ -138,8 +309,8 @@ class _Sight:
 
     def __init__(self, root: str, session: str | None, rules: Rules | None, now: float) -> None:
         self.session, self.rules, self.now = session, rules, now
-        self.record: dict[str, Any] = {}
-        self.circuits: list[dict[str, Any]] = []
+        self.record: JsonObject = {}
+        self.circuits: list[SeenCircuit] = []
         self._turns: dict[str, int | None] = {}
         self._connection = _open(os.path.join(root, DATABASE))
         if self._connection is None:
@@ -150,10 +321,10 @@ class _Sight:
             self.record = recalled(self, session_name(session))  # type: ignore[arg-type]  # it recalls, that is enough
         rows = self._connection.execute(_CIRCUITS, (session or "\0",)).fetchall()
         found = [one for circuit, text in rows for one in self._circuit(circuit, loads(text))]
-        self.circuits = sorted(found, key=lambda one: (not one["of_session"], _WORST_FIRST.index(one["phase"])))
+        self.circuits = sorted(found, key=lambda one: (not one.of_session, _WORST_FIRST.index(one.phase)))
         self._connection.close()
 
-    def recall(self, name: str) -> dict[str, Any] | None:
+    def recall(self, name: str) -> JsonObject | None:
         """As a store does."""
         assert self._connection is not None
         row = self._connection.execute(_MEMORY, (name,)).fetchone()
@@ -162,9 +333,10 @@ class _Sight:
             raise ValueError("not what was remembered")
         return data
 
-    def _circuit(self, circuit: str, data: Any) -> Iterator[dict[str, Any]]:
+    def _circuit(self, circuit: str, data: Any) -> Iterator[SeenCircuit]:
         from fusewire.core.circuit import view
         from fusewire.core.decision import PUBLIC_STATE
+        from fusewire.core.state import State
         from fusewire.util.durations import seconds_until
 
         is_mine, agent, name, key = self._whose(circuit)
@@ -173,23 +345,17 @@ class _Sight:
         policy = self._policy(circuit)
         if policy is None and self.rules is not None:
             return  # switched off
-        state = _as_stored(data)
+        state = State.from_data(data)
         if policy is not None:
             state = view(policy, state, self.now)
         level, threshold = self._level(policy, state, agent)
         until = state.until if state.phase == "open" else state.lease_until if state.phase == "probe" else None
         left = None if until is None else seconds_until(until, self.now)
-        yield {
-            "id": circuit,
-            "state": PUBLIC_STATE[state.phase],
-            "phase": state.phase,
-            "of_session": is_mine,
-            "name": name,
-            "key": key or None,
-            "level": level,
-            "threshold": threshold,
-            "retry_after": left or None if state.phase == "probe" else left,
-        }
+        left = left or None if state.phase == "probe" else left
+        yield SeenCircuit(
+            *(circuit, PUBLIC_STATE[state.phase], state.phase),
+            *(is_mine, name, key or None, level, threshold, left),
+        )
 
     def _whose(self, circuit: str) -> tuple[bool, str, str, str]:
         """Whether it is one of this session, of which agent in it; its name, and what it is about."""
@@ -232,7 +398,7 @@ class _Sight:
 
 
 def _open(path: str) -> sqlite3.Connection | None:
-    """The database as it lies, if there is one: SQLite makes files beside it even for a reader, unless it is told."""
+    """Open the database as it lies, if there is one: without these options SQLite makes files even for a reader."""
     from fusewire.stores.fast_sqlite import LOGS, sqlite3
     from fusewire.util.files import fault_at, fits_mark, uri_path
 
@@ -247,39 +413,19 @@ def _open(path: str) -> sqlite3.Connection | None:
     return sqlite3.connect(f"file:{uri_path(path)}?mode=ro&{how}", uri=True, timeout=_PATIENCE)
 
 
-def _as_stored(data: Any) -> State:
-    from fusewire.core.state import State
-
-    return State.from_data(data)
-
-
-def _nearest(circuits: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The closed circuit of the session that is nearest to its limit, from half of that on."""
-    near = [
-        one
-        for one in circuits
-        if one["phase"] == "closed"
-        and one["of_session"]
-        and one["name"] not in _LIMITS
-        and one["threshold"]
-        and one["level"] >= _NEAR * one["threshold"]
-    ]
-    return max(near, key=lambda one: one["level"] / one["threshold"], default=None)
-
-
-def _spend(cost: Any, rules: Rules | None, record: dict[str, Any]) -> dict[str, Any]:
-    """What the hook has counted, else what the agent's program says."""
+def _spend(cost: Any, rules: Rules | None, record: JsonObject) -> SeenSpend:
+    """What the hook has counted, else what the agent's program reports."""
     counted = (record.get("spend") or {}).get("usd")
-    told = cost.get("total_cost_usd") if isinstance(cost, dict) else None
-    usd = next((amount for amount in (counted, told) if type(amount) in (int, float) and amount), None)
-    usd = 0.0 if usd is None and (counted is not None or told is not None) else usd
+    reported = cost.get("total_cost_usd") if isinstance(cost, dict) else None
+    usd = next((amount for amount in (counted, reported) if type(amount) in (int, float) and amount), None)
+    usd = 0.0 if usd is None and (counted is not None or reported is not None) else usd
     limit = rules.tool.get("resource_limits.api_cost_block_usd") if rules is not None else None
     allowed = limit + record.get("granted", 0) if limit else None
-    return {"usd": usd, "limit_usd": allowed, "reached": bool(allowed and counted and counted >= allowed)}
+    return SeenSpend(usd, allowed, bool(allowed and counted and counted >= allowed))
 
 
-def _halted(root: str, session: str | None, record: dict[str, Any]) -> str:
-    """The rule that has halted the session, if nobody has spoken since."""
+def _halted(root: str, session: str | None, record: JsonObject) -> str:
+    """The rule that has halted the session, unless a person has spoken since."""
     from fusewire.guard.calls import halted
 
     known = record.get("halted")
