@@ -414,7 +414,7 @@ def test_a_command_does_what_is_reported(command: str, project: Path) -> None:
 
 
 def test_long_options_may_be_abbreviated() -> None:
-    argv = Argv(["--fi", "a", "--ext"], "", "file extract-to")
+    argv = Argv(["--fi", "a", "--ext"], "", "file= extract")
     assert (argv.value("file"), argv.has("extract"), argv.operands) == ("a", True, [])
 
 

@@ -22,8 +22,9 @@ _MOST, _UNPACKED = 5000, 64 << 20
 
 _TAR_VALUED = "fCTXbgHIKLNVF"
 _TAR_LONGS = (
-    "file directory strip-components strip-path to-command transform xform checkpoint-action use-compress-program"
-    " exclude exclude-from files-from listed-incremental index-file owner group mode mtime format"
+    "file= directory= strip-components= strip-path= to-command= transform= xform= checkpoint checkpoint-action="
+    " use-compress-program= exclude= exclude-from= files-from= listed-incremental= index-file= owner= group="
+    " mode= mtime= format="
 )
 
 
@@ -236,7 +237,7 @@ def _zip_members(call: Call, archive: str) -> list[Member] | None:
 
 def _zip(call: Call) -> None:
     words, _ = _without_list(call.args, "-x", "-i", "--exclude", "--include")
-    argv = Argv(words, "bnOPtsZ", "out output-file temp-path unzip-command password")
+    argv = Argv(words, "bnOPtsZ", "out= output-file= temp-path= unzip-command= password=")
     if argv.has("h", "help", "version", "L") or not argv.operands:
         return
     archive = argv.value("O", "out", "output-file") or argv.operands[0]
@@ -262,7 +263,7 @@ _UNPACKING = {"gunzip": "gzip", "bunzip2": "bzip2", "unxz": "xz"}
 def _pack(call: Call) -> None:
     """`gzip a` puts `a.gz` in the place of `a`; `gzip -d a.gz` the other way round."""
     ending = _ENDINGS[_UNPACKING.get(call.name, call.name)]
-    argv = Argv(call.args, "SoM" if call.name == "zstd" else "S", "suffix", optional="T")
+    argv = Argv(call.args, "SoM" if call.name == "zstd" else "S", "suffix=", optional="T")
     if argv.has("c", "stdout", "to-stdout", "t", "test", "l", "list", "help", "h", "version", "V"):
         call.print(UNKNOWN)
         return

@@ -18,12 +18,12 @@ _KINDS = {"write": WRITE, "into": WRITE, "delete": DELETE, "move": MOVE, "mode":
 #: language -> short options that take code, others that take a value, long options with code
 _OPTIONS = {
     "python": ("c", "WX", ""),
-    "node": ("ep", "rC", "eval print require import"),
+    "node": ("ep", "rC", "eval= print= require= import="),
     "perl": ("eE", "IMmxF", ""),
     "ruby": ("e", "IrCEF", ""),
-    "php": ("r", "dcf", "run"),
+    "php": ("r", "dcf", "run="),
     "lua": ("e", "l", ""),
-    "awk": ("e", "vFfi", "source file assign field-separator include"),
+    "awk": ("e", "vFfi", "source= file= assign= field-separator= include="),
 }
 
 

@@ -23,7 +23,7 @@ _SCRIPTS = ("c", "cmd", "S")
 
 
 def _sed(call: Call) -> None:
-    argv = Argv(call.args, "efl", "expression file line-length", optional="i")
+    argv = Argv(call.args, "efl", "expression= file= line-length=", optional="i")
     scripts = [
         value if name in ("e", "expression") else call.text_of(value) or ""
         for name, value in argv.given
@@ -61,7 +61,7 @@ def _ed(call: Call) -> None:
 def _vi(call: Call) -> None:
     """`vim -es -c CMD FILE`, `ex FILE < script`."""
     words = ["-c" if word in ("-sc", "-esc", "-ec") else word for word in call.args]
-    argv = Argv(words, "cSuiwW", "cmd")
+    argv = Argv(words, "cSuiwW", "cmd=")
     scripts = [call.text_of(value) or "" if name == "S" else value for name, value in argv.options if name in _SCRIPTS]
     scripts += [word[1:] for word in argv.operands if word[:1] == "+"]
     if call.name == "ex" or argv.has("e"):

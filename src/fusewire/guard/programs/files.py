@@ -62,7 +62,7 @@ def _trash(call: Call) -> None:
 
 
 def _shred(call: Call) -> None:
-    argv = Argv(call.args, "ns", "iterations size")
+    argv = Argv(call.args, "ns", "iterations= size=")
     for name in argv.operands:
         call.write(name)
         if argv.has("u", "remove"):
@@ -97,7 +97,7 @@ def _keeps(call: Call, argv: Argv, target: str) -> bool:
 
 
 def _mv(call: Call) -> None:
-    argv = Argv(call.args, "tS", "target-directory suffix")
+    argv = Argv(call.args, "tS", "target-directory= suffix=")
     for source, target in _targets(call, argv):
         inside = f"{normal(call.path(target))}/".startswith(f"{normal(call.path(source))}/")
         if _keeps(call, argv, target) or call.is_missing(source) or inside:
@@ -131,7 +131,7 @@ def _overwritten(call: Call, source: str, target: str, argv: Argv) -> None:
 
 def _cp(call: Call) -> None:
     installs = call.name == "install"
-    argv = Argv(call.args, "tSgmo" if installs else "tS", "target-directory suffix group mode owner")
+    argv = Argv(call.args, "tSgmo" if installs else "tS", "target-directory= suffix= group= mode= owner=")
     if installs and argv.has("d", "directory"):
         for name in argv.operands:
             _make_folder(call, name)
@@ -157,7 +157,7 @@ def _cp(call: Call) -> None:
 
 
 def _ln(call: Call) -> None:
-    argv = Argv(call.args, "tS", "target-directory suffix")
+    argv = Argv(call.args, "tS", "target-directory= suffix=")
     if len(argv.operands) == 1 and argv.value("t") is None:
         argv.operands.append(".")
     last = call.path(argv.operands[-1]) if argv.operands else ""
@@ -181,7 +181,7 @@ def _writes(call: Call) -> None:
 
 
 def _truncate(call: Call) -> None:
-    argv = Argv(call.args, "srdt", "size reference date time")
+    argv = Argv(call.args, "srdt", "size= reference= date= time=")
     for name in argv.operands:
         if not (argv.has("c", "no-create") and call.is_missing(name)):
             call.effect(WRITE, name, follows=not argv.has("h", "no-dereference"))
@@ -209,7 +209,7 @@ def _dd(call: Call) -> None:
 def _chmod(call: Call) -> None:
     """What adds permissions destroys nothing; all else may lock people out of a protected file."""
     flags = [word for word in call.args if _is_mode(word)]
-    argv = Argv([word for word in call.args if word not in flags], "", "reference from")
+    argv = Argv([word for word in call.args if word not in flags], "", "reference= from=")
     names = list(argv.operands)
     mode = flags[0] if flags else ""
     if not flags and not argv.has("reference"):
@@ -234,7 +234,7 @@ def _has_mode(call: Call, name: str, mode: str) -> bool:
 
 
 def _mkdir(call: Call) -> None:
-    argv = Argv(call.args, "mZ", "mode context")
+    argv = Argv(call.args, "mZ", "mode= context=")
     for name in argv.operands:
         _make_folder(call, name)
     call.world.status = True if argv.has("p", "parents") else None
@@ -248,7 +248,7 @@ def _make_folder(call: Call, name: str) -> None:
 
 def _sort(call: Call) -> None:
     """`sort -o FILE`, `uniq IN OUT`; otherwise they only print."""
-    argv = Argv(call.args, "fsw" if call.name == "uniq" else "oktSTn"[: 6 - (call.name == "sort")], "output key")
+    argv = Argv(call.args, "fsw" if call.name == "uniq" else "oktSTn"[: 6 - (call.name == "sort")], "output= key=")
     target = argv.value("o", "output") if call.name != "uniq" else "".join(argv.operands[1:2]) or None
     if target is not None:
         call.write(target)
@@ -258,7 +258,7 @@ def _sort(call: Call) -> None:
 
 def _mktemp(call: Call) -> None:
     """A new file somewhere for temporary files, under a name that no other file has."""
-    argv = Argv(call.args, "p", "tmpdir suffix")
+    argv = Argv(call.args, "p", "tmpdir= suffix=")
     template = "".join(argv.operands[:1])
     folder = argv.value("p", "tmpdir") or call.walk.environment.get("TMPDIR") or "/tmp"
     name = template if template and not argv.has("t", "p", "tmpdir") else f"{folder}/{template or 'tmp.XXXXXX'}"
@@ -272,7 +272,7 @@ def _mktemp(call: Call) -> None:
 
 def _flock(call: Call) -> None:
     """The lock of a file of Fusewire's own would keep its hook waiting; any other is free."""
-    argv = Argv(call.args, "wEc", "timeout wait conflict-exit-code command", permutes=False)
+    argv = Argv(call.args, "wEc", "timeout= wait= conflict-exit-code= command=", permutes=False)
     name = "".join(argv.operands[:1])
     opened = name.isdigit() or name.startswith(("/dev/fd/", "/proc/self/fd/"))
     if call.redirected_to_state() if opened else "/.fusewire/" in f"{call.disk.real(call.path(name))}/":

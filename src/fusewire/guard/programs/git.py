@@ -6,8 +6,7 @@ What its commands do to files is told by its other modules: `git_tree`, `git_rem
 from __future__ import annotations
 
 from fusewire.guard.programs import git_files, git_remove, git_tree
-from fusewire.guard.programs.git_repo import Repo, setting_key, variable
-from fusewire.guard.programs.git_words import split_words, words
+from fusewire.guard.programs.git_repo import Repo, setting_key, split_words, variable
 from fusewire.guard.shell.expansion import VALUE_LIMIT
 from fusewire.guard.shell.values import UNKNOWN
 
@@ -27,10 +26,12 @@ _PATHSPEC_GLOBALS = ("--literal-pathspecs", "--glob-pathspecs", "--noglob-pathsp
 _ALIASES = 10
 
 #: Commands without any effect on files outside of .git that are common enough to look for no alias of that name.
-_QUIET = words("blame branch cat-file describe fetch gc grep help lfs ls-files push remote rev-parse status tag")
+_QUIET = frozenset(
+    "blame branch cat-file describe fetch gc grep help lfs ls-files push remote rev-parse status tag".split()
+)
 
 #: Commands that are run to learn what they print: what reads it may remove files by these names.
-_PRINTING = words("branch cat-file diff diff-tree grep log ls-files ls-tree rev-list rev-parse show status")
+_PRINTING = frozenset("branch cat-file diff diff-tree grep log ls-files ls-tree rev-list rev-parse show status".split())
 
 #: How the options begin with which these write, read, run something, or look into submodules.
 _NEVER = (
@@ -48,10 +49,10 @@ _NEVER = (
 )
 
 #: All options with which `git branch` only prints.
-_LISTING = words("--list -l -a -r --all --remotes")
+_LISTING = frozenset("--list -l -a -r --all --remotes".split())
 
 #: Commands that could look into submodules.
-_DIFFERENCES = words("diff status show log")
+_DIFFERENCES = frozenset("diff status show log".split())
 
 
 def _git(call: Call) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from fusewire.guard.effects import DELETE, WRITE
-from fusewire.guard.programs.git_repo import is_among, setting_key
-from fusewire.guard.programs.git_words import Words, unquoted
+from fusewire.guard.programs.git_repo import is_among, setting_key, unquoted
+from fusewire.guard.shell.argv import Argv
 from fusewire.guard.shell.paths import normal
 from fusewire.guard.shell.values import UNKNOWN
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 def _config(call: Call, repo: Repo, args: list[str]) -> None:
     """Settings count for the rest of the line; a file that is named is written."""
-    options = Words(args, "f", "file= get list unset")
-    names = options.named[1:] if options.named[:1] == ["set"] else options.named
+    options = Argv(args, "f", "file= get list unset")
+    names = options.operands[1:] if options.operands[:1] == ["set"] else options.operands
     if len(names) < 2 or options.has("get", "get-all", "get-regexp", "list", "l", "unset"):
         return
     repo.line.settings[setting_key(names[0])] = names[1]
-    for place in options.all("f", "file"):
+    for place in options.values("f", "file"):
         call.effect(WRITE, repo.path(place), rule=repo.rule)
 
 
@@ -36,7 +36,7 @@ def _writes(valued: str, *longs: str) -> Command:
     described = " ".join(f"{name}=" for name in longs)
 
     def command(call: Call, repo: Repo, args: list[str]) -> None:
-        for value in Words(args, valued, described).all(*valued, *longs):
+        for value in Argv(args, valued, described).values(*valued, *longs):
             call.effect(WRITE, repo.path(value), rule=repo.rule)
 
     return command
@@ -46,7 +46,7 @@ def _writes(valued: str, *longs: str) -> Command:
 
 
 def _init(call: Call, repo: Repo, args: list[str]) -> None:
-    names = Words(args, "b", "template= separate-git-dir= object-format= initial-branch=").named
+    names = Argv(args, "b", "template= separate-git-dir= object-format= initial-branch=").operands
     inside = f"{names[0] if names else '.'}/.git"
     if not call.disk.exists(repo.path(inside)):
         call.effect(WRITE, repo.path(inside), rule=repo.rule)
@@ -56,7 +56,7 @@ def _clone(call: Call, repo: Repo, args: list[str]) -> None:
     longs = (
         "origin= branch= upload-pack= reference= reference-if-able= separate-git-dir= depth= template= config= jobs="
     )
-    names = Words(args, "obucj", f"{longs} filter= shallow-since= shallow-exclude= server-option= bundle-uri=").named
+    names = Argv(args, "obucj", f"{longs} filter= shallow-since= shallow-exclude= server-option= bundle-uri=").operands
     if names:
         url = names[0].rstrip("/").removesuffix("/.git")
         name = url.rsplit("/", 1)[-1].rsplit(":", 1)[-1].removesuffix(".git")
@@ -73,7 +73,7 @@ def _made(call: Call, repo: Repo, folder: str) -> None:
 
 
 def _worktree(call: Call, repo: Repo, args: list[str]) -> None:
-    names = Words(args[1:], "bB", "reason= force").named
+    names = Argv(args[1:], "bB", "reason= force").operands
     verb = args[0] if names else ""
     if verb == "add":
         _made(call, repo, names[0])
@@ -82,9 +82,9 @@ def _worktree(call: Call, repo: Repo, args: list[str]) -> None:
 
 
 def _submodule(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args, "b", "branch= name= reference= depth=")
-    if args[:1] == ["add"] and len(options.named) > 2:
-        call.effect(WRITE, repo.path(options.named[2]), rule=repo.rule)
+    options = Argv(args, "b", "branch= name= reference= depth=")
+    if args[:1] == ["add"] and len(options.operands) > 2:
+        call.effect(WRITE, repo.path(options.operands[2]), rule=repo.rule)
 
 
 # -- rewriting history ------------------------------------------------------------------------------------------
@@ -92,20 +92,20 @@ def _submodule(call: Call, repo: Repo, args: list[str]) -> None:
 
 def _filter_branch(call: Call, repo: Repo, args: list[str]) -> None:
     """What its filters take out of every commit is gone from the working tree too, when it has finished."""
-    options = Words(args, "d", "tree-filter= index-filter= subdirectory-filter= env-filter= msg-filter= commit-filter=")
+    options = Argv(args, "d", "tree-filter= index-filter= subdirectory-filter= env-filter= msg-filter= commit-filter=")
     if repo.top and call.walk.pristine and repo.state([":/"]):
         return  # git refuses while anything is not committed
     repo.line.rewrites = True
-    for text in options.all("tree-filter", "index-filter"):
+    for text in options.values("tree-filter", "index-filter"):
         call.script(text, cwd=repo.top or repo.folder)
     repo.line.rewrites = False
-    for folder in options.all("subdirectory-filter"):
+    for folder in options.values("subdirectory-filter"):
         _keep_only(repo, [folder])
 
 
 def _filter_repo(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args, "", "path= path-glob= path-regex= subdirectory-filter= invert-paths force")
-    paths = options.all("path")
+    options = Argv(args, "", "path= path-glob= path-regex= subdirectory-filter= invert-paths force")
+    paths = options.values("path")
     if options.has("invert-paths"):
         for path in paths:
             call.effect(DELETE, f"{repo.top or repo.folder}/{path}", recursive=True, rule=repo.rule)
@@ -122,7 +122,7 @@ def _keep_only(repo: Repo, folders: list[str]) -> None:
 
 
 def _apply(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(
+    options = Argv(
         args,
         "pC",
         "check stat numstat summary apply cached reverse directory= include= exclude= 3way reject whitespace=",
@@ -131,10 +131,10 @@ def _apply(call: Call, repo: Repo, args: list[str]) -> None:
     if shows or options.has("cached"):
         return
     words = ["--check"] * (not options.has("reject", "3way", "3") and call.walk.pristine)
-    words += [f"-p{value}" for value in options.all("p")] + ["-R"] * options.has("R", "reverse")
+    words += [f"-p{value}" for value in options.values("p")] + ["-R"] * options.has("R", "reverse")
     for name in ("directory", "include", "exclude"):
-        words += [f"--{name}={value}" for value in options.all(name)]
-    for place in options.named or ["-"]:
+        words += [f"--{name}={value}" for value in options.values(name)]
+    for place in options.operands or ["-"]:
         text = call.world.stdin if place == "-" else _patch_text(call, repo.path(place))
         if text is None or UNKNOWN in text or not repo.top:
             call.effect(WRITE, f"{repo.top or repo.folder}/{UNKNOWN}", rule=repo.rule)

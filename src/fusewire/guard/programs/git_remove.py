@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fusewire.guard.effects import DELETE, MOVE, WRITE
-from fusewire.guard.programs.git_repo import UNTRACKED, is_among, is_unknown
+from fusewire.guard.programs.git_repo import UNTRACKED, is_among, is_unknown, unquoted
 from fusewire.guard.programs.git_tree import pathspecs
-from fusewire.guard.programs.git_words import Words, unquoted
+from fusewire.guard.shell.argv import Argv
 from fusewire.guard.shell.paths import normal
 from fusewire.guard.shell.values import UNKNOWN
 
@@ -24,16 +24,16 @@ _MOST = 5000
 
 def _clean(call: Call, repo: Repo, args: list[str]) -> None:
     """What it would remove is what its own dry run says."""
-    options = Words(args, "e", "force dry-run quiet interactive exclude=")
-    paths = options.named
+    options = Argv(args, "e", "force dry-run quiet interactive exclude=")
+    paths = options.operands
     if options.has("n", "dry-run") or not _cleans(call, repo, options):
         return
     if is_unknown(paths) or not repo.top:
         repo.may_lose(DELETE, paths or [repo.folder])
         return
-    forces = options.all_flags.count("f") + options.all_flags.count("force")
-    words = ["-f"] * forces + [f"-{letter}" for letter in "dxX" if letter in options.flags]
-    words += [part for pattern in options.all("e", "exclude") for part in ("-e", pattern)]
+    forces = len(options.values("f", "force"))
+    words = ["-f"] * forces + [f"-{letter}" for letter in "dxX" if options.has(letter)]
+    words += [part for pattern in options.values("e", "exclude") for part in ("-e", pattern)]
     text = repo.ask("clean", "-n", *words, "--", *paths)
     if text is None:
         repo.may_lose(DELETE, paths or [repo.folder])
@@ -52,7 +52,7 @@ def _clean(call: Call, repo: Repo, args: list[str]) -> None:
         repo.loses(DELETE, (name for name in tracked if is_among(f"{repo.top}/{name}", repo.line.forgotten)))
 
 
-def _cleans(call: Call, repo: Repo, options: Words) -> bool:
+def _cleans(call: Call, repo: Repo, options: Argv) -> bool:
     if options.has("i", "interactive"):
         return call.world.stdin is not None  # nobody answers otherwise
     forced = options.has("f", "force")
@@ -72,8 +72,8 @@ def _removed(call: Call, path: str) -> list[str]:
 
 
 def _rm(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args, "", "force dry-run cached ignore-unmatch sparse quiet pathspec-from-file= pathspec-file-nul")
-    paths = pathspecs(call, repo, options, options.named)
+    options = Argv(args, "", "force dry-run cached ignore-unmatch sparse quiet pathspec-from-file= pathspec-file-nul")
+    paths = pathspecs(call, repo, options, options.operands)
     if options.has("n", "dry-run") or not paths:
         return
     if options.has("cached") and not repo.line.rewrites:
@@ -87,8 +87,8 @@ def _rm(call: Call, repo: Repo, args: list[str]) -> None:
 
 
 def _mv(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args, "", "force dry-run verbose sparse")
-    names = options.named
+    options = Argv(args, "", "force dry-run verbose sparse")
+    names = options.operands
     if options.has("n", "dry-run") or len(names) < 2 or not repo.around():
         return
     *sources, target = names
@@ -120,8 +120,8 @@ def _is_renamed(call: Call, source: str, target: str) -> bool:
 
 def _sparse_checkout(call: Call, repo: Repo, args: list[str]) -> None:
     """Files that fit none of the patterns are taken out of the working tree."""
-    options = Words(args[1:], "", "cone no-cone sparse-index no-sparse-index stdin skip-checks")
-    patterns = options.named
+    options = Argv(args[1:], "", "cone no-cone sparse-index no-sparse-index stdin skip-checks")
+    patterns = options.operands
     if args[:1] != ["set"] and args[:1] != ["init"]:
         return
     if is_unknown(patterns) or options.has("stdin"):

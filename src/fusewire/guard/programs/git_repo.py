@@ -299,3 +299,21 @@ def variable(call: Call, name: str) -> str | None:
     """A variable of the line or of the environment."""
     value = call.world.variables.get(name, call.walk.environment.get(name))
     return value if isinstance(value, str) else None
+
+
+def split_words(text: str) -> list[str]:
+    """The words of an alias."""
+    from shlex import split
+
+    try:
+        return split(text)
+    except ValueError:
+        return text.split()
+
+
+def unquoted(name: str) -> str:
+    """A name as git prints it when it has special characters: "a\\tb"."""
+    if name[:1] != '"' or name[-1:] != '"':
+        return name
+    raw = name[1:-1].encode("utf-8", "surrogateescape")
+    return raw.decode("unicode_escape").encode("latin-1", "replace").decode("utf-8", "surrogateescape")

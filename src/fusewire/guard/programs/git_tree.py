@@ -11,7 +11,7 @@ import os
 
 from fusewire.guard.effects import DELETE, WRITE
 from fusewire.guard.programs.git_repo import IGNORED, UNTRACKED, is_unknown, is_unmerged
-from fusewire.guard.programs.git_words import Words
+from fusewire.guard.shell.argv import Argv
 from fusewire.guard.shell.paths import normal
 from fusewire.guard.shell.values import UNKNOWN
 
@@ -90,8 +90,8 @@ def _move(repo: Repo, *targets: str) -> None:
 
 
 def _checkout(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args, "bBs", _CHECKOUT)
-    before = options.operands
+    options = Argv(args, "bBs", _CHECKOUT)
+    before = options.before_dashes
     if options.has("p", "patch") and call.world.stdin is None:
         return  # it asks about every change, and nobody answers
     if options.value("b", "B") is not None:
@@ -109,7 +109,7 @@ def _checkout(call: Call, repo: Repo, args: list[str]) -> None:
         _go(repo, options, tree or "")
 
 
-def _go(repo: Repo, options: Words, target: str) -> None:
+def _go(repo: Repo, options: Argv, target: str) -> None:
     if options.has("f", "force", "discard-changes"):
         _discard(repo, target, untracked=not options.has("discard-changes"))
         return
@@ -120,9 +120,9 @@ def _go(repo: Repo, options: Words, target: str) -> None:
         _move(repo, target)
 
 
-def _tree_and_paths(repo: Repo, options: Words) -> tuple[str | None, list[str]]:
+def _tree_and_paths(repo: Repo, options: Argv) -> tuple[str | None, list[str]]:
     """Which of the words is a revision and which are paths, as git finds out."""
-    before, after = options.operands, options.paths
+    before, after = options.before_dashes, options.after_dashes
     if after is not None:
         return (before[0] if before else None), before[1:] + after
     if not before or UNKNOWN in before[0]:
@@ -140,20 +140,20 @@ def _revision(text: str) -> str:
 
 
 def _switch(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args, "cC", _CHECKOUT)
+    options = Argv(args, "cC", _CHECKOUT)
     if repo.is_in(*_UNFINISHED):
         return  # git refuses
     if options.has("orphan"):
         if options.has("f", "force", "discard-changes") or not repo.state([":/"]):
             repo.loses(DELETE, repo.tracked() or ())
         return
-    _go(repo, options, options.named[0] if options.named else "")
+    _go(repo, options, options.operands[0] if options.operands else "")
 
 
 def _reset(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args, "U", "hard merge keep soft mixed quiet patch pathspec-from-file= pathspec-file-nul")
-    target = options.operands[0] if options.operands else ""
-    if options.has("hard", "merge") and len(options.named) < 2:
+    options = Argv(args, "U", "hard merge keep soft mixed quiet patch pathspec-from-file= pathspec-file-nul")
+    target = options.before_dashes[0] if options.before_dashes else ""
+    if options.has("hard", "merge") and len(options.operands) < 2:
         _discard(repo, target, staged=not options.has("hard"))
     elif options.has("keep"):
         _move(repo, target)
@@ -164,8 +164,8 @@ def _reset(call: Call, repo: Repo, args: list[str]) -> None:
 
 
 def _read_tree(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args, "", "reset prefix= dry-run")
-    target = options.operands[-1] if options.operands else ""
+    options = Argv(args, "", "reset prefix= dry-run")
+    target = options.before_dashes[-1] if options.before_dashes else ""
     if options.has("n", "dry-run") or not options.has("u") or not target:
         return
     if options.has("reset"):
@@ -184,8 +184,8 @@ _SEQUENCE = (
 def _sequence(call: Call, repo: Repo, args: list[str]) -> None:
     """merge, rebase, cherry-pick, revert, pull, am: they begin where nothing is in their way."""
     valued = {"am": "pC", "rebase": "xsXC", "pull": "sXjo"}.get(repo.command, "mFsX")
-    options = Words(args, valued, _SEQUENCE, "S" if repo.command != "pull" else "Sr")
-    for text in options.all("x", "exec"):
+    options = Argv(args, valued, _SEQUENCE, optional="S" if repo.command != "pull" else "Sr")
+    for text in options.values("x", "exec"):
         call.script(text, cwd=repo.top or repo.folder)
     if options.has("abort", "skip"):
         rebases = repo.command in ("rebase", "am") and repo.is_in("rebase-merge", "rebase-apply")
@@ -195,9 +195,10 @@ def _sequence(call: Call, repo: Repo, args: list[str]) -> None:
     elif options.has("quit", "continue", "edit-todo", "show-current-patch") or repo.command == "am":
         return
     elif repo.command == "pull":
-        _move(repo, "@{upstream}" if len(options.operands) < 2 else f"refs/remotes/{'/'.join(options.operands[:2])}")
+        places = options.before_dashes[:2]
+        _move(repo, "@{upstream}" if len(places) < 2 else f"refs/remotes/{'/'.join(places)}")
     elif options.value("s", "strategy") != "ours":
-        _move(repo, *(options.operands or ["@{upstream}"])[:20], *options.all("onto"))
+        _move(repo, *(options.before_dashes or ["@{upstream}"])[:20], *options.values("onto"))
 
 
 def _bisect(call: Call, repo: Repo, args: list[str]) -> None:
@@ -211,10 +212,10 @@ def _bisect(call: Call, repo: Repo, args: list[str]) -> None:
 
 
 def _restore(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args, "s", _CHECKOUT)
+    options = Argv(args, "s", _CHECKOUT)
     if options.has("p", "patch") and call.world.stdin is None:
         return
-    paths = pathspecs(call, repo, options, options.named)
+    paths = pathspecs(call, repo, options, options.operands)
     staged, source = options.has("S", "staged"), options.value("s", "source")
     if paths and (options.has("W", "worktree") or not staged):
         forced = options.has("ignore-unmerged", "ours", "theirs", "m", "merge")
@@ -223,7 +224,7 @@ def _restore(call: Call, repo: Repo, args: list[str]) -> None:
     repo.line.unstages = repo.line.unstages or staged
 
 
-def pathspecs(call: Call, repo: Repo, options: Words, named: list[str]) -> list[str]:
+def pathspecs(call: Call, repo: Repo, options: Argv, named: list[str]) -> list[str]:
     """The paths of a command, also those that it is to read from a file."""
     place = options.value("pathspec-from-file")
     if place is None:
@@ -268,9 +269,9 @@ def _other_version(repo: Repo, tree: str, paths: list[str], *, vanish: bool) -> 
 
 
 def _checkout_index(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args, "", "all force prefix= temp")
+    options = Argv(args, "", "all force prefix= temp")
     if options.has("f", "force") and not options.has("temp", "prefix"):
-        _put_back(repo, None, options.named or ["."], force=True)
+        _put_back(repo, None, options.operands or ["."], force=True)
 
 
 # -- stash ------------------------------------------------------------------------------------------------------
@@ -284,16 +285,16 @@ def _stash(call: Call, repo: Repo, args: list[str]) -> None:
     verb = args[0] if args and args[0][:1] != "-" else "push"
     rest = args[1:] if args[:1] == [verb] else args
     if verb in ("push", "save"):
-        _stash_push(call, repo, Words(rest, "m", _STASH), saves=verb == "save")
+        _stash_push(call, repo, Argv(rest, "m", _STASH), saves=verb == "save")
     elif verb in ("drop", "clear"):
-        _stash_drop(repo, Words(rest, "", "quiet").named if verb == "drop" else None)
+        _stash_drop(repo, Argv(rest, "", "quiet").operands if verb == "drop" else None)
 
 
-def _stash_push(call: Call, repo: Repo, options: Words, *, saves: bool) -> None:
+def _stash_push(call: Call, repo: Repo, options: Argv, *, saves: bool) -> None:
     """What is not committed is carried away, and nobody knows when it comes back."""
     if options.has("p", "patch") and call.world.stdin is None:
         return
-    paths = [] if saves else pathspecs(call, repo, options, options.named)
+    paths = [] if saves else pathspecs(call, repo, options, options.operands)
     everything = options.has("a", "all")
     untracked = everything or options.has("u", "include-untracked")
     state = repo.state(paths, untracked=untracked, ignored=everything) if repo.top and not is_unknown(paths) else None
@@ -327,23 +328,23 @@ def _stash_drop(repo: Repo, names: list[str] | None) -> None:
 
 def _add(call: Call, repo: Repo, args: list[str]) -> None:
     """Nothing happens to the files; but git knows them from now on."""
-    options = Words(args, "", "all update dry-run force pathspec-from-file= pathspec-file-nul chmod= renormalize")
+    options = Argv(args, "", "all update dry-run force pathspec-from-file= pathspec-file-nul chmod= renormalize")
     if options.has("n", "dry-run"):
         return
-    paths = pathspecs(call, repo, options, options.named)
+    paths = pathspecs(call, repo, options, options.operands)
     if options.has("A", "all", "u", "update") and not paths:
         paths = [repo.top]
     repo.line.added += [normal(repo.path(path)) for path in paths]
 
 
 def _commit(call: Call, repo: Repo, args: list[str]) -> None:
-    options = Words(args, "mFCct", "all amend dry-run message= file= patch only include", "uS")
+    options = Argv(args, "mFCct", "all amend dry-run message= file= patch only include", optional="uS")
     line = repo.line
     if options.has("dry-run"):
         return
     line.commits = True
     line.commits_all = line.commits_all or options.has("a", "all")
-    line.committed += [*line.added, *(normal(repo.path(path)) for path in options.named)]
+    line.committed += [*line.added, *(normal(repo.path(path)) for path in options.operands)]
     line.added.clear()
 
 

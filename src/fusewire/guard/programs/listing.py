@@ -48,7 +48,7 @@ def _cat(call: Call) -> None:
 
 def _ls(call: Call) -> None:
     """One name a line, as a pipe gets them; columns, and any other order than that of the names, are unknown."""
-    argv = Argv(call.args, "IwT", "ignore width sort")
+    argv = Argv(call.args, "IwT", "ignore= width= sort=")
     for name in argv.operands:
         call.effect(READ, name)
     if any(call.effects.holds("-e", call.path(name)) is False for name in argv.operands):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from fusewire.guard.effects import Call, Program
 
-_LONGS = "strip directory input output reject-file suffix prefix fuzz ifdef"
+_LONGS = "strip= directory= input= output= reject-file= suffix= prefix= fuzz= ifdef="
 
 
 def _patch(call: Call) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fusewire.guard.effects import Call, Program
 
 _NAMES = ("GNUmakefile", "makefile", "Makefile")
-_LONGS = "file makefile directory eval include-dir old-file what-if"
+_LONGS = "file= makefile= directory= eval= include-dir= old-file= what-if="
 
 #: Variables inside each other, and targets that one `make` is followed into.
 _DEPTH, _TARGETS = 8, 200
@@ -167,7 +167,7 @@ _LIFE = {
 
 
 def _npm(call: Call) -> None:
-    argv = Argv(call.args, "wC", "prefix workspace filter cwd", permutes=False)
+    argv = Argv(call.args, "wC", "prefix= workspace= filter= cwd=", permutes=False)
     folder = argv.value("prefix", "C", "cwd") or ""
     command, *rest = argv.operands or [""]
     call.walk.pristine = False

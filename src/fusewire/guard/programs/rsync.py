@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 MOST = 5000
 
 _LONGS = (
-    "exclude include exclude-from include-from filter files-from rsh rsync-path backup-dir suffix log-file temp-dir"
-    " partial-dir compare-dest copy-dest link-dest max-size min-size bwlimit timeout port chmod chown info out-format"
+    "exclude= include= exclude-from= include-from= filter= files-from= rsh= rsync-path= backup backup-dir= suffix="
+    " log-file= temp-dir= partial partial-dir= compare-dest= copy-dest= link-dest= max-size= min-size= bwlimit="
+    " timeout= port= chmod= chown= info= out-format="
 )
 
 

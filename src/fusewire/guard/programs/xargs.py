@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 #: Commands that one `xargs -n1` is followed into; one more stands for the rest.
 _RUNS = 2000
 
-_LONGS = "delimiter max-args max-procs arg-file max-chars process-slot-var"
+_LONGS = "delimiter= max-args= max-procs= arg-file= max-chars= process-slot-var="
 
 
 def _xargs(call: Call) -> None:

@@ -75,7 +75,7 @@ def _dirname(words: list[str], stdin: str) -> str:
 
 def _grep(words: list[str], stdin: str) -> str:
     """`ls | grep -v src`: the lines of a known input that have a pattern, or have not."""
-    argv = Argv(words, "efmABC", "regexp file max-count include exclude")
+    argv = Argv(words, "efmABC", "regexp= file= max-count= include= exclude=")
     patterns = argv.values("e", "regexp") or argv.operands[:1]
     if len(argv.operands) > len(patterns[:1]) - bool(argv.values("e", "regexp")) or UNKNOWN in stdin:
         return UNKNOWN
