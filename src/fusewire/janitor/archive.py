@@ -1,9 +1,9 @@
 """Compress files into archives so that a kill at any moment loses nothing and leaves no second copy.
 
-    set aside by rename -> no writer -> compressed, synced, read back -> archive -> no writer, unchanged -> removed
+    set aside by rename -> no writer -> compressed and synced -> archive -> unchanged -> removed
 
-A run that finds a file set aside continues where the last one stopped: an archive that already has the content, or
-its beginning, is reused or replaced; any other archive stays, and the file gets the next free name.
+The next run finds a file that was set aside by its name and continues. An archive that has the file's content, or the
+beginning of it, is replaced; any other archive stays, and the file gets the next free name.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from fusewire.janitor.names import (
     ROTATING,
     SESSION_ARCHIVES,
     TEMPORARY,
-    is_aside,
     is_telemetry,
     next_moment,
     parse_rotation,
     rotation_name,
     session_of,
 )
-from fusewire.janitor.report import format_limit, kind_of, space
+from fusewire.janitor.report import format_limit, measure, space
 from fusewire.util.file_names import path_shown
 
 if TYPE_CHECKING:
@@ -37,7 +36,8 @@ if TYPE_CHECKING:
 
     from fusewire.janitor.folder import Folder
     from fusewire.janitor.limits import Limits
-    from fusewire.janitor.report import Cleanup
+    from fusewire.janitor.names import Rotation
+    from fusewire.janitor.report import Cleanup, MemoryFile
 
 _CHUNK = 1 << 18
 
@@ -61,6 +61,8 @@ class Aside:
         self.archive = archive
         #: folders from `folder` to the archive
         self.below = below
+        #: what was done or why, for the report
+        self.words = ""
 
     def open_place(self, *, create: bool = False) -> Folder:
         """Open the folder of the archive."""
@@ -91,9 +93,10 @@ def store(aside: Aside, cleanup: Cleanup, now: float, deadline: float | None = N
         if folder.has_writer(name, now):
             return "held"
         with aside.open_place(create=True) as place:
-            facts, size = _find_or_pack(aside, place, deadline)
-            # in this order: without a writer nothing is appended, so the second check is final
-            if folder.has_writer(name, now) or not folder.is_unchanged(name, facts):
+            while place.stat(aside.archive) is not None and not has_beginning(place, aside.archive, folder, name):
+                aside.use_next_archive()
+            facts, size = pack(folder, name, place, aside.archive, deadline)
+            if not folder.is_unchanged(name, facts):
                 place.unlink(aside.archive)  # the file has all of it, and more
                 return "held"
         folder.unlink(name)
@@ -109,24 +112,12 @@ def store(aside: Aside, cleanup: Cleanup, now: float, deadline: float | None = N
     return "packed"
 
 
-def _find_or_pack(aside: Aside, place: Folder, deadline: float | None) -> tuple[os.stat_result, int]:
-    facts = aside.folder.stat(aside.name)
-    while facts is not None and (there := place.stat(aside.archive)) is not None:
-        state = compare(place, aside.archive, aside.folder, aside.name)
-        if state == "same":
-            return facts, there.st_size
-        if state == "beginning":
-            break  # lines were appended after an interrupted run had packed the file
-        aside.use_next_archive()
-    return pack(aside.folder, aside.name, place, aside.archive, deadline)
-
-
 def pack(
     source: Folder, name: str, place: Folder, archive: str, deadline: float | None = None
 ) -> tuple[os.stat_result, int]:
-    """Write an archive atomically; return the facts of the packed file and the archive's size.
+    """Write an archive atomically; return the facts of the file before it was read, and the archive's size.
 
-    Raises OSError if the disk is full or the archive reads back differently, TimeoutError after the deadline.
+    Raises OSError if the disk is full, TimeoutError after the deadline.
     """
     with open(source.open(name), "rb", buffering=0) as file:
         facts = os.fstat(file.fileno())
@@ -137,16 +128,12 @@ def pack(
                 packed.flush()
                 os.utime(packed.fileno(), ns=(facts.st_atime_ns, facts.st_mtime_ns))
                 os.fsync(packed.fileno())
-                length = packed.tell()
-            if file.tell() != facts.st_size:  # the facts must be those of what is in the archive
-                raise OSError(16, "changed while it was packed; left for the next run", name)
-            if compare(source, TEMPORARY, source, name) == "other":
-                raise OSError(5, "the archive reads back differently", archive)
+                size = packed.tell()
             source.rename(TEMPORARY, archive, place)
         except BaseException:
             source.unlink(TEMPORARY, missing_ok=True)
             raise
-    return facts, length
+    return facts, size
 
 
 def compress(file: BinaryIO, deadline: float | None = None) -> Iterator[bytes]:
@@ -159,17 +146,17 @@ def compress(file: BinaryIO, deadline: float | None = None) -> Iterator[bytes]:
     yield packer.flush()
 
 
-def compare(place: Folder, archive: str, source: Folder, name: str) -> str:
-    """Say what an archive has of a file: the `same`, its `beginning`, or something `other`."""
+def has_beginning(place: Folder, archive: str, source: Folder, name: str) -> bool:
+    """Tell whether an archive has the beginning of a file, or all of it."""
     with open(place.open(archive), "rb") as packed, open(source.open(name), "rb") as file:
         unpacked = gzip.GzipFile(fileobj=packed)
         try:
             while chunk := unpacked.read(_CHUNK):
                 if chunk != file.read(len(chunk)):
-                    return "other"
+                    return False
         except (EOFError, zlib.error, gzip.BadGzipFile):
-            return "other"
-        return "beginning" if file.read(1) else "same"
+            return False
+        return True
 
 
 def bytes_saved(folder: Folder, name: str) -> int:
@@ -184,10 +171,13 @@ def bytes_saved(folder: Folder, name: str) -> int:
 # -- telemetry ------------------------------------------------------------------------------------------
 
 
+def rotation_aside(folder: Folder, live: str, micros: int) -> Aside:
+    return Aside(folder, rotation_name(live, micros, ROTATING), live, rotation_name(live, micros, ARCHIVED))
+
+
 def set_aside(folder: Folder, name: str, now: float) -> Aside:
     """Give a file its intermediate name. A process that has it open continues to write to it."""
-    micros = next_moment(now, name, folder.entries())
-    aside = Aside(folder, rotation_name(name, micros, ROTATING), name, rotation_name(name, micros, ARCHIVED))
+    aside = rotation_aside(folder, name, next_moment(now, name, folder.entries()))
     folder.rename(name, aside.name)
     return aside
 
@@ -202,81 +192,66 @@ def create_empty(folder: Folder, name: str, like: os.stat_result) -> None:
 
 def rotate(folder: Folder, limits: Limits, cleanup: Cleanup, now: float, deadline: float | None) -> None:
     """Rotate the telemetry that is due, and finish what an earlier run has set aside."""
-    asides: dict[Aside, str] = {}
+    asides: list[Aside] = []
     for name, facts in folder.entries().items():
-        waiting = is_aside(name, limits.telemetry)
-        if not waiting and not is_telemetry(name, limits.telemetry):
+        known = parse_rotation(name)
+        known = known if known is not None and not known.packed else None
+        if not is_telemetry(known.live if known else name, limits.telemetry):
             continue
         why_not = why_untouchable(facts)
         try:
-            if waiting and not cleanup.dry_run and _is_put_back(folder, name, facts):
-                continue
-            if why_not:
+            if known and not cleanup.dry_run and folder.is_same(known.live, facts):
+                folder.put_back(name, known.live)  # as a run that was killed meant to
+            elif why_not:
                 cleanup.left(f"{path_shown(name)} {why_not}: left alone")
-            elif waiting:
-                _resume(folder, name, facts, asides, cleanup)
+            elif known:
+                asides += _resume(folder, name, facts, known, cleanup)
             elif reason := rotation_reason(folder, name, facts, limits, now):
-                _start(folder, name, facts, reason, asides, cleanup, now)
+                asides += _start(folder, name, facts, reason, cleanup, now)
         except FileNotFoundError:
             continue  # removed meanwhile
         except OSError as error:
             cleanup.failed(f"{path_shown(name)} could not be rotated", error)
-    for aside, words in asides.items():
+    for aside in asides:
         state = store(aside, cleanup, now, deadline)
+        held = "still open in another process, packed when that has closed it"
         if state == "packed":
-            cleanup.did(f"{words} -> {aside.shown()}")
+            cleanup.did(f"{aside.words} -> {aside.shown()}")
         elif state == "held":
-            cleanup.did(
-                f"{words} -> {path_shown(aside.name)}: still open in another process, packed when that has closed it"
-            )
-
-
-def _is_put_back(folder: Folder, name: str, facts: os.stat_result) -> bool:
-    """Finish a `put_back` that was killed between its two steps."""
-    known = parse_rotation(name)
-    return known is not None and folder.is_same(known.live, facts) and folder.put_back(name, known.live)
+            cleanup.did(f"{aside.words} -> {path_shown(aside.name)}: {held}")
 
 
 def _start(
-    folder: Folder,
-    name: str,
-    facts: os.stat_result,
-    reason: str,
-    asides: dict[Aside, str],
-    cleanup: Cleanup,
-    now: float,
-) -> None:
-    shown = path_shown(name)
-    if cleanup.dry_run:
-        cleanup.files_rotated += 1
-        if folder.has_writer(name, now):
-            cleanup.did(f"would rotate {shown} ({reason}), and pack it when another process has closed it")
-        else:
-            archive = rotation_name(name, next_moment(now, name, folder.entries()), ARCHIVED)
-            cleanup.did(f"would rotate {shown} ({reason}) -> {path_shown(archive)}", bytes_saved(folder, name))
-        return
-    aside = set_aside(folder, name, now)
-    try:
-        create_empty(folder, name, facts)
-    except OSError:
-        folder.put_back(aside.name, name)
-        raise
+    folder: Folder, name: str, facts: os.stat_result, reason: str, cleanup: Cleanup, now: float
+) -> Iterator[Aside]:
+    what = f"{path_shown(name)} ({reason})"
+    if not cleanup.dry_run:
+        aside = set_aside(folder, name, now)
+        try:
+            create_empty(folder, name, facts)
+        except OSError:
+            folder.put_back(aside.name, name)
+            raise
+        aside.words = f"rotated {what}"
+        yield aside
+    elif folder.has_writer(name, now):
+        cleanup.did(f"would rotate {what}, and pack it when another process has closed it")
+    else:
+        archive = rotation_name(name, next_moment(now, name, folder.entries()), ARCHIVED)
+        cleanup.did(f"would rotate {what} -> {path_shown(archive)}", bytes_saved(folder, name))
     cleanup.files_rotated += 1
-    asides[aside] = f"rotated {shown} ({reason})"
 
 
-def _resume(folder: Folder, name: str, facts: os.stat_result, asides: dict[Aside, str], cleanup: Cleanup) -> None:
+def _resume(folder: Folder, name: str, facts: os.stat_result, known: Rotation, cleanup: Cleanup) -> Iterator[Aside]:
     """Continue with a file that an earlier run has set aside."""
-    known = parse_rotation(name)
-    if known is None:
-        return
     shown = path_shown(known.live)
     if cleanup.dry_run:
         cleanup.did(f"would finish the rotation of {shown}: {path_shown(name)}")
         return
     create_empty(folder, known.live, facts)
-    archive = rotation_name(known.live, known.micros, ARCHIVED)
-    asides[Aside(folder, name, known.live, archive)] = f"finished the rotation of {shown}"
+    aside = rotation_aside(folder, known.live, known.micros)
+    aside.words = f"finished the rotation of {shown}"
+    yield aside
 
 
 # -- sessions -------------------------------------------------------------------------------------------
@@ -304,44 +279,32 @@ def prune(
     folder: Folder, limits: Limits, active: Collection[str], cleanup: Cleanup, now: float, deadline: float | None
 ) -> list[str]:
     """Archive the sessions that are too old or too many; return the names of the states that stay."""
-    asides: dict[Aside, str] = {}
-    for name, facts in folder.entries().items():
-        session = session_of(name, PRUNING)
-        if session and why_untouchable(facts) and facts.st_nlink < 2:
-            cleanup.left(f"{path_shown(name)} {why_untouchable(facts)}: left alone")
-        elif session and cleanup.dry_run:
-            cleanup.did(f"would finish the pruning of session {path_shown(session)}")
-        elif session:
-            aside = session_aside(folder, session, facts)
-            back = is_active(session, active) or folder.is_same(aside.live, facts)
-            if not (back and folder.put_back(name, aside.live)):
-                asides[aside] = "an earlier run was interrupted"
+    asides = list(_interrupted(folder, active, cleanup))
     entries = folder.entries()
     staying = {name: facts for name, facts in entries.items() if session_of(name)}
     for name, reason in sessions_to_prune(entries, limits, active, now).items():
         facts = staying.pop(name)
-        session = session_of(name)
-        aside = session_aside(folder, session, facts)
+        aside = session_aside(folder, session_of(name), facts)
+        aside.words = reason
         try:
             if folder.has_writer(name, now):
                 cleanup.left(f"{path_shown(name)} is open in another process: left alone")
             elif cleanup.dry_run:
                 cleanup.sessions_pruned += 1
-                line = f"would prune session {path_shown(session)} ({reason}) -> {aside.shown()}"
+                line = f"would prune session {path_shown(session_of(name))} ({reason}) -> {aside.shown()}"
                 cleanup.did(line, bytes_saved(folder, name))
             else:
                 set_session_aside(aside, facts)
-                asides[aside] = reason
+                asides.append(aside)
         except FileNotFoundError:
             continue
         except OSError as error:
             cleanup.failed(f"{path_shown(name)} could not be pruned", error)
-    for aside, reason in asides.items():
+    for aside in asides:
         state = store(aside, cleanup, now, deadline)
         if state == "packed":
             cleanup.sessions_pruned += 1
-            session = path_shown(session_of(aside.live))
-            cleanup.did(f"pruned session {session} ({reason}) -> {aside.shown()}")
+            cleanup.did(f"pruned session {path_shown(session_of(aside.live))} ({aside.words}) -> {aside.shown()}")
         elif state != "gone":
             folder.put_back(aside.name, aside.live)
         if state == "held":
@@ -352,69 +315,67 @@ def prune(
     return [name for name, facts in staying.items() if not why_untouchable(facts)]
 
 
+def _interrupted(folder: Folder, active: Collection[str], cleanup: Cleanup) -> Iterator[Aside]:
+    """Find the states that an earlier run has set aside; one of an active session gets its name back."""
+    for name, facts in folder.entries().items():
+        session = session_of(name, PRUNING)
+        if session and why_untouchable(facts) and facts.st_nlink < 2:
+            cleanup.left(f"{path_shown(name)} {why_untouchable(facts)}: left alone")
+        elif session and cleanup.dry_run:
+            cleanup.did(f"would finish the pruning of session {path_shown(session)}")
+        elif session:
+            aside = session_aside(folder, session, facts)
+            back = is_active(session, active) or folder.is_same(aside.live, facts)
+            if not (back and folder.put_back(name, aside.live)):
+                aside.words = "an earlier run was interrupted"
+                yield aside
+
+
 # -- the whole folder -----------------------------------------------------------------------------------
-
-
-class _File:
-    """A file of the folder; `live` is the telemetry file that a rotation is of."""
-
-    def __init__(self, parts: tuple[str, ...], facts: os.stat_result, limits: Limits) -> None:
-        self.parts = parts
-        self.shown = path_shown("/".join(parts))
-        self.size = facts.st_size
-        self.is_archive = kind_of(parts, facts, limits) in ("rotation", "session archive")
-        known = parse_rotation(parts[0]) if self.is_archive else None
-        self.live = known.live if known else ""
-        self.micros = known.micros if known else facts.st_mtime_ns // 1000
 
 
 def remove_surplus(folder: Folder, limits: Limits, cleanup: Cleanup) -> None:
     """Remove rotations beyond the number to keep, then the oldest archives until the folder is within its limit."""
-    files = [_File(parts, facts, limits) for parts, facts in folder.walk()]
-    archives = sorted((file for file in files if file.is_archive), key=lambda one: (one.micros, one.parts))
+    usage = measure(folder, limits)
+    archives = sorted(usage.archives, key=lambda one: (one.micros, one.name.split("/")))
     # what a dry run would have freed by now is still on the disk
-    total = sum(file.size for file in files) - (cleanup.bytes_freed if cleanup.dry_run else 0)
+    total = usage.total_bytes - (cleanup.bytes_freed if cleanup.dry_run else 0)
     for live in dict.fromkeys(one.live for one in archives if one.live):
         rotations = [one for one in archives if one.live == live]
         for one in rotations[: max(0, len(rotations) - limits.telemetry_keep_rotations)]:
             _remove(folder, one, f"more than {limits.telemetry_keep_rotations} rotations", cleanup)
             archives.remove(one)
-            total -= one.size
-    rest = total - sum(one.size for one in archives)
+            total -= one.bytes
+    rest = total - sum(one.bytes for one in archives)
     limit = format_limit(limits.total_max_kb)
     if rest > limits.total_max_bytes:
         # other files exceed the limit by themselves: the archives alone are kept under it
-        others = sorted((file for file in files if not file.is_archive), key=lambda file: -file.size)
-        largest = ", ".join(f"{file.shown} ({space(file.size)})" for file in others[:_NAMED])
+        others = sorted((file for file in usage.files if file not in usage.archives), key=lambda file: -file.bytes)
+        largest = ", ".join(f"{path_shown(file.name)} ({space(file.bytes)})" for file in others[:_NAMED])
         cleanup.left(f"{folder.shown} is over {limit}, and archives are not the reason: {largest}")
         total -= rest
     for one in archives:
         if total <= limits.total_max_bytes:
             break
         _remove(folder, one, f"the folder is over {limit}", cleanup)
-        total -= one.size
+        total -= one.bytes
 
 
-def _remove(folder: Folder, one: _File, reason: str, cleanup: Cleanup) -> None:
+def _remove(folder: Folder, one: MemoryFile, reason: str, cleanup: Cleanup) -> None:
+    shown = path_shown(one.name)
+    *folders, name = one.name.split("/")
     try:
-        if not cleanup.dry_run and len(one.parts) == 1:
-            folder.unlink(one.parts[0])
+        if not cleanup.dry_run and not folders:
+            folder.unlink(name)
         elif not cleanup.dry_run:
-            with folder.sub(one.parts[0]) as archives:
-                with archives.sub(one.parts[1]) as day:
-                    day.unlink(one.parts[2])
-                _remove_if_empty(archives, one.parts[1])
+            with folder.sub(folders[0]) as archives:
+                with archives.sub(folders[1]) as day:
+                    day.unlink(name)
+                archives.remove_if_empty(folders[1])
     except FileNotFoundError:
         return
     except OSError as error:
-        cleanup.failed(f"{one.shown} could not be removed", error)
+        cleanup.failed(f"{shown} could not be removed", error)
         return
     cleanup.archives_removed += 1
-    cleanup.did(f"{'would remove' if cleanup.dry_run else 'removed'} {one.shown} ({reason})", one.size)
-
-
-def _remove_if_empty(archives: Folder, day: str) -> None:
-    try:
-        os.rmdir(day, dir_fd=archives.descriptor)
-    except OSError:
-        pass  # it has other files
+    cleanup.did(f"{'would remove' if cleanup.dry_run else 'removed'} {shown} ({reason})", one.bytes)

@@ -114,6 +114,13 @@ class Folder:
             if not missing_ok:
                 raise
 
+    def remove_if_empty(self, name: str) -> None:
+        """Remove a folder inside unless it has files."""
+        try:
+            os.rmdir(name, dir_fd=self.descriptor)
+        except OSError:
+            pass
+
     def put_back(self, aside: str, name: str) -> bool:
         """Give a file its name back unless another file has taken it; also finishes what a killed run began."""
         try:

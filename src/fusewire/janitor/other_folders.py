@@ -11,10 +11,10 @@ import stat
 from typing import TYPE_CHECKING
 
 from fusewire.config.rules import STATE_FOLDER
-from fusewire.janitor.archive import Aside, bytes_saved, set_aside, store
+from fusewire.janitor.archive import bytes_saved, rotation_aside, set_aside, store
 from fusewire.janitor.folder import DEEPEST, open_folder, resolve
 from fusewire.janitor.limits import why_untouchable
-from fusewire.janitor.names import ARCHIVED, TEMPORARY, parse_rotation, rotation_name
+from fusewire.janitor.names import TEMPORARY, parse_rotation
 from fusewire.janitor.report import Cleanup
 from fusewire.util.durations import show_duration, show_time
 from fusewire.util.errors import FusewireError
@@ -99,7 +99,7 @@ def _pack_old(folder: Folder, name: str, facts: os.stat_result, limits: Limits, 
             return
         if why_untouchable(facts):
             return
-        aside = Aside(folder, name, known.live, rotation_name(known.live, known.micros, ARCHIVED))
+        aside = rotation_aside(folder, known.live, known.micros)
     elif not _is_old(name, facts, limits, now) or folder.has_writer(name, now):
         return
     elif cleanup.dry_run:

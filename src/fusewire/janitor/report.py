@@ -82,11 +82,16 @@ def format_limit(kilobytes: int) -> str:
 
 @dataclass
 class MemoryFile:
-    """One file of the memory folder: its kind, and the used share of its limit (1 is all of it)."""
+    """One file of the memory folder: its kind, and the used share of its limit (1 is all of it).
+
+    `live` is the telemetry file that a rotation is of, `micros` the time of the rotation or else of the last change.
+    """
 
     name: str
     kind: str
     bytes: int
+    micros: int
+    live: str = ""
     lines: int | None = None
     share: float | None = None
 
@@ -103,6 +108,11 @@ class Usage:
 
     def of(self, kind: str) -> list[MemoryFile]:
         return [file for file in self.files if file.kind == kind]
+
+    @property
+    def archives(self) -> list[MemoryFile]:
+        """The files that may be removed if there are too many."""
+        return self.of("rotation") + self.of("session archive")
 
     def lines(self) -> list[str]:
         """Format the lines under `Memory Health`."""
@@ -124,7 +134,7 @@ class Usage:
 
     def to_json(self) -> dict[str, Any]:
         limits = self.limits
-        archives = self.of("rotation") + self.of("session archive")
+        archives = self.archives
         return {
             "folder": self.folder,
             "exists": self.exists,
@@ -152,7 +162,9 @@ def measure(folder: Folder | None, limits: Limits) -> Usage:
     usage = Usage(limits.folder, folder is not None, 0, limits)
     for parts, facts in folder.walk() if folder is not None else ():
         usage.total_bytes += facts.st_size
-        file = MemoryFile("/".join(parts), kind_of(parts, facts, limits), facts.st_size)
+        file = MemoryFile("/".join(parts), kind_of(parts, facts, limits), facts.st_size, facts.st_mtime_ns // 1000)
+        if file.kind == "rotation" and (known := parse_rotation(parts[0])):
+            file.live, file.micros = known.live, known.micros
         if folder is not None and file.kind == "telemetry":
             file.lines = _count_lines(folder, parts[0])
             file.share = max(file.lines / limits.telemetry_max_lines, file.bytes / limits.telemetry_max_bytes)
