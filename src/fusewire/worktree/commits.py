@@ -39,16 +39,17 @@ def new_commits(top: str, tips: Iterable[str], known: Iterable[str]) -> list[str
 
 def _listed(top: str, wanted: list[str], known: list[str]) -> list[str]:
     lines = [*wanted, *(f"^{one}" for one in known)]
-    return git(top, "rev-list", "--stdin", given=_given(lines)).decode().split()
+    return git(top, "rev-list", "--stdin", given=as_input(lines)).decode().split()
 
 
-def _given(lines: list[str]) -> bytes:
+def as_input(lines: list[str]) -> bytes:
+    """Join lines for the standard input of git."""
     return ("\n".join(lines) + "\n").encode()
 
 
 def existing(top: str, ids: Iterable[str]) -> list[str]:
     wanted = sorted(ids)
-    shown = git(top, "cat-file", "--batch-check=%(objecttype)", given=_given(wanted))
+    shown = git(top, "cat-file", "--batch-check=%(objecttype)", given=as_input(wanted))
     return [one for one, line in zip(wanted, shown.splitlines(), strict=False) if not line.endswith(b" missing")]
 
 
@@ -61,7 +62,7 @@ def switched_to(old: Repository, new: Repository, top: str) -> str | None:
     if not old.head or (new.branch == old.branch and new.branch) or not stayed:
         return None
     asked = [new.head, *(f"^{one}" for one in old.tips)]
-    shown = git(top, "rev-list", "--ignore-missing", "--parents", "--stdin", given=_given(asked))
+    shown = git(top, "rev-list", "--ignore-missing", "--parents", "--stdin", given=as_input(asked))
     parents = {one: rest for one, *rest in map(str.split, shown.decode().splitlines())}
     at = new.head
     while at in parents:
@@ -99,7 +100,7 @@ def files_of(repository: Repository, top: str, commits: list[str], before: str) 
 
 
 def _diffs(repository: Repository, top: str, lines: list[str]) -> bytes:
-    return git(top, "diff-tree", "--stdin", "--root", *_RAW, *_limit(repository), given=_given(lines))
+    return git(top, "diff-tree", "--stdin", "--root", *_RAW, *_limit(repository), given=as_input(lines))
 
 
 def _limit(repository: Repository) -> tuple[str, ...]:

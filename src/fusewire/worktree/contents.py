@@ -13,6 +13,7 @@ from typing import Any
 
 from fusewire.util.git import GitFailure
 from fusewire.worktree.shadow import Shadow
+from fusewire.worktree.status import list_refs
 
 #: Bytes of a file; larger ones are not kept.
 LARGEST = 100 * 1000 * 1000
@@ -90,8 +91,7 @@ def keep(shadow: Shadow, wanted: Collection[str] = ()) -> Kept:
 
 def refs_of(shadow: Shadow) -> dict[str, str]:
     """Our refs and what they point to."""
-    said = shadow.refs("for-each-ref", "--format=%(objectname) %(refname)", "refs/fusewire/").decode()
-    return {name: at for at, _, name in (line.partition(" ") for line in said.splitlines())}
+    return list_refs(shadow.refs, "refs/fusewire/")
 
 
 def entries_of(shadow: Shadow, tree: str) -> dict[str, Entry]:

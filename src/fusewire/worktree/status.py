@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from fusewire.util.git import GitFailure, git, only
 from fusewire.worktree.path_kinds import is_state
@@ -44,9 +46,14 @@ def status_of(top: str, prefix: str) -> Status:
 
 
 def branches_of(top: str) -> dict[str, str]:
-    shown = git(top, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads")
-    pairs = (os.fsdecode(line).partition(" ") for line in shown.splitlines())
-    return {name.removeprefix("refs/heads/"): at for at, _, name in pairs}
+    refs = list_refs(partial(git, top), "refs/heads/")
+    return {name.removeprefix("refs/heads/"): at for name, at in refs.items()}
+
+
+def list_refs(ask: Callable[..., bytes], prefix: str) -> dict[str, str]:
+    """Map each ref below a prefix to the commit it points to; `ask` runs git in a repository."""
+    shown = os.fsdecode(ask("for-each-ref", "--format=%(objectname) %(refname)", prefix))
+    return {name: at for at, _, name in (line.partition(" ") for line in shown.split("\n") if line)}
 
 
 def _read(shown: bytes, prefix: str) -> tuple[str, str, dict[str, Row]]:
