@@ -716,6 +716,17 @@ def test_a_large_project_is_recorded_in_parts(shop: Project, monkeypatch: pytest
     assert (shop.root / "AGENTS.md").read_text() == FILES["AGENTS.md"]
 
 
+def test_a_squash_may_remove_a_file_that_the_other_branch_has_removed(shop: Project) -> None:
+    git(shop, "switch", "-qc", "more")
+    git(shop, "rm", "-q", "specs/a.md")
+    git(shop, "commit", "-qm", "more")
+    git(shop, "switch", "-q", "main")
+    assert_silent(before(shop))
+    git(shop, "merge", "-q", "--squash", "more")
+    assert_silent(after(shop))
+    assert not (shop.root / "specs/a.md").exists()
+
+
 @pytest.mark.parametrize("words", [("merge", "-q", "--squash", "more"), ("cherry-pick", "-n", "more")])
 def test_git_may_bring_content_without_a_commit(shop: Project, words: tuple[str, ...]) -> None:
     git(shop, "switch", "-qc", "more")

@@ -10,14 +10,12 @@ from __future__ import annotations
 import os
 
 from fusewire.core.decision import Decision
-from fusewire.core.events import mark
+from fusewire.core.events import Noun, mark
 from fusewire.util.fast_json import dumps, loads
 from fusewire.util.files import make_folder, read_file, replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from fusewire.core.events import Event
 
 #: Seconds after which a call or a background command that has not ended is held to be lost.
@@ -143,6 +141,40 @@ def _text(path: str) -> str:
 # -- running calls ----------------------------------------------------------------------------------------
 
 
+class NotedCall(Noun):
+    """A call that may change files: the file `name` that notes it, and when it started.
+
+    `paths` are all that it can change, None if that is not known; `log` is the length of the reflog at its start.
+    """
+
+    __slots__ = ("log", "name", "paths", "start", "text", "tool")
+
+    def __init__(self, name: str, start: float, paths: list[str] | None, text: str, tool: str, log: int) -> None:
+        self.name: str
+        self.start: float
+        self.paths: list[str] | None
+        self.text: str
+        self.tool: str
+        self.log: int
+        for field, value in zip(self.__slots__, (log, name, paths, start, text, tool), strict=True):
+            object.__setattr__(self, field, value)
+
+    @classmethod
+    def from_data(cls, data: object, name: str, start: float) -> NotedCall | None:
+        """Read what `start_call` has written; None if it is something else."""
+        if not isinstance(data, dict):
+            return None
+        paths, log = data.get("paths"), data.get("log")
+        return cls(
+            name,
+            start,
+            [str(path) for path in paths] if isinstance(paths, list) else None,
+            str(data.get("text", "")),
+            str(data.get("tool", "")),
+            log if isinstance(log, int) else 0,
+        )
+
+
 def start_call(folder: str, root: str, event: Event, changed: tuple[str, ...]) -> None:
     """Note that a call which may change files begins; an edit tool can change none but the named ones."""
     paths = list(changed) if changed and not event.command else None
@@ -154,7 +186,7 @@ def start_call(folder: str, root: str, event: Event, changed: tuple[str, ...]) -
     replace_file(os.path.join(folder, _call_name(event)), dumps(noted).encode())
 
 
-def end_call(folder: str, event: Event) -> list[dict[str, Any]]:
+def end_call(folder: str, event: Event) -> list[NotedCall]:
     """What was noted of the call, or of all calls of one reply; a background command is running from now on."""
     ended = []
     for one in event.calls or (event,):
@@ -164,17 +196,17 @@ def end_call(folder: str, event: Event) -> list[dict[str, Any]]:
             noted = {"paths": None, "text": one.described()[:2000], "tool": one.tool}
             replace_file(os.path.join(folder, "job" + name.removeprefix("call")), dumps(noted).encode())
     for one_call in ended:
-        _unlink(os.path.join(folder, one_call["name"]))
+        _unlink(os.path.join(folder, one_call.name))
     return ended
 
 
-def running(folder: str, now: float, kind: str = "call") -> list[dict[str, Any]]:
+def running(folder: str, now: float, kind: str = "call") -> list[NotedCall]:
     """The calls (or jobs: commands in the background) of all sessions that have begun and not ended."""
     found = _read_calls(folder, _names(folder, f"{kind}."))
     for one in found:
-        if now - one["start"] > _LOST:
-            _unlink(os.path.join(folder, one["name"]))
-    return [one for one in found if now - one["start"] <= _LOST]
+        if now - one.start > _LOST:
+            _unlink(os.path.join(folder, one.name))
+    return [one for one in found if now - one.start <= _LOST]
 
 
 def end_turn(folder: str, event: Event) -> None:
@@ -211,17 +243,17 @@ def _names(folder: str, prefix: str) -> list[str]:
         return []
 
 
-def _read_calls(folder: str, names: list[str]) -> list[dict[str, Any]]:
+def _read_calls(folder: str, names: list[str]) -> list[NotedCall]:
     found = []
     for name in names:
         path = os.path.join(folder, name)
         try:
             start = os.lstat(path).st_mtime
-            noted = loads(read_file(path).decode())
+            noted = NotedCall.from_data(loads(read_file(path).decode()), name, start)
         except (OSError, ValueError):
             continue
-        if isinstance(noted, dict):
-            found.append({"paths": None, "text": "", "tool": "", "log": 0, **noted, "name": name, "start": start})
+        if noted is not None:
+            found.append(noted)
     return found
 
 

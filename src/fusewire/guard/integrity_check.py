@@ -24,9 +24,9 @@ from fusewire.guard.vault import signature
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
-    from typing import Any
 
     from fusewire.config.rules import Rules
+    from fusewire.guard.calls import NotedCall
     from fusewire.guard.findings import Restored
     from fusewire.guard.manifest_work import Work
     from fusewire.guard.protected import Protected
@@ -91,7 +91,7 @@ class Watch:
                 if name in work.manifest["pending"] or (jobs and kind in _LOSSES and name[-1] != "/")
             }
             work.accept(now, kinds.keys() - looked.keys(), theirs=True)
-            cause = next((job["text"] for job in jobs), "an earlier call")
+            cause = next((job.text for job in jobs), "an earlier call")
             return self._judge(work, looked, jobs, cause, now)
 
     def after(
@@ -99,7 +99,7 @@ class Watch:
         cause: str,
         now: float,
         *,
-        windows: Collection[dict[str, Any]] = (),
+        windows: Collection[NotedCall] = (),
         permitted: Iterable[str] = (),
         took: float | None = None,
     ) -> Decision | None:
@@ -134,7 +134,7 @@ class Watch:
     # -- who did it ---------------------------------------------------------------------------------------
 
     def _in_windows(
-        self, name: str, kind: str, windows: list[dict[str, Any]], took: float | None, now: float, work: Work
+        self, name: str, kind: str, windows: list[NotedCall], took: float | None, now: float, work: Work
     ) -> bool:
         """Whether a call of an agent can have changed this."""
         if kind == "new" and (not windows or not self._is_setting(name)):
@@ -143,10 +143,10 @@ class Watch:
             return False  # it was being written before the call began, or had yet to be recorded
         if name in work.manifest["pending"] or not windows:
             return True
-        if all(one["paths"] is not None for one in windows):
-            paths = [self._full(path) for one in windows for path in one["paths"]]
+        if all(one.paths is not None for one in windows):
+            paths = [self._full(path) for one in windows for path in one.paths or ()]
             return is_below(name, [self.integrity.name(path) for path in (*paths, *map(os.path.realpath, paths))])
-        started = min(one["start"] for one in windows)
+        started = min(one.start for one in windows)
         if took is None or len(windows) > 1 or now - started < took + 2:
             return True
         return self._time_of(name, kind) >= now - took - 1  # before that, the call waited for a person's permission
@@ -162,12 +162,12 @@ class Watch:
         return os.lstat(path).st_ctime
 
     def _judge(
-        self, work: Work, kinds: dict[str, str], windows: Collection[dict[str, Any]], cause: str, now: float
+        self, work: Work, kinds: dict[str, str], windows: Collection[NotedCall], cause: str, now: float
     ) -> Decision | None:
         """Restore what is to be restored, record what is right, and say both."""
         pending = work.manifest["pending"]
-        since = min((*(one["start"] for one in windows), *pending.values()), default=now)
-        log = 0 if pending else min((one["log"] for one in windows), default=0)
+        since = min((*(one.start for one in windows), *pending.values()), default=now)
+        log = 0 if pending else min((one.log for one in windows), default=0)
         pending.clear()
         if not kinds:
             return None
@@ -191,7 +191,7 @@ class Watch:
         self,
         kinds: dict[str, str],
         before: dict[str, bytes | None],
-        windows: Collection[dict[str, Any]],
+        windows: Collection[NotedCall],
         since: float,
         log: int,
     ) -> set[str]:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
+    from fusewire.guard.calls import NotedCall
+
 #: There while git is in the middle of something.
 _IN_PROGRESS = (
     *("index.lock", "HEAD.lock", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"),
@@ -82,12 +84,13 @@ def brought_by_git(root: str, changes: Mapping[str, bytes | None], since: float,
     repository = find(top)
     if repository is None:
         return set()
+    target = _squashed(found[1], since) or "HEAD"
     asked = []
     for name, before in changes.items():
         if name[0] == "/" or "\n" in name or before is None:
             continue
         now = _content(os.path.join(root, name))
-        later = _ids(now, repository.format) if now is not None else [f"HEAD:{prefix}{name}"] * 2
+        later = _ids(now, repository.format) if now is not None else [f"{target}:{prefix}{name}"] * 2
         asked.append((name, now is not None, [*_ids(before, repository.format), *later]))
     lines = "".join(f"{query}\n" for _, _, queries in asked for query in queries)
     if not lines:
@@ -115,6 +118,17 @@ def _has_moved(folder: str, shared: str, since: float, log: int) -> bool:
     moved = any(not action.startswith(_COMMITS) for action in actions)
     traces = [*(os.path.join(shared, path) for path in _STASHES), *(os.path.join(folder, name) for name in _MESSAGES)]
     return moved or any(_changed(path, since) for path in traces)
+
+
+def _squashed(folder: str, since: float) -> str:
+    """Return the commit that `merge --squash` has brought since then and that is not committed yet; empty if none."""
+    path = os.path.join(folder, "SQUASH_MSG")
+    try:
+        lines = read_regular(path, _TAIL).split(b"\n") if _changed(path, since) else []
+    except OSError:
+        return ""
+    commit = next((line[7:].decode("ascii", "replace") for line in lines if line.startswith(b"commit ")), "")
+    return commit if len(commit) >= 40 and commit.isalnum() else ""
 
 
 def _changed(path: str, since: float) -> bool:
@@ -160,7 +174,7 @@ def _ids(content: bytes, kind: str) -> list[str]:
     return [hashlib.new(kind, b"blob %d\0%s" % (len(one), one), usedforsecurity=False).hexdigest() for one in variants]
 
 
-def is_granted(before: bytes, now: bytes, calls: Iterable[Mapping[str, Any]]) -> bool:
+def is_granted(before: bytes, now: bytes, calls: Iterable[NotedCall]) -> bool:
     """Whether settings differ only in permissions for running calls: a person was asked and said "always"."""
     try:
         old, new = loads(before.decode() or "{}"), loads(now.decode())
@@ -181,9 +195,9 @@ def _permissions(settings: Any) -> set[str]:
     return rules
 
 
-def _fits(rule: str, call: Mapping[str, Any]) -> bool:
+def _fits(rule: str, call: NotedCall) -> bool:
     tool, _, what = rule.partition("(")
-    if tool != call["tool"]:
+    if tool != call.tool:
         return False
     words = what.rstrip(")").removesuffix(":*").removesuffix(" *")
-    return bool(words.strip("*")) and words in call["text"] if tool == "Bash" else True
+    return bool(words.strip("*")) and words in call.text if tool == "Bash" else True
