@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from fusewire.core.events import Event
     from fusewire.engine.breaker import Breaker
     from fusewire.engine.define import OwnBreaker
+    from fusewire.engine.parts import Parts
     from fusewire.engine.status import Status
     from fusewire.engine.testing import Clock, testing
     from fusewire.janitor.janitor import Janitor
@@ -77,6 +78,13 @@ _HOME = {
     "Transcript": "agents.transcripts.reader",
     "testing": "engine.testing",
 }
+
+
+def compose() -> Parts:
+    """Return what the layers above give to a breaker; the engine asks for it, because it imports nothing above it."""
+    from fusewire.breakers.parts import BreakerParts
+
+    return BreakerParts()
 
 
 def __getattr__(name: str) -> object:

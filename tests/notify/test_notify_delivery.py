@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from fusewire.breakers import start_delivery as starting
 from fusewire.breakers.session.opening import quick_store
 from fusewire.config.rules import load_rules
 from fusewire.engine.breaker import Breaker
-from fusewire.notify import spawn as starting
 from fusewire.notify.cursor import MOST_LOST, PAUSE, Health
 from fusewire.notify.delivery import deliver_pending
 from fusewire.stores.rows import AUDIT_ROWS, AuditRow
@@ -192,7 +192,7 @@ def test_a_call_that_moves_nothing_costs_no_more_with_targets(project: Project) 
 #: Starts `true` in place of Python, from many threads, as a server does; then says which children nobody has reaped.
 STARTS = """
 import os, shutil, sys, threading, time
-from fusewire.notify import spawn as starting
+from fusewire.breakers import start_delivery as starting
 sys.executable = shutil.which("true")
 sys.setswitchinterval(1e-6)
 threads = [threading.Thread(target=lambda: [starting.start(root) for root in sys.argv[1:]]) for _ in range(8)]

@@ -24,7 +24,7 @@ from tests.helpers.project import Project
 STARTING = {
     "util/git.py",
     *("run/test_cycle.py", "cli/demo/constraint.py", "cli/demo/agent.py", "agents/doctor/programs.py"),
-    *("agents/install/canary.py", "agents/install/command.py", "notify/send.py", "notify/spawn.py"),
+    *("agents/install/canary.py", "agents/install/command.py", "notify/send.py", "breakers/start_delivery.py"),
     "agents/caller.py",  # this program again, without the loader's variables
     *("guard/sandbox/start.py", "guard/sandbox/support.py"),  # what is run in a sandbox, and `bwrap` to try it
     "run/hook_server.py",  # this program again, outside of the sandbox

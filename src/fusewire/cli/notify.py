@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusewire.agents.caller import require_person
+from fusewire.agents.environment import take_surroundings
 from fusewire.breakers.constraint.report import columns
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell, tell_text
@@ -14,7 +15,6 @@ from fusewire.config.notify_addresses import shown_address
 from fusewire.config.rules import user_config_path
 from fusewire.engine.breaker import Breaker
 from fusewire.notify.delivery import deliver_pending
-from fusewire.notify.environment import take_surroundings
 from fusewire.notify.overview import overview
 from fusewire.notify.test_message import tried
 from fusewire.util.durations import counted, show_time

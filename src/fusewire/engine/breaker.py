@@ -10,14 +10,15 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.config.rules import DATABASE, STATE_FILE, Rules, find_project, load_rules
+from fusewire.config.rules import DATABASE, Rules, find_project, load_rules
 from fusewire.core.circuit import State
-from fusewire.core.decision import Blocked
 from fusewire.core.events import Signal, fingerprint, identifier
 from fusewire.engine.engine import Engine, read_state
+from fusewire.engine.guarded import Guarded
+from fusewire.engine.parts import above
 from fusewire.stores import open_store
 from fusewire.util.durations import show_duration
-from fusewire.util.errors import FusewireError, InvalidTransition, NotFound, StoreError
+from fusewire.util.errors import FusewireError, InvalidTransition, NotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
     from fusewire.core.events import Event
     from fusewire.engine.define import Duration, OwnBreaker
     from fusewire.engine.status import Status
-    from fusewire.stores import Rebuilt, Store
+    from fusewire.stores import Store
     from fusewire.stores.rows import AuditRow, LogRow
 
-#: Seconds. An emergency lasts hours; whoever needs longer should mend the rule.
+#: Seconds. An emergency lasts hours; a need for more is a reason to change the rule.
 LONGEST_OVERRIDE = 24 * 3600
 
 #: Set by `fusewire.testing()`: what to open instead of the real thing, in the users' own tests.
@@ -74,12 +75,10 @@ class Breaker:
         root = os.path.abspath(project) if project is not None else find_project(os.getcwd())
         rules = rules or load_rules(root)
         own = f"sqlite:{os.path.join(root, DATABASE)}"
-        backup = MirrorBackup(root, rules, clock)
+        backup = above().backup(root, rules, clock)
         store = open_store(url or own, backup=backup, check=State.from_data, patience=patience, read_only=read_only)
-        if rules.notify and url in (None, own):  # whoever delivers looks into the project's own store
-            from fusewire.breakers.session.opening import tell_people
-
-            store.after_news = lambda: tell_people(root)
+        if rules.notify and url in (None, own):  # the delivery process reads the project's own store
+            store.after_news = lambda: above().start_delivery(root)
         return cls(store, rules, clock, root)
 
     # -- asking and telling -------------------------------------------------------------------------
@@ -171,26 +170,24 @@ class Breaker:
         return self._act(Signal("override", circuit, "override", text=reason, value=seconds))
 
     def _act(self, signal: Signal) -> Decision:
-        from fusewire.agents.caller import require_person
         from fusewire.stores.memory import MemoryStore
 
-        # What is only in this process's memory disarms nothing.
+        # A store in this process's memory disarms nothing.
         in_memory = isinstance(self.store, MemoryStore)
-        return self._send(signal, "person" if in_memory else require_person(f"{signal.kind} of a circuit", self.root))
+        actor = "person" if in_memory else above().require_person(f"{signal.kind} of a circuit", self.root)
+        return self._send(signal, actor)
 
     # -- looking ------------------------------------------------------------------------------------
 
     def status(self, circuit: str) -> Status:
         """One circuit as it is now."""
-        from fusewire.breakers.session.spend_limits import in_dollars
         from fusewire.engine.status import status_of
 
         policy, state = self.engine.view(circuit)
-        return in_dollars(self, status_of(circuit, policy, state, self.engine.clock()))
+        return above().present(self, status_of(circuit, policy, state, self.engine.clock()))
 
     def statuses(self) -> list[Status]:
         """Every active constraint and every other circuit that has a state, except those of retired constraints."""
-        from fusewire.breakers.session.spend_limits import in_dollars
         from fusewire.engine.status import status_of
 
         statuses = []
@@ -205,7 +202,7 @@ class Breaker:
                     continue
                 policy = self.rules.constraint_policy(name)  # its file is gone, but what it did is not
             state = self.engine.state_in(row, name, policy)
-            statuses.append(in_dollars(self, status_of(name, policy, state, self.engine.clock())))
+            statuses.append(above().present(self, status_of(name, policy, state, self.engine.clock())))
         return statuses
 
     def probe_of(self, circuit: str) -> str | None:
@@ -253,63 +250,12 @@ class Breaker:
 
     def mirror(self, written: set[str]) -> None:
         """After the commit: the state files of the constraints and of the phases follow the database."""
-        if self.root is None:
+        if self.root is None or not written:
             return
-        warnings: list[str] = []
-        if any("/" not in circuit for circuit in written):
-            warnings += self._mirror_constraints(self.root)
-        if any(circuit.startswith("phase/") for circuit in written):
-            warnings += self._mirror_phases()
-        for warning in warnings:
+        for warning in above().after_commit(self, written):
             if warning not in self.store.notices():
                 with self.store.transact() as transaction:
                     transaction.notice(warning, self.engine.clock())
-
-    def _mirror_constraints(self, root: str) -> list[str]:
-        from fusewire.breakers.constraint.state_file import write_mirror
-
-        try:
-            warning = write_mirror(root, self.engine)
-        except BlockingIOError:  # its lock is held; every command says so while it is, and the next change catches up
-            warning = None
-        except OSError as error:
-            warning = f"the constraints' state file could not be written: {error}"
-        return [] if warning is None else [warning]
-
-    def _mirror_phases(self) -> list[str]:
-        from fusewire.breakers.phase.phases import Phases
-
-        try:
-            return Phases(self).follow()
-        except StoreError:  # busy; no warning can be kept either, and the next action on the phases catches up
-            return []
-        except FusewireError as error:
-            return [f"the phases' state file could not be brought up to date: {error}"]
-
-
-class Guarded:
-    """One guarded action: asked for on entry, settled on exit."""
-
-    def __init__(self, breaker: Breaker, circuit: str, action: str, session: str | None) -> None:
-        self._breaker, self._circuit, self._action, self._session = breaker, circuit, action, session
-
-    def __enter__(self) -> Decision:
-        self._decision = self._breaker.check(self._circuit, session=self._session)
-        if not self._decision.allowed:
-            raise Blocked(self._decision)
-        return self._decision
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        breaker, lease = self._breaker, self._decision.lease
-        if kind is None:
-            breaker.record_success(self._circuit, session=self._session, lease=lease)
-        elif issubclass(kind, Exception):
-            action = self._action or f"{kind.__name__}: {error}"
-            breaker.record(self._circuit, action, session=self._session, lease=lease)
-        elif lease is not None:  # interrupted: neither good nor bad, but the probe is free again
-            breaker._send(Signal("release", self._circuit, "release", lease=lease))
 
 
 def default_rules() -> Rules:
@@ -317,18 +263,3 @@ def default_rules() -> Rules:
     from fusewire.config.rulebook import read_rulebook
 
     return read_rulebook(None).rules(any_constraint=True)
-
-
-class MirrorBackup:
-    """The constraints' state file as the backup of a project's store; read only when it is needed."""
-
-    def __init__(self, root: str, rules: Rules, clock: Callable[[], float]) -> None:
-        self.root, self.rules, self.clock = root, rules, clock
-
-    def available(self) -> bool:
-        return os.path.exists(os.path.join(self.root, STATE_FILE))
-
-    def read(self) -> tuple[list[Rebuilt], str, list[str]]:
-        from fusewire.breakers.constraint.state_file import rebuild
-
-        return rebuild(self.root, self.rules, self.clock())

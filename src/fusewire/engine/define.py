@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 from fusewire.config.own_breakers import check_name, own_file, own_policy
 from fusewire.config.settings import overlay
 from fusewire.core.decision import Blocked
-from fusewire.engine.breaker import Guarded
+from fusewire.engine.guarded import Guarded
 from fusewire.util.durations import number
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The program that delivers: `python3 -I /path/to/fusewire/notify/deliver.py ROOT`; `starting` runs it."""
+"""The program that delivers: `python3 -I .../fusewire/notify/deliver.py ROOT`, run by `breakers/start_delivery.py`."""
 
 import os
 import sys
@@ -14,8 +14,8 @@ if __name__ == "__main__":
     sys.path.remove(place)
     sys.path.append(place)
     try:
+        from fusewire.breakers.start_delivery import HANDED_ON
         from fusewire.notify.delivery import deliver_pending
-        from fusewire.notify.spawn import HANDED_ON
 
         deliver_pending(sys.argv[1], turn=HANDED_ON)
     finally:

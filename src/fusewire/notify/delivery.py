@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fusewire.breakers.start_delivery import NEXT_TURN
 from fusewire.config.notify_addresses import Unusable, address_of
 from fusewire.config.rulebook import read_rulebook
 from fusewire.config.rules import STATE_FOLDER
@@ -23,7 +24,6 @@ from fusewire.notify.cursor import MINUTE, MOST_LOST, Told, health_of, remember,
 from fusewire.notify.messages import message_of, message_of_many
 from fusewire.notify.news import KINDS, news, openings
 from fusewire.notify.send import Undelivered, send
-from fusewire.notify.spawn import NEXT_TURN
 from fusewire.util.errors import StoreError, in_a_line
 from fusewire.util.files import FileLock
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.config.rules import DATABASE
+from fusewire.config.rules import DATABASE, STATE_FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
 
     from fusewire.config.rules import Rules
+    from fusewire.stores import Rebuilt
     from fusewire.stores.sqlite import SqliteStore
 
 #: Seconds that each of three attempts waits for a locked store: an agent is waiting.
@@ -39,7 +40,7 @@ def quick_store(root: str, rules: Rules) -> SqliteStore:
     if store is None:
         path = os.path.join(root, DATABASE)
         patience = PATIENCE if kept is not None else max(_LEAST, (_COUNTS_UNTIL - age()) / 3)
-        store = SqliteStore(path, backup=_Backup(root, rules), check=_check, patience=patience)
+        store = SqliteStore(path, backup=MirrorBackup(root, rules), check=_check, patience=patience)
         if kept is not None:
             store = kept.setdefault(root, store)
     store.after_news = (lambda: tell_people(root)) if rules.notify else None
@@ -73,34 +74,28 @@ def _seconds_until_now() -> float:
 
 
 def tell_people(root: str) -> None:
-    """Something was written that the targets of this project may want to hear of; nobody waits until they do."""
+    """Start to notify the targets of a project after something was written, without waiting."""
     try:
-        from fusewire.notify.spawn import start
+        from fusewire.breakers.start_delivery import start
 
         start(root)
     except Exception:
-        pass  # what was decided has been written, and stands whether anybody hears of it or not
+        pass  # the decision is committed, and holds whether it is delivered or not
 
 
-class _Backup:
-    """What a lost database is refilled from; loaded only if it is."""
+class MirrorBackup:
+    """The constraints' state file as the backup of a project's store; read only when the database is lost."""
 
-    def __init__(self, root: str, rules: Rules) -> None:
-        self.root, self.rules = root, rules
+    def __init__(self, root: str, rules: Rules, clock: Callable[[], float] = time.time) -> None:
+        self.root, self.rules, self.clock = root, rules, clock
 
     def available(self) -> bool:
-        available: bool = self._mirror().available()
-        return available
+        return os.path.exists(os.path.join(self.root, STATE_FILE))
 
-    def read(self) -> Any:
-        return self._mirror().read()
+    def read(self) -> tuple[list[Rebuilt], str, list[str]]:
+        from fusewire.breakers.constraint.state_file import rebuild
 
-    def _mirror(self) -> Any:
-        import time
-
-        from fusewire.engine.breaker import MirrorBackup
-
-        return MirrorBackup(self.root, self.rules, time.time)
+        return rebuild(self.root, self.rules, self.clock())
 
 
 def _check(state: object) -> object:

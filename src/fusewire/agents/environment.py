@@ -1,8 +1,8 @@
-"""The environment of a delivery: where messages go is not for the command of an agent to say.
+"""Find the environment that an agent gave its command, whatever the command line has set since.
 
-A proxy, certificates, a `PATH`, a folder of configuration, the variable with a URL: whoever sets them for one command
-leads its messages astray, on purpose or because a test wants them so. A hook is started by the agent itself. A command
-is started by the agent's shell, and what that was started with is still on record, whatever was set in it since.
+A delivery must not depend on what one command sets: a proxy, certificates, `PATH`, a configuration folder or the
+variable with a URL would send its messages elsewhere. A hook is started by the agent itself. A command is started by
+the agent's shell, and the environment of that shell is still readable in /proc.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ _SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "fish", "ash", "busybox
 
 
 def surroundings() -> dict[str, str]:
-    """Ours; for a command of an agent, what the agent gave it. Where nobody knows that (no /proc), ours again."""
+    """Our environment; for a command of an agent, what the agent gave it, where /proc shows that."""
     given = b"" if os.path.basename(sys.argv[0]) == "hook.py" else _given()
     entries = (entry.partition(b"=") for entry in given.split(b"\0"))
     return {os.fsdecode(name): os.fsdecode(value) for name, _, value in entries if name} or dict(os.environ)
 
 
 def take_surroundings() -> None:
-    """For a command that delivers itself, before it does."""
+    """Replace our environment by it: for a command that delivers in its own process."""
     found = surroundings()
     os.environ.clear()
     os.environ.update(found)
 
 
 def _given() -> bytes:
-    """What the outermost agent above started its shell with; without a shell, what it was started with itself.
+    """The environment of the shell that the outermost agent started; without a shell, that of the agent.
 
-    A shell may have given way to the only command in its line, and then the record is that of the command.
+    A shell may have been replaced by the only command in its line; then the record is that of the command.
     """
     from fusewire.agents.caller import is_agent
     from fusewire.util.processes import ancestors, environment, started_as
