@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from fusewire.config.rulebook import read_rulebook
+from fusewire.config.rules import compile_rules
 from fusewire.core.circuit import Policy, State, cooldown, fresh, step, view
 from fusewire.core.events import Signal
 from fusewire.engine.engine import read_state
 from fusewire.util.errors import InvalidTransition
 
-RULES = read_rulebook(None).rules(any_constraint=True)
+RULES = compile_rules(None)
 POLICIES = {name: Policy.from_data(data) for name, data in RULES.policies.items()}
 START = 1_800_000_000.0
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fusewire.config.rulebook import read_rulebook
+from fusewire.config.rules import compile_rules
 from fusewire.config.settings import KINDS
 from fusewire.core import meters
 from fusewire.core.circuit import Outcome, State, step, view
@@ -23,7 +23,7 @@ from tests.helpers import DATA
 
 FOLDER = DATA / "scenarios"
 START = 1_800_000_000.0
-RULES = read_rulebook(None).rules(any_constraint=True)
+RULES = compile_rules(None)
 
 STEP_KEYS = {"at", "turn", "send", "value", "fingerprint", "lease", "times", "every", "every_turn", "to", "expect"}
 SEEN_IN_OUTCOME = {"verdict", "counted", "duplicate", "late", "tripped", "alert", "lease", "meter", "reason"}

@@ -17,7 +17,7 @@ import pytest
 from fusewire.config.notify_addresses import Unusable, address_of, scrubbed, shown
 from fusewire.config.notify_targets import Target
 from fusewire.config.rulebook import Rulebook, read_rulebook
-from fusewire.config.rules import load_rules, user_config_path
+from fusewire.config.rules import Rules, load_rules, user_config_path
 from fusewire.engine.breaker import Breaker
 from fusewire.notify.messages import Message, message_of
 from fusewire.notify.news import KINDS, Item, news, subject_of
@@ -90,7 +90,7 @@ def test_a_project_cannot_send_elsewhere_what_its_user_is_told(project: Project)
 def test_a_target_that_a_user_does_not_have_can_be_switched_off(project: Project) -> None:
     """A project's file is for many people; not all of them have the same targets."""
     book = configured(project, "[notify.targets.phone]\nenabled = false\n")
-    assert (book.warnings, book.targets.usable(), book.rules().notify) == ([], [], ())
+    assert (book.warnings, book.targets.usable(), Rules(*book.compile({})).notify) == ([], [], ())
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,16 @@
-"""Configuration: settings in layers, policies as TOML, constraint files, and the compiled rules of a project."""
+"""Configuration: settings in layers, policies, constraint files, compiled rules. Here: where its files are."""
+
+from __future__ import annotations
+
+import os
+
+CONSTRAINTS_FOLDER = os.path.join("docs", "constraints")
+
+#: The seed's own configuration of the breakers inside a session, read beside `fusewire.toml`.
+SESSION_CONFIG = os.path.join(".claude", "memory", "circuit_breaker_config.json")
+
+
+def user_config_path() -> str:
+    """The user's own file; never a path in the project, where a user has no home or the variable is relative."""
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return os.path.join(base if os.path.isabs(base) else "/nonexistent", "fusewire", "config.toml")

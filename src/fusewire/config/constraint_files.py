@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fusewire.config.rules import CONSTRAINTS_FOLDER
+from fusewire.config import CONSTRAINTS_FOLDER
 from fusewire.core.events import NAME_LIMIT
 from fusewire.util.errors import ConfigError
 

@@ -1,4 +1,4 @@
-"""The rules of one project, compiled: every layer of configuration, every constraint, every warning."""
+"""Read and compile the rules of one project: every layer of configuration, every constraint, every warning."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from fusewire.config import SESSION_CONFIG, user_config_path
 from fusewire.config.compiler import compile_policies
 from fusewire.config.constraint_files import ConstraintFile, read_constraints
 from fusewire.config.notify_addresses import file_of
 from fusewire.config.notify_targets import Targets
 from fusewire.config.own_breakers import own_policy, put_breakers
 from fusewire.config.prices import load_prices, parse_prices
-from fusewire.config.rules import SESSION_CONFIG, Constraint, Rules, user_config_path
 from fusewire.config.settings import KINDS, TABLES, PolicyFile, Values, overlay, read_policy_file
 from fusewire.util.errors import ConfigError
+
+if TYPE_CHECKING:
+    from fusewire.core.events import Matcher
 
 #: The tables of the seed's own configuration file. The first holds what `[tool]` has at its top.
 _SEED_TABLES = ("circuit_breakers", "memory_limits", "resource_limits")
@@ -33,6 +36,8 @@ class Rulebook:
     constraints: dict[str, ConstraintFile] = field(default_factory=dict)
     constraint_values: dict[str, Values] = field(default_factory=dict)
     warnings: list[ConfigError] = field(default_factory=list)
+    #: without a project every bare id is a constraint with the default policy
+    any_constraint: bool = False
     #: the breakers that `[breakers.NAME]` defines
     own: dict[str, Values] = field(default_factory=dict)
     #: what `[prices]` says beside the table that is shipped
@@ -43,8 +48,8 @@ class Rulebook:
     def values_for(self, kind: str, circuit: str) -> Values:
         return self.constraint_values.get(circuit) or self.values[kind]
 
-    def rules(self, *, any_constraint: bool = False, last: Rules | None = None) -> Rules:
-        """Compiled; a constraint whose front matter is broken keeps the patterns that `last` had for it."""
+    def compile(self, last_matchers: Mapping[str, tuple[Matcher, ...]]) -> tuple[Any, ...]:
+        """The data of `Rules`; a constraint whose front matter is broken keeps the patterns that it had last."""
         policies = {
             policy.id: policy.to_data()
             for kind in KINDS
@@ -56,18 +61,12 @@ class Rulebook:
         constraints = {}
         for name, constraint in self.constraints.items():
             (policy,) = compile_policies(self.files["constraint"], self.constraint_values[name])
-            before = last.constraints.get(name) if last is not None and constraint.broken else None
-            constraints[name] = Constraint(
-                policy.to_data(),
-                before.matchers if before is not None else constraint.matchers,
-                constraint.file,
-                constraint.title,
-                constraint.severity or "",
-                constraint.retired,
-            ).to_data()
+            matchers = last_matchers.get(name, constraint.matchers) if constraint.broken else constraint.matchers
+            about = (constraint.file, constraint.title, constraint.severity or "", constraint.retired)
+            constraints[name] = (policy.to_data(), matchers, *about)
         warnings = tuple(map(str, self.warnings))
-        return Rules(
-            *(policies, constraints, warnings, any_constraint, self._guard()),
+        return (
+            *(policies, constraints, warnings, self.any_constraint, self._guard()),
             *(dict(self.values["tool"].parsed), load_prices(self.prices)),
             tuple(target.name for target in self.targets.enabled()),
             (self.values["sandbox"].parsed["mode"], self.values["sandbox"].parsed["outside"]),
@@ -93,7 +92,8 @@ def _is_file_name(path: str) -> bool:
 def read_rulebook(root: Path | None) -> Rulebook:
     """Defaults < the user's file < the project's file < each constraint's front matter."""
     files = {kind: read_policy_file(kind) for kind in TABLES}
-    book = Rulebook(files, {kind: policy_file.defaults() for kind, policy_file in files.items()})
+    defaults = {kind: policy_file.defaults() for kind, policy_file in files.items()}
+    book = Rulebook(files, defaults, any_constraint=root is None)
     if root is None:
         return book
     layers = _layers(root, book.warnings)

@@ -1,7 +1,7 @@
 """The compiled rules of a project, and the blob that spares the hook from parsing any.
 
 The blob is `marshal` data in `.fusewire/`, with the size, time and inode of every file that it was made from.
-When one of them differs, the rules are compiled anew; nobody has to remember a command for that.
+When one of them differs, the rules are compiled again; no command is needed for that.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ import os
 import sys
 from _imp import source_hash
 
+from fusewire.config import CONSTRAINTS_FOLDER as CONSTRAINTS_FOLDER
+from fusewire.config import SESSION_CONFIG as SESSION_CONFIG
+from fusewire.config import user_config_path as user_config_path
 from fusewire.util.errors import NotFound
 from fusewire.util.files import STATE_FOLDER as STATE_FOLDER
 from fusewire.util.files import claim, fits_mark, make_folder, read_file, replace_file
@@ -34,8 +37,6 @@ _HASH = 8
 #: Where the circuits are.
 DATABASE = os.path.join(STATE_FOLDER, "state.db")
 
-CONSTRAINTS_FOLDER = os.path.join("docs", "constraints")
-
 #: The constraints' circuits in the seed's format, a mirror of the database.
 STATE_FILE = os.path.join(CONSTRAINTS_FOLDER, ".circuit-state.json")
 
@@ -44,9 +45,6 @@ PHASE_FILE = os.path.join(".prp-session", "circuit-breaker.json")
 
 #: It is there while a slice is under way, so that one look tells whether the scope lock has to be asked.
 SCOPE_FILE = os.path.join(STATE_FOLDER, "scope.bin")
-
-#: The seed's own configuration of the breakers inside a session, read beside `fusewire.toml`.
-SESSION_CONFIG = os.path.join(".claude", "memory", "circuit_breaker_config.json")
 
 #: What a blob depends on in Fusewire itself, beside the policies.
 _SHAPES = ("config/rules.py", "core/state.py", "core/meters.py")
@@ -230,12 +228,6 @@ def find_guarded(start: str) -> str:
         folder = parent
 
 
-def user_config_path() -> str:
-    """Never a path in the project, where a user has no home or the variable is relative."""
-    base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    return os.path.join(base if os.path.isabs(base) else "/nonexistent", "fusewire", "config.toml")
-
-
 def has_constraints(root: str) -> bool:
     """Whether there is anything that the hook could enforce; one look, no parsing."""
     return os.path.isdir(os.path.join(root, CONSTRAINTS_FOLDER))
@@ -250,7 +242,7 @@ def load_rules(root: str, *, keeps: bool = False) -> Rules:
     last, signature = _kept(root)
     if last is not None and signature == made_from:
         return last
-    rules = _compile(root, last)
+    rules = compile_rules(root, last)
     rules.just_compiled = True
     if rules.constraints and "yaml" not in sys.modules:
         return rules  # none of them could be read: another Python, or this one tomorrow, may do better
@@ -294,12 +286,17 @@ def unsealed(content: bytes) -> Any:
     return marshal.loads(content[_HASH:])
 
 
-def _compile(root: str, last: Rules | None) -> Rules:
+def compile_rules(root: str | None, last: Rules | None = None) -> Rules:
+    """Compile a project's files; without a project the policies as shipped, where every bare id is a constraint.
+
+    A constraint whose front matter is broken keeps the patterns that `last` had for it.
+    """
     from pathlib import Path
 
     from fusewire.config.rulebook import read_rulebook
 
-    return read_rulebook(Path(root)).rules(last=last)
+    matchers = {name: constraint.matchers for name, constraint in last.constraints.items()} if last else {}
+    return Rules(*read_rulebook(None if root is None else Path(root)).compile(matchers))
 
 
 def _save(root: str, path: str, blob: tuple[Any, ...]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.config.rules import DATABASE, Rules, find_project, load_rules
+from fusewire.config.rules import DATABASE, Rules, compile_rules, find_project, load_rules
 from fusewire.core.circuit import State
 from fusewire.core.events import Signal, fingerprint, identifier
 from fusewire.engine.engine import Engine, read_state
@@ -260,6 +260,4 @@ class Breaker:
 
 def default_rules() -> Rules:
     """The policies as shipped, for a breaker that belongs to no project."""
-    from fusewire.config.rulebook import read_rulebook
-
-    return read_rulebook(None).rules(any_constraint=True)
+    return compile_rules(None)
