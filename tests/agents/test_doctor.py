@@ -16,7 +16,7 @@ import pytest
 
 from fusewire.agents import AGENTS
 from fusewire.agents.doctor import programs
-from fusewire.agents.gemini.trust import distrusted, undecided
+from fusewire.agents.gemini.trust import trust_problems, undecided
 from fusewire.agents.registry import CLIENTS
 from fusewire.cli.doctor import _mending
 from tests.helpers import SOURCE
@@ -394,7 +394,7 @@ def test_whether_gemini_trusts_a_folder_is_decided_by_the_nearest_rule(
         named = {os.path.normpath(project.root / place): level for place, level in rules.items()}
         file.write_text("// mine\n" + json.dumps(named))
     root = str(project.root)
-    assert (bool(distrusted(client, root)), bool(undecided(client, root))) == (
+    assert (bool(trust_problems(client, root)), bool(undecided(client, root))) == (
         expected == "distrusted", expected == "undecided",
     )  # fmt: skip
     for name, value, trusted in (
@@ -403,12 +403,12 @@ def test_whether_gemini_trusts_a_folder_is_decided_by_the_nearest_rule(
         ("GEMINI_RESTRICTED_MODE", "true", False),
     ):
         monkeypatch.setenv(name, value)
-        assert [do for _, do in distrusted(client, root)] == ([] if trusted else [f"unset {name}"])
+        assert [do for _, do in trust_problems(client, root)] == ([] if trusted else [f"unset {name}"])
         assert undecided(client, root) == []
     monkeypatch.delenv("GEMINI_RESTRICTED_MODE")
     monkeypatch.delenv("GEMINI_CLI_TRUST_WORKSPACE")
     (file.parent / "settings.json").write_text('{"security": {"folderTrust": {"enabled": false}}}')
-    assert (distrusted(client, root), undecided(client, root)) == ([], [])
+    assert (trust_problems(client, root), undecided(client, root)) == ([], [])
 
 
 def test_gemini_in_a_folder_that_it_does_not_trust(project: Project) -> None:

@@ -10,7 +10,7 @@ import click
 
 from fusewire.agents.caller import require_person
 from fusewire.agents.doctor.checkup import Checkup, Finding, all_checkups
-from fusewire.agents.doctor.state_writable import unwritten
+from fusewire.agents.doctor.state_writable import write_problems
 from fusewire.agents.install.command import hook_line
 from fusewire.agents.install.import_cache import fill_cache, lacks_cache
 from fusewire.breakers.constraint.report import columns
@@ -54,7 +54,7 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
         tell(f"{count} notices acknowledged by {actor}", err=True)
     root = breaker.root or "."
     damage = breaker.verify() + _unwritable(root)
-    blocked = [] if damage else unwritten(breaker)
+    blocked = [] if damage else write_problems(breaker)
     line = hook_line("claude")
     slow = fill_cache(line[:-1]) if canary else lacks_cache(line[:-1])
     sandbox, mode = support(), breaker.rules.sandbox[0]

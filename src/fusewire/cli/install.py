@@ -13,7 +13,7 @@ import click
 from fusewire.agents import AGENTS
 from fusewire.agents.caller import require_person
 from fusewire.agents.claude.shell_wrapper import choose_wrapper
-from fusewire.agents.doctor.http_reports import misled
+from fusewire.agents.doctor.http_reports import proxy_problem
 from fusewire.agents.install.command import hook_line
 from fusewire.agents.install.files import settings_of
 from fusewire.agents.install.http import Http
@@ -180,7 +180,7 @@ def _server(port: int | None, dry_run: bool) -> Http:
 def _over_http(client: Client, place: Place, http: Http) -> list[str]:
     """What is good to know of it."""
     notes = [f"what {client.title} reports is seen only while `fusewire serve{http.option}` runs and shows the project"]
-    astray = misled(client)
+    astray = proxy_problem(client)
     if astray is not None:
         notes.append(". Now: ".join(astray))
     try:

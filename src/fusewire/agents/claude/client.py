@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.agents.install.client import ALL_TOOLS, HOOK_SECONDS, Client, Registration
 from fusewire.agents.install.command import shell_line
-from fusewire.agents.install.files import settings_or_none
+from fusewire.agents.install.files import settings_or_none, table_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,9 +43,9 @@ class ClaudeClient(Client):
         places = self.places(root)
         enabled: JsonObject = {}
         for scope in ("user", "project", "local"):
-            enabled |= _table(settings_or_none(places[scope].path), "enabledPlugins")
+            enabled |= table_in(settings_or_none(places[scope].path), "enabledPlugins")
         folder = os.path.join(os.path.dirname(places["user"].path), "plugins")
-        known = _table(settings_or_none(os.path.join(folder, "installed_plugins.json")), "plugins")
+        known = table_in(settings_or_none(os.path.join(folder, "installed_plugins.json")), "plugins")
         for name, copies in known.items():
             if name.partition("@")[0] != _PLUGIN or enabled.get(name) is not True or not isinstance(copies, list):
                 continue
@@ -64,11 +64,6 @@ class ClaudeClient(Client):
                 handlers = [one for one in self.handlers(entry) if isinstance(one, dict)]
                 found.setdefault(event, []).extend(_expanded(handler, path) for handler in handlers)
         return found
-
-
-def _table(value: Any, key: str) -> JsonObject:
-    inner = value.get(key) if isinstance(value, dict) else None
-    return inner if isinstance(inner, dict) else {}
 
 
 def _expanded(value: Any, path: str) -> Any:

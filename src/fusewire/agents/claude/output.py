@@ -7,7 +7,7 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 
 from fusewire.agents.output.answer import Limit
-from fusewire.agents.output.conversation import TEXT, Conversation, added, amount, count, part, tool_line, words
+from fusewire.agents.output.conversation import TEXT, Conversation, amount, count, part, tool_line, total, words
 from fusewire.agents.output.format import JSON_STRING, OutputFormat
 from fusewire.core.events import plain
 from fusewire.testruns.evidence import runs_something
@@ -124,12 +124,12 @@ class Claude(Conversation):
         """A message comes once per content block, each time with the same usage."""
         if identity not in self._usage:
             self._requests += 1
-        given = added(*(count(usage.get(name)) for name in _USAGE))
+        given = total(*(count(usage.get(name)) for name in _USAGE))
         before = self._usage.get(identity, (None, None))
         now = (_larger(before[0], given), _larger(before[1], count(usage.get("output_tokens"))))
         for index in (0, 1):
             difference = (now[index] or 0) - (before[index] or 0)
-            self._spent[index] = added(self._spent[index], difference if now[index] is not None else None)
+            self._spent[index] = total(self._spent[index], difference if now[index] is not None else None)
         _remember(self._usage, identity, now)
 
     def _event(self, event: JsonObject, identity: str) -> None:
@@ -193,10 +193,10 @@ class Claude(Conversation):
         """By model if that is told: it includes the helpers that the agent has started."""
         models = [part(model) for model in part(message.get("modelUsage")).values()]
         usage = part(message.get("usage"))
-        self.input_tokens = added(*(count(model.get(name)) for model in models for name in _MODEL_USAGE))
-        self.output_tokens = added(*(count(model.get("outputTokens")) for model in models))
+        self.input_tokens = total(*(count(model.get(name)) for model in models for name in _MODEL_USAGE))
+        self.output_tokens = total(*(count(model.get("outputTokens")) for model in models))
         if not models:
-            self.input_tokens = added(*(count(usage.get(name)) for name in _USAGE))
+            self.input_tokens = total(*(count(usage.get(name)) for name in _USAGE))
             self.output_tokens = count(usage.get("output_tokens"))
         self.calls = self._requests or count(message.get("num_turns"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fusewire.agents.codex.trust import SESSION_END_SECONDS, distrusted_hooks
+from fusewire.agents.codex.trust import SESSION_END_SECONDS, trust_problems
 from fusewire.agents.install.client import HOOK_SECONDS, Client, Registration, plain_events
 from fusewire.agents.install.command import shell_line
 from fusewire.util.quoting import quoted
@@ -23,7 +23,7 @@ class CodexClient(Client):
         return {"type": "command", "command": f"exec /bin/sh -c {quoted(shell_line(line))}", "timeout": seconds}
 
     def distrust(self, registration: Registration, root: str) -> list[tuple[str, str]]:
-        return distrusted_hooks(self, registration, root)
+        return trust_problems(self, registration, root)
 
 
 CLIENT = CodexClient(

@@ -42,9 +42,6 @@ class Codex(Conversation):
 
     format: str = "codex"
     _requests: Requests = field(default_factory=Requests)
-    _denials: list[str] = field(default_factory=list)
-    _row: int = 0
-    _longest: int = 0
     _complaint: str = ""
 
     def take(self, message: JsonObject) -> str:
@@ -78,11 +75,9 @@ class Codex(Conversation):
     def _tool(self, kind: str, item: JsonObject) -> None:
         status = item.get("status")
         if status == "declined":
-            self._denials.append(words(item.get("tool")) or kind)
-            self._row += 1
-            self._longest = max(self._longest, self._row)
+            self.count_denial(words(item.get("tool")) or kind)
             return
-        self._row = 0
+        self.end_denials()
         code = item.get("exit_code")
         failed = status == "failed" or (isinstance(code, int) and code != 0)
         if kind == "command_execution" and runs_something(_command(words(item.get("command")))):
@@ -111,7 +106,6 @@ class Codex(Conversation):
             self._failed(plain(self._complaint, 2000))
             self.complete = False
         self.calls = self._requests.count or None
-        self.deny(self._denials, self._longest)
 
 
 def _command(command: str) -> str:

@@ -7,10 +7,10 @@ import json
 import os
 import re
 import tomllib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fusewire.agents.install.command import is_ours
-from fusewire.agents.install.files import settings_of
+from fusewire.agents.install.files import settings_of, table_in
 
 if TYPE_CHECKING:
     from fusewire.agents.install.client import Client, Registration
@@ -23,7 +23,7 @@ _DEFAULT_SECONDS = 600
 SESSION_END_SECONDS = 3
 
 
-def distrusted_hooks(client: Client, registration: Registration, root: str) -> list[tuple[str, str]]:
+def trust_problems(client: Client, registration: Registration, root: str) -> list[tuple[str, str]]:
     """Why the hooks of one file would not run, each with what to do about it.
 
     Codex keeps a hash of every hook that a person has accepted, under the hook's file, event and place in it.
@@ -37,15 +37,15 @@ def distrusted_hooks(client: Client, registration: Registration, root: str) -> l
     except (OSError, ValueError) as error:
         what = f"{path} cannot be read, so it is not known whether Codex trusts the hooks: {error}"
         return [(what, f"mend {path}")]
-    if _table(config, "features").get("hooks") is False:
+    if table_in(config, "features").get("hooks") is False:
         return [(f"hooks are switched off in {path}: features.hooks is false", "take that line out")]
     found = []
     if registration.scope == "project":
-        projects = _table(config, "projects")
-        if not any(_table(projects, name).get("trust_level") == "trusted" for name in (root, os.path.realpath(root))):
+        projects = table_in(config, "projects")
+        if not any(table_in(projects, name).get("trust_level") == "trusted" for name in (root, os.path.realpath(root))):
             what = "Codex reads the hooks of a project only in folders that are trusted, and this one is not"
             found.append((what, f"start `codex` in {root} and trust the folder"))
-    state = _table(_table(config, "hooks"), "state")
+    state = table_in(table_in(config, "hooks"), "state")
     words = sorted({word for key, digest in _hooks(registration.file) if (word := _state(state, key, digest))})
     if words:
         found.append((f"Codex does not run the hooks: they are {' and '.join(words)}", _TRUST))
@@ -65,7 +65,7 @@ def _hooks(path: str) -> list[tuple[list[str], str]]:
     """Our hooks in a file: the names that Codex may know each by, and its hash."""
     found = []
     settings = settings_of(path)
-    for event, groups in _table(settings, "hooks").items():
+    for event, groups in table_in(settings, "hooks").items():
         name = re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()
         for at, group in enumerate(groups if isinstance(groups, list) else ()):
             handlers = group.get("hooks") if isinstance(group, dict) else None
@@ -88,8 +88,3 @@ def _digest(event: str, group: JsonObject, handler: JsonObject) -> str:
         hashed["matcher"] = group["matcher"]
     text = json.dumps(hashed, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
-
-
-def _table(value: Any, key: str) -> JsonObject:
-    inner = value.get(key) if isinstance(value, dict) else None
-    return inner if isinstance(inner, dict) else {}

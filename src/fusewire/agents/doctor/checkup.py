@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fusewire.agents.doctor.http_reports import unheard
+from fusewire.agents.doctor.http_reports import reports_problem
 from fusewire.agents.doctor.programs import version_of
 from fusewire.agents.doctor.rings import broken_wrapper, rings, wrapper_of
 from fusewire.agents.install.canary import Canary, fly
@@ -114,7 +114,7 @@ def all_checkups(root: str, line: list[str], *, canary: bool, sandboxes: bool) -
             for what, do in checkup.client.distrust(one, root):
                 checkup.finds(what, do)
             to = one.http(checkup.client)
-            silence = None if to is None else unheard(checkup.client, to, root)
+            silence = None if to is None else reports_problem(checkup.client, to, root)
             if silence is not None:
                 checkup.finds(*silence)
         if checkup.registered:

@@ -22,7 +22,7 @@ _PATIENCE = 5
 _EVENT = "Notification"
 
 
-def misled(client: Client) -> tuple[str, str] | None:
+def proxy_problem(client: Client) -> tuple[str, str] | None:
     """Whether agents that are started as we are would look for the server behind a proxy, and what to do."""
     if not {"http", "https"} & getproxies_environment().keys() or proxy_bypass("127.0.0.1"):
         return None
@@ -30,9 +30,9 @@ def misled(client: Client) -> tuple[str, str] | None:
     return what, "add 127.0.0.1 to NO_PROXY wherever the proxy is set"
 
 
-def unheard(client: Client, to: Http, root: str) -> tuple[str, str] | None:
+def reports_problem(client: Client, to: Http, root: str) -> tuple[str, str] | None:
     """Why reports are not heard, and what to do; None if they are."""
-    astray = misled(client)
+    astray = proxy_problem(client)
     if astray is not None:
         return astray
     again = client.install_line("user", to)

@@ -25,7 +25,7 @@ class _RollBack(Exception):
     """Ends a transaction without a trace."""
 
 
-def unwritten(breaker: Breaker) -> list[tuple[str, str]]:
+def write_problems(breaker: Breaker) -> list[tuple[str, str]]:
     """What keeps the state from being written, and what to do about it; nothing is changed."""
     folder = os.path.join(breaker.root or ".", STATE_FOLDER)
     if not os.path.isdir(folder):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fusewire.agents.gemini.trust import distrusted, system_settings, undecided
+from fusewire.agents.gemini.trust import system_settings, trust_problems, undecided
 from fusewire.agents.install.client import ALL_TOOLS, HOOK_SECONDS, Client, Registration
 from fusewire.agents.install.command import shell_line
 
@@ -42,7 +42,7 @@ class GeminiClient(Client):
         return one is None or other is None or any(one.get(key) != other.get(key) for key in ("name", "command"))
 
     def distrust(self, registration: Registration, root: str) -> list[tuple[str, str]]:
-        return distrusted(self, root)
+        return trust_problems(self, root)
 
     def undecided(self, root: str) -> list[str]:
         return undecided(self, root)

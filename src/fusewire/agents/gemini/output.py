@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from fusewire.agents.output.conversation import TEXT, Conversation, Requests, added, count, part, tool_line, words
+from fusewire.agents.output.conversation import TEXT, Conversation, Requests, count, part, tool_line, total, words
 from fusewire.agents.output.format import JSON_STRING, OutputFormat
 from fusewire.testruns.evidence import runs_something
 from fusewire.testruns.run import problem
@@ -58,9 +58,6 @@ class Gemini(Conversation):
     format: str = "gemini"
     _requests: Requests = field(default_factory=Requests)
     _tools: dict[str, tuple[str, bool]] = field(default_factory=dict)
-    _denials: list[str] = field(default_factory=list)
-    _row: int = 0
-    _longest: int = 0
     _speaking: bool = False
 
     def take(self, message: JsonObject) -> str:
@@ -82,9 +79,9 @@ class Gemini(Conversation):
         self.complete, self.ended = True, "completed"
         models = [part(model) for model in part(part(message.get("stats")).get("models")).values()]
         tokens = [part(model.get("tokens")) for model in models]
-        self.calls = added(*(count(part(model.get("api")).get("totalRequests")) for model in models))
-        self.input_tokens = added(*(count(one.get("prompt")) for one in tokens))
-        self.output_tokens = added(*(count(one.get(name)) for one in tokens for name in ("candidates", "thoughts")))
+        self.calls = total(*(count(part(model.get("api")).get("totalRequests")) for model in models))
+        self.input_tokens = total(*(count(one.get("prompt")) for one in tokens))
+        self.output_tokens = total(*(count(one.get(name)) for one in tokens for name in ("candidates", "thoughts")))
         tools = part(part(part(message.get("stats")).get("tools")).get("byName"))
         denied = [name for name, tool in tools.items() if count(part(part(tool).get("decisions")).get("reject"))]
         self.deny(denied, 1 if denied else 0)
@@ -116,11 +113,9 @@ class Gemini(Conversation):
         self._speaking = False
         name, runs = self._tools.pop(words(message.get("tool_id")), ("", False))
         if part(message.get("error")).get("type") in _DENIALS and name not in _ASKING:
-            self._denials.append(name)
-            self._row += 1
-            self._longest = max(self._longest, self._row)
+            self.count_denial(name)
             return
-        self._row = 0
+        self.end_denials()
         failed = message.get("status") == "error"
         if runs:
             self.work.saw(words(message.get("output")), failed=failed)
@@ -150,8 +145,6 @@ class Gemini(Conversation):
     def close(self) -> None:
         if self.calls is None:
             self.calls = self._requests.count or None
-        if self._denials:
-            self.deny(self._denials, self._longest)
 
 
 FORMAT = OutputFormat(

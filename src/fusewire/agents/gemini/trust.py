@@ -25,7 +25,7 @@ _ALL, _NONE = "GEMINI_CLI_TRUST_WORKSPACE", "GEMINI_RESTRICTED_MODE"
 _NO_HOOKS = "Gemini CLI runs no hooks at all in this folder, so nothing is guarded"
 
 
-def distrusted(client: Client, root: str) -> list[tuple[str, str]]:
+def trust_problems(client: Client, root: str) -> list[tuple[str, str]]:
     """Why no hook runs there, with what to do about it; nothing where it is trusted, or nobody has decided."""
     for name, value in ((_NONE, "true"), (_ALL, "false")):
         if os.environ.get(name) == value:

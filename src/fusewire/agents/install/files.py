@@ -11,11 +11,14 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fusewire.agents.install.jsonc import JsoncError, Node, position, read
 from fusewire.util.errors import FusewireError
 from fusewire.util.files import FileLock, FolderLock, read_regular
+
+if TYPE_CHECKING:
+    from fusewire.util.fast_json import JsonObject
 
 #: Settings are small; what is larger is none.
 _LARGEST = 4 << 20
@@ -34,7 +37,7 @@ _MARK = "\ufeff"
 _TRIES = 1000
 
 
-def parsed(text: str, path: str) -> Node:
+def parse_settings(text: str, path: str) -> Node:
     """Parse the text of a settings file; the error names the file and the place."""
     try:
         node = read(text)
@@ -48,7 +51,7 @@ def parsed(text: str, path: str) -> Node:
 def settings_of(path: str) -> Any:
     """Read a settings file as a value; None if there is none; FusewireError if it cannot be read."""
     body = split_mark(SettingsFile(path).read() or "")[1]
-    return parsed(body, path).value if body.strip() else None
+    return parse_settings(body, path).value if body.strip() else None
 
 
 def settings_or_none(path: str) -> Any:
@@ -57,6 +60,12 @@ def settings_or_none(path: str) -> Any:
         return settings_of(path)
     except (FusewireError, OSError):
         return None
+
+
+def table_in(settings: Any, key: str) -> JsonObject:
+    """An object in settings; an empty one if there is none."""
+    inner = settings.get(key) if isinstance(settings, dict) else None
+    return inner if isinstance(inner, dict) else {}
 
 
 class SettingsFile:

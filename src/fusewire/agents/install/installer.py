@@ -92,8 +92,8 @@ def _installing(
         status = status or merging.has_our_status_line(text, file.path)
         if merging.is_current(text, file.path, client, line, status=status, http=http, wrapper=wrapper):
             return Change(file.path, text, text), None
-        clean = merging.removed(text, file.before(), file.path, client)
-    after = merging.installed(clean, file.path, client, line, status=status, http=http, wrapper=wrapper)
+        clean = merging.remove_entries(text, file.before(), file.path, client)
+    after = merging.add_entries(clean, file.path, client, line, status=status, http=http, wrapper=wrapper)
     return Change(file.path, text, after, None if clean is None else file.backup), clean
 
 
@@ -111,7 +111,7 @@ def uninstall(client: Client, place: Place, *, dry_run: bool = False) -> Change:
 
 
 def _uninstalling(file: SettingsFile, client: Client, text: str | None) -> Change:
-    after = None if text is None else merging.removed(text, file.before(), file.path, client)
+    after = None if text is None else merging.remove_entries(text, file.before(), file.path, client)
     return Change(file.path, text, after)
 
 

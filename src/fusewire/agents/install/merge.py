@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.agents.claude.shell_wrapper import registered_wrapper, with_wrapper, without_wrapper
 from fusewire.agents.install.command import is_our_status_line, is_ours, shell_line
-from fusewire.agents.install.files import parsed, split_mark
+from fusewire.agents.install.files import parse_settings, split_mark
 from fusewire.agents.install.json_edit import put_in, take_out
 from fusewire.agents.install.jsonc import COMMENT, JsoncError, Node, beyond_json, position, read
 from fusewire.util.errors import FusewireError
@@ -32,7 +32,7 @@ def registered(settings: Any, client: Client) -> dict[str, list[JsonObject]]:
     return found
 
 
-def installed(
+def add_entries(
     text: str | None,
     path: str,
     client: Client,
@@ -47,15 +47,15 @@ def installed(
     if not body.strip():
         body = client.empty
     wanted = client.entries(line, http)
-    hooks = parsed(body, path).value.get("hooks")
+    hooks = parse_settings(body, path).value.get("hooks")
     there = [event for event in hooks if event in wanted] if isinstance(hooks, dict) else []
     for event in dict.fromkeys([*there, *wanted]):  # from top to bottom: they are taken out from bottom to top
-        body = _with(body, path, event, wanted[event])
-    root = parsed(body, path)
+        body = _add_entry(body, path, event, wanted[event])
+    root = parse_settings(body, path)
     if status and root.part(STATUS_LINE) is None:
         body = put_in(body, root, root, STATUS_LINE, status_line(line))
     if wrapper:
-        body = with_wrapper(body, path, parsed(body, path), wrapper)
+        body = with_wrapper(body, path, parse_settings(body, path), wrapper)
     return mark + body
 
 
@@ -67,7 +67,7 @@ def status_line(line: list[str]) -> JsonObject:
 
 def has_our_status_line(text: str, path: str) -> bool:
     body = split_mark(text)[1]
-    return bool(body.strip()) and is_our_status_line(parsed(body, path).value.get(STATUS_LINE))
+    return bool(body.strip()) and is_our_status_line(parse_settings(body, path).value.get(STATUS_LINE))
 
 
 def is_current(
@@ -82,7 +82,7 @@ def is_current(
 ) -> bool:
     """Whether the text has exactly the entries of today, each once; with a `wrapper` of None any will do."""
     body = split_mark(text)[1]
-    settings = parsed(body, path).value if body.strip() else {}
+    settings = parse_settings(body, path).value if body.strip() else {}
     if wrapper is not None and registered_wrapper(settings) != wrapper:
         return False
     shown = settings.get(STATUS_LINE)
@@ -100,7 +100,7 @@ def refuse_unread(text: str | None, path: str, client: Client) -> None:
     mark, body = split_mark(text or "")
     if not body.strip():
         return
-    parsed(body, path)
+    parse_settings(body, path)
     unread = [(at, what) for at, what in beyond_json(body) if what != COMMENT or not client.reads_comments]
     if mark and not client.reads_byte_order_mark:
         unread.insert(0, (0, "a byte order mark"))
@@ -116,7 +116,7 @@ def refuse_switched_off(text: str | None, path: str, client: Client) -> None:
     body = split_mark(text or "")[1]
     if not body.strip():
         return
-    root = parsed(body, path)
+    root = parse_settings(body, path)
     for keys, cure in client.switches(root.value):
         node, at = root, 0
         for key in keys:
@@ -127,7 +127,7 @@ def refuse_switched_off(text: str | None, path: str, client: Client) -> None:
         raise FusewireError(f"{path}: {where}: {'.'.join(keys)} switches hooks off; {cure}, then install again")
 
 
-def removed(text: str, before: str | None, path: str, client: Client) -> str | None:
+def remove_entries(text: str, before: str | None, path: str, client: Client) -> str | None:
     """The text without our entries and without what was made for them; None if the whole file was.
 
     `before` is what is known of the file from before us: what was empty there stays.
@@ -137,7 +137,7 @@ def removed(text: str, before: str | None, path: str, client: Client) -> str | N
         return text
     kept = _known(before)
     changed = False
-    while (cut := _cut(body, parsed(body, path), client, kept)) is not None:
+    while (cut := _cut(body, parse_settings(body, path), client, kept)) is not None:
         body, changed = cut, True
     if not changed:
         return text
@@ -154,8 +154,8 @@ def _known(before: str | None) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
-def _with(body: str, path: str, event: str, entry: JsonObject) -> str:
-    root = parsed(body, path)
+def _add_entry(body: str, path: str, event: str, entry: JsonObject) -> str:
+    root = parse_settings(body, path)
     hooks = root.part("hooks")
     if hooks is None:
         return put_in(body, root, root, "hooks", {event: [entry]})

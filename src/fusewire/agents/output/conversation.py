@@ -46,6 +46,8 @@ class Conversation:
     outage: str = ""
     failures: list[Problem] = field(default_factory=list)
     work: Work = field(default_factory=Work)
+    #: calls that were denied in a row just now
+    _denied_now: int = 0
 
     def take(self, message: JsonObject) -> str:
         """Read one message; what a person should be shown of it."""
@@ -62,6 +64,18 @@ class Conversation:
     def deny(self, names: list[str], in_a_row: int) -> None:
         self.denied = [plain(name, 200) for name in names[:_DENIED]]
         self.denied_in_a_row = in_a_row
+
+    def count_denial(self, name: str) -> None:
+        """One more call was denied, in a row with the one before it unless `end_denials` was called since."""
+        self._denied_now += 1
+        if self._denied_now > self.denied_in_a_row:
+            self.denied_in_a_row = self._denied_now
+        if len(self.denied) < _DENIED:
+            self.denied.append(plain(name, 200))
+
+    def end_denials(self) -> None:
+        """A call was not denied: the row is over."""
+        self._denied_now = 0
 
     def refused(self, status: int | None, message: str, kind: str = "") -> None:
         """The provider refused a request, as its status says: a limit, an outage, or something to be mended."""
@@ -111,7 +125,7 @@ def amount(value: object) -> float | None:
     return float(value) if 0 <= value <= 1e300 else None
 
 
-def added(*values: int | None) -> int | None:
+def total(*values: int | None) -> int | None:
     """The sum of what is known; None if nothing is."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None

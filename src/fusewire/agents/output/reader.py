@@ -13,7 +13,7 @@ from fusewire.agents.output.answer import Answer
 from fusewire.agents.output.conversation import TEXT, Conversation
 from fusewire.agents.output.pieces import Pieces
 from fusewire.agents.output.question import question_in
-from fusewire.agents.output.salvage import looks_like_an_answer, salvaged
+from fusewire.agents.output.salvage import looks_like_an_answer, salvage
 from fusewire.agents.output.status_block import read_status
 from fusewire.agents.output.tail import Tail
 from fusewire.core.events import fingerprint, plain
@@ -76,7 +76,7 @@ class AnswerReader:
             self._damaged += self._pieces.too_long
         told = self._conversation or self._told_on_errors(raw)
         damage = self._damage(told, partial)
-        rescued = salvaged(raw, _SHAPES) if self._damaged and not (told and told.text) else None
+        rescued = salvage(raw, _SHAPES) if self._damaged and not (told and told.text) else None
         told = told or self._plain(raw, rescued[0] if rescued else "")
         if rescued:
             told.say(rescued[1])

@@ -23,7 +23,7 @@ def looks_like_an_answer(text: str) -> bool:
     return bool(_MARKS.search(text))
 
 
-def salvaged(text: str, shapes: Iterable[Shape]) -> tuple[str, str] | None:
+def salvage(text: str, shapes: Iterable[Shape]) -> tuple[str, str] | None:
     """(format, the agent's text) out of a damaged JSON text."""
     for name, mark, place in shapes:
         found = place.findall(text) if mark.search(text) else []
