@@ -43,10 +43,7 @@ MODULES = {
 }
 
 #: Modules that still import each other. Only ever shorten this list.
-STILL_CYCLIC = {
-    *("breakers.session.halting", "breakers.session.late", "breakers.session.lifecycle", "breakers.session.results"),
-    "breakers.session.tool_calls",
-}
+STILL_CYCLIC: set[str] = set()
 
 IMPURE = {"time", "os", "sqlite3", "_sqlite3", "random", "datetime", "pathlib", "subprocess", "socket", "threading"}
 

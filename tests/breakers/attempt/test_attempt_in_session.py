@@ -18,7 +18,7 @@ from fusewire.breakers.attempt import in_session as slices
 from fusewire.breakers.attempt.test_commands import asks_for, covers, running_tests
 from fusewire.breakers.attempt.tracker import Attempts
 from fusewire.breakers.phase import in_session as phasing
-from fusewire.breakers.session.tool_calls import commands_of
+from fusewire.breakers.session.calls import commands_of
 from fusewire.core.events import Event
 from fusewire.util.files import FileLock
 from tests.helpers.decisions import said

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fusewire.breakers.session.calls import ACT, CHANGE, LOOK, VERIFY, WAIT, shown, signature
+from fusewire.breakers.session.calls import ACT, CHANGE, LOOK, VERIFY, WAIT, Call, call_of, shown, signature
 from fusewire.breakers.session.detect import (
     CALL,
     CHANGES,
@@ -22,7 +22,6 @@ from fusewire.breakers.session.detect import (
     is_change,
 )
 from fusewire.breakers.session.masking import masked
-from fusewire.breakers.session.tool_calls import Call, call_of
 from fusewire.core.events import Event
 from fusewire.engine.breaker import default_rules
 from fusewire.guard.plain import only_look, plain_commands

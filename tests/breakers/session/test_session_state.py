@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from fusewire.agents.claude.hooks import parse
-from fusewire.breakers.session.tool_calls import Answer, ToolCallBreakers
+from fusewire.breakers.session.tool_calls import ToolCallBreakers
+from fusewire.breakers.session.unit_of_work import Answer
 from fusewire.engine.breaker import default_rules
 from fusewire.stores.sqlite import SqliteStore
 from tests.breakers.session.test_session_seed import move_clock

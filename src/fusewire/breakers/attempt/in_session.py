@@ -134,7 +134,7 @@ def spoken(event: Event, home: str) -> None:
 
 
 def _read(call: Event, commands: Commands | None) -> Commands:
-    from fusewire.breakers.session.tool_calls import commands_of
+    from fusewire.breakers.session.calls import commands_of
 
     return commands_of(call) if commands is None else commands
 

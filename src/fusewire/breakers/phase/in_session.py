@@ -42,7 +42,7 @@ def after_call(event: Event, commands: Commands | None, home: str) -> None:
 def _note_begun(call: Event, commands: Commands | None, home: str) -> None:
     from fusewire.breakers.attempt.test_commands import own_act
     from fusewire.breakers.phase.detect import PHASES
-    from fusewire.breakers.session.tool_calls import commands_of
+    from fusewire.breakers.session.calls import commands_of
     from fusewire.engine.breaker import Breaker
 
     for words in commands_of(call) if commands is None else commands:

@@ -15,6 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.core.events import Event
 
+    #: what a command line runs: the words of each command
+    Commands = list[list[str]]
+
 #: Natures: it only looks; it checks the work; it waits for somebody; it changes something; nobody knows.
 LOOK, VERIFY, WAIT, CHANGE, ACT = "look", "verify", "wait", "change", "act"
 
@@ -182,3 +185,32 @@ def shown(event: Event) -> str:
     if event.command is None and event.input and not event.paths:
         text = f"{event.tool} {dumps(event.input)}"
     return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+class Call:
+    """One call as the breakers see it."""
+
+    __slots__ = ("commands", "mark", "nature", "shown", "tool")
+
+    def __init__(self, tool: str, mark: str, nature: str, shown: str, commands: Commands) -> None:
+        self.tool, self.mark, self.nature, self.shown, self.commands = tool, mark, nature, shown, commands
+
+
+def call_of(event: Event, commands: Commands | None, looks: bool) -> Call:
+    commands = commands_of(event) if commands is None else commands
+    words = key_words(commands)
+    return Call(tool_of(event, words), signature(event), nature_of(event, commands, looks), shown(event), commands)
+
+
+def commands_of(event: Event) -> Commands:
+    """What a command line would run, where nobody has read it yet."""
+    if not event.command:
+        return []
+    from fusewire.guard.plain import plain_commands
+
+    plain = plain_commands(event.command)
+    if plain is not None:
+        return plain
+    from fusewire.guard.shell.commands import simple_commands
+
+    return simple_commands(event.command)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from fusewire.breakers.session.tool_calls import Call
+    from fusewire.breakers.session.calls import Call
     from fusewire.breakers.session.unit_of_work import Moment
     from fusewire.core.decision import Decision
     from fusewire.core.events import Event

@@ -7,9 +7,10 @@ a process: a model that is only refused goes on for ever, and every refusal cost
 
 from __future__ import annotations
 
+from fusewire.breakers.session.unit_of_work import Answer, counted_again
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.breakers.session.tool_calls import Answer
     from fusewire.breakers.session.unit_of_work import Moment
     from fusewire.stores import Store
 
@@ -46,8 +47,6 @@ def lift_guard_halts(store: Store, now: float) -> None:
 
 
 def _answer(moment: Moment, rule: str, text: str, call: str) -> Answer:
-    from fusewire.breakers.session.tool_calls import Answer, counted_again
-
     if not call:
         return Answer("halt", rule, text)
     halts = moment.lane["halts"] = counted_again(moment.lane.get("halts"), moment, call)

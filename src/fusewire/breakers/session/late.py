@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.breakers.session.tool_calls import HALTED_AT, Answer, count, prepare
-from fusewire.breakers.session.unit_of_work import Moment
+from fusewire.breakers.session.unit_of_work import HALTED_AT, Answer, Moment
 from fusewire.config.rules import STATE_FOLDER
 from fusewire.core.events import Event
 from fusewire.stores import spool
@@ -16,7 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fusewire.breakers.session.tool_calls import Commands, ToolCallBreakers
+    from fusewire.breakers.session.calls import Commands
+    from fusewire.breakers.session.tool_calls import ToolCallBreakers
     from fusewire.stores import Transaction
 
 #: Characters of a result that are kept: enough to tell it from another.
@@ -67,7 +67,7 @@ def _standing(
     on_file = None if "halted" in moment.record else watch.store.halt_on_file(moment.session)
     if on_file:
         moment.record["halted"] = on_file
-    found = count(moment, watch.store, prepare(event, commands, looks, refused_by), refused_by)
+    found = watch.count(moment, commands, looks, refused_by)
     if found.action not in ("allow", "tell"):
         # No process is ended because of what was not counted.
         return found.replace(action="halt") if found.action == "end" else found
@@ -90,7 +90,7 @@ def fold(watch: ToolCallBreakers, transaction: Transaction, now: float) -> tuple
             if event.kind == "prompt" and "halted" in moment.record:  # anybody can put a file there
                 transaction.notice("a message that came late lifts no halt; it has to be sent again", now)
                 continue
-            found = count(moment, watch.store, prepare(event, None, data["looks"] is True, ""), "")
+            found = watch.count(moment, None, data["looks"] is True, "")
             if found.action == "tell":  # with its next result
                 untold = filter(None, (moment.record.get("untold"), found.text))
                 moment.record["untold"] = "\n".join(untold)

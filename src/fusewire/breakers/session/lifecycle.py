@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusewire.breakers.session.tool_calls import ALLOWED, Answer, next_turn
+from fusewire.breakers.session.unit_of_work import ALLOWED, Answer, next_turn
 from fusewire.stores.rows import AuditRow
 from fusewire.util.durations import show_time
 

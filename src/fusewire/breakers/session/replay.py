@@ -27,7 +27,7 @@ from fusewire.util.errors import FusewireError
 if TYPE_CHECKING:
     from fusewire.agents.transcripts.reader import Transcript
     from fusewire.agents.transcripts.step import Step
-    from fusewire.breakers.session.tool_calls import Answer
+    from fusewire.breakers.session.unit_of_work import Answer
     from fusewire.config.rules import Rules
 
 #: What a watcher may answer beside "allow", from mild to strict, and how a report calls it.

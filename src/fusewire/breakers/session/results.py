@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusewire.breakers.session.calls import ACT, ANSWERING_PROGRAMS, LOOK, WAIT, WATCHING_PROGRAMS
+from fusewire.breakers.session.calls import ACT, ANSWERING_PROGRAMS, LOOK, WAIT, WATCHING_PROGRAMS, call_of
 from fusewire.breakers.session.detect import (
     AT,
     CALL,
@@ -18,15 +18,15 @@ from fusewire.breakers.session.detect import (
 )
 from fusewire.breakers.session.masking import masked
 from fusewire.breakers.session.state import HOOKS
-from fusewire.breakers.session.tool_calls import ALLOWED, Answer, call_of, next_turn
+from fusewire.breakers.session.unit_of_work import ALLOWED, Answer, next_turn
 from fusewire.core.events import mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from fusewire.breakers.session.calls import Commands
     from fusewire.breakers.session.detect import Finding
-    from fusewire.breakers.session.tool_calls import Commands
     from fusewire.breakers.session.unit_of_work import Moment
     from fusewire.core.decision import Decision
     from fusewire.core.events import Event

@@ -14,17 +14,9 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.breakers.session.calls import (
-    SPAWNING_TOOLS,
-    key_words,
-    nature_of,
-    shown,
-    signature,
-    tool_of,
-)
-from fusewire.breakers.session.unit_of_work import Moment
+from fusewire.breakers.session.calls import SPAWNING_TOOLS, call_of, shown
+from fusewire.breakers.session.unit_of_work import ALLOWED, HALTED_AT, Answer, Moment, counted_again, next_turn
 from fusewire.config.rules import STATE_FOLDER
-from fusewire.core.events import Noun
 from fusewire.guard.known_agents import AGENTS_BY_NAME, STARTING_PROGRAMS
 from fusewire.util.errors import StoreRebuilt
 
@@ -33,12 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from fusewire.breakers.session.calls import Call, Commands
     from fusewire.config.rules import Rules
     from fusewire.core.decision import Decision
     from fusewire.core.events import Event
     from fusewire.stores import Store
-
-    Commands = list[list[str]]
 
 #: Calls that were begun and whose result nobody has seen are forgotten after so many others.
 _OPEN = 64
@@ -55,32 +46,12 @@ _ONE_CALL = 60
 #: Turns after which a refusal is no longer one of a row.
 _LONG_AGO = 50
 
-#: Beside the question before a call: what of a halted session is answered with the halt.
-HALTED_AT = frozenset(("after_tool", "stop", "permission"))
 _REFUSALS = 32
 
 
 #: It is there while events wait to be counted, see `late`.
 _LATE = os.path.join(STATE_FOLDER, "late")
 
-
-class Answer(Noun):
-    """What the agent gets: an action, the rule behind it, and the words."""
-
-    __slots__ = ("action", "rule", "text")
-
-    def __init__(self, action: str, rule: str = "", text: str = "") -> None:
-        set_ = object.__setattr__
-        set_(self, "action", action)
-        set_(self, "rule", rule)
-        set_(self, "text", text)
-
-    action: str
-    rule: str
-    text: str
-
-
-ALLOWED = Answer("allow")
 
 #: How an answer that is not just `allow` is called in the record of what was done; anything else was refused.
 _ANSWERED = {"tell": "told", "halt": "halted", "end": "halted"}
@@ -103,6 +74,10 @@ class ToolCallBreakers:
             return self._handle(event, commands, looks, refused_by)
         except StoreRebuilt:  # the damage showed in the middle; nothing was written, and now it is mended
             return self._handle(event, commands, looks, refused_by)
+
+    def count(self, moment: Moment, commands: Commands | None, looks: bool, refused_by: str) -> Answer:
+        """Count an event inside a transaction that the caller has begun; the caller saves the moment."""
+        return count(moment, self.store, prepare(moment.event, commands, looks, refused_by), refused_by)
 
     def _handle(self, event: Event, commands: Commands | None, looks: bool, refused_by: str) -> Answer:
         act = prepare(event, commands, looks, refused_by)
@@ -213,35 +188,6 @@ def _unless_halted(moment: Moment, answer: Answer) -> Answer:
     return answer
 
 
-class Call:
-    """One call as the breakers see it."""
-
-    __slots__ = ("commands", "mark", "nature", "shown", "tool")
-
-    def __init__(self, tool: str, mark: str, nature: str, shown: str, commands: Commands) -> None:
-        self.tool, self.mark, self.nature, self.shown, self.commands = tool, mark, nature, shown, commands
-
-
-def call_of(event: Event, commands: Commands | None, looks: bool) -> Call:
-    commands = commands_of(event) if commands is None else commands
-    words = key_words(commands)
-    return Call(tool_of(event, words), signature(event), nature_of(event, commands, looks), shown(event), commands)
-
-
-def commands_of(event: Event) -> Commands:
-    """What a command line would run, where nobody has read it yet."""
-    if not event.command:
-        return []
-    from fusewire.guard.plain import plain_commands
-
-    plain = plain_commands(event.command)
-    if plain is not None:
-        return plain
-    from fusewire.guard.shell.commands import simple_commands
-
-    return simple_commands(event.command)
-
-
 # -- before a call --------------------------------------------------------------------------------------
 
 
@@ -284,14 +230,6 @@ def _begin_turn(moment: Moment) -> None:
     unheard = not lane.get("history") and lane.get("calls") and max(call[5] for call in lane["calls"].values())
     if ((lane.get("settled_any") or refused) and not waits) or (unheard and moment.now - unheard >= 3 * _REPLY):
         next_turn(moment)
-
-
-def next_turn(moment: Moment) -> None:
-    lane = moment.lane
-    lane["turn"] = lane.get("turn", 0) + 1
-    lane["replies"] = lane.get("replies", 0) + 1
-    lane["settled_any"] = False
-    lane.pop("refused_at", None)
 
 
 def _questions(moment: Moment, call: Call, lease: str) -> Any:
@@ -401,19 +339,6 @@ def _sequence(moment: Moment, call: Call) -> Any:
 
 def _sequence_circuit(moment: Moment, tool: str) -> str:
     return f"tool/sequential_tools/{tool}/{moment.lane_id}"
-
-
-def counted_again(last: list[Any] | None, moment: Moment, mark: str) -> list[Any]:
-    """[how often, in which turn, the calls of that turn with their ids], one more than the last time if it is another
-    reply. The calls of one reply were all asked for before any of them was answered. One that comes again
-    belongs to the next, unless it has the same id: then we are registered in two places."""
-    turn, call = moment.turn, moment.event.call
-    times, last_turn, marks = last if last and len(last) == 3 and isinstance(last[2], dict) else (0, None, {})
-    is_next = mark in marks and not (call and marks[mark] == call)
-    if last_turn != turn or is_next:
-        return [times + 1, turn, {mark: call}]
-    marks = {**marks, mark: call}
-    return [times, turn, dict(list(marks.items())[-_OPEN:])]
 
 
 # -- refusals -------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ every helper, because their calls come in between each other and must not be tak
 from __future__ import annotations
 
 from fusewire.breakers.session.state import HOOKS, lane_name, recall, session_name
-from fusewire.core.events import Signal
+from fusewire.core.events import Noun, Signal
 from fusewire.stores.rows import Doing
 
 TYPE_CHECKING = False
@@ -26,6 +26,32 @@ _ALARMS = 64
 
 #: A message of a person starts the windows anew: every window that counts turns is shorter than this.
 _FAR = 10_000
+
+
+#: Calls of one turn that a count of repetitions knows.
+_CALLS = 64
+
+#: Beside the question before a call: what of a halted session is answered with the halt.
+HALTED_AT = frozenset(("after_tool", "stop", "permission"))
+
+
+class Answer(Noun):
+    """What the agent gets: an action, the rule behind it, and the words."""
+
+    __slots__ = ("action", "rule", "text")
+
+    def __init__(self, action: str, rule: str = "", text: str = "") -> None:
+        set_ = object.__setattr__
+        set_(self, "action", action)
+        set_(self, "rule", rule)
+        set_(self, "text", text)
+
+    action: str
+    rule: str
+    text: str
+
+
+ALLOWED = Answer("allow")
 
 
 class Moment:
@@ -174,3 +200,24 @@ class Moment:
                 "alert": decision.alert,
             }
         )
+
+
+def next_turn(moment: Moment) -> None:
+    lane = moment.lane
+    lane["turn"] = lane.get("turn", 0) + 1
+    lane["replies"] = lane.get("replies", 0) + 1
+    lane["settled_any"] = False
+    lane.pop("refused_at", None)
+
+
+def counted_again(last: list[Any] | None, moment: Moment, mark: str) -> list[Any]:
+    """[how often, in which turn, the calls of that turn with their ids], one more than the last time if it is another
+    reply. The calls of one reply were all asked for before any of them was answered. One that comes again
+    belongs to the next, unless it has the same id: then we are registered in two places."""
+    turn, call = moment.turn, moment.event.call
+    times, last_turn, marks = last if last and len(last) == 3 and isinstance(last[2], dict) else (0, None, {})
+    is_next = mark in marks and not (call and marks[mark] == call)
+    if last_turn != turn or is_next:
+        return [times + 1, turn, {mark: call}]
+    marks = {**marks, mark: call}
+    return [times, turn, dict(list(marks.items())[-_CALLS:])]
