@@ -205,3 +205,13 @@ def test_what_a_hook_may_reach_needs_nothing_that_is_installed() -> None:
 def test_no_file_is_larger_than_600_lines() -> None:
     sizes = {name: path.read_text().count("\n") for name, path in MODULES.items()}
     assert {name: size for name, size in sizes.items() if size > 600} == {}
+
+
+def test_no_class_name_is_defined_twice() -> None:
+    """Except what implements the same protocol under its name, and helpers inside functions."""
+    places: dict[str, list[str]] = {}
+    for name, path in MODULES.items():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(name)
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}

@@ -140,7 +140,9 @@ def test_out_is_the_exact_inverse_of_in_whatever_the_file_looks_like(text: str, 
         assert now["hooks"][event][: len(entries)] == entries
     assert beyond_json(installed.removeprefix("\ufeff")) or not beyond_json(text.removeprefix("\ufeff"))
     assert merging.remove_entries(installed, text, "f", client) == text
-    forgotten = merging.remove_entries(installed, None, "f", client)  # the copy is lost: only what was empty may be missing
+    forgotten = merging.remove_entries(
+        installed, None, "f", client
+    )  # the copy is lost: only what was empty may be missing
     rest = read((forgotten or "{}").removeprefix("\ufeff")).value
     assert {key: rest.get(key) for key in before if key != "hooks"} == {k: v for k, v in before.items() if k != "hooks"}
     kept = {event: entries for event, entries in before.get("hooks", {}).items() if entries}

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fusewire.agents.output.answer import Answer, StatusBlock
+from fusewire.agents.output.answer import AgentOutput, StatusBlock
 from fusewire.agents.output.reader import AnswerReader
 from fusewire.agents.output.status_block import read_status
 from fusewire.core.events import fingerprint
@@ -32,7 +32,7 @@ NOW = 1_794_802_000.0
 
 def answer(
     output: bytes | str, exit_code: int | None = 0, errors: bytes = b"", *, step: int = 0, partial: bool = False
-) -> Answer:
+) -> AgentOutput:
     data = output.encode() if isinstance(output, str) else output
     reader = AnswerReader(NOW)
     for begin in range(0, len(data), step or max(len(data), 1)):
@@ -41,7 +41,7 @@ def answer(
     return reader.finish(exit_code, partial=partial)
 
 
-def recorded(name: str, *, step: int = 0) -> Answer:
+def recorded(name: str, *, step: int = 0) -> AgentOutput:
     wanted = EXPECTED["agents"][name]
     errors = RECORDED / f"{name}.err"
     return answer(
@@ -93,7 +93,7 @@ def test_recorded_outputs_of_real_agents_are_read(name: str) -> None:
     wanted, got = EXPECTED["agents"][name], recorded(name)
     plain_fields = ("damage", "ended", "is_error", "calls", "input_tokens", "output_tokens", "cost", "denied_in_a_row")
     for key in (*plain_fields, "question"):
-        assert getattr(got, key) == wanted.get(key, getattr(Answer(), key)), key
+        assert getattr(got, key) == wanted.get(key, getattr(AgentOutput(), key)), key
     assert got.format == wanted["format"]
     assert got.text.startswith(wanted["text"])
     assert bool(got.text) == bool(wanted["text"])

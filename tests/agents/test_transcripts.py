@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fusewire.agents.transcripts import records as reading
 from fusewire.agents.transcripts.reader import Transcript, steps
-from fusewire.agents.transcripts.step import SHELL, Step
+from fusewire.agents.transcripts.step import SHELL, TranscriptStep
 from fusewire.util.errors import FusewireError
 from tests.helpers import DATA
 
@@ -27,7 +27,7 @@ GEMINI = FORMATS / "gemini" / "session-2026-11-15T21-30-e5fc9c38.jsonl"
 SWE = FORMATS / "swe-agent"
 
 
-def told(found: Iterator[Step]) -> list[str]:
+def told(found: Iterator[TranscriptStep]) -> list[str]:
     """Steps as short lines: who, in which reply, what, and how it ended."""
     lines = []
     for step in found:

@@ -9,7 +9,7 @@ import pytest
 from fusewire.cli.watch_view.keys import Keys
 from fusewire.cli.watch_view.pages import read_lines
 from fusewire.cli.watch_view.source import Source
-from fusewire.cli.watch_view.view import Page, View
+from fusewire.cli.watch_view.view import Page, WatchView
 from fusewire.cli.watch_view.words import harmless, level_of, shown
 from fusewire.engine.breaker import Breaker
 from tests.helpers.project import Project
@@ -113,7 +113,7 @@ def test_a_session_that_is_halted_is_in_the_list_however_old_it_is() -> None:
     """Before those that were heard of since."""
     halted, other = {"id": "a", "state": "halted"}, {"id": "b", "state": "running"}
     panel = {"circuits": [], "halted": [halted], "sessions": [other]}
-    view = View([Page("panel"), Page("sessions")])
+    view = WatchView([Page("panel"), Page("sessions")])
     assert view.rows(panel) == [halted, other]
     assert view.rows({**panel, "sessions": [other, halted]}) == [halted, other]
     assert view.rows(None) == []

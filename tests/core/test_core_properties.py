@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from fusewire.config.rules import compile_rules
-from fusewire.core.circuit import Policy, State, cooldown, fresh, step, view
+from fusewire.core.circuit import CircuitState, Policy, cooldown, fresh, step, view
 from fusewire.core.events import Signal
 from fusewire.engine.engine import read_state
 from fusewire.util.errors import InvalidTransition
@@ -52,7 +52,9 @@ def sequences(policy: Policy, *, person: bool = True, size: int = 25) -> st.Sear
     return st.lists(st.tuples(TICKS, signals_for(policy, person=person)), max_size=size)
 
 
-def fold(policy: Policy, state: State | None, sent: list[Sent], now: float) -> tuple[State | None, float, list[Any]]:
+def fold(
+    policy: Policy, state: CircuitState | None, sent: list[Sent], now: float
+) -> tuple[CircuitState | None, float, list[Any]]:
     """The state after the sequence, the time, and everything that was answered on the way."""
     answers: list[Any] = []
     for tick, signal in sent:
@@ -67,8 +69,8 @@ def fold(policy: Policy, state: State | None, sent: list[Sent], now: float) -> t
     return state, now, answers
 
 
-def through_json(state: State | None) -> State | None:
-    return None if state is None else State.from_data(json.loads(json.dumps(state.to_data())))
+def through_json(state: CircuitState | None) -> CircuitState | None:
+    return None if state is None else CircuitState.from_data(json.loads(json.dumps(state.to_data())))
 
 
 quick = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -148,7 +150,7 @@ def test_a_state_stays_small_however_long_its_history(name: str, data: st.DataOb
 def test_only_a_person_ends_a_cooldown_early(name: str, data: st.DataObject) -> None:
     """Without a reset an open circuit is open until its cooldown is over, and for ever where it has none."""
     policy = POLICIES[name]
-    state: State | None = None
+    state: CircuitState | None = None
     now, open_until = START, None
     for tick, signal in data.draw(sequences(policy, person=False, size=40)):
         now += tick
@@ -203,7 +205,7 @@ def test_a_state_comes_back_from_its_data(name: str, data: st.DataObject) -> Non
     state = state or fresh(START)
     twin = through_json(state)
     assert twin == state
-    assert all(getattr(twin, field) == getattr(state, field) for field in State.__annotations__)
+    assert all(getattr(twin, field) == getattr(state, field) for field in CircuitState.__annotations__)
 
 
 JSON = st.recursive(
@@ -218,7 +220,7 @@ JSON = st.recursive(
 def test_what_is_no_state_is_a_value_error(value: Any) -> None:
     """Arbitrary JSON is a state or a ValueError, nothing else."""
     try:
-        assert isinstance(State.from_data(value), State)
+        assert isinstance(CircuitState.from_data(value), CircuitState)
     except ValueError:
         pass
 
@@ -233,7 +235,7 @@ DAMAGED = st.fixed_dictionaries(
             st.sampled_from(["closed", "watch", "open", "probe", "A"]),
             st.dictionaries(st.sampled_from([m.name for p in POLICIES.values() for m in p.meters]), JSON, max_size=3),
         )
-        for name in State.__annotations__
+        for name in CircuitState.__annotations__
         if name != "since"
     },
 )
@@ -244,7 +246,7 @@ DAMAGED = st.fixed_dictionaries(
 def test_a_damaged_state_is_a_state_or_a_value_error(data: dict[str, Any]) -> None:
     """The right names with wrong values raise nothing but ValueError."""
     try:
-        State.from_data(data)
+        CircuitState.from_data(data)
     except ValueError:
         pass
 
@@ -274,4 +276,4 @@ def test_what_is_accepted_as_a_state_can_be_used(name: str, stored: dict[str, An
 def test_an_open_state_without_its_moment_is_damaged() -> None:
     """A state that says open but not since when is not taken for a usable one."""
     with pytest.raises(ValueError, match="phase"):
-        State.from_data({"since": 0, "phase": "open"})
+        CircuitState.from_data({"since": 0, "phase": "open"})

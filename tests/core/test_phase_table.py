@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fusewire.core import circuit
-from fusewire.core.circuit import PHASES, InvalidTransition, Outcome, Policy, State, fresh, step, view
+from fusewire.core.circuit import PHASES, CircuitState, InvalidTransition, Policy, StepResult, fresh, step, view
 from fusewire.core.decision import PUBLIC_STATE
 from fusewire.core.events import Signal
 from fusewire.core.meters import Meter
@@ -33,9 +33,9 @@ def sent(kind: str, name: str = "fault", **fields: object) -> Signal:
     return Signal(kind, "p", name, **fields)  # type: ignore[arg-type]
 
 
-def circuit_in(phase: str, rules: Policy) -> tuple[State, float]:
+def circuit_in(phase: str, rules: Policy) -> tuple[CircuitState, float]:
     """A circuit that was led into the phase by signals, and the time at which it is there."""
-    state: State = fresh(0.0)
+    state: CircuitState = fresh(0.0)
     for _ in range({"closed": 0, "watch": 2, "open": 3, "probe": 3}[phase]):
         state, _ = step(rules, state, sent("bad"), 0.0)
     now = 1.0
@@ -57,7 +57,7 @@ def test_a_cause_moves_a_phase_as_the_table_says_or_is_an_error(phase: str, caus
     """A pair of the table moves a copy and is noted once; any other raises, and nothing has changed."""
     state, _ = circuit_in(phase, policy())
     before = state.to_data()
-    outcome = Outcome()
+    outcome = StepResult()
     target = MOVES[phase].get(cause)
     if target is None:
         with pytest.raises(InvalidTransition, match=f"^Invalid transition from {PUBLIC_STATE[phase]}"):

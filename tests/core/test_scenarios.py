@@ -15,7 +15,7 @@ import pytest
 from fusewire.config.rules import compile_rules
 from fusewire.config.settings import KINDS
 from fusewire.core import meters
-from fusewire.core.circuit import Outcome, State, step, view
+from fusewire.core.circuit import CircuitState, StepResult, step, view
 from fusewire.core.events import Signal
 from fusewire.util.durations import parse_duration
 from fusewire.util.errors import InvalidTransition
@@ -44,7 +44,7 @@ class Stage:
 
     def __init__(self, circuit: str) -> None:
         self.circuit = circuit
-        self.states: dict[str, State | None] = {}
+        self.states: dict[str, CircuitState | None] = {}
         self.now = START
         self.turn: int | None = None
 
@@ -69,7 +69,7 @@ class Stage:
         kind, _, name = line["send"].partition(" ")
         where = f"{circuit}, {number}. of {line}"
         if kind == "look":
-            shown, outcome = view(policy, before, self.now), Outcome()
+            shown, outcome = view(policy, before, self.now), StepResult()
         else:
             fields = {key: line[key] for key in ("value", "fingerprint", "lease") if key in line}
             signal = Signal(kind, circuit, name or kind, turn=self.turn, text="what happened", **fields)  # type: ignore[arg-type]

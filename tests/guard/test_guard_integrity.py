@@ -23,7 +23,7 @@ from fusewire.guard import manifest as manifest_module
 from fusewire.guard import vault as vault_module
 from fusewire.guard.baseline import unpack
 from fusewire.guard.calls import folder_of
-from fusewire.guard.integrity import Finding, Integrity, Restored
+from fusewire.guard.integrity import Integrity, IntegrityFinding, RestoredFile
 from fusewire.guard.vault import settled, signature
 from tests.helpers.program import UNPRIVILEGED
 
@@ -159,7 +159,7 @@ def test_every_kind_of_damage_is_told_apart(root: Path) -> None:
         "new": "new",
     }
     assert [finding.path for finding in guard.verify()] == sorted(kinds(guard))
-    assert Finding("missing", "rules.md") in guard.verify()
+    assert IntegrityFinding("missing", "rules.md") in guard.verify()
 
 
 def test_an_empty_file_that_stays_empty_is_not_emptied(root: Path) -> None:
@@ -326,8 +326,8 @@ def test_files_outside_the_project_are_named_by_their_absolute_path(root: Path, 
     guard = Integrity(str(root), lambda: [*walk(str(root)), *([str(outside)] if outside.exists() else [])])
     guard.snapshot(NOW)
     shutil.rmtree(tmp_path / "home")
-    assert guard.verify() == [Finding("missing", str(outside))]
-    assert guard.restore(NOW) == [Restored(str(outside))]
+    assert guard.verify() == [IntegrityFinding("missing", str(outside))]
+    assert guard.restore(NOW) == [RestoredFile(str(outside))]
     assert outside.read_text() == "mine"
 
 
@@ -337,7 +337,7 @@ def test_a_moved_project_takes_its_snapshot_along(root: Path) -> None:
     moved = root.with_name("moved")
     root.rename(moved)
     (moved / "rules.md").unlink()
-    assert guarded(moved).restore(NOW) == [Restored("rules.md")]
+    assert guarded(moved).restore(NOW) == [RestoredFile("rules.md")]
     assert guarded(moved).verify() == []
 
 
@@ -437,9 +437,9 @@ def test_only_what_is_named_is_restored(root: Path) -> None:
         "docs/link",
     ]
     assert [result.path for result in guard.restore(NOW, [str(root / "rules.md")])] == ["rules.md"]
-    assert guard.restore(NOW, ["nothing"]) == [Restored("nothing", None, "the snapshot has no such file")]
+    assert guard.restore(NOW, ["nothing"]) == [RestoredFile("nothing", None, "the snapshot has no such file")]
     assert kinds(guard) == {"empty": "missing"}
-    assert guard.restore(NOW, ["."]) == [Restored("empty")]
+    assert guard.restore(NOW, ["."]) == [RestoredFile("empty")]
 
 
 def test_a_changed_mode_is_set_back_without_touching_the_content(root: Path) -> None:
@@ -448,7 +448,7 @@ def test_a_changed_mode_is_set_back_without_touching_the_content(root: Path) -> 
     guard.snapshot(NOW)
     inode = (root / "docs/deep/run.sh").stat().st_ino
     (root / "docs/deep/run.sh").chmod(0o444)
-    assert guard.restore(NOW) == [Restored("docs/deep/run.sh")]
+    assert guard.restore(NOW) == [RestoredFile("docs/deep/run.sh")]
     found = (root / "docs/deep/run.sh").stat()
     assert (stat.S_IMODE(found.st_mode), found.st_ino) == (0o750, inode)
     assert guard.verify() == []
@@ -463,7 +463,7 @@ def test_a_folder_in_the_place_of_a_file_is_moved_aside(root: Path) -> None:
         (root / "rules.md").unlink()
         (root / "rules.md").mkdir()
         (root / "rules.md" / "inside").write_text(str(number))
-        assert guard.restore(NOW) == [Restored("rules.md", f"rules.md.fusewire-aside-{number}")]
+        assert guard.restore(NOW) == [RestoredFile("rules.md", f"rules.md.fusewire-aside-{number}")]
         assert (root / "rules.md").read_bytes() == content
         assert (root / f"rules.md.fusewire-aside-{number}" / "inside").read_text() == str(number)
 
@@ -511,7 +511,7 @@ def test_a_link_that_led_there_at_the_snapshot_may_be_followed(root: Path, tmp_p
     guard.snapshot(NOW)
     assert guard.verify() == []
     (shared / "policy").unlink()
-    assert guard.restore(NOW) == [Restored("shared/policy")]
+    assert guard.restore(NOW) == [RestoredFile("shared/policy")]
     assert (shared / "policy").read_text() == "shared"
     (root / "shared").unlink()
     (result,) = guard.restore(NOW)
@@ -545,14 +545,14 @@ def test_a_damaged_content_is_never_restored(root: Path) -> None:
     blob.chmod(0o644)
     blob.write_bytes(content[::-1])
     problem = "its kept content is missing or damaged; nothing was written"
-    assert guard.restore(NOW) == [Restored("rules.md", None, problem)]
+    assert guard.restore(NOW) == [RestoredFile("rules.md", None, problem)]
     blob.unlink()
-    assert guard.restore(NOW) == [Restored("rules.md", None, problem)]
+    assert guard.restore(NOW) == [RestoredFile("rules.md", None, problem)]
     assert (root / "rules.md").read_text() == "other"
     (root / "rules.md").write_bytes(content)
     guard.snapshot(NOW)
     (root / "rules.md").unlink()
-    assert guard.restore(NOW) == [Restored("rules.md")]
+    assert guard.restore(NOW) == [RestoredFile("rules.md")]
     assert (root / "rules.md").read_bytes() == content
 
 
@@ -593,7 +593,7 @@ def test_a_large_file_that_is_replaced_is_moved_aside(root: Path, monkeypatch: p
     guard.snapshot(NOW)
     monkeypatch.setattr(vault_module, "FILE_LIMIT", 1000)
     (root / "rules.md").write_bytes(b"x" * 1001)
-    assert guard.restore(NOW) == [Restored("rules.md", "rules.md.fusewire-aside-1")]
+    assert guard.restore(NOW) == [RestoredFile("rules.md", "rules.md.fusewire-aside-1")]
     assert (root / "rules.md.fusewire-aside-1").read_bytes() == b"x" * 1001
 
 
@@ -618,7 +618,7 @@ def test_the_oldest_versions_go_first_when_the_room_is_used_up(root: Path, monke
     assert bytes_kept(root) <= 3500
     assert [version.when - NOW for version in guard.versions("a")] == [4]
     (root / "a").unlink()
-    assert guard.restore(NOW) == [Restored("a")]
+    assert guard.restore(NOW) == [RestoredFile("a")]
     (root / "c").unlink()
     assert guard.snapshot(NOW + 11).skipped == []  # there is room again
 
@@ -693,7 +693,7 @@ def test_a_damaged_manifest_is_set_aside(root: Path, damage: bytes | str) -> Non
     assert guard.problem is not None
     assert "manifest.bin.corrupt-1" in guard.problem
     assert not guard.exists()
-    assert guard.restore(NOW, ["rules.md"]) == [Restored("rules.md", None, "no snapshot was taken")]
+    assert guard.restore(NOW, ["rules.md"]) == [RestoredFile("rules.md", None, "no snapshot was taken")]
     assert path.with_name("manifest.bin.corrupt-1").read_bytes() == damage
     path.write_bytes(damage)
     assert guard.snapshot(NOW).files == 5

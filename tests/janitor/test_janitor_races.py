@@ -25,7 +25,7 @@ import pytest
 
 from fusewire.janitor.archive import Aside, create_empty, pack, session_aside, set_aside, set_session_aside, store
 from fusewire.janitor.folder import Folder, open_memory
-from fusewire.janitor.janitor import Busy, Janitor, at_session_start
+from fusewire.janitor.janitor import Janitor, JanitorBusy, at_session_start
 from fusewire.janitor.ledgers import replace_state
 from fusewire.janitor.limits import Limits
 from fusewire.janitor.report import Cleanup
@@ -384,7 +384,9 @@ def test_while_another_is_at_work_it_says_so(root: Path, monkeypatch: pytest.Mon
     (memory(root) / "a_telemetry.jsonl").write_text("1\n" * 1001)
     ensure_state_folder(str(root / ".fusewire"))
     with FileLock(str(root / ".fusewire" / "janitor.lock")):
-        with pytest.raises(Busy, match=r"^another janitor is at work in \.claude/memory; try again in a moment$"):
+        with pytest.raises(
+            JanitorBusy, match=r"^another janitor is at work in \.claude/memory; try again in a moment$"
+        ):
             Janitor(str(root), Limits()).clean(NOW, seconds=1)
         assert at_session_start(str(root), {}, None, (), NOW) == ""
     assert at_session_start(str(root), {}, None, (), NOW).startswith("Memory cleanup: 1 file rotated, ")

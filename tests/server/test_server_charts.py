@@ -9,11 +9,11 @@ from markupsafe import Markup
 
 from fusewire.core.meters import Meter
 from fusewire.server.drawing.axes import Axis
-from fusewire.server.drawing.charts import Bar, Lane, Line, Mark, bars, curve, timeline
+from fusewire.server.drawing.charts import Bar, Lane, Mark, Marker, bars, curve, timeline
 from fusewire.server.drawing.figures import calls_chart, output_chart, score_chart, spend_chart
 from fusewire.server.drawing.timelines import (
     ROWS,
-    Row,
+    TimelineRow,
     before_window,
     circuit_chart,
     circuit_rows,
@@ -94,7 +94,7 @@ def test_a_timeline_has_a_lane_for_each_kind() -> None:
         Lane("open", "open", [Mark(NOON + 20, "open for 30s", NOON + 50)]),
         Lane("refused", "refused"),
     ]
-    root = parsed(timeline("Title", HOSTILE, lanes, NOON, NOON + 100, [Line(NOON + 60, "now", "now")]))
+    root = parsed(timeline("Title", HOSTILE, lanes, NOON, NOON + 100, [Marker(NOON + 60, "now", "now")]))
     assert [one.get("x") for one in kinds(root, "mark")] == ["10%", "90%"]
     (span,) = kinds(root, "span")
     assert (span.get("x"), span.get("width"), span.findtext("title")) == ("20%", "30%", "open for 30s")
@@ -137,7 +137,7 @@ def test_many_bars_are_not_numbered() -> None:
 
 def test_a_curve_rises_under_its_lines() -> None:
     """In steps, from the first point to the right edge; the lines lie where their amounts are."""
-    lines = [Line(5, "stops at $5.00", "limit"), Line(1, "warns at $1.00", "warn")]
+    lines = [Marker(5, "stops at $5.00", "limit"), Marker(1, "warns at $1.00", "warn")]
     root = parsed(curve("Dollars", "f", [(NOON, 0.5), (NOON + 50, 2.5)], lines, NOON, NOON + 100))
     (path,) = kinds(root, "curve")
     assert path.get("d") == "M0.00 150V136.8H50.00V84.0H100"
@@ -199,10 +199,10 @@ def test_a_session_becomes_lanes_and_rows() -> None:
 
 def test_rows_are_cut_and_keep_their_keys() -> None:
     """The same row has the same key when newer ones come, and no two rows have the same."""
-    rows = [Row("2026-11-16T12:00:00Z", "call", "worked", "ls") for _ in range(ROWS + 5)]
+    rows = [TimelineRow("2026-11-16T12:00:00Z", "call", "worked", "ls") for _ in range(ROWS + 5)]
     before, left_out = newest(rows[:-1])
     assert (len(before), left_out) == (ROWS, 4)
-    after, _ = newest([*rows[:-1], Row("2026-11-16T12:00:01Z", "call", "worked", "new")])
+    after, _ = newest([*rows[:-1], TimelineRow("2026-11-16T12:00:01Z", "call", "worked", "new")])
     assert [row.key for row in after[1:]] == [row.key for row in before[:-1]]
     assert len({row.key for row in after}) == ROWS
 

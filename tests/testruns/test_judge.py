@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fusewire.testruns.cases import same_test
-from fusewire.testruns.judge import ERROR, EVIDENCE, Verdict, judge
+from fusewire.testruns.judge import ERROR, EVIDENCE, RunVerdict, judge
 from tests.helpers import DATA
 
 RECORDED = DATA / "testruns"
@@ -24,7 +24,7 @@ def output(name: str) -> str:
     return (RECORDED / f"{name}.txt").read_text()
 
 
-def verdict(name: str, exit_code: int, test: str) -> Verdict:
+def verdict(name: str, exit_code: int, test: str) -> RunVerdict:
     return judge(test, output(name), exit_code)
 
 

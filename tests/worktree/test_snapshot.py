@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from fusewire.worktree.change import LISTED, Change
+from fusewire.worktree.change import LISTED, TreeChange
 from fusewire.worktree.difference import difference
 from fusewire.worktree.path_kinds import is_by_product, is_test
 from fusewire.worktree.snapshot import Snapshot, take
@@ -61,7 +61,7 @@ def repository(tmp_path: Path) -> Path:
     return root
 
 
-def change(root: Path, act: str | Callable[[], object]) -> Change:
+def change(root: Path, act: str | Callable[[], object]) -> TreeChange:
     """What a script or a function changes, as another process would see it: the first snapshot goes through data."""
     before = Snapshot.from_data(marshal.loads(marshal.dumps(take(str(root)).to_data())))
     if isinstance(act, str):
@@ -262,7 +262,7 @@ def test_a_large_file_is_known_by_its_size_and_time(repository: Path) -> None:
 def test_before_the_first_commit(tmp_path: Path) -> None:
     """A repository without commits has files, and its first commit is one."""
     sh(tmp_path, INIT)
-    assert change(tmp_path, "true") == Change(tree=hashlib.sha1(b"tree 0\0").hexdigest())
+    assert change(tmp_path, "true") == TreeChange(tree=hashlib.sha1(b"tree 0\0").hexdigest())
     new = change(tmp_path, "echo x > file; git add file")
     assert (new.commits, new.files, new.meaningful) == (0, ("file",), ("file",))
     first = change(tmp_path, COMMIT)
@@ -367,7 +367,7 @@ def test_no_repository_at_all(tmp_path: Path) -> None:
 
 def test_no_files(tmp_path: Path) -> None:
     seen = change(tmp_path, "mkdir folder")
-    assert seen == Change(tree=hashlib.sha1(b"tree 0\0").hexdigest())
+    assert seen == TreeChange(tree=hashlib.sha1(b"tree 0\0").hexdigest())
 
 
 def test_a_repository_that_comes_keeps_the_content(tmp_path: Path) -> None:
@@ -931,7 +931,7 @@ def test_a_snapshot_survives_as_data(repository: Path) -> None:
     taken = take(str(repository))
     again = Snapshot.from_data(marshal.loads(marshal.dumps(taken.to_data())))
     assert again == taken
-    assert difference(again, taken) == Change(tree=taken.tree)
+    assert difference(again, taken) == TreeChange(tree=taken.tree)
 
 
 def test_a_snapshot_grows_with_the_work_and_not_with_the_files(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fusewire.breakers.attempt.types import Recorded
     from fusewire.core.decision import Decision
     from fusewire.worktree.checkpoint import Checkpoint
-    from fusewire.worktree.rollback import Restored
+    from fusewire.worktree.rollback import RolledBack
 
 #: Files that a message names.
 _NAMED = 10
@@ -70,7 +70,7 @@ def refused(attempts: Attempts, decision: Decision, as_json: bool) -> int:
     return 3
 
 
-def restored_json(restored: Restored | None) -> dict[str, Any] | None:
+def restored_json(restored: RolledBack | None) -> dict[str, Any] | None:
     if restored is None:
         return None
     return {
@@ -83,7 +83,7 @@ def restored_json(restored: Restored | None) -> dict[str, Any] | None:
     }
 
 
-def say_restored(restored: Restored) -> None:
+def say_restored(restored: RolledBack) -> None:
     for verb, paths in (("Brought back", restored.written), ("Taken away", restored.removed)):
         if paths:
             more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
@@ -93,7 +93,7 @@ def say_restored(restored: Restored) -> None:
     tell(f"What was there is saved; the way back: {_way_back(restored)}", err=True)
 
 
-def _way_back(restored: Restored) -> str:
+def _way_back(restored: RolledBack) -> str:
     return f"fusewire attempt restore {restored.saved.ref}"
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fusewire.agents.caller import require_person
-from fusewire.agents.doctor.checkup import Checkup, Finding, all_checkups
+from fusewire.agents.doctor.checkup import Checkup, DoctorFinding, all_checkups
 from fusewire.agents.doctor.state_writable import write_problems
 from fusewire.agents.install.command import hook_line
 from fusewire.agents.install.import_cache import fill_cache, lacks_cache
@@ -59,13 +59,15 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
     slow = fill_cache(line[:-1]) if canary else lacks_cache(line[:-1])
     sandbox, mode = support(), breaker.rules.sandbox[0]
     checkups = all_checkups(root, line[:-1], canary=canary, sandboxes=bool(sandbox) and mode != "off")
-    findings = [Finding("state", one, _mending(one)) for one in damage] + [Finding("state", *one) for one in blocked]
+    findings = [DoctorFinding("state", one, _mending(one)) for one in damage] + [
+        DoctorFinding("state", *one) for one in blocked
+    ]
     damage += [what for what, _ in blocked]
     notices = breaker.store.notices()
-    findings += [Finding("project", one, _answering(one, notices)) for one in warnings(breaker)]
+    findings += [DoctorFinding("project", one, _answering(one, notices)) for one in warnings(breaker)]
     findings += [finding for checkup in checkups for finding in checkup.findings]
     if mode == "require" and not sandbox:
-        findings.append(Finding("sandbox", f"it is required, and there is none: {sandbox.reason}", sandbox.help))
+        findings.append(DoctorFinding("sandbox", f"it is required, and there is none: {sandbox.reason}", sandbox.help))
     if as_json:
         print_json(
             {
@@ -107,7 +109,7 @@ def _sandbox(found: Support, mode: str) -> str:
     return found.means or f"none: {found.reason}; what would help: {found.help}"
 
 
-def _sum(findings: list[Finding], unguarded: list[str]) -> str:
+def _sum(findings: list[DoctorFinding], unguarded: list[str]) -> str:
     """An agent without us is no fault, but nothing that may be called in order either."""
     if not unguarded:
         return counted(len(findings), "finding") if findings else "all in order"

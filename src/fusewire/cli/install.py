@@ -18,7 +18,7 @@ from fusewire.agents.install.command import hook_line
 from fusewire.agents.install.files import settings_of
 from fusewire.agents.install.http import Http
 from fusewire.agents.install.import_cache import lacks_cache
-from fusewire.agents.install.installer import Change, install, prove, uninstall
+from fusewire.agents.install.installer import SettingsChange, install, prove, uninstall
 from fusewire.agents.install.merge import has_our_status_line
 from fusewire.agents.install.registrations import registrations
 from fusewire.agents.registry import client_named
@@ -30,7 +30,7 @@ from fusewire.util.quoting import quoted
 from fusewire.util.server_address import PORT
 
 if TYPE_CHECKING:
-    from fusewire.agents.install.client import Client, Place
+    from fusewire.agents.install.client import Client, SettingsPlace
 
 Command = Callable[..., Any]
 
@@ -149,7 +149,7 @@ def uninstall_command(agent: str, user: bool, shared: bool, local: bool, dry_run
     return 0
 
 
-def _meant(agent: str, user: bool, shared: bool, local: bool) -> tuple[Client, Place, str]:
+def _meant(agent: str, user: bool, shared: bool, local: bool) -> tuple[Client, SettingsPlace, str]:
     """The agent, its settings file, and the project."""
     client = client_named(agent)
     if user + shared + local > 1:
@@ -160,7 +160,7 @@ def _meant(agent: str, user: bool, shared: bool, local: bool) -> tuple[Client, P
     return client, client.places(root)["local" if local else "project" if shared else "user"], root
 
 
-def _refuse_http(client: Client, place: Place, over_http: bool, port: int | None) -> None:
+def _refuse_http(client: Client, place: SettingsPlace, over_http: bool, port: int | None) -> None:
     if port is not None and not over_http:
         raise click.UsageError("--port: that is the port of the server for --http")
     if over_http and not client.reports:
@@ -177,7 +177,7 @@ def _server(port: int | None, dry_run: bool) -> Http:
     return Http(port or PORT, kept_token("hooks") if made else "made-when-it-is-written")
 
 
-def _over_http(client: Client, place: Place, http: Http) -> list[str]:
+def _over_http(client: Client, place: SettingsPlace, http: Http) -> list[str]:
     """What is good to know of it."""
     notes = [f"what {client.title} reports is seen only while `fusewire serve{http.option}` runs and shows the project"]
     astray = proxy_problem(client)
@@ -206,7 +206,7 @@ def _is_in_git(root: str) -> bool:
     return any((folder / ".git").exists() for folder in (Path(root), *Path(root).parents))
 
 
-def _done(client: Client, change: Change, dry_run: bool) -> str:
+def _done(client: Client, change: SettingsChange, dry_run: bool) -> str:
     if not change.changes:
         return f"{client.title}: already installed in {change.path}; nothing was changed"
     if dry_run:
@@ -215,7 +215,7 @@ def _done(client: Client, change: Change, dry_run: bool) -> str:
     return f"{client.title}: installed in {change.path}{kept}"
 
 
-def _undone(client: Client, change: Change, dry_run: bool) -> str:
+def _undone(client: Client, change: SettingsChange, dry_run: bool) -> str:
     if dry_run:
         return f"{client.title}: {change.path} would be changed so (dry run: nothing was written)"
     gone = ", which was made for it and is gone, too" if change.after is None else ""
@@ -223,7 +223,13 @@ def _undone(client: Client, change: Change, dry_run: bool) -> str:
 
 
 def _show(
-    client: Client, place: Place, change: Change, dry_run: bool, notes: list[str], as_json: bool, more: dict[str, Any]
+    client: Client,
+    place: SettingsPlace,
+    change: SettingsChange,
+    dry_run: bool,
+    notes: list[str],
+    as_json: bool,
+    more: dict[str, Any],
 ) -> None:
     if as_json:
         print_json(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fusewire.breakers.loop.types import Begun, Result
-    from fusewire.run.process import Ended
+    from fusewire.run.process import ProcessEnd
 
 #: Seconds between two repaints; a tick that comes a little early must not wait for the next one.
 _GAP = 0.2
@@ -139,7 +139,7 @@ class LiveView(PlainView):
         self._footer.seconds = seconds
         self._repaint()
 
-    def judged(self, result: Result, ended: Ended) -> None:
+    def judged(self, result: Result, ended: ProcessEnd) -> None:
         footer, entry = self._footer, result.entry
         footer.state, footer.seconds, footer.calls_left = result.state, ended.seconds, entry["calls_left"]
         if result.kind != "neutral":

@@ -17,7 +17,7 @@ from fusewire.core.messages import message_lines
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
-    from fusewire.agents.output.answer import Answer
+    from fusewire.agents.output.answer import AgentOutput
     from fusewire.breakers.loop.loop import Loop
     from fusewire.breakers.loop.types import Result
     from fusewire.core.decision import Decision
@@ -112,7 +112,7 @@ def end_command(
     return _say_result(loop, result, as_json)
 
 
-def _answer(loop: Loop, path: str | None, exit_code: int) -> Answer:
+def _answer(loop: Loop, path: str | None, exit_code: int) -> AgentOutput:
     from fusewire.agents.output.reader import AnswerReader
 
     reader = AnswerReader(loop.engine.clock())

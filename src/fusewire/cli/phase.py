@@ -25,7 +25,7 @@ from fusewire.util.errors import FusewireError
 if TYPE_CHECKING:
     from fusewire.breakers.phase.detect import Values
     from fusewire.breakers.phase.end import Ended
-    from fusewire.breakers.phase.phases import Begun
+    from fusewire.breakers.phase.phases import PhaseStart
     from fusewire.engine.breaker import Breaker
 
 _LETTERS = {**{choice[0]: choice for choice in CHOICES}, **{str(at): choice for at, choice in enumerate(CHOICES, 1)}}
@@ -117,7 +117,7 @@ def begin_command(phases: Phases, phase: str, as_json: bool) -> int:
     return 0
 
 
-def _begun_json(begun: Begun) -> dict[str, Any]:
+def _begun_json(begun: PhaseStart) -> dict[str, Any]:
     halted = None if begun.halted is None else begun.halted.to_json()
     return {
         "decision": "BLOCKED" if not begun.allowed else "WARN" if begun.warning else "ALLOWED",
@@ -136,7 +136,7 @@ def _say_next(steps: list[str]) -> None:
         tell(f"{step[:1].upper()}{step[1:]}", err=True)
 
 
-def _say_begun(begun: Begun) -> None:
+def _say_begun(begun: PhaseStart) -> None:
     if begun.warning:
         text = f"WARNING: {begun.phase} is {begun.state}: {begun.warning}"
         tell(text, fg="yellow", err=True)

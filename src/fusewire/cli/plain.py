@@ -13,7 +13,7 @@ from fusewire.util.durations import counted, show_duration
 if TYPE_CHECKING:
     from fusewire.breakers.loop.types import Begun, Result
     from fusewire.core.decision import Decision
-    from fusewire.run.process import Ended
+    from fusewire.run.process import ProcessEnd
 
 #: Seconds between two lines of a countdown.
 _MINUTE = 60.0
@@ -39,7 +39,7 @@ class QuietView:
     def tick(self, seconds: float) -> None:
         pass
 
-    def judged(self, result: Result, ended: Ended) -> None:
+    def judged(self, result: Result, ended: ProcessEnd) -> None:
         pass
 
     def waits(self, why: str, left: float, whole: float) -> None:
@@ -74,7 +74,7 @@ class PlainView(QuietView):
             silence(1)
         self._line_open = not text.endswith("\n")
 
-    def judged(self, result: Result, ended: Ended) -> None:
+    def judged(self, result: Result, ended: ProcessEnd) -> None:
         for line in judgement(result, ended):
             self.tells(line)
 
@@ -91,7 +91,7 @@ class PlainView(QuietView):
         say(*lines)
 
 
-def judgement(result: Result, ended: Ended) -> list[str]:
+def judgement(result: Result, ended: ProcessEnd) -> list[str]:
     """An iteration in a line, and what the guard and the circuits have to say about it."""
     change, facts = result.change, []
     files = counted(change.count, "file") if change.count else "no file changed"

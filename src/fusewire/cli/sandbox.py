@@ -16,7 +16,7 @@ from fusewire.guard.sandbox.support import support
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
-    from fusewire.guard.sandbox.plan import Plan
+    from fusewire.guard.sandbox.plan import MountPlan
     from fusewire.guard.sandbox.support import Support
 
 #: Lines of one kind that are printed.
@@ -63,7 +63,7 @@ def sandbox_command(project: str | None, words: tuple[str, ...], check: bool, do
         raise FusewireError(f"the sandbox could not be entered: {error}") from error
 
 
-def _check(made: Plan, found: Support, mode: str, as_json: bool) -> int:
+def _check(made: MountPlan, found: Support, mode: str, as_json: bool) -> int:
     linked, is_cut = hard_links(made)
     if as_json:
         print_json(

@@ -11,7 +11,7 @@ from fusewire.agents.caller import require_person
 from fusewire.breakers.attempt.scope.justification import command, shown
 from fusewire.breakers.attempt.scope.lock import ScopeLock
 from fusewire.breakers.attempt.scope.patterns import unmatched
-from fusewire.breakers.attempt.scope.types import Answer, Unjustifiable
+from fusewire.breakers.attempt.scope.types import ScopeAnswer, Unjustifiable
 from fusewire.cli.common import common_options, print_json, with_breaker
 from fusewire.cli.streams import tell, warn
 from fusewire.engine.breaker import Breaker
@@ -76,14 +76,14 @@ def check_command(
     return 3 if blocked else 0
 
 
-def _say(answer: Answer) -> None:
+def _say(answer: ScopeAnswer) -> None:
     if answer.allowed:
         tell(f"{answer.decision.replace('_', ' ')} {path_shown(answer.path)} ({path_shown(answer.source)})")
     else:
         tell(f"BLOCKED {path_shown(answer.path)}: {answer.reason}", fg="red")
 
 
-def _next(slice_id: str, blocked: list[Answer]) -> list[str]:
+def _next(slice_id: str, blocked: list[ScopeAnswer]) -> list[str]:
     """The ways on: say why, or say that the slice needs a decision of somebody else."""
     outside = list(dict.fromkeys(answer.opens for answer in blocked if answer.opens))
     steps = [command(slice_id, path) for path in outside[:_NAMED]]

@@ -46,15 +46,15 @@ from __future__ import annotations
 from fusewire.core import meters
 from fusewire.core.decision import PUBLIC_STATE
 from fusewire.core.events import TEXT_LIMIT, plain
-from fusewire.core.state import Policy, State, fresh
+from fusewire.core.state import CircuitState, Policy, fresh
 from fusewire.util.durations import number, show_duration
 from fusewire.util.errors import InvalidTransition
 
 __all__ = [
     "PHASES",
-    "Outcome",
+    "CircuitState",
     "Policy",
-    "State",
+    "StepResult",
     "Transition",
     "advance",
     "cooldown",
@@ -103,7 +103,7 @@ class Transition:
         return f"Transition({self.source} -> {self.target}, {self.cause}: {self.reason})"
 
 
-class Outcome:
+class StepResult:
     """What one step found, before it is put into words for anybody."""
 
     __slots__ = (
@@ -140,9 +140,9 @@ class Outcome:
         self.transitions: list[Transition] = []
 
 
-def step(policy: Policy, state: State | None, signal: Signal, now: float) -> tuple[State, Outcome]:
+def step(policy: Policy, state: CircuitState | None, signal: Signal, now: float) -> tuple[CircuitState, StepResult]:
     """The circuit after one signal, and what that means for whoever sent it."""
-    outcome = Outcome()
+    outcome = StepResult()
     before = state if state is not None else fresh(now)
     current = advance(policy, before, now, outcome)
     handle = _HANDLERS.get(signal.kind)
@@ -151,7 +151,7 @@ def step(policy: Policy, state: State | None, signal: Signal, now: float) -> tup
     return handle(policy, current, signal, now, outcome), outcome
 
 
-def advance(policy: Policy, state: State, now: float, outcome: Outcome) -> State:
+def advance(policy: Policy, state: CircuitState, now: float, outcome: StepResult) -> CircuitState:
     """What the passing of time alone has done to the circuit; the same object if nothing."""
     if state.phase == "open" and state.until is not None and now >= state.until:
         state = _move(state, "cooled", state.until, "cooldown over", outcome)
@@ -165,9 +165,9 @@ def advance(policy: Policy, state: State, now: float, outcome: Outcome) -> State
     return state
 
 
-def view(policy: Policy, state: State | None, now: float) -> State:
+def view(policy: Policy, state: CircuitState | None, now: float) -> CircuitState:
     """The circuit as it is at this moment, for readers; writes nothing."""
-    return advance(policy, state if state is not None else fresh(now), now, Outcome())
+    return advance(policy, state if state is not None else fresh(now), now, StepResult())
 
 
 def steps(policy: Policy, circuit: str) -> tuple[str, ...]:
@@ -179,7 +179,7 @@ def steps(policy: Policy, circuit: str) -> tuple[str, ...]:
     return found
 
 
-def near(policy: Policy, state: State, now: float) -> bool:
+def near(policy: Policy, state: CircuitState, now: float) -> bool:
     """Whether the next bad signal may trip: one step below the limit, or 80 % of it."""
     if state.phase not in ("closed", "watch"):
         return False
@@ -196,7 +196,7 @@ def near(policy: Policy, state: State, now: float) -> bool:
     return False
 
 
-def nearest(policy: Policy, state: State, now: float) -> tuple[meters.Meter, float] | None:
+def nearest(policy: Policy, state: CircuitState, now: float) -> tuple[meters.Meter, float] | None:
     """The meter that is closest to its limit, and its level."""
     best: tuple[float, meters.Meter, float] | None = None
     for meter in policy.meters:
@@ -210,7 +210,7 @@ def nearest(policy: Policy, state: State, now: float) -> tuple[meters.Meter, flo
 # -- one handler a signal kind --------------------------------------------------------------------------
 
 
-def _ask(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
+def _ask(policy: Policy, state: CircuitState, signal: Signal, now: float, outcome: StepResult) -> CircuitState:
     if state.phase in ("open", "probe") and overridden(state, now):
         outcome.verdict, outcome.reason = "tell", f"overridden ({state.override_reason}): {state.reason}"
         return state
@@ -241,7 +241,7 @@ def _ask(policy: Policy, state: State, signal: Signal, now: float, outcome: Outc
     return state
 
 
-def _at_a_limit(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> bool:
+def _at_a_limit(policy: Policy, state: CircuitState, signal: Signal, now: float, outcome: StepResult) -> bool:
     """Whether a limit that this question is about is full; it refuses, but opens nothing."""
     for meter in policy.meters:
         memory = state.meters.get(meter.name, [])
@@ -253,7 +253,9 @@ def _at_a_limit(policy: Policy, state: State, signal: Signal, now: float, outcom
     return False
 
 
-def _ask_for_probe(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
+def _ask_for_probe(
+    policy: Policy, state: CircuitState, signal: Signal, now: float, outcome: StepResult
+) -> CircuitState:
     taken = _is_leased(state, now)
     if taken and signal.lease != state.lease:
         outcome.verdict, outcome.retry_at = "deny", probe_free_at(policy, state)
@@ -271,33 +273,33 @@ def _ask_for_probe(policy: Policy, state: State, signal: Signal, now: float, out
     return state
 
 
-def probe_free_at(policy: Policy, state: State) -> float | None:
+def probe_free_at(policy: Policy, state: CircuitState) -> float | None:
     """When a probe that is under way stops standing in the way: its lease runs out, or it was quiet long enough."""
     ends = [state.lease_until, _quiet_until(policy, state)]
     return min((end for end in ends if end is not None), default=None)
 
 
-def _quiet_until(policy: Policy, state: State) -> float | None:
+def _quiet_until(policy: Policy, state: CircuitState) -> float | None:
     if policy.quiet is None or state.probe_at is None:
         return None
     return max(state.probe_at, state.last_counted or 0) + policy.quiet
 
 
-def _is_leased(state: State, now: float) -> bool:
+def _is_leased(state: CircuitState, now: float) -> bool:
     """Whether a probe is under way; a lease that ran out is gone, and so is what its holder may still say."""
     return state.lease is not None and state.lease_until is not None and now < state.lease_until
 
 
-def _holds(state: State, signal: Signal, now: float) -> bool:
+def _holds(state: CircuitState, signal: Signal, now: float) -> bool:
     return _is_leased(state, now) and signal.lease == state.lease
 
 
-def overridden(state: State, now: float) -> bool:
+def overridden(state: CircuitState, now: float) -> bool:
     """Whether a person's emergency override lets actions pass; it closes nothing."""
     return state.override_until is not None and now < state.override_until
 
 
-def _bad(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
+def _bad(policy: Policy, state: CircuitState, signal: Signal, now: float, outcome: StepResult) -> CircuitState:
     probing = state.phase == "probe"
     # A violation during a probe always counts: it is the probe's answer, not a hasty retry.
     # Absolute, because a clock may be set back a little between two of them.
@@ -325,19 +327,19 @@ def _bad(policy: Policy, state: State, signal: Signal, now: float, outcome: Outc
     return after
 
 
-def _recurs(state: State, meter: meters.Meter, signal: Signal) -> bool:
+def _recurs(state: CircuitState, meter: meters.Meter, signal: Signal) -> bool:
     """Whether this is what the circuit has just recovered from; where marks differ, the same mark."""
     return state.vigil > 0 and (not meter.marked or signal.fingerprint == state.mark)
 
 
 def _trip_or_warn(
     policy: Policy,
-    state: State,
+    state: CircuitState,
     counted: list[meters.Meter],
     signal: Signal,
     now: float,
-    outcome: Outcome,
-) -> State:
+    outcome: StepResult,
+) -> CircuitState:
     for meter in counted:
         memory = state.meters.get(meter.name, [])
         trips = meter.trip_by != "ask" and not meter.limits and meters.reached(meter, memory, now, signal.turn)
@@ -359,7 +361,7 @@ def _trip_or_warn(
     return state
 
 
-def _good(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
+def _good(policy: Policy, state: CircuitState, signal: Signal, now: float, outcome: StepResult) -> CircuitState:
     listening = _listening(policy, signal)
     if listening:
         state = _count(state, listening, signal, now, outcome)
@@ -386,7 +388,7 @@ def _good(policy: Policy, state: State, signal: Signal, now: float, outcome: Out
     return state
 
 
-def _note(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
+def _note(policy: Policy, state: CircuitState, signal: Signal, now: float, outcome: StepResult) -> CircuitState:
     """A neutral fact: it is counted where a meter listens, and can trip, but settles no probe."""
     state = _clear(state, policy, signal)
     listening = _listening(policy, signal)
@@ -398,7 +400,7 @@ def _note(policy: Policy, state: State, signal: Signal, now: float, outcome: Out
     return state
 
 
-def _release(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
+def _release(policy: Policy, state: CircuitState, signal: Signal, now: float, outcome: StepResult) -> CircuitState:
     """A prober gives its probe back without a result; the next one may try."""
     if state.phase != "probe" or state.lease is None or signal.lease != state.lease:
         outcome.late = True
@@ -408,7 +410,7 @@ def _release(policy: Policy, state: State, signal: Signal, now: float, outcome: 
     return state
 
 
-def _reset(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
+def _reset(policy: Policy, state: CircuitState, signal: Signal, now: float, outcome: StepResult) -> CircuitState:
     other_way = f"{policy.name} has no reset of its own: {'; '.join(steps(policy, signal.circuit))}"
     if state.phase != "open":
         # What only limits never opens: people may see it as open while it is reached, and try.
@@ -425,14 +427,14 @@ def _reset(policy: Policy, state: State, signal: Signal, now: float, outcome: Ou
     return _anew(_move(state, "reset", now, signal.text, outcome), now)
 
 
-def _restart(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
+def _restart(policy: Policy, state: CircuitState, signal: Signal, now: float, outcome: StepResult) -> CircuitState:
     """What is counted here is over, open or not: another session, or the same work from its checkpoint."""
     if state.phase != "closed":
         return _anew(_move(state, "restarted", now, signal.text, outcome), now)
     return _anew(state.copy(), now) if state.meters else state
 
 
-def _override(policy: Policy, state: State, signal: Signal, now: float, outcome: Outcome) -> State:
+def _override(policy: Policy, state: CircuitState, signal: Signal, now: float, outcome: StepResult) -> CircuitState:
     if state.phase not in ("open", "probe"):
         raise InvalidTransition(f"Invalid transition from {PUBLIC_STATE[state.phase]}: nothing to override")
     if not policy.override:
@@ -458,7 +460,7 @@ _HANDLERS = {
 # -- the moves they share -------------------------------------------------------------------------------
 
 
-def _move(state: State, cause: str, at: float, reason: str, outcome: Outcome) -> State:
+def _move(state: CircuitState, cause: str, at: float, reason: str, outcome: StepResult) -> CircuitState:
     target = PHASES.get((state.phase, cause))
     if target is None:
         raise InvalidTransition(f"Invalid transition from {PUBLIC_STATE[state.phase]}: {cause}")
@@ -468,7 +470,9 @@ def _move(state: State, cause: str, at: float, reason: str, outcome: Outcome) ->
     return state
 
 
-def _open(policy: Policy, state: State, cause: str, reason: str, signal: Signal, now: float, outcome: Outcome) -> State:
+def _open(
+    policy: Policy, state: CircuitState, cause: str, reason: str, signal: Signal, now: float, outcome: StepResult
+) -> CircuitState:
     state = _move(state, cause, now, reason, outcome)
     state.in_a_row += 1
     state.trips += 1
@@ -485,7 +489,9 @@ def _open(policy: Policy, state: State, cause: str, reason: str, signal: Signal,
     return state
 
 
-def _close(policy: Policy, state: State, cause: str, at: float, reason: str, outcome: Outcome) -> State:
+def _close(
+    policy: Policy, state: CircuitState, cause: str, at: float, reason: str, outcome: StepResult
+) -> CircuitState:
     state = _move(state, cause, at, reason, outcome)
     if not policy.keeps:
         # A limit is no reason to trip, so recovering from a trip does not empty it.
@@ -500,7 +506,7 @@ def _close(policy: Policy, state: State, cause: str, at: float, reason: str, out
     return state
 
 
-def _anew(state: State, now: float) -> State:
+def _anew(state: CircuitState, now: float) -> CircuitState:
     """The (closed) state with nothing counted; what has been, has been."""
     state.meters = {}
     state.opened_at = state.until = state.probe_at = state.lease = state.lease_until = None
@@ -526,7 +532,9 @@ def _listening(policy: Policy, signal: Signal) -> list[meters.Meter]:
     return [meter for meter in policy.meters if meter.on == signal.name]
 
 
-def _count(state: State, listening: list[meters.Meter], signal: Signal, now: float, outcome: Outcome) -> State:
+def _count(
+    state: CircuitState, listening: list[meters.Meter], signal: Signal, now: float, outcome: StepResult
+) -> CircuitState:
     state = state.copy()
     state.meters = dict(state.meters)
     for meter in listening:
@@ -542,7 +550,7 @@ def _count(state: State, listening: list[meters.Meter], signal: Signal, now: flo
     return state
 
 
-def _clear(state: State, policy: Policy, signal: Signal) -> State:
+def _clear(state: CircuitState, policy: Policy, signal: Signal) -> CircuitState:
     """Without the memories that this signal ends: a row is broken by what is not part of it."""
     names = [meter.name for meter in policy.meters if signal.name in meter.resets_on]
     if not any(name in state.meters for name in names):
@@ -559,7 +567,7 @@ def within(meter: meters.Meter) -> str:
     return f" within {number(meter.span)} turns" if meter.turns else f" within {show_duration(meter.span)}"
 
 
-def _blame(outcome: Outcome, meter: meters.Meter, memory: list[Any], now: float, signal: Signal) -> None:
+def _blame(outcome: StepResult, meter: meters.Meter, memory: list[Any], now: float, signal: Signal) -> None:
     """Say which meter decided, with its number and its limit."""
     height = meters.level(meter, memory, now, signal.turn)
     outcome.meter = meter.name

@@ -110,7 +110,7 @@ class Policy:
         return policy
 
 
-class State:
+class CircuitState:
     """All that a circuit remembers: bounded, whatever its history. What is not set has the value given here."""
 
     since: float
@@ -137,13 +137,13 @@ class State:
     mark: str = ""
     vigil: int = 0
 
-    def copy(self) -> State:
-        twin = State.__new__(State)
+    def copy(self) -> CircuitState:
+        twin = CircuitState.__new__(CircuitState)
         twin.__dict__.update(self.__dict__)
         return twin
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, State) and self.to_data() == other.to_data()
+        return isinstance(other, CircuitState) and self.to_data() == other.to_data()
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -155,7 +155,7 @@ class State:
         return {name: value for name, value in self.__dict__.items() if value != _INITIAL[name]}
 
     @classmethod
-    def from_data(cls, data: object) -> State:
+    def from_data(cls, data: object) -> CircuitState:
         """The state behind stored data; ValueError if it is not one (it is then corrupt, not closed)."""
         if type(data) is not dict or "since" not in data:
             raise ValueError("not a circuit's state")
@@ -165,7 +165,7 @@ class State:
                 raise ValueError(f"not a circuit's state: {name}")
             if (kinds is _TIME and not -1e12 < value < 1e12) or (kinds is _COUNT and not 0 <= value < 1e12):
                 raise ValueError(f"not a circuit's state: {name} = {value!r}")
-        state = State.__new__(State)
+        state = CircuitState.__new__(CircuitState)
         state.__dict__.update(data)
         if state.phase not in PUBLIC_STATE or (state.phase == "open" and state.opened_at is None):
             raise ValueError(f"not a circuit's state: phase = {state.phase!r}")
@@ -177,7 +177,7 @@ class State:
         return all(meters.fits(meter, remembered[meter.name]) for meter in policy.meters if meter.name in remembered)
 
 
-_INITIAL: dict[str, Any] = {name: vars(State).get(name) for name in State.__annotations__}
+_INITIAL: dict[str, Any] = {name: vars(CircuitState).get(name) for name in CircuitState.__annotations__}
 
 _TIME, _COUNT, _TEXT, _TABLE = (int, float), (int,), (str,), (dict,)
 
@@ -194,8 +194,8 @@ _KINDS: dict[str, tuple[type, ...]] = {
 }
 
 
-def fresh(now: float) -> State:
+def fresh(now: float) -> CircuitState:
     """A circuit that nothing has happened to."""
-    state = State.__new__(State)
+    state = CircuitState.__new__(CircuitState)
     state.since = now
     return state

@@ -11,7 +11,7 @@ import os
 import time
 
 from fusewire.config.rules import DATABASE, Rules, compile_rules, find_project, load_rules
-from fusewire.core.circuit import State
+from fusewire.core.circuit import CircuitState
 from fusewire.core.events import Signal, fingerprint, identifier
 from fusewire.engine.engine import Engine, read_state
 from fusewire.engine.guarded import Guarded
@@ -70,13 +70,15 @@ class Breaker:
         if _stand_in is not None:
             return _stand_in()
         if url is not None and project is None:
-            store = open_store(url, check=State.from_data, patience=patience, read_only=read_only)
+            store = open_store(url, check=CircuitState.from_data, patience=patience, read_only=read_only)
             return cls(store, default_rules(), clock)
         root = os.path.abspath(project) if project is not None else find_project(os.getcwd())
         rules = rules or load_rules(root)
         own = f"sqlite:{os.path.join(root, DATABASE)}"
         backup = above().backup(root, rules, clock)
-        store = open_store(url or own, backup=backup, check=State.from_data, patience=patience, read_only=read_only)
+        store = open_store(
+            url or own, backup=backup, check=CircuitState.from_data, patience=patience, read_only=read_only
+        )
         if rules.notify and url in (None, own):  # the delivery process reads the project's own store
             store.after_news = lambda: above().start_delivery(root)
         return cls(store, rules, clock, root)

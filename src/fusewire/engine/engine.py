@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from fusewire.config.rules import Rules
-    from fusewire.core.circuit import Outcome, Policy, State
+    from fusewire.core.circuit import CircuitState, Policy, StepResult
     from fusewire.stores import Store, Transaction
     from fusewire.stores.rows import CircuitRow
 
@@ -93,7 +93,7 @@ class Engine:
             _write_audit(transaction, signal, outcome, after, now, actor)
         return decide(policy, signal, after, outcome, now)
 
-    def load(self, transaction: Transaction, policy: Policy, circuit: str, now: float) -> State | None:
+    def load(self, transaction: Transaction, policy: Policy, circuit: str, now: float) -> CircuitState | None:
         """The stored state of a circuit; one that cannot be read is folded anew from the circuit's log."""
         try:
             data = transaction.load(circuit)
@@ -111,22 +111,22 @@ class Engine:
         policy, state = self.view(signal.circuit)
         return foreseen(policy, state, signal, self.clock())
 
-    def view(self, circuit: str) -> tuple[Policy, State]:
+    def view(self, circuit: str) -> tuple[Policy, CircuitState]:
         """The circuit as it is now; nothing is written, a circuit that nothing happened to is closed."""
         policy = self.rules.policy(circuit)
         return policy, self.state_of(circuit, policy)
 
-    def state_of(self, circuit: str, policy: Policy) -> State:
+    def state_of(self, circuit: str, policy: Policy) -> CircuitState:
         """The same for a circuit whose policy is known; one that cannot be read is mended."""
         return self.state_in(self.store.circuit(identifier(circuit)), circuit, policy)
 
-    def state_in(self, row: CircuitRow | None, circuit: str, policy: Policy) -> State:
+    def state_in(self, row: CircuitRow | None, circuit: str, policy: Policy) -> CircuitState:
         """The same from its row, for whoever has read those of all circuits at once."""
         now = self.clock()
         if row is None:
             return circuits.view(policy, None, now)
         try:
-            state: State | None = read_state(policy, row.state)
+            state: CircuitState | None = read_state(policy, row.state)
         except ValueError:
             try:
                 with self.store.transact() as transaction:
@@ -146,15 +146,15 @@ def _enforced(asked: Decision, recorded: Decision) -> Decision:
     return recorded
 
 
-def read_state(policy: Policy, data: object) -> State:
+def read_state(policy: Policy, data: object) -> CircuitState:
     """A state from stored data; ValueError if it cannot be one of this policy's."""
-    state = circuits.State.from_data(data)
+    state = circuits.CircuitState.from_data(data)
     if not state.fits(policy):
         raise ValueError("not this circuit's state")
     return state
 
 
-def _log_row(signal: Signal, outcome: Outcome, now: float, changed: bool) -> LogRow | None:
+def _log_row(signal: Signal, outcome: StepResult, now: float, changed: bool) -> LogRow | None:
     """What the log keeps of a signal: bad ones, refusals, acts of people, and what moved the circuit."""
     effect = _effect(signal, outcome)
     worth = (
@@ -168,7 +168,7 @@ def _log_row(signal: Signal, outcome: Outcome, now: float, changed: bool) -> Log
 
 
 def _write_audit(
-    transaction: Transaction, signal: Signal, outcome: Outcome, after: State, now: float, actor: str
+    transaction: Transaction, signal: Signal, outcome: StepResult, after: CircuitState, now: float, actor: str
 ) -> None:
     who = actor or signal.session or ""
     for move in outcome.transitions:
@@ -181,7 +181,7 @@ def _write_audit(
         transaction.audit(AuditRow(signal.circuit, now, after.phase, after.phase, cause, reason, who), after.to_data())
 
 
-def _effect(signal: Signal, outcome: Outcome) -> str:
+def _effect(signal: Signal, outcome: StepResult) -> str:
     if signal.kind == "ask" and outcome.verdict == "deny":
         return "refused"
     if outcome.duplicate:
@@ -191,9 +191,9 @@ def _effect(signal: Signal, outcome: Outcome) -> str:
     return "counted" if outcome.counted else ""
 
 
-def refold(policy: Policy, circuit: str, source: Transaction | Store, now: float) -> State:
+def refold(policy: Policy, circuit: str, source: Transaction | Store, now: float) -> CircuitState:
     """A state from the circuit's log; if the audit trail says that it was open, it stays open."""
-    state: State | None = None
+    state: CircuitState | None = None
     for row in source.log_of(circuit):
         if row.effect in ("refused", "duplicate"):
             continue
@@ -218,13 +218,13 @@ def refold(policy: Policy, circuit: str, source: Transaction | Store, now: float
 # -- from outcomes to words -----------------------------------------------------------------------------
 
 
-def foreseen(policy: Policy, state: State | None, signal: Signal, now: float) -> Decision:
+def foreseen(policy: Policy, state: CircuitState | None, signal: Signal, now: float) -> Decision:
     """What a step would answer; nothing is written and nothing counted."""
     after, outcome = circuits.step(policy, state, signal, now)
     return decide(policy, signal, after, outcome, now)
 
 
-def decide(policy: Policy, signal: Signal, state: State, outcome: Outcome, now: float) -> Decision:
+def decide(policy: Policy, signal: Signal, state: CircuitState, outcome: StepResult, now: float) -> Decision:
     """What a step means to whoever asked or reported."""
     verdict = outcome.verdict
     reason = outcome.reason
@@ -253,7 +253,7 @@ def decide(policy: Policy, signal: Signal, state: State, outcome: Outcome, now: 
     )
 
 
-def _recorded(policy: Policy, state: State, outcome: Outcome, now: float) -> str:
+def _recorded(policy: Policy, state: CircuitState, outcome: StepResult, now: float) -> str:
     if outcome.tripped:
         return outcome.reason if outcome.transitions[-1].cause == "tripped" else state.reason
     closest = circuits.nearest(policy, state, now)
@@ -266,7 +266,7 @@ def _recorded(policy: Policy, state: State, outcome: Outcome, now: float) -> str
     return f"recorded ({amount})"
 
 
-def _evidence(state: State, outcome: Outcome) -> tuple[str, ...]:
+def _evidence(state: CircuitState, outcome: StepResult) -> tuple[str, ...]:
     found = []
     if state.evidence:
         found.append(f"last: {state.evidence}")
@@ -278,7 +278,7 @@ def _evidence(state: State, outcome: Outcome) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _left(policy: Policy, state: State, now: float) -> str:
+def _left(policy: Policy, state: CircuitState, now: float) -> str:
     closest = circuits.nearest(policy, state, now)
     left = 1 if closest is None else max(1, closest[0].trip - closest[1])
     return f"close to the limit: {number(left)} more opens the circuit"

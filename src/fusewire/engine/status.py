@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fusewire.core.circuit import Policy, State
+    from fusewire.core.circuit import CircuitState, Policy
 
 _set = object.__setattr__
 
@@ -89,7 +89,7 @@ class Status(Noun):
         }
 
 
-def status_of(circuit: str, policy: Policy, state: State, now: float) -> Status:
+def status_of(circuit: str, policy: Policy, state: CircuitState, now: float) -> Status:
     """The status of a circuit whose state has been brought to `now` (see `circuit.view`)."""
     closest = circuits.nearest(policy, state, now)
     wait_until = state.until if state.phase == "open" else None

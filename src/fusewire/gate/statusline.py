@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from fusewire.config.rules import Rules
-    from fusewire.core.circuit import Policy, State
+    from fusewire.core.circuit import CircuitState, Policy
     from fusewire.stores.fast_sqlite import sqlite3
     from fusewire.util.fast_json import JsonObject
 
@@ -336,7 +336,7 @@ class _Sight:
     def _circuit(self, circuit: str, data: Any) -> Iterator[SeenCircuit]:
         from fusewire.core.circuit import view
         from fusewire.core.decision import PUBLIC_STATE
-        from fusewire.core.state import State
+        from fusewire.core.state import CircuitState
         from fusewire.util.durations import seconds_until
 
         is_mine, agent, name, key = self._whose(circuit)
@@ -345,7 +345,7 @@ class _Sight:
         policy = self._policy(circuit)
         if policy is None and self.rules is not None:
             return  # switched off
-        state = State.from_data(data)
+        state = CircuitState.from_data(data)
         if policy is not None:
             state = view(policy, state, self.now)
         level, threshold = self._level(policy, state, agent)
@@ -376,7 +376,7 @@ class _Sight:
         except NotFound:
             return None
 
-    def _level(self, policy: Policy | None, state: State, agent: str) -> tuple[float, float]:
+    def _level(self, policy: Policy | None, state: CircuitState, agent: str) -> tuple[float, float]:
         """Of the meter that is nearest to its limit: how full it is, and the limit."""
         from fusewire.core import meters
 

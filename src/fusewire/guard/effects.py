@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fusewire.guard.protected import Protected
     from fusewire.guard.shell.world import World
 
-    Program = Callable[["Call"], None]
+    Program = Callable[["ProgramCall"], None]
 
 READ, WRITE, DELETE, MOVE, LINK, MODE = "read", "write", "delete", "move", "link", "mode"
 
@@ -73,7 +73,7 @@ class Effect:
         self.guess = guess
 
 
-class Call:
+class ProgramCall:
     """One program with its words, and what it can be asked and told."""
 
     __slots__ = ("args", "effects", "name", "rule", "walk", "words", "world")
@@ -273,7 +273,7 @@ class Effects:
         self._depth += 1
         self.commands.append((words, world.cwd))
         before = len(self.changes)
-        call = Call(words, world, walk, self)
+        call = ProgramCall(words, world, walk, self)
         program = program_named(call.name)
         if UNKNOWN in words[0]:  # it may be anything, which is no reason to take it for the worst
             walk.pristine = False
@@ -289,7 +289,7 @@ class Effects:
             walk.pristine = False
         self._depth -= 1
 
-    def _shell(self, call: Call) -> bool:
+    def _shell(self, call: ProgramCall) -> bool:
         """`bash -c TEXT`, `sh FILE`, `sh < text`."""
         if call.name not in SHELLS:
             return False
@@ -306,7 +306,7 @@ class Effects:
             self.script_file(call, operands[0], operands)
         return True
 
-    def script_file(self, call: Call, path: str, positionals: list[str]) -> None:
+    def script_file(self, call: ProgramCall, path: str, positionals: list[str]) -> None:
         """A file that a shell runs: what the line itself has written into it, or what is on the disk."""
         full = call.path(path)
         text = call.walk.files.get(normal(full))
@@ -319,7 +319,7 @@ class Effects:
             with self.unsure(call.walk):
                 call.script(text, positionals)
 
-    def _wrapper(self, call: Call) -> bool:
+    def _wrapper(self, call: ProgramCall) -> bool:
         """`sudo`, `env`, `timeout` and the like: what they run is what counts."""
         if not is_wrapper(call.name) and call.name != "su":
             return False
@@ -340,7 +340,7 @@ class Effects:
         call.walk.pristine = call.walk.pristine and bool(inner)
         return True
 
-    def _other(self, call: Call) -> None:
+    def _other(self, call: ProgramCall) -> None:
         """A script by its path, a builtin, or a program of which only the words are known."""
         words, world = call.words, call.world
         if "/" in words[0]:

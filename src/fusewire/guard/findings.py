@@ -7,7 +7,7 @@ from fusewire.core.events import Noun
 _set = object.__setattr__
 
 
-class Finding(Noun):
+class IntegrityFinding(Noun):
     """A protected file that is not what it was: missing, emptied, changed, mode, type, or new."""
 
     __slots__ = ("kind", "path")
@@ -20,7 +20,7 @@ class Finding(Noun):
     path: str
 
 
-class Snapshot(Noun):
+class SnapshotReport(Noun):
     """What was recorded: how much, what is not as it was recorded before, and (path, reason) of what was not kept."""
 
     __slots__ = ("bytes", "changed", "files", "skipped")
@@ -37,7 +37,7 @@ class Snapshot(Noun):
     skipped: list[tuple[str, str]]
 
 
-class Restored(Noun):
+class RestoredFile(Noun):
     """A file that was brought back; where what it replaced is now; or the problem because of which it was not."""
 
     __slots__ = ("kept", "path", "problem")

@@ -11,7 +11,7 @@ import os
 
 from fusewire.guard.baseline import NAME, unpack
 from fusewire.guard.calls import folder_of
-from fusewire.guard.findings import Finding, Restored, Snapshot, Version
+from fusewire.guard.findings import IntegrityFinding, RestoredFile, SnapshotReport, Version
 from fusewire.guard.manifest import (
     ASIDE,
     DIGEST,
@@ -25,7 +25,7 @@ from fusewire.guard.manifest import (
     said,
     why_not_kept,
 )
-from fusewire.guard.manifest_work import Work, is_below
+from fusewire.guard.manifest_work import ManifestWork, is_below
 from fusewire.guard.vault import Vault
 from fusewire.util.files import FileLock, NotOurs, claim, free_name, read_file
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from fusewire.guard.manifest import Entry, Manifest
 
-__all__ = ["Finding", "Integrity", "Restored", "Snapshot", "Version", "is_below"]
+__all__ = ["Integrity", "IntegrityFinding", "RestoredFile", "SnapshotReport", "Version", "is_below"]
 
 #: Seconds: the first snapshot of a large project takes some, and a second process waits for it. A hook has ten.
 _WAIT = 6.0
@@ -92,18 +92,18 @@ class Integrity:
         found = [Version(*row[:4]) for row in rows if vault.has(row[1], row[2])]
         return sorted(found, key=lambda version: version.when, reverse=True)
 
-    def verify(self) -> list[Finding]:
+    def verify(self) -> list[IntegrityFinding]:
         """What is not as it was recorded; nothing if nothing was recorded."""
         manifest = self.load()
         if manifest is None:
             return []
-        work = Work(self, manifest)
+        work = ManifestWork(self, manifest)
         try:
-            return [Finding(kind, name) for name, kind in sorted(work.compare().items())]
+            return [IntegrityFinding(kind, name) for name, kind in sorted(work.compare().items())]
         finally:
             work.way.close()
 
-    def snapshot(self, now: float, *, only: Iterable[str] | None = None) -> Snapshot:
+    def snapshot(self, now: float, *, only: Iterable[str] | None = None) -> SnapshotReport:
         """Record all protected files, or only the named ones and what was recorded below them."""
         with self.work() as work:
             before = {name: entry[DIGEST:] + entry[:1] for name, entry in work.files.items()}
@@ -114,19 +114,19 @@ class Integrity:
             seen = [name for name in (files if names is None else names) if name in files]
             unkept = {name: why_not_kept(files[name]) for name in seen if not files[name][KEPT]}
             size = sum(entry[SIZE] for entry in files.values())
-            return Snapshot(len(files), size, sorted(changed), sorted({**unkept, **work.skipped}.items()))
+            return SnapshotReport(len(files), size, sorted(changed), sorted({**unkept, **work.skipped}.items()))
 
-    def restore(self, now: float, paths: Iterable[str] | None = None) -> list[Restored]:
+    def restore(self, now: float, paths: Iterable[str] | None = None) -> list[RestoredFile]:
         """Bring back what is missing, emptied, changed or of another mode or type; what is replaced is kept first.
 
         A file that is named and is as it was recorded gets the version before that.
         """
         wanted = None if paths is None else [self.name(path) for path in paths]
         if not self.exists():
-            return [Restored(name, None, "no snapshot was taken") for name in wanted or ()]
+            return [RestoredFile(name, None, "no snapshot was taken") for name in wanted or ()]
         with self.work() as work:
             kinds = {name: kind for name, kind in work.compare().items() if kind != "new"}
-            results = [Restored(name, None, self._unknown(work, name)) for name in wanted or ()]
+            results = [RestoredFile(name, None, self._unknown(work, name)) for name in wanted or ()]
             results = [result for result in results if result.problem]
             for name in wanted or ():
                 if name in work.files and name not in kinds and work.step_back(name):
@@ -134,7 +134,7 @@ class Integrity:
             todo = {name: kind for name, kind in kinds.items() if wanted is None or is_below(name, wanted)}
             return sorted([*results, *work.bring_back(todo, now)], key=lambda result: result.path)
 
-    def _unknown(self, work: Work, name: str) -> str | None:
+    def _unknown(self, work: ManifestWork, name: str) -> str | None:
         """What is said about a path that the snapshot does not know; None if it knows it."""
         if any(is_below(known, [name]) for known in (*work.files, *work.manifest["folders"])):
             return None
@@ -146,10 +146,10 @@ class Integrity:
 
     # -- the manifest -------------------------------------------------------------------------------------
 
-    def work(self, patience: float | None = None) -> Work:
+    def work(self, patience: float | None = None) -> ManifestWork:
         """The manifest for a writer, with the lock; use it as a context. What is not recorded within so many seconds
         is recorded by the next one."""
-        return Work(self, patience=patience)
+        return ManifestWork(self, patience=patience)
 
     def load(self, *, locked: bool = False) -> Manifest | None:
         """The manifest; None if there is none, or none that can be read: then it is set aside.

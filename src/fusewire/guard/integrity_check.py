@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from fusewire.config.rules import Rules
     from fusewire.guard.calls import NotedCall
-    from fusewire.guard.findings import Restored
-    from fusewire.guard.manifest_work import Work
+    from fusewire.guard.findings import RestoredFile
+    from fusewire.guard.manifest_work import ManifestWork
     from fusewire.guard.protected import Protected
 
 #: Seconds for recording what is new or was changed; the rest waits for the next call. The hook has ten.
@@ -134,7 +134,7 @@ class Watch:
     # -- who did it ---------------------------------------------------------------------------------------
 
     def _in_windows(
-        self, name: str, kind: str, windows: list[NotedCall], took: float | None, now: float, work: Work
+        self, name: str, kind: str, windows: list[NotedCall], took: float | None, now: float, work: ManifestWork
     ) -> bool:
         """Whether a call of an agent can have changed this."""
         if kind == "new" and (not windows or not self._is_setting(name)):
@@ -162,7 +162,7 @@ class Watch:
         return os.lstat(path).st_ctime
 
     def _judge(
-        self, work: Work, kinds: dict[str, str], windows: Collection[NotedCall], cause: str, now: float
+        self, work: ManifestWork, kinds: dict[str, str], windows: Collection[NotedCall], cause: str, now: float
     ) -> Decision | None:
         """Restore what is to be restored, record what is right, and say both."""
         pending = work.manifest["pending"]
@@ -222,7 +222,7 @@ class Watch:
             return False
         return kind == "mode" or self._kind(self._full(name)) == CONFIGURATION
 
-    def _settled(self, work: Work, bad: dict[str, str], since: float) -> dict[str, str]:
+    def _settled(self, work: ManifestWork, bad: dict[str, str], since: float) -> dict[str, str]:
         """Those that are still the same after a moment: an editor may be about to write what it has removed."""
         first = {name: lstat(name, work.way.root) for name in bad}
         time.sleep(_SETTLES)
@@ -259,7 +259,7 @@ class Watch:
             ),
         )
 
-    def _content(self, work: Work, name: str) -> bytes | None:
+    def _content(self, work: ManifestWork, name: str) -> bytes | None:
         """The recorded content of a file, if it is kept."""
         entry = work.files.get(name)
         return _read(work.vault.path(entry[5])) if entry and entry[6] else None
@@ -271,7 +271,7 @@ class Watch:
         return os.path.join(self.root, path)
 
 
-def _report_restored(restored: list[Restored], bad: dict[str, str], cause: str, halts: bool) -> Decision | None:
+def _report_restored(restored: list[RestoredFile], bad: dict[str, str], cause: str, halts: bool) -> Decision | None:
     if not restored:
         return None
     names = [one.path for one in restored]

@@ -9,7 +9,7 @@ import time
 from fusewire.guard import vault as limits
 from fusewire.guard.baseline import NAME, pack
 from fusewire.guard.calls import leave_marker
-from fusewire.guard.findings import Restored
+from fusewire.guard.findings import RestoredFile
 from fusewire.guard.manifest import (
     DIGEST,
     KEPT,
@@ -31,7 +31,7 @@ from fusewire.guard.manifest import (
     supersede,
     trim,
 )
-from fusewire.guard.restoring import Busy, Plan, has_writer
+from fusewire.guard.restoring import FileBusy, Restoration, has_writer
 from fusewire.guard.vault import Vault, Way, look, signature, unlink
 from fusewire.util.files import read_file, replace_file
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _LATE = 60.0
 
 
-class Work:
+class ManifestWork:
     """One manifest in the hands of one process: as a context with the lock, and saved at its end."""
 
     def __init__(
@@ -71,7 +71,7 @@ class Work:
         self.vault = self.integrity.vault()
         self.way = Way(self.integrity.root, self.manifest["folders"])
 
-    def __enter__(self) -> Work:
+    def __enter__(self) -> ManifestWork:
         self._lock = self.integrity.lock()
         self._lock.__enter__()
         try:
@@ -236,9 +236,11 @@ class Work:
         supersede(self.manifest["history"], name, old, self.files[name])
         return True
 
-    def bring_back(self, kinds: dict[str, str], now: float) -> list[Restored]:
+    def bring_back(self, kinds: dict[str, str], now: float) -> list[RestoredFile]:
         """Restore these, and take away what is new; what somebody is writing becomes pending."""
-        plans = [Plan(name, kind, self.files.get(name)) for name, kind in sorted(kinds.items()) if name[-1] != "/"]
+        plans = [
+            Restoration(name, kind, self.files.get(name)) for name, kind in sorted(kinds.items()) if name[-1] != "/"
+        ]
         results = [self._restore_folder(name, kind) for name, kind in sorted(kinds.items()) if name[-1] == "/"]
         ready = []
         for plan in plans:
@@ -263,7 +265,7 @@ class Work:
         self.listed = self.integrity.list_all(self.way.root)[1]
         return sorted(results, key=lambda result: result.path)
 
-    def _restore_folder(self, name: str, kind: str) -> Restored:
+    def _restore_folder(self, name: str, kind: str) -> RestoredFile:
         try:
             folder = self.way.parent(name, make=True)
             if folder is not None:
@@ -271,24 +273,24 @@ class Work:
             if kind == "mode":
                 self.way.made.append(name.rstrip("/"))  # its mode comes last: it may forbid to write
             self.open.pop(name, None)
-            return Restored(name)
+            return RestoredFile(name)
         except OSError as error:
-            return Restored(name, None, said(error))
+            return RestoredFile(name, None, said(error))
 
-    def _restored(self, plan: Plan, now: float) -> Restored:
+    def _restored(self, plan: Restoration, now: float) -> RestoredFile:
         self.manifest["pending"].pop(plan.name, None)
         self.open.pop(plan.name, None)
         self.unrecorded.discard(plan.name)
         if plan.aside and plan.row:
             self.manifest["asides"].append([plan.aside, plan.name, float(now)])
-            return Restored(plan.name, self.integrity.name(self.vault.path(str(plan.row[1]))))
-        return Restored(plan.name, plan.aside or None)
+            return RestoredFile(plan.name, self.integrity.name(self.vault.path(str(plan.row[1]))))
+        return RestoredFile(plan.name, plan.aside or None)
 
-    def _failed(self, plan: Plan, error: OSError) -> Restored:
+    def _failed(self, plan: Restoration, error: OSError) -> RestoredFile:
         plan.close()
-        if isinstance(error, Busy):
+        if isinstance(error, FileBusy):
             self.manifest["pending"].setdefault(plan.name, time.time())
-        return Restored(plan.name, None, said(error))
+        return RestoredFile(plan.name, None, said(error))
 
     def _collect_asides(self) -> None:
         """Remove what was moved aside once its content is in the vault and no late writer has it open."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _QUIET = 2.0
 
 
-class Busy(OSError):
+class FileBusy(OSError):
     """Somebody is writing the file: it is left as it is, and looked at again."""
 
 
@@ -70,7 +70,7 @@ def has_writer(name: str, folder: int) -> bool:
         lease.close()
 
 
-class Plan:
+class Restoration:
     """One file on its way back: first what is in its place is kept, then the recorded one is put there, if any."""
 
     def __init__(self, name: str, kind: str, entry: Entry | None) -> None:
@@ -104,7 +104,7 @@ class Plan:
                 seen, digest, kept = look(self.base, parent, vault)
                 if kept:
                     self.row = [float(now), digest, seen[SIZE], "replaced", seen[MODE]]
-        except Busy:
+        except FileBusy:
             raise
         except OSError:
             pass  # it cannot be read; it is moved aside
@@ -114,7 +114,7 @@ class Plan:
     def _hold(self, parent: int) -> None:
         self._lease = Lease(self.base, parent)
         if self._lease.has_writer():
-            raise Busy("somebody is writing it; it is left as it is, and looked at again")
+            raise FileBusy("somebody is writing it; it is left as it is, and looked at again")
 
     def put_back(self, way: Way, vault: Vault) -> None:
         """Move aside what is there, and give the restored file its name."""
@@ -124,7 +124,7 @@ class Plan:
         try:
             found = lstat(self.base, parent)
             if (found and signature(found)) != (self.found and signature(self.found)):
-                raise Busy("it was changed while it was being restored; restore it again")
+                raise FileBusy("it was changed while it was being restored; restore it again")
             if self.entry is None:
                 aside = self._move_aside(parent) if found is not None else ""
                 self.aside = os.path.join(os.path.dirname(self.name), aside) if aside else ""
@@ -153,10 +153,10 @@ class Plan:
                 else:
                     _give_name(temporary, self.base, parent)
             except FileExistsError:
-                raise Busy("it was written while it was being restored; it is left as it is") from None
+                raise FileBusy("it was written while it was being restored; it is left as it is") from None
             if aside and self._lease and self._lease.granted and self._lease.has_writer():
                 os.rename(aside, self.base, src_dir_fd=parent, dst_dir_fd=parent)
-                raise Busy("somebody began to write it while it was being restored; it is left as it is")
+                raise FileBusy("somebody began to write it while it was being restored; it is left as it is")
         finally:
             unlink(temporary, parent)
         self.aside = os.path.join(os.path.dirname(self.name), aside) if aside else ""
@@ -170,7 +170,7 @@ class Plan:
                 unlink(aside, parent)
             except FileExistsError:
                 pass  # and once more: both are there
-            raise Busy("it was replaced while it was being restored; restore it again")
+            raise FileBusy("it was replaced while it was being restored; restore it again")
         return aside
 
     def close(self) -> None:

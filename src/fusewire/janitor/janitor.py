@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from typing import Any
 
-    from fusewire.janitor.report import Cleanup, Usage
+    from fusewire.janitor.report import Cleanup, FolderUsage
 
 #: Seconds that a cleanup may take at the start of a session: an agent is waiting, and its hook has a deadline.
 _AT_START = 3.0
@@ -25,7 +25,7 @@ _AT_START = 3.0
 _LOCK_TIMEOUT = 5.0
 
 
-class Busy(FusewireError):
+class JanitorBusy(FusewireError):
     """Another janitor holds the lock."""
 
 
@@ -59,7 +59,7 @@ class Janitor:
             clean_others(self.root, self.limits, cleanup, now)
         return cleanup
 
-    def usage(self) -> Usage:
+    def usage(self) -> FolderUsage:
         """Measure the memory folder."""
         from fusewire.janitor.report import measure
 
@@ -90,7 +90,7 @@ class Janitor:
                 folder.unlink(TEMPORARY, missing_ok=True)
                 self._clean_folder(folder, cleanup, now, deadline)
         except BlockingIOError:
-            raise Busy(f"another janitor is at work in {self.limits.folder}; try again in a moment") from None
+            raise JanitorBusy(f"another janitor is at work in {self.limits.folder}; try again in a moment") from None
         except OSError as error:
             cleanup.failed(f"{error.filename or self.limits.folder}: nothing more could be done", error)
 
@@ -113,7 +113,7 @@ def at_session_start(
         if not janitor.is_due(now):
             return ""
         cleanup = janitor.clean(now, others=False, seconds=_AT_START)
-    except Busy:
+    except JanitorBusy:
         return ""
     except (FusewireError, OSError, ValueError) as error:
         return f"Memory cleanup was not done: {error}"

@@ -97,7 +97,7 @@ class MemoryFile:
 
 
 @dataclass
-class Usage:
+class FolderUsage:
     """What the memory folder holds."""
 
     folder: str
@@ -157,9 +157,9 @@ class Usage:
         }
 
 
-def measure(folder: Folder | None, limits: Limits) -> Usage:
+def measure(folder: Folder | None, limits: Limits) -> FolderUsage:
     """Measure the files of the memory folder."""
-    usage = Usage(limits.folder, folder is not None, 0, limits)
+    usage = FolderUsage(limits.folder, folder is not None, 0, limits)
     for parts, facts in folder.walk() if folder is not None else ():
         usage.total_bytes += facts.st_size
         file = MemoryFile("/".join(parts), kind_of(parts, facts, limits), facts.st_size, facts.st_mtime_ns // 1000)

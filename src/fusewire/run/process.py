@@ -35,7 +35,7 @@ _ASK = 0.02
 
 
 @dataclass(frozen=True)
-class Ended:
+class ProcessEnd:
     """How a run has ended."""
 
     #: "exit" (by itself), "timeout", "idle", "stopped" (because `stop` said so), "launch" (it could not be started).
@@ -65,7 +65,7 @@ def run_agent(
     grace: float = 5.0,
     warden: Warden | None = None,
     entrance: Entrance | None = None,
-) -> Ended:
+) -> ProcessEnd:
     """Run it to its end, which comes at the latest `timeout` + `grace` and a few seconds from now, in the sandbox that
     `entrance` leads to.
 
@@ -78,14 +78,14 @@ def run_agent(
     try:
         started = _start(command, cwd, environment, entrance)
         if isinstance(started, _Failed):
-            return Ended("launch", started.code, started.problem, time.monotonic() - began, 0)
+            return ProcessEnd("launch", started.code, started.problem, time.monotonic() - began, 0)
         with _Agent(started, Pipes(started, given, on_output, on_error), mark, grace, on_tick, stop) as agent:
             if warden is not None:
                 warden.watch(started.pid, mark)
             why = agent.watch(None if timeout is None else began + timeout, idle)
             left = agent.finish()
         code = 124 if why in ("timeout", "idle") else _as_a_shell_shows(started.returncode)
-        return Ended(why, code, "", time.monotonic() - began, left if why == "exit" else 0)
+        return ProcessEnd(why, code, "", time.monotonic() - began, left if why == "exit" else 0)
     except BaseException:  # also one between the start and the moment from which somebody cares for it
         end_marked(mark, 0.0)
         raise

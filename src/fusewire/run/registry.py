@@ -41,7 +41,7 @@ _SHOWN = 80
 
 
 @dataclass(frozen=True)
-class Run:
+class RegisteredRun:
     """One run that is under way, or whose place somebody is about to inherit."""
 
     #: as `process_identity` names it
@@ -62,7 +62,7 @@ class Run:
         return f"pid {self.pid} ({show_duration(max(1.0, round(now - self.at)))}{ending}) {self.command}"
 
 
-def under_way(store: Store | Transaction) -> list[Run]:
+def under_way(store: Store | Transaction) -> list[RegisteredRun]:
     """The runs of the project, the oldest first; those that have died are left out."""
     try:
         entries = (store.recall(NAME) or {}).get("runs")
@@ -78,7 +78,7 @@ def under_way(store: Store | Transaction) -> list[Run]:
     return found
 
 
-class Place:
+class RunPlace:
     """One run's place among those of its project, from its start to its end."""
 
     def __init__(self, engine: Engine, limit: int, command: Sequence[str]) -> None:
@@ -144,10 +144,10 @@ class Place:
 
     def _restore(self, transaction: Transaction, now: float) -> None:
         if self._process:
-            mine = Run(self._process, self._command, self._since)
+            mine = RegisteredRun(self._process, self._command, self._since)
             _remember(transaction, sorted([*self._others(transaction), mine], key=lambda run: run.at), now)
 
-    def _claim(self, transaction: Transaction, now: float, person: str) -> tuple[Run | None, Decision | None]:
+    def _claim(self, transaction: Transaction, now: float, person: str) -> tuple[RegisteredRun | None, Decision | None]:
         """The run whose place is ours as soon as it has ended; or that we have one already, or why we get none."""
         refused = self._take(transaction, now)
         if refused is None:
@@ -172,13 +172,13 @@ class Place:
                 runs.append(run)
         _remember(transaction, runs, now)
 
-    def _others(self, transaction: Transaction) -> list[Run]:
+    def _others(self, transaction: Transaction) -> list[RegisteredRun]:
         """Everybody else's places; not the one that we have inherited."""
         return [run for run in under_way(transaction) if self._process not in (run.process, run.heir)]
 
     # -- the oldest one ---------------------------------------------------------------------------------
 
-    def _end(self, run: Run, stop: Callable[[], bool]) -> bool:
+    def _end(self, run: RegisteredRun, stop: Callable[[], bool]) -> bool:
         """In order if it can; else as if by accident, and then its warden ends its agent."""
         _signal(run, signal.SIGTERM)
         _signal(run, signal.SIGCONT)  # a stopped one has to go on in order to end
@@ -189,14 +189,14 @@ class Place:
         return _wait_for(run, _KILLING, stop)
 
 
-def _signal(run: Run, number: signal.Signals) -> None:
+def _signal(run: RegisteredRun, number: signal.Signals) -> None:
     """Only to the process that has registered itself."""
     process = look(run.pid)
     if process is not None and process_identity(run.pid) == run.process:
         send(process, number)
 
 
-def _wait_for(run: Run, seconds: float, stop: Callable[[], bool]) -> bool:
+def _wait_for(run: RegisteredRun, seconds: float, stop: Callable[[], bool]) -> bool:
     until = time.monotonic() + seconds
     while is_alive(run.process):
         if time.monotonic() >= until or stop():
@@ -205,7 +205,7 @@ def _wait_for(run: Run, seconds: float, stop: Callable[[], bool]) -> bool:
     return True
 
 
-def _refusal(runs: list[Run], limit: int, now: float, more: str = "") -> Decision:
+def _refusal(runs: list[RegisteredRun], limit: int, now: float, more: str = "") -> Decision:
     fact = f"{counted(len(runs), 'run')} of this project {'is' if len(runs) == 1 else 'are'} under way (limit {limit})"
     return Decision(
         "deny",
@@ -221,15 +221,15 @@ def _refusal(runs: list[Run], limit: int, now: float, more: str = "") -> Decisio
     )
 
 
-def _remember(transaction: Transaction, runs: list[Run], now: float) -> None:
+def _remember(transaction: Transaction, runs: list[RegisteredRun], now: float) -> None:
     """As many as may run at once; the dead were dropped when they were read."""
     transaction.remember(NAME, {"runs": [dict(vars(run)) for run in runs]}, now)
 
 
-def _read(entry: Any) -> Run | None:
+def _read(entry: Any) -> RegisteredRun | None:
     """One run that was remembered; None for anything else."""
     try:
-        run = Run(**entry)
+        run = RegisteredRun(**entry)
         known = run.pid > 1 and isinstance(run.at, (int, float))
     except (TypeError, ValueError, AttributeError):
         return None

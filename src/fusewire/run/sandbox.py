@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fusewire.gate.relay import SUPERVISORS
 from fusewire.guard.policy import protected_of
 from fusewire.guard.sandbox import placeholders
-from fusewire.guard.sandbox.namespaces import Plan, enter
+from fusewire.guard.sandbox.namespaces import MountPlan, enter
 from fusewire.guard.sandbox.plan import plan
 from fusewire.guard.sandbox.support import support
 from fusewire.run.hook_server import SUPERVISOR, HookServer
@@ -83,7 +83,7 @@ class Confinement:
 class Entrance:
     """The way into a sandbox for one process."""
 
-    def __init__(self, made: Plan, means: str) -> None:
+    def __init__(self, made: MountPlan, means: str) -> None:
         self._plan, self._means = made, means
 
     def prepare(self, cwd: str) -> tuple[list[str], dict[str, Any]]:
@@ -116,11 +116,11 @@ def entrance_of(root: str, means: str = "") -> Entrance:
     return Entrance(_plan(root), means)
 
 
-def _plan(root: str) -> Plan:
+def _plan(root: str) -> MountPlan:
     """What is read-only for an agent of this project; of missing folders, those that a run holds a place for."""
     found = plan(protected_of(root, also=tuple(_socket_folders(root))), documents=False)
     mounts = (*found.mounts, *((path, True) for path in found.missing if os.path.isdir(path)))
-    return Plan(found.root, mounts, found.pins, found.missing, found.absent, found.warnings)
+    return MountPlan(found.root, mounts, found.pins, found.missing, found.absent, found.warnings)
 
 
 def _make_folders_of_ours() -> None:

@@ -19,7 +19,7 @@ from fusewire.breakers.session.incidents import write as write_incidents
 from fusewire.core.decision import Blocked, Decision
 from fusewire.run.output_log import OutputLog, prune
 from fusewire.run.process import run_agent
-from fusewire.run.registry import Place
+from fusewire.run.registry import RunPlace
 from fusewire.run.sandbox import Confinement, NoSandbox, confine
 from fusewire.run.signals import Signals
 from fusewire.run.types import Outcome
@@ -33,11 +33,11 @@ from fusewire.util.files import read_regular
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fusewire.agents.output.answer import Answer
+    from fusewire.agents.output.answer import AgentOutput
     from fusewire.breakers.loop.loop import Loop
     from fusewire.breakers.loop.types import Begun, Result, Seen
-    from fusewire.run.process import Ended
-    from fusewire.run.types import Options, View
+    from fusewire.run.process import ProcessEnd
+    from fusewire.run.types import Options, RunView
     from fusewire.testruns.run import TestRun
 
 #: Exit codes of the command line contract.
@@ -62,7 +62,7 @@ class Supervisor:
     """One run of one agent in one project."""
 
     def __init__(
-        self, loop: Loop, options: Options, view: View, hooks: Callable[[], frozenset[str]] = frozenset
+        self, loop: Loop, options: Options, view: RunView, hooks: Callable[[], frozenset[str]] = frozenset
     ) -> None:
         self.loop = loop
         #: the settings files that have our hook, now and when the run began
@@ -79,7 +79,7 @@ class Supervisor:
         self._settings = loop.breaker.rules.tool
         #: how deep the agent is: agents start agents, and their runs start runs
         self._depth = nesting.true_depth(os.environ) + 1
-        self._place = Place(loop.engine, self._settings["resource_limits.max_concurrent_agents"], options.command)
+        self._place = RunPlace(loop.engine, self._settings["resource_limits.max_concurrent_agents"], options.command)
 
     def run(self) -> Outcome:
         """Until it ends; everything that was started has ended by then."""
@@ -180,7 +180,7 @@ class Supervisor:
             )
         return self._after(result)
 
-    def _run_agent(self, begun: Begun, warden: Warden) -> tuple[Ended, Answer]:
+    def _run_agent(self, begun: Begun, warden: Warden) -> tuple[ProcessEnd, AgentOutput]:
         """Its output goes to the log, to the reader and to the person, as it comes."""
         options = self.options
         prompt = self._prompt(begun)
@@ -224,7 +224,7 @@ class Supervisor:
             prune(self.loop.places.outputs, _LOGS)
         return ended, reader.finish(ended.code, partial=ended.why in ("timeout", "idle", "stopped"))
 
-    def _stopped(self, begun: Begun, answer: Answer, seen: Seen) -> Outcome:
+    def _stopped(self, begun: Begun, answer: AgentOutput, seen: Seen) -> Outcome:
         """A person's Ctrl-C is no judgement, nor that a person wants the place; another signal an agent can send as
         well, so that it must show."""
         why = self._stopped_why()
@@ -302,7 +302,7 @@ class Supervisor:
         self.loop.note(f"You said that you are finished, but `{command}` {how}.{said}")
         return False
 
-    def _check(self, command: str, begun: Begun, warden: Warden) -> tuple[Ended, str]:
+    def _check(self, command: str, begun: Begun, warden: Warden) -> tuple[ProcessEnd, str]:
         kept = bytearray()
         started = time.monotonic()
 

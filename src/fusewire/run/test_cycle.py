@@ -14,10 +14,10 @@ from fusewire.breakers.attempt.results import Results
 from fusewire.breakers.attempt.types import Attempt, Recorded
 from fusewire.run.hook_server import RELAYED
 from fusewire.run.output_log import OutputLog, prune
-from fusewire.run.process import Ended, run_agent
+from fusewire.run.process import ProcessEnd, run_agent
 from fusewire.run.sandbox import entrance_of
 from fusewire.run.watchdog import Warden
-from fusewire.testruns.judge import Verdict, judge
+from fusewire.testruns.judge import RunVerdict, judge
 from fusewire.util.environment import children_environment
 from fusewire.util.errors import FusewireError
 from fusewire.util.files import make_folder, open_file
@@ -44,7 +44,7 @@ _MERGED = ("/bin/sh", "-c", 'exec "$@" 2>&1', "sh")
 class Cycle:
     """What a cycle brought."""
 
-    verdict: Verdict
+    verdict: RunVerdict
     recorded: Recorded
     exit_code: int | None
     #: the file with the whole output, relative to the project
@@ -96,7 +96,7 @@ def run_cycle(
     verdict = judge(test, _read_end(whole), ended.code, why=ended.why, junit=found)
     if results.asks and found is None and verdict.result == "pass":  # it ended in the middle, whatever its exit status
         reason = "pytest has written no results: it is not known what ran"
-        verdict = Verdict("infra", reason, "runner", verdict.evidence, tests=verdict.tests)
+        verdict = RunVerdict("infra", reason, "runner", verdict.evidence, tests=verdict.tests)
     error = f"{verdict.error}\n[exit code {ended.code}]" if verdict.result == "fail" else ""
     recorded = attempts.record_attempt(
         slice_id,
@@ -122,7 +122,7 @@ def _run(
     timeout: float | None,
     results: Results,
     heard: Callable[[bytes], None],
-) -> Ended:
+) -> ProcessEnd:
     with Warden() as warden:
         return run_agent(
             [*_MERGED, *command],

@@ -12,7 +12,7 @@ from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.breakers.phase.choices import Resolved
-    from fusewire.server.projects import Watched
+    from fusewire.server.projects import WatchedProject
 
 CHOICES = ("reset", "skip", "abort", "modify")
 WHOM = ("session", "day", "project")
@@ -28,7 +28,7 @@ def given_reason(reason: str) -> str:
     return text
 
 
-def reset(project: Watched, circuit: str, reason: str, *, whole: bool = False) -> str:
+def reset(project: WatchedProject, circuit: str, reason: str, *, whole: bool = False) -> str:
     """End an open circuit as its policy allows (`loop`: all of the loop's that are open); in words, what came of it.
 
     `whole`: with it whatever is reset together with it. One trip may have opened several.
@@ -44,7 +44,7 @@ def reset(project: Watched, circuit: str, reason: str, *, whole: bool = False) -
     return f"The cooldown of {names} is over: the next check is the one probe, and it decides"
 
 
-def grant(project: Watched, amount: str, whom: str, session: str, reason: str) -> str:
+def grant(project: WatchedProject, amount: str, whom: str, session: str, reason: str) -> str:
     """Allow more spend, for a session, for today or for the project."""
     from fusewire.breakers.session.grants import dollars
     from fusewire.breakers.session.grants import grant as give
@@ -62,7 +62,7 @@ def grant(project: Watched, amount: str, whom: str, session: str, reason: str) -
     return f"{given}: ${granted['allowed_usd']:.2f} allowed now, ${granted['spent_usd']:.2f} spent so far"
 
 
-def resolve(project: Watched, choice: str, guidance: str, reason: str, circuit: str = "") -> str:
+def resolve(project: WatchedProject, choice: str, guidance: str, reason: str, circuit: str = "") -> str:
     """One of the four choices about an open phase, which must be that of the circuit, if one is named."""
     from fusewire.breakers.phase.phases import Phases
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from fusewire.server.live import Live
-    from fusewire.server.projects import Projects, Watched
+    from fusewire.server.projects import Projects, WatchedProject
     from fusewire.stores.rows import AuditRow
 
 #: Circuits of one project that have a line of their own: open ones first, then those that are nearest to it.
@@ -86,7 +86,7 @@ class _Families:
     def all(self) -> list[Metric]:
         return list(vars(self).values())
 
-    def add_project(self, project: Watched, trips: Trips) -> None:
+    def add_project(self, project: WatchedProject, trips: Trips) -> None:
         panel = project.panel()
         try:
             counted = None if panel["problem"] else trips.counted()
@@ -128,7 +128,7 @@ class Trips:
     What is stored of circuits is forgotten with them. So the audit trail is followed, from where it was at the start.
     """
 
-    def __init__(self, project: Watched) -> None:
+    def __init__(self, project: WatchedProject) -> None:
         self.project = project
         self._trail = Trail()
         self._counts: Counter[str] = Counter()

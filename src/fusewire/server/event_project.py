@@ -20,7 +20,7 @@ from fusewire.core.events import NAME_LIMIT, plain
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
-    from fusewire.server.projects import Projects, Watched
+    from fusewire.server.projects import Projects, WatchedProject
 
 #: Sessions whose project need not be looked up again.
 _KEPT = 512
@@ -70,7 +70,7 @@ class Whereabouts:
         return root
 
 
-def _remembers(project: Watched, session: str) -> bool:
+def _remembers(project: WatchedProject, session: str) -> bool:
     try:
         return any(name == session_name(session) for name, _ in project.store.remembered(session_name(session)))
     except FusewireError:

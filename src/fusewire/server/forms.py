@@ -16,19 +16,19 @@ from fusewire.util.errors import FusewireError
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from fusewire.server.projects import Watched
+    from fusewire.server.projects import WatchedProject
 
 
-def _reset(project: Watched, fields: dict[str, str]) -> str:
+def _reset(project: WatchedProject, fields: dict[str, str]) -> str:
     return acting.reset(project, fields.get("circuit", ""), fields.get("reason", ""), whole=True)
 
 
-def _grant(project: Watched, fields: dict[str, str]) -> str:
+def _grant(project: WatchedProject, fields: dict[str, str]) -> str:
     amount, whom, session = (fields.get(name, "") for name in ("amount", "whom", "session"))
     return acting.grant(project, amount, whom, session, fields.get("reason", ""))
 
 
-def _resolve(project: Watched, fields: dict[str, str]) -> str:
+def _resolve(project: WatchedProject, fields: dict[str, str]) -> str:
     choice, guidance, circuit = (fields.get(name, "") for name in ("choice", "guidance", "circuit"))
     return acting.resolve(project, choice, guidance, fields.get("reason", ""), circuit)
 
@@ -53,7 +53,7 @@ async def act(request: Request) -> Response:
     return RedirectResponse(_back(project, fields), 303)
 
 
-def _back(project: Watched, fields: dict[str, str]) -> str:
+def _back(project: WatchedProject, fields: dict[str, str]) -> str:
     """The page that the form was on; of those that there are, whatever the form says."""
     pages: dict[str, dict[str, Any]] = {
         "circuit": {"id": fields.get("circuit")},

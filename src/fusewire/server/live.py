@@ -22,7 +22,7 @@ from fusewire.views.trail import Trail
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
-    from fusewire.server.projects import Projects, Watched
+    from fusewire.server.projects import Projects, WatchedProject
     from fusewire.stores.rows import AuditRow
     from fusewire.views.trail import Move
 
@@ -58,7 +58,7 @@ class Known(NamedTuple):
 class Feed:
     """What one project's pages are told."""
 
-    def __init__(self, project: Watched) -> None:
+    def __init__(self, project: WatchedProject) -> None:
         self.project = project
         self.version: tuple[int, ...] | None = None
         self.problem = ""

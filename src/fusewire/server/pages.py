@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from fusewire.server.page_cache import Refreshing
-    from fusewire.server.projects import Watched
+    from fusewire.server.projects import WatchedProject
 
 #: Days of a circuit's history, unless the address says how many.
 _DAYS = 60
@@ -51,7 +51,7 @@ def problem(request: Request, status: int, text: str, headers: Mapping[str, str]
     return page(request, "problem.html", status, headers, code=status, text=text, project=project)
 
 
-def _known_project(request: Request) -> Watched | None:
+def _known_project(request: Request) -> WatchedProject | None:
     """The project of the address, if there is one and whoever asks may know it."""
     wanted = request.path_params.get("project") if session_of(request) is not None else None
     return next((project for project in projects_of(request) if project.name == wanted), None)

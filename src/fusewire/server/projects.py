@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
-class Watched:
+class WatchedProject:
     """One project. What is read for one page is shared by all that ask within the same second, if nothing is new."""
 
     def __init__(self, name: str, root: str, title: str) -> None:
@@ -78,11 +78,11 @@ class Projects:
     """By the name that stands in addresses."""
 
     def __init__(self, roots: Iterable[str]) -> None:
-        self._known: dict[str, Watched] = {}
+        self._known: dict[str, WatchedProject] = {}
         for root in dict.fromkeys(map(os.path.realpath, roots)):
             folder = os.path.basename(root)
             name, number = self._free(folder)
-            self._known[name] = Watched(name, root, f"{folder} ({number})" if number > 1 else folder or name)
+            self._known[name] = WatchedProject(name, root, f"{folder} ({number})" if number > 1 else folder or name)
 
     def _free(self, wanted: str) -> tuple[str, int]:
         """A name that nothing else has, and how many there are of it by now."""
@@ -95,10 +95,10 @@ class Projects:
             name = f"{base}-{number}"
         return name, number
 
-    def __iter__(self) -> Iterator[Watched]:
+    def __iter__(self) -> Iterator[WatchedProject]:
         return iter(self._known.values())
 
-    def __getitem__(self, name: str) -> Watched:
+    def __getitem__(self, name: str) -> WatchedProject:
         try:
             return self._known[name]
         except KeyError:

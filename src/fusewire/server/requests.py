@@ -14,7 +14,7 @@ from fusewire.util.errors import AgentRefused, NotFound
 
 if TYPE_CHECKING:
     from fusewire.server.access import Access, Session
-    from fusewire.server.projects import Projects, Watched
+    from fusewire.server.projects import Projects, WatchedProject
 
 
 def access_of(request: Request) -> Access:
@@ -27,7 +27,7 @@ def projects_of(request: Request) -> Projects:
     return projects
 
 
-def project_of(request: Request) -> Watched:
+def project_of(request: Request) -> WatchedProject:
     """The project that the address names."""
     try:
         return projects_of(request)[request.path_params["project"]]

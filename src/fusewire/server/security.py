@@ -69,7 +69,7 @@ class Doorkeeper:
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
             return  # a web socket: there are none
-        answer = Answer(send)
+        answer = SecuredResponse(send)
         limit = next((size for start, size in self.largest.items() if scope["path"].startswith(start)), SMALL)
         refusal = self._refusal(scope, limit)
         if refusal is not None:
@@ -176,7 +176,7 @@ def _counted(receive: Receive, limit: int) -> Receive:
 WIRE_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
 
-class Answer:
+class SecuredResponse:
     """An answer on its way out: every one gets our headers."""
 
     def __init__(self, send: Send) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from fusewire.testruns.cases import FAILED, PASSED, SKIPPED, Case, Cases
+from fusewire.testruns.cases import FAILED, PASSED, SKIPPED, CaseResult, Cases
 from fusewire.testruns.infrastructure import (
     CRASHED,
     DENIED,
@@ -24,8 +24,8 @@ from fusewire.testruns.runner import TestRunner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.testruns.lines import Lines
-    from fusewire.testruns.run import Run
+    from fusewire.testruns.lines import OutputLines
+    from fusewire.testruns.run import RunSummary
 
 _CARGO_START = re.compile(r"^ +Finished .*target\(s\) in .*$", re.MULTILINE)
 _CARGO_END = re.compile(r"^test result: (?:ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored;.*$", re.MULTILINE)
@@ -38,7 +38,7 @@ _CARGO_SAID = re.compile(
 )
 
 
-def cargo_run(text: str) -> Run | None:
+def cargo_run(text: str) -> RunSummary | None:
     """The results of every binary since the last build, in one."""
     results = list(_CARGO_END.finditer(text))
     if not results:
@@ -67,10 +67,10 @@ _OUTCOMES = {"ok": PASSED, "FAILED": FAILED}
 _BORDERS = ("test ", "thread '", "failures:", "test result: ")
 
 
-def cargo_cases(lines: Lines, run: Run) -> Cases:
+def cargo_cases(lines: OutputLines, run: RunSummary) -> Cases:
     """Every test has its line, and a failing one its part."""
     end = lines.number(run.end) + 1
-    found: dict[str, Case] = {}
+    found: dict[str, CaseResult] = {}
     panics: dict[str, int] = {}
     for index in range(end):
         line = lines.plain[index]
@@ -78,7 +78,7 @@ def cargo_cases(lines: Lines, run: Run) -> Cases:
             match = _TEST.fullmatch(line)
             if match and not (match[1] in found and match[2] != "FAILED"):
                 parts = tuple(re.split(r"::| - ", match[1]))
-                found[match[1]] = Case(match[1], parts, _OUTCOMES.get(match[2], SKIPPED), len(parts) - 1)
+                found[match[1]] = CaseResult(match[1], parts, _OUTCOMES.get(match[2], SKIPPED), len(parts) - 1)
         elif line.startswith("---- ") and (match := _PART.fullmatch(line)) and match[1] in found:
             found[match[1]] = _cargo_part(lines, found[match[1]], index, end)
         elif line.startswith("thread '") and (match := _PANIC.fullmatch(line)):
@@ -88,7 +88,7 @@ def cargo_cases(lines: Lines, run: Run) -> Cases:
     return Cases(run.tests, tuple(cases), deselected=filtered)
 
 
-def _with_panic(lines: Lines, case: Case, begin: int | None, end: int) -> Case:
+def _with_panic(lines: OutputLines, case: CaseResult, begin: int | None, end: int) -> CaseResult:
     """With --nocapture there are no parts, but a panic names its test as its thread."""
     if case.outcome != FAILED or case.end or begin is None:
         return case
@@ -98,14 +98,14 @@ def _with_panic(lines: Lines, case: Case, begin: int | None, end: int) -> Case:
     return _cargo_said(lines, case, begin, stop)
 
 
-def _cargo_part(lines: Lines, case: Case, begin: int, end: int) -> Case:
+def _cargo_part(lines: OutputLines, case: CaseResult, begin: int, end: int) -> CaseResult:
     stop = begin + 1
     while stop < end and not _PART.fullmatch(lines.plain[stop]) and lines.plain[stop] != "failures:":
         stop += 1
     return _cargo_said(lines, case, begin, stop)
 
 
-def _cargo_said(lines: Lines, case: Case, begin: int, stop: int) -> Case:
+def _cargo_said(lines: OutputLines, case: CaseResult, begin: int, stop: int) -> CaseResult:
     said, error = "", (begin, begin + 1)
     for index in range(begin, stop):
         match = _PANIC.fullmatch(lines.plain[index])

@@ -20,7 +20,7 @@ SPOILED = "spoiled"
 
 
 @dataclass(frozen=True)
-class Case:
+class CaseResult:
     """One test, or one suite that broke before its tests had names."""
 
     name: str
@@ -48,7 +48,7 @@ class Cases:
     """Everything that one run says about its tests."""
 
     tests: TestRun
-    cases: tuple[Case, ...] = ()
+    cases: tuple[CaseResult, ...] = ()
     #: every test has a line, the passing ones too
     verbose: bool = False
     #: why the run ended before every test had its turn
@@ -61,7 +61,7 @@ class Cases:
     counts_filtered: bool = False
 
     @property
-    def broken(self) -> list[Case]:
+    def broken(self) -> list[CaseResult]:
         return [case for case in self.cases if case.outcome == BROKEN]
 
     @property
@@ -129,14 +129,14 @@ def _given(test: str) -> str:
     return match[2] if match[2].endswith(f".{match[1]}") else f"{match[2]}.{match[1]}"
 
 
-def _whole(case: Case, keep_parameters: bool) -> list[str]:
+def _whole(case: CaseResult, keep_parameters: bool) -> list[str]:
     parts = [_spelt(part) for part in case.parts]
     if parts and not keep_parameters and parts[-1].endswith("]") and "[" in parts[-1]:
         parts[-1] = parts[-1][: parts[-1].index("[")]
     return [flat for part in parts if (flat := _flat(part))]
 
 
-def matching(test: str, cases: Iterable[Case]) -> list[Case]:
+def matching(test: str, cases: Iterable[CaseResult]) -> list[CaseResult]:
     """The cases that a name means: exactly it; or its last parts; or all that belong to a class, suite or file."""
     name = _given(test)
     # `go test` writes spaces in names as underscores.
@@ -161,7 +161,7 @@ def matching(test: str, cases: Iterable[Case]) -> list[Case]:
     return by_end or by_group
 
 
-def _is_group(name: str, flats: set[str], case: Case, parts: list[str]) -> bool:
+def _is_group(name: str, flats: set[str], case: CaseResult, parts: list[str]) -> bool:
     """A class, a suite or a parent test; a file only by its whole name, for `test_login` is no `test_login.py`."""
     file = case.parts[case.folders - 1] if case.folders else ""
     first = case.folders if "." in file and name.endswith(file) else case.folders + 1
@@ -190,7 +190,7 @@ def _may_mean(test: str, name: str) -> bool:
     parts = [part for part in _JOINT.split(_PYTHON_FILE.sub("", base)) if part] or [""]
     parts[-1] += bracket + parameters
     # As if all but the last part were folders: then nothing is a group.
-    return bool(matching(test, [Case(name, tuple(parts), FAILED, folders=len(parts) - 1)]))
+    return bool(matching(test, [CaseResult(name, tuple(parts), FAILED, folders=len(parts) - 1)]))
 
 
 #: Names that are compared one by one, and how much of each.
@@ -198,7 +198,7 @@ _COMPARED = 2_000
 _COMPARED_LENGTH = 200
 
 
-def nearest(test: str, cases: Iterable[Case]) -> str:
+def nearest(test: str, cases: Iterable[CaseResult]) -> str:
     """The listed name that is most like a name that is not listed; empty if none is like it."""
     by_spelling: dict[str, str] = {}
     for case in cases:

@@ -30,7 +30,7 @@ from fusewire.testruns.tracebacks import last_traceback
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.testruns.infrastructure import Cause
-    from fusewire.testruns.lines import Lines
+    from fusewire.testruns.lines import OutputLines
 
 #: What programs print that stand around a test runner: interpreters, compilers, package managers, make.
 _AROUND: dict[Cause, tuple[str, ...]] = {
@@ -86,7 +86,7 @@ _PACKAGES = "|".join(["nose2?", "tox", "nox", "coverage", *(name for runner in R
 _RUNNERS_OWN = re.compile(rf".*[/\\](?:{_PACKAGES})[/\\].*")
 
 
-def find_idle(lines: Lines) -> StartError | None:
+def find_idle(lines: OutputLines) -> StartError | None:
     """Find the line in which a runner says that it had nothing to do."""
     for index in range(len(lines.plain) - 1, -1, -1):
         if _IDLE.fullmatch(lines.plain[index]):
@@ -94,7 +94,7 @@ def find_idle(lines: Lines) -> StartError | None:
     return None
 
 
-def find_unfinished(lines: Lines) -> StartError | None:
+def find_unfinished(lines: OutputLines) -> StartError | None:
     """Find the beginning of a run that never came to its summary."""
     for runner in RUNNERS:
         first = re.compile(runner.first_line) if runner.first_line else None
@@ -105,7 +105,7 @@ def find_unfinished(lines: Lines) -> StartError | None:
     return None
 
 
-def find_start_error(lines: Lines) -> StartError | None:
+def find_start_error(lines: OutputLines) -> StartError | None:
     """Find out why a command ended without a result of any test; None if it does not look like infrastructure."""
     for runner in RUNNERS:
         if runner.find_start_error and (found := runner.find_start_error(lines)):
@@ -113,7 +113,7 @@ def find_start_error(lines: Lines) -> StartError | None:
     return _find_by_line(lines) or _find_of_node(lines) or _find_traceback(lines)
 
 
-def _find_by_line(lines: Lines) -> StartError | None:
+def _find_by_line(lines: OutputLines) -> StartError | None:
     begin, end = lines.near_end()
     for cause, pattern in _PATTERNS:
         for index in range(begin, end):
@@ -122,7 +122,7 @@ def _find_by_line(lines: Lines) -> StartError | None:
     return None
 
 
-def _find_of_node(lines: Lines) -> StartError | None:
+def _find_of_node(lines: OutputLines) -> StartError | None:
     """Node names its version below an uncaught error; of those a syntax error keeps a script from running."""
     begin, end = lines.near_end()
     if end and re.fullmatch(r"Node\.js v[\d.]+", lines.plain[end - 1]):
@@ -132,7 +132,7 @@ def _find_of_node(lines: Lines) -> StartError | None:
     return None
 
 
-def _find_traceback(lines: Lines) -> StartError | None:
+def _find_traceback(lines: OutputLines) -> StartError | None:
     """An import or syntax error that ended Python, or an error inside the runner; others are a script's own no."""
     begin, end = lines.near_end()
     starts = [index for index in range(begin, end) if lines.plain[index].startswith("Traceback (most recent call ")]

@@ -12,7 +12,7 @@ from fusewire.testruns.runners import last_run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.testruns.run import Problem, Run, TestRun
+    from fusewire.testruns.run import Problem, RunSummary, TestRun
 
 #: How much of one output is looked at, from its end: that is where summaries are.
 OUTPUT = 262_144
@@ -25,11 +25,11 @@ _READERS = frozenset(
 _SEGMENT = re.compile(r"\|\||&&|[|;&\n]")
 
 
-class Work:
+class RunEvidence:
     """The last test run, and the errors of the last call if that failed."""
 
     def __init__(self) -> None:
-        self._run: Run | None = None
+        self._run: RunSummary | None = None
         self._failed = ""
 
     def saw(self, output: str, *, failed: bool) -> None:

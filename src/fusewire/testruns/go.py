@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, Case, Cases
+from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, CaseResult, Cases
 from fusewire.testruns.infrastructure import DENIED, MISUSED, NOT_BUILT, NOT_FETCHED, NOT_SET_UP, REFUSED
 from fusewire.testruns.refusals import refused_in_go
 from fusewire.testruns.run import counted
@@ -14,8 +14,8 @@ from fusewire.util.fast_json import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.testruns.lines import Lines
-    from fusewire.testruns.run import Run
+    from fusewire.testruns.lines import OutputLines
+    from fusewire.testruns.run import RunSummary
 
 _GO_LINE = re.compile(
     r"^(?:(?P<indent> *)--- (?P<outcome>PASS|FAIL|SKIP): (?P<test>\S+) \([\d.]+s\)"
@@ -39,7 +39,7 @@ class _Package:
     empty: bool = False
 
 
-def go_run(text: str) -> Run | None:
+def go_run(text: str) -> RunSummary | None:
     """Lines of packages close the lines of their tests; a package that was run again replaces itself."""
     packages: dict[str, _Package] = {}
     package, end, reason = _Package(), 0, ""
@@ -67,7 +67,7 @@ def _first_log(text: str, start: int) -> str:
     return re.sub(r"^\s+(?:\S+\.go:\d+: )?", "", following) if following.startswith(" ") else ""
 
 
-def go_json_run(text: str) -> Run | None:
+def go_json_run(text: str) -> RunSummary | None:
     """Count by the events of -json; a package that starts again replaces itself."""
     packages: dict[str, _Package] = {}
     end, position = 0, 0
@@ -109,7 +109,7 @@ def _go_event(packages: dict[str, _Package], event: dict[str, object]) -> None:
         package.broken = f"{name} failed outside its tests"
 
 
-def _go_counted(packages: dict[str, _Package], end: int) -> Run | None:
+def _go_counted(packages: dict[str, _Package], end: int) -> RunSummary | None:
     counts = {"passed": 0, "failed": 0, "skipped": 0, "broken_count": 0}
     failures: dict[str, str] = {}
     for name, package in packages.items():
@@ -140,18 +140,18 @@ _GO_OUTCOMES = {"PASS": PASSED, "FAIL": FAILED, "SKIP": SKIPPED, "pass": PASSED,
 _GO_BORDER = ("=== ", "--- ", "FAIL", "PASS", "ok  \t", "?   \t", "exit status ", "# ")
 
 
-def go_cases(lines: Lines, run: Run) -> Cases | None:
+def go_cases(lines: OutputLines, run: RunSummary) -> Cases | None:
     """Read how each test ended: from the events of -json if there are any, or else from the lines."""
     return _event_cases(lines) or _line_cases(lines)
 
 
-def _line_cases(lines: Lines) -> Cases | None:
+def _line_cases(lines: OutputLines) -> Cases | None:
     """Lines of packages close the lines of their tests."""
     run = go_run(lines.text)
     if run is None:
         return None
-    found: list[Case] = []
-    open_cases: list[Case] = []
+    found: list[CaseResult] = []
+    open_cases: list[CaseResult] = []
     steps: dict[str, int] = {}
     reason, listed, cut = -1, False, ""
     for index, line in enumerate(lines.plain):
@@ -175,12 +175,12 @@ def _line_cases(lines: Lines) -> Cases | None:
     return Cases(run.tests, tuple(found), listed, cut)
 
 
-def _in_package(case: Case, package: str) -> Case:
+def _in_package(case: CaseResult, package: str) -> CaseResult:
     folders = tuple(package.split("/"))
     return replace(case, name=f"{package}.{case.name}", parts=(*folders, *case.parts), folders=len(folders))
 
 
-def _go_case(lines: Lines, match: re.Match[str], step: int, index: int) -> Case:
+def _go_case(lines: OutputLines, match: re.Match[str], step: int, index: int) -> CaseResult:
     """With -v what a test logs stands above its result, without it below; a panic stands below."""
     deeper = " " * (len(match[1]) + 1)
     panic = index + 1 < len(lines.plain) and lines.plain[index + 1].startswith("panic: ")
@@ -197,18 +197,20 @@ def _go_case(lines: Lines, match: re.Match[str], step: int, index: int) -> Case:
     elif logs:
         log = _GO_LOG.fullmatch(lines.plain[logs[-1]])
         said, error = log[1] if log else "", (logs[-1], logs[-1] + 1)
-    return Case(match[3], tuple(match[3].split("/")), _GO_OUTCOMES[match[2]], 0, begin, end, error, said)
+    return CaseResult(match[3], tuple(match[3].split("/")), _GO_OUTCOMES[match[2]], 0, begin, end, error, said)
 
 
-def _go_broken(lines: Lines, package: str, rest: str, reason: int, index: int) -> Case:
+def _go_broken(lines: OutputLines, package: str, rest: str, reason: int, index: int) -> CaseResult:
     begin = reason if reason >= 0 else index
     parts = tuple(package.split("/"))
     kind = "build" if rest.startswith("[") else "runner"
     said = lines.plain[begin] if reason >= 0 else f"{package} failed outside its tests"
-    return Case(package, parts, BROKEN, len(parts), begin, index + 1, (begin, begin + 1), said, kind=kind, suite=True)
+    return CaseResult(
+        package, parts, BROKEN, len(parts), begin, index + 1, (begin, begin + 1), said, kind=kind, suite=True
+    )
 
 
-def _event_cases(lines: Lines) -> Cases | None:
+def _event_cases(lines: OutputLines) -> Cases | None:
     run = go_json_run(lines.text)
     if run is None:
         return None
@@ -236,7 +238,7 @@ def _event_cases(lines: Lines) -> Cases | None:
             text = "".join(printed.get((package, ""), ()))
             parts = tuple(package.split("/"))
             said = _go_said(text)
-            found.append(Case(package, parts, BROKEN, len(parts), said=said, text=text, kind=kind, suite=True))
+            found.append(CaseResult(package, parts, BROKEN, len(parts), said=said, text=text, kind=kind, suite=True))
     return Cases(run.tests, tuple(found), bool(outcomes))
 
 
@@ -250,9 +252,9 @@ def _go_said(text: str) -> str:
     return next((line for line in text.split("\n") if line.startswith("panic: ")), logs[-1] if logs else "")
 
 
-def _go_json_case(key: tuple[str, str], outcome: str, text: str) -> Case:
+def _go_json_case(key: tuple[str, str], outcome: str, text: str) -> CaseResult:
     package, test = key
-    case = Case(test, tuple(test.split("/")), outcome, said=_go_said(text), text=text)
+    case = CaseResult(test, tuple(test.split("/")), outcome, said=_go_said(text), text=text)
     return _in_package(case, package)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, Case, Cases
+from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, CaseResult, Cases
 from fusewire.testruns.infrastructure import CRASHED, MISUSED
 from fusewire.testruns.javascript import count_by_word, next_lines, path_parts
 from fusewire.testruns.refusals import refused_in_javascript
@@ -13,15 +13,15 @@ from fusewire.testruns.runner import TestRunner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.testruns.lines import Lines
-    from fusewire.testruns.run import Run
+    from fusewire.testruns.lines import OutputLines
+    from fusewire.testruns.run import RunSummary
 
 _JEST_END = re.compile(r"^Tests: +(?:(\d.*), )?(\d+) total$", re.MULTILINE)
 _JEST_FAILURE = re.compile(r"^  \u25cf (.+)$", re.MULTILINE)
 _JEST_BROKEN = "Test suite failed to run"
 
 
-def jest_run(text: str) -> Run | None:
+def jest_run(text: str) -> RunSummary | None:
     summaries = list(_JEST_END.finditer(text))
     if not summaries:
         return None
@@ -58,10 +58,10 @@ _HOOK = re.compile(r"\s*(?:beforeAll|beforeEach)\(")
 _TEST = re.compile(r"\s*(?:(?:test|it)(?:\.\w+)*\(|describe(?:\.\w+)*\(|after(?:All|Each)\()")
 
 
-def jest_cases(lines: Lines, run: Run) -> Cases:
+def jest_cases(lines: OutputLines, run: RunSummary) -> Cases:
     """The parts below the bullets; the ticks of a single file name the others too."""
     end = lines.number(run.end)
-    found: dict[tuple[str, str], Case] = {}
+    found: dict[tuple[str, str], CaseResult] = {}
     file, index = "", 0
     while index < end:
         line = lines.plain[index]
@@ -84,7 +84,7 @@ def jest_cases(lines: Lines, run: Run) -> Cases:
     return Cases(run.tests, tuple(found.values()), counts_filtered=by_name)
 
 
-def _jest_ticks(lines: Lines, file: str, index: int, end: int, found: dict[tuple[str, str], Case]) -> int:
+def _jest_ticks(lines: OutputLines, file: str, index: int, end: int, found: dict[tuple[str, str], CaseResult]) -> int:
     """Suites are told by how far they are indented."""
     suites: list[tuple[int, str]] = []
     while index < end and (match := _JEST_TICK.fullmatch(lines.plain[index])):
@@ -97,24 +97,26 @@ def _jest_ticks(lines: Lines, file: str, index: int, end: int, found: dict[tuple
         elif (outcome := _JEST_TICKS.get(match[2])) is not None:
             titles = (*(title for _, title in suites), match[3])
             name = " \u203a ".join(titles)
-            found.setdefault((name, outcome), Case(name, (*path_parts(file), *titles), outcome, len(path_parts(file))))
+            found.setdefault(
+                (name, outcome), CaseResult(name, (*path_parts(file), *titles), outcome, len(path_parts(file)))
+            )
         index += 1
     return index
 
 
-def _jest_case(lines: Lines, file: str, title: str, begin: int, end: int) -> Case:
+def _jest_case(lines: OutputLines, file: str, title: str, begin: int, end: int) -> CaseResult:
     line = next((index for index in range(begin + 1, end) if lines.plain[index].strip()), begin)
     said = lines.plain[line].strip() if line > begin else ""
     error = (line, line + 1)
     path = path_parts(file)
     if title == _JEST_BROKEN:
         name = f"{file}: {_JEST_BROKEN}"
-        return Case(name, path, BROKEN, len(path), begin, end, error, said, kind="build", suite=True)
+        return CaseResult(name, path, BROKEN, len(path), begin, end, error, said, kind="build", suite=True)
     outcome = BROKEN if _in_hook(lines, begin, end) else FAILED
-    return Case(title, (*path, *title.split(" \u203a ")), outcome, len(path), begin, end, error, said)
+    return CaseResult(title, (*path, *title.split(" \u203a ")), outcome, len(path), begin, end, error, said)
 
 
-def _in_hook(lines: Lines, begin: int, end: int) -> bool:
+def _in_hook(lines: OutputLines, begin: int, end: int) -> bool:
     """jest blames a hook's error on each test; the marked line of the code, or the call above it, tells them apart."""
     frame: list[str] = []
     for line in lines.plain[begin:end]:

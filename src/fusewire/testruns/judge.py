@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SPOILED, Case, Cases, matching, nearest
+from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SPOILED, CaseResult, Cases, matching, nearest
 from fusewire.testruns.could_not_run import find_idle, find_start_error, find_unfinished
 from fusewire.testruns.infrastructure import BUILD, ENVIRONMENT, PERMISSION, RUNNER, StartError, is_permission, kind_of
-from fusewire.testruns.lines import Lines, beginning, ending
+from fusewire.testruns.lines import OutputLines, beginning, ending
 from fusewire.testruns.runner import NAMING_HINT
 from fusewire.testruns.runners import read_cases, refused_by_filesystem, runner_named
 
@@ -32,7 +32,7 @@ _PARTS = 20
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RunVerdict:
     """`pass`, `fail` or `infra` for one test, and what says so."""
 
     result: str
@@ -47,9 +47,11 @@ class Verdict:
     tests: TestRun | None = None
 
 
-def judge(test: str, output: str, exit_code: int | None, *, why: str = "exit", junit: bytes | None = None) -> Verdict:
+def judge(
+    test: str, output: str, exit_code: int | None, *, why: str = "exit", junit: bytes | None = None
+) -> RunVerdict:
     """The verdict on `test`; `why` is how the command ended: exit, timeout, signal, launch."""
-    lines = Lines(output)
+    lines = OutputLines(output)
     run = read_cases(lines, junit)
     return _Judge(test, lines, exit_code, why, run).verdict()
 
@@ -57,11 +59,11 @@ def judge(test: str, output: str, exit_code: int | None, *, why: str = "exit", j
 class _Judge:
     """One test, one run: the rules in the order in which they decide."""
 
-    def __init__(self, test: str, lines: Lines, exit_code: int | None, why: str, run: Cases | None) -> None:
+    def __init__(self, test: str, lines: OutputLines, exit_code: int | None, why: str, run: Cases | None) -> None:
         self.test, self.lines, self.exit_code, self.why, self.run = test, lines, exit_code, why, run
         self.tests = run.tests if run else None
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> RunVerdict:
         if self.run:
             mine = matching(self.test, self.run.cases)
             if mine:
@@ -73,7 +75,7 @@ class _Judge:
 
     # -- the test is in the output ----------------------------------------------------------------------------------
 
-    def _of_mine(self, run: Cases, mine: list[Case]) -> Verdict:
+    def _of_mine(self, run: Cases, mine: list[CaseResult]) -> RunVerdict:
         failed = [case for case in mine if case.outcome == FAILED]
         real = [case for case in failed if not self._is_refused(run, case)]
         if real:
@@ -93,18 +95,18 @@ class _Judge:
             return self._ended_badly(finished=True) or self._passed(run, "passed")
         return self._infra(RUNNER, f"{self.test} did not run: it was skipped", evidence=self._summary(mine))
 
-    def _is_refused(self, run: Cases, case: Case) -> bool:
+    def _is_refused(self, run: Cases, case: CaseResult) -> bool:
         return refused_by_filesystem(run.tests.runner, case.said, self._section(case))
 
-    def _failed(self, run: Cases, cases: list[Case]) -> Verdict:
+    def _failed(self, run: Cases, cases: list[CaseResult]) -> RunVerdict:
         """Parametrised tests and subtests fail several times."""
         count, name = run.tests.failed, cases[0].name
         more = f", {name} among them" if count > 1 else f": {name}"
         reason = f"{max(count, 1)} of {max(run.tests.total, 1)} tests failed{more}"
         parts = list(dict.fromkeys(self._part(case) for case in cases[:_PARTS]))
-        return Verdict("fail", _one_line(reason), error=beginning("\n".join(parts), ERROR), tests=self.tests)
+        return RunVerdict("fail", _one_line(reason), error=beginning("\n".join(parts), ERROR), tests=self.tests)
 
-    def _part(self, case: Case) -> str:
+    def _part(self, case: CaseResult) -> str:
         if case.text:
             return beginning(case.text, ERROR)
         if case.end <= case.begin:
@@ -116,18 +118,18 @@ class _Judge:
             whole = self.lines.shown(case.error[0], case.end)
         return beginning(whole, ERROR)
 
-    def _kind(self, case: Case, otherwise: str = ENVIRONMENT) -> str:
+    def _kind(self, case: CaseResult, otherwise: str = ENVIRONMENT) -> str:
         """By the error itself; a suite that broke without a telling error is what its reader calls it."""
         if case.kind == RUNNER and not is_permission(case.said):
             return RUNNER
         return kind_of(case.said, self._section(case)) or case.kind or otherwise
 
-    def _section(self, case: Case) -> list[str]:
+    def _section(self, case: CaseResult) -> list[str]:
         return case.text.split("\n") if case.text else self.lines.plain[case.begin : case.end]
 
     # -- the test is not in the output ------------------------------------------------------------------------------
 
-    def _of_others(self, run: Cases) -> Verdict:
+    def _of_others(self, run: Cases) -> RunVerdict:
         tests = run.tests
         if run.may_hide_tests or (run.broken and not tests.passed + tests.failed):
             return self._elsewhere_broken(run)
@@ -141,7 +143,7 @@ class _Judge:
             return self._unless_left_out(run)
         if not run.names_failures:
             reason = f"{tests.failed} of {tests.total} tests failed; the output does not name them"
-            return Verdict("fail", reason, error=ending("\n".join(self.lines.printed), ERROR), tests=tests)
+            return RunVerdict("fail", reason, error=ending("\n".join(self.lines.printed), ERROR), tests=tests)
         if tests.passed:
             return self._unless_left_out(run)
         return self._infra(
@@ -149,14 +151,14 @@ class _Judge:
             evidence=self._end(),
         )  # fmt: skip
 
-    def _not_listed(self, run: Cases) -> Verdict:
+    def _not_listed(self, run: Cases) -> RunVerdict:
         like = nearest(self.test, run.cases)
         more = f"; the nearest is {like}" if like else ""
         return self._infra(
             RUNNER, f"{self.test} did not run: no test of that name is listed{more}", evidence=self._end()
         )
 
-    def _unless_left_out(self, run: Cases) -> Verdict:
+    def _unless_left_out(self, run: Cases) -> RunVerdict:
         """A test that nothing is said of has passed, unless it may be one of those that were left out."""
         if not run.left_out or run.one_passed:
             return self._passed(run)
@@ -167,7 +169,7 @@ class _Judge:
             evidence=self._end(),
         )  # fmt: skip
 
-    def _elsewhere_broken(self, run: Cases) -> Verdict:
+    def _elsewhere_broken(self, run: Cases) -> RunVerdict:
         if not run.broken:
             error = find_start_error(self.lines)
             if error:
@@ -180,7 +182,7 @@ class _Judge:
             first,
         )
 
-    def _passed(self, run: Cases, how: str = "is not among them") -> Verdict:
+    def _passed(self, run: Cases, how: str = "is not among them") -> RunVerdict:
         """Runners name the tests that fail, and mostly no others."""
         others, total = run.tests.failed + run.tests.broken, run.tests.total
         if others:
@@ -189,23 +191,23 @@ class _Judge:
             reason = (
                 f"{self.test} passed" if how == "passed" else f"{run.tests.passed} of {total} tests passed, none failed"
             )
-        return Verdict("pass", _one_line(reason), tests=self.tests)
+        return RunVerdict("pass", _one_line(reason), tests=self.tests)
 
     # -- no run was recognised --------------------------------------------------------------------------------------
 
-    def _without_run(self) -> Verdict:
+    def _without_run(self) -> RunVerdict:
         idle = find_idle(self.lines)
         if self.exit_code == 0:
-            passed = Verdict("pass", f"{_one_line(self.test)}: the command exited with 0")
+            passed = RunVerdict("pass", f"{_one_line(self.test)}: the command exited with 0")
             return self._not_started(idle) if idle else passed
         error = find_start_error(self.lines) or idle or find_unfinished(self.lines)
         if error:
             return self._not_started(error)
-        return Verdict(
+        return RunVerdict(
             "fail", f"the command exited with {self.exit_code}", error=ending("\n".join(self.lines.printed), ERROR)
         )
 
-    def _ended_badly(self, finished: bool = False) -> Verdict | None:
+    def _ended_badly(self, finished: bool = False) -> RunVerdict | None:
         """The command was not started, or did not end by itself."""
         code = self.exit_code
         if self.why == "launch":
@@ -224,7 +226,7 @@ class _Judge:
             return self._infra(ENVIRONMENT, "the command was not found", evidence=self._end(1))
         return self._infra(PERMISSION, "the command could not be executed", evidence=self._end(1))
 
-    def _launch(self) -> Verdict:
+    def _launch(self) -> RunVerdict:
         text = self.lines.text
         kind = PERMISSION if "[Errno 13]" in text or "Permission denied" in text else ENVIRONMENT
         return self._infra(kind, "the command could not be started", evidence=self._end())
@@ -232,17 +234,17 @@ class _Judge:
     # -- words and evidence -----------------------------------------------------------------------------------------
 
     def _infra(
-        self, kind: str, reason: str, case: Case | None = None, *, evidence: str = "", line: str = ""
-    ) -> Verdict:
+        self, kind: str, reason: str, case: CaseResult | None = None, *, evidence: str = "", line: str = ""
+    ) -> RunVerdict:
         if case:
             title = self.lines.shown(case.begin, case.begin + 1) if case.begin < case.error[0] < case.end else ""
             said = self.lines.shown(*case.error)
             evidence = case.text or (f"{title}\n{said}" if title else said)
         elif line:
             evidence = next((shown for shown in reversed(self.lines.printed) if line in shown), line)
-        return Verdict("infra", _one_line(reason), kind, beginning(evidence, EVIDENCE), tests=self.tests)
+        return RunVerdict("infra", _one_line(reason), kind, beginning(evidence, EVIDENCE), tests=self.tests)
 
-    def _not_started(self, error: StartError) -> Verdict:
+    def _not_started(self, error: StartError) -> RunVerdict:
         return self._infra(error.kind, f"{self.test} did not run: {error.what}", evidence=self._lines(error))
 
     def _lines(self, error: StartError) -> str:
@@ -251,7 +253,7 @@ class _Judge:
     def _end(self, count: int = 5) -> str:
         return ending(self.lines.shown(*self.lines.last(count)), EVIDENCE)
 
-    def _summary(self, mine: list[Case]) -> str:
+    def _summary(self, mine: list[CaseResult]) -> str:
         """The line in which a skipped test stands, if there is one."""
         last = mine[0].parts[-1] if mine[0].parts else mine[0].name
         words = ("SKIP", "skip", "XFAIL", "expected failure", "ignored", "\u25cb", "\u2193", "\ufe63", "TODO")

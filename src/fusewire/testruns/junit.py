@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from xml.parsers import expat
 
-from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SPOILED, Case, Cases
+from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SPOILED, CaseResult, Cases
 from fusewire.testruns.infrastructure import BUILD
 from fusewire.testruns.refusals import refused_in_javascript, refused_in_python, refused_in_rust
 from fusewire.testruns.run import NAMES, TestRun
@@ -141,7 +141,7 @@ _TITLE = re.compile(r"::| > | \u203a |/")
 _AROUND = re.compile(r"failed on (setup|teardown) with ['\"](.*?)['\"]?$", re.DOTALL)
 
 
-def _case(case: JUnitCase) -> Case:
+def _case(case: JUnitCase) -> CaseResult:
     base, bracket, parameters = case.name.partition("[")
     titles = _TITLE.split(base)
     titles[-1] += bracket + parameters
@@ -162,7 +162,7 @@ def _case(case: JUnitCase) -> Case:
     # Folders and the module, up to the first class.
     folders = next((index for index, part in enumerate(place) if part[0].isupper()), len(place))
     said = said.split("\n")[0]
-    return Case(name, (*place, *titles), outcome, folders, said=said, text=case.text, kind=kind, suite=suite)
+    return CaseResult(name, (*place, *titles), outcome, folders, said=said, text=case.text, kind=kind, suite=suite)
 
 
 def _last_error(text: str) -> str:

@@ -10,7 +10,7 @@ _READ = 1_000
 _NEAR_END = 400
 
 
-class Lines:
+class OutputLines:
     """Colours hold no line ends, so line N is line N with and without them: what is read and what is shown agree."""
 
     def __init__(self, output: str) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-from fusewire.testruns.cases import FAILED, PASSED, Case, Cases
+from fusewire.testruns.cases import FAILED, PASSED, CaseResult, Cases
 from fusewire.testruns.run import counted
 from fusewire.testruns.runner import TestRunner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.testruns.lines import Lines
-    from fusewire.testruns.run import Run
+    from fusewire.testruns.lines import OutputLines
+    from fusewire.testruns.run import RunSummary
 
 _MOCHA_END = re.compile(
     r"^  (\d+) passing \(.*\)\n(?:  (\d+) pending\n)?(?:  (\d+) failing\n)?"
@@ -21,7 +21,7 @@ _MOCHA_END = re.compile(
 _MOCHA_FAILURE = re.compile(r"^  \d+\) (.+\n(?:       +\S.*\n)*?)\n((?:      +\S.*\n)+)", re.MULTILINE)
 
 
-def mocha_run(text: str) -> Run | None:
+def mocha_run(text: str) -> RunSummary | None:
     summaries = list(_MOCHA_END.finditer(text + "\n"))
     if not summaries:
         return None
@@ -48,12 +48,12 @@ def mocha_run(text: str) -> Run | None:
 _TICKED = re.compile(r" *(?:\u2713|\u2714|\u221a) (.+?)(?: \([\d.]+ ?m?s\))?")
 
 
-def mocha_cases(lines: Lines, run: Run) -> Cases:
+def mocha_cases(lines: OutputLines, run: RunSummary) -> Cases:
     """Names of failures as they were read, and ticks; parts of the output are not told apart."""
-    found = [Case(name, tuple(name.split(" ")), FAILED) for name in run.tests.failing]
+    found = [CaseResult(name, tuple(name.split(" ")), FAILED) for name in run.tests.failing]
     for line in lines.plain[: lines.number(run.end)]:
         if match := _TICKED.fullmatch(line):
-            found.append(Case(match[1], (match[1],), PASSED))
+            found.append(CaseResult(match[1], (match[1],), PASSED))
     return Cases(run.tests, tuple(found))
 
 

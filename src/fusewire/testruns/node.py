@@ -11,8 +11,8 @@ from fusewire.testruns.tap import NodeRun, NodeTest, cases_of, unquoted
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.testruns.cases import Cases
-    from fusewire.testruns.lines import Lines
-    from fusewire.testruns.run import Run
+    from fusewire.testruns.lines import OutputLines
+    from fusewire.testruns.run import RunSummary
 
 _SPEC_COUNT = re.compile(r"\u2139 (tests|suites|pass|fail|cancelled|skipped|todo) (\d+)")
 _SPEC_SUITE = re.compile(r"( *)\u25b6 (.+?)(?: \([\d.]+ms\))?")
@@ -24,7 +24,7 @@ _SPEC_OUTCOMES = {"\u2714": "passed", "\u2716": "failed", "\ufe63": "skipped", "
 _SPEC_AGAIN = "\u2716 failing tests:"
 
 
-def node_run(text: str) -> Run | None:
+def node_run(text: str) -> RunSummary | None:
     """Count the tests of the last run."""
     lines = text.split("\n")
     found = spec_tests(lines)
@@ -100,7 +100,7 @@ def _add_what_is_told_again(lines: list[str], last: int, found: list[NodeTest]) 
             test.code, test.hook = more.code, more.hook
 
 
-def node_cases(lines: Lines, run: Run) -> Cases:
+def node_cases(lines: OutputLines, run: RunSummary) -> Cases:
     """Read how each test ended; every test has a result, also those that passed or were left out."""
     return cases_of(spec_tests(lines.plain), lines, run)
 

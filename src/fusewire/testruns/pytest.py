@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, SPOILED, Case, Cases
+from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, SPOILED, CaseResult, Cases
 from fusewire.testruns.infrastructure import BUILD, MISUSED, PERMISSION, RUNNER, StartError, is_permission, kind_of
 from fusewire.testruns.refusals import refused_in_python
 from fusewire.testruns.run import counted
@@ -14,8 +14,8 @@ from fusewire.testruns.tracebacks import last_traceback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.testruns.lines import Lines
-    from fusewire.testruns.run import Run
+    from fusewire.testruns.lines import OutputLines
+    from fusewire.testruns.run import RunSummary
 
 _WORDS = r"failed|passed|skipped|deselected|xfailed|xpassed|errors?|warnings?|rerun|subtests passed"
 _PYTEST_END = re.compile(
@@ -34,7 +34,7 @@ _PYTEST_SAID = re.compile(r"^E  +(\S.*)$", re.MULTILINE)
 _PYTEST_USAGE = re.compile(r"\n+(ERROR: .+)")
 
 
-def pytest_run(text: str) -> Run | None:
+def pytest_run(text: str) -> RunSummary | None:
     """The last summary that counts anything; a run that found no test is none, unless it could not look."""
     begin, last = 0, None
     for summary in _PYTEST_END.finditer(text):
@@ -48,7 +48,7 @@ def pytest_run(text: str) -> Run | None:
     return last
 
 
-def _pytest_read(text: str, previous: int, summary: re.Match[str], counts: dict[str, int]) -> Run:
+def _pytest_read(text: str, previous: int, summary: re.Match[str], counts: dict[str, int]) -> RunSummary:
     begin = max(previous, text.rfind(_PYTEST_START, previous, summary.start()))
     body = text[begin : summary.start()]
     names = _PYTEST_NAME.findall(body)
@@ -106,10 +106,10 @@ _DESELECTED = re.compile(r"\b(\d+) deselected\b")
 _CRASHED = re.compile(r"worker '\w+' crashed while running ")
 
 
-def pytest_cases(lines: Lines, run: Run) -> Cases:
+def pytest_cases(lines: OutputLines, run: RunSummary) -> Cases:
     """Names from the short summary, from -v, or from the titles of the failures, whichever there are."""
     end = lines.number(run.end)
-    found: dict[str, Case] = {}
+    found: dict[str, CaseResult] = {}
     for line in lines.plain[:end]:
         if line.endswith("%]") and (match := _VERBOSE.fullmatch(line)):
             _add(found, match[1], match[2])
@@ -143,7 +143,7 @@ def _parts(name: str) -> tuple[tuple[str, ...], int]:
     return tuple(parts), len(folders)
 
 
-def _add(found: dict[str, Case], name: str, word: str, said: str = "", line: int = -1) -> None:
+def _add(found: dict[str, CaseResult], name: str, word: str, said: str = "", line: int = -1) -> None:
     outcome = _OUTCOMES[word]
     known = found.get(name)
     if known and known.outcome == FAILED and (known.said or outcome != FAILED):
@@ -156,10 +156,10 @@ def _add(found: dict[str, Case], name: str, word: str, said: str = "", line: int
         outcome = SPOILED
     parts, folders = _parts(name)
     error = (line, line + 1) if line >= 0 else (0, 0)
-    found[name] = Case(name, parts, outcome, folders, error=error, said=said, kind=kind, suite=suite)
+    found[name] = CaseResult(name, parts, outcome, folders, error=error, said=said, kind=kind, suite=suite)
 
 
-def _with_sections(lines: Lines, found: dict[str, Case], end: int) -> list[Case]:
+def _with_sections(lines: OutputLines, found: dict[str, CaseResult], end: int) -> list[CaseResult]:
     """Each case with the part below its title; a title that no case has is something that a test printed."""
     titles: dict[str, list[int]] = {}
     borders: list[int] = []
@@ -194,32 +194,34 @@ def _title(line: str) -> str:
     return inner[1:-1] if inner.strip(" _") else ""
 
 
-def _dotted(case: Case) -> str:
+def _dotted(case: CaseResult) -> str:
     return ".".join(case.parts[case.folders :])
 
 
-def _titles(case: Case) -> list[str]:
+def _titles(case: CaseResult) -> list[str]:
     inner = _dotted(case)
     if not inner:
         return [f"ERROR collecting {case.name}"]
     return [f"ERROR collecting {case.name}", f"ERROR at setup of {inner}", f"ERROR at teardown of {inner}", inner]
 
 
-def _from_title(title: str) -> Case:
+def _from_title(title: str) -> CaseResult:
     place = title.removeprefix("ERROR collecting ")
     if place != title:
         parts, folders = _parts(place)
-        return Case(place, parts, BROKEN, folders, suite=True)
+        return CaseResult(place, parts, BROKEN, folders, suite=True)
     inner = title.removeprefix("ERROR at setup of ")
     outcome = FAILED if inner == title else BROKEN
     if title.startswith("ERROR at teardown of "):
         inner, outcome = title.removeprefix("ERROR at teardown of "), SPOILED
     base, bracket, parameters = inner.partition("[")
     *above, last = base.split(".")
-    return Case(inner, (*above, last + bracket + parameters), outcome)
+    return CaseResult(inner, (*above, last + bracket + parameters), outcome)
 
 
-def _with_section(lines: Lines, case: Case, titles: dict[str, list[int]], after: dict[int, int]) -> Case:
+def _with_section(
+    lines: OutputLines, case: CaseResult, titles: dict[str, list[int]], after: dict[int, int]
+) -> CaseResult:
     if case.outcome not in (FAILED, BROKEN, SPOILED) or case.kind:
         return case
     inner = _dotted(case)
@@ -241,7 +243,7 @@ def _with_section(lines: Lines, case: Case, titles: dict[str, list[int]], after:
     return case
 
 
-def _in_set_up(lines: Lines, begin: int, end: int) -> bool:
+def _in_set_up(lines: OutputLines, begin: int, end: int) -> bool:
     """pytest calls it a failure when the `setUp` of a unittest class raises: it is the first frame."""
     for line in lines.plain[begin:end]:
         if match := _FRAME.fullmatch(line):
@@ -249,7 +251,7 @@ def _in_set_up(lines: Lines, begin: int, end: int) -> bool:
     return False
 
 
-def _said(lines: Lines, begin: int, end: int) -> tuple[str, tuple[int, int]]:
+def _said(lines: OutputLines, begin: int, end: int) -> tuple[str, tuple[int, int]]:
     """The last exception: the last run of lines that begin with E, above what the test printed."""
     block = (0, 0)
     stop = end
@@ -271,7 +273,7 @@ def _said(lines: Lines, begin: int, end: int) -> tuple[str, tuple[int, int]]:
 # -- why no test ran ---------------------------------------------------------------------------------------------------
 
 
-def _find_start_error(lines: Lines) -> StartError | None:
+def _find_start_error(lines: OutputLines) -> StartError | None:
     """A conftest that could not be loaded, or an error of pytest itself."""
     begin, end = lines.near_end()
     for index in range(begin, end):

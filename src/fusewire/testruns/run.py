@@ -51,7 +51,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunSummary:
     """The counts of a run, where it ends in the text, and what its first failures say."""
 
     tests: TestRun
@@ -71,12 +71,12 @@ def counted(
     skipped: int = 0,
     broken_count: int = 0,
     broken: str = "",
-) -> Run:
+) -> RunSummary:
     """A run from its counts and {name of a failing test: what it said}."""
     names = sorted(plain(name, 300) for name in failures)[:NAMES]
     first = failures[min(failures)] if failures else ""
     tests = TestRun(runner, passed, failed, skipped, broken_count, tuple(names))
-    return Run(tests, end, first.strip(), broken.strip())
+    return RunSummary(tests, end, first.strip(), broken.strip())
 
 
 def type_in(message: str, otherwise: str) -> str:
@@ -93,7 +93,7 @@ def problem(source: str, kind: str, message: str) -> Problem:
     return Problem(source, kind, message, fingerprint(normalised(message), kind))
 
 
-def problems_of(run: Run) -> list[Problem]:
+def problems_of(run: RunSummary) -> list[Problem]:
     """One problem for all failing tests, so that fewer of them are another error; one for what could not start."""
     tests, found = run.tests, []
     if tests.failed:

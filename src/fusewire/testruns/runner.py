@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
     from fusewire.testruns.cases import Cases
     from fusewire.testruns.infrastructure import Cause, StartError
-    from fusewire.testruns.lines import Lines
-    from fusewire.testruns.run import Run
+    from fusewire.testruns.lines import OutputLines
+    from fusewire.testruns.run import RunSummary
 
 
 #: What makes most runners name the tests that passed.
@@ -33,9 +33,9 @@ class TestRunner:
     #: a word that every summary has, so that texts without it cost nothing
     marker: str
     #: the counts of the last run in a plain text
-    read_counts: Callable[[str], Run | None]
+    read_counts: Callable[[str], RunSummary | None]
     #: how each test of that run ended
-    read_cases: Callable[[Lines, Run], Cases | None]
+    read_cases: Callable[[OutputLines, RunSummary], Cases | None]
     #: what makes the runner name the tests that passed
     naming_hint: str = NAMING_HINT
     #: the first line of a run, where there is one
@@ -45,7 +45,7 @@ class TestRunner:
     #: lines which say why tests could not run, by cause
     start_errors: Mapping[Cause, tuple[str, ...]] = field(default_factory=dict)
     #: an error of its own that takes more than one line to recognise
-    find_start_error: Callable[[Lines], StartError | None] | None = None
+    find_start_error: Callable[[OutputLines], StartError | None] | None = None
     #: Python packages whose frames are the runner's own
     packages: tuple[str, ...] = ()
     #: whether the error of a failing test, with the lines about that test, is a refusal of the filesystem

@@ -18,8 +18,8 @@ from fusewire.testruns.vitest import VITEST
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.testruns.cases import Cases
-    from fusewire.testruns.lines import Lines
-    from fusewire.testruns.run import Run, TestRun
+    from fusewire.testruns.lines import OutputLines
+    from fusewire.testruns.run import RunSummary, TestRun
     from fusewire.testruns.runner import TestRunner
 
 #: Of two runs that end at the same place, the one of the earlier runner counts.
@@ -32,7 +32,7 @@ def runner_named(name: str) -> TestRunner | None:
     return _BY_NAME.get(name)
 
 
-def last_run(text: str) -> Run | None:
+def last_run(text: str) -> RunSummary | None:
     """Read the run that ends last; the text is plain, and without quotations."""
     runs = [run for runner in RUNNERS if runner.marker in text and (run := runner.read_counts(text)) is not None]
     return max(runs, key=lambda run: run.end, default=None)
@@ -44,7 +44,7 @@ def read_tests(text: str) -> TestRun | None:
     return run.tests if run else None
 
 
-def read_cases(lines: Lines, junit: bytes | None) -> Cases | None:
+def read_cases(lines: OutputLines, junit: bytes | None) -> Cases | None:
     """Read how each test ended: from JUnit XML, which is exact, or else from the run that ends last in the output."""
     found = read_junit_cases(junit) if junit else None
     if found and found.tests.total:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from fusewire.testruns.cases import BROKEN, SPOILED, Case, Cases
+from fusewire.testruns.cases import BROKEN, SPOILED, CaseResult, Cases
 from fusewire.testruns.infrastructure import BUILD, ENVIRONMENT, kind_of
 from fusewire.testruns.refusals import refused_in_node
 from fusewire.testruns.run import counted
@@ -13,8 +13,8 @@ from fusewire.testruns.runner import TestRunner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.testruns.lines import Lines
-    from fusewire.testruns.run import Run
+    from fusewire.testruns.lines import OutputLines
+    from fusewire.testruns.run import RunSummary
 
 #: Deeper than this nobody nests tests, and something else is indented.
 _DEEPEST = 80
@@ -66,7 +66,7 @@ class NodeRun:
     #: the number of the last line that belongs to it
     last: int
 
-    def run(self, runner: str, lines: list[str]) -> Run:
+    def run(self, runner: str, lines: list[str]) -> RunSummary:
         failures = {test.name: test.said for test in self.tests if test.outcome == "failed" and not test.hook}
         outcomes = [test.outcome for test in self.tests if not test.hook]
         counts = {outcome: outcomes.count(outcome) for outcome in ("passed", "failed", "skipped")}
@@ -90,7 +90,7 @@ _TAP_FIELD = re.compile(r" *(error|message|code|failureType|type): (.*)")
 _TAP_BLOCK = re.compile(r"[|>][-+]?")
 
 
-def tap_run(text: str) -> Run | None:
+def tap_run(text: str) -> RunSummary | None:
     lines = text.split("\n")
     found = tap_tests(lines)
     return found.run("tap", lines) if found and found.tests else None
@@ -207,17 +207,17 @@ _ABOVE = 60
 _LOADING = re.compile(r"(?:# )?((?:\w*Error)(?: \[\w+\])?: .*)")
 
 
-def tap_cases(lines: Lines, run: Run) -> Cases:
+def tap_cases(lines: OutputLines, run: RunSummary) -> Cases:
     """Read how each test ended; every test has a result, also those that passed or were left out."""
     return cases_of(tap_tests(lines.plain), lines, run)
 
 
-def cases_of(found: NodeRun | None, lines: Lines, run: Run) -> Cases:
+def cases_of(found: NodeRun | None, lines: OutputLines, run: RunSummary) -> Cases:
     """Turn the results of a run into cases, with the lines that say why a test or a file broke."""
     tests = found.tests if found else []
     hooks = {test.titles: test for test in tests if test.hook}
     stopped = {test.titles[:depth] for test in tests if test.cancelled for depth in range(len(test.titles))}
-    cases: list[Case] = []
+    cases: list[CaseResult] = []
     previous = 0
     for test in tests:
         cases.append(_case(lines, test, hooks, stopped, previous))
@@ -226,12 +226,12 @@ def cases_of(found: NodeRun | None, lines: Lines, run: Run) -> Cases:
 
 
 def _case(
-    lines: Lines,
+    lines: OutputLines,
     test: NodeTest,
     hooks: dict[tuple[str, ...], NodeTest],
     stopped: set[tuple[str, ...]],
     previous: int,
-) -> Case:
+) -> CaseResult:
     """`stopped` are the suites of which tests were cancelled, `previous` is where the result above ends."""
     outcome, said, kind, suite = test.outcome, test.said, "", False
     line = test.line
@@ -241,7 +241,7 @@ def _case(
         around = [test.titles[:depth] for depth in range(len(test.titles))]
         hook = next((hooks[suite] for suite in around if suite in hooks), None)
         said, line = (hook.said, hook.line) if hook else (said, line)
-        return Case(test.name, test.titles, outcome, 0, line, line + 1, (line, line + 1), said)
+        return CaseResult(test.name, test.titles, outcome, 0, line, line + 1, (line, line + 1), said)
     if test.hook:
         outcome = BROKEN if test.titles in stopped else SPOILED
         suite = outcome == BROKEN
@@ -249,15 +249,15 @@ def _case(
         loading = _why_not_loaded(lines, max(previous, test.begin - _ABOVE), test.begin)
         if loading:
             said, line, kind = loading
-            return Case(
+            return CaseResult(
                 test.name, test.titles, BROKEN, 0, line, line + 1, (line, line + 1), said, kind=kind, suite=True
             )
-    return Case(
+    return CaseResult(
         test.name, test.titles, outcome, 0, test.begin, test.end, (line, line + 1), said, kind=kind, suite=suite
     )
 
 
-def _why_not_loaded(lines: Lines, begin: int, end: int) -> tuple[str, int, str] | None:
+def _why_not_loaded(lines: OutputLines, begin: int, end: int) -> tuple[str, int, str] | None:
     """An import or a syntax error that ended the file; any other end is the file's own no."""
     for index in range(begin, end):
         match = _LOADING.fullmatch(lines.plain[index])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.testruns.lines import Lines
+    from fusewire.testruns.lines import OutputLines
 
 _START = "Traceback (most recent call last):"
 _FRAME = re.compile(r'  File "([^"]*)", line \d+(?:, in (.*))?')
@@ -28,7 +28,7 @@ class Traceback:
     file: str
 
 
-def last_traceback(lines: Lines, begin: int, end: int) -> Traceback | None:
+def last_traceback(lines: OutputLines, begin: int, end: int) -> Traceback | None:
     """The first traceback from `begin` on, or the last one of those that are chained to it."""
     index, found, first = begin, None, ""
     while index < end:
@@ -48,5 +48,5 @@ def last_traceback(lines: Lines, begin: int, end: int) -> Traceback | None:
     return found
 
 
-def _is_chained(lines: Lines, index: int) -> bool:
+def _is_chained(lines: OutputLines, index: int) -> bool:
     return index >= 2 and not lines.plain[index - 1] and lines.plain[index - 2] in _CHAINED

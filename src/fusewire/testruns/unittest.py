@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, SPOILED, Case, Cases
+from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, SPOILED, CaseResult, Cases
 from fusewire.testruns.refusals import refused_in_python
 from fusewire.testruns.run import counted
 from fusewire.testruns.runner import TestRunner
@@ -13,8 +13,8 @@ from fusewire.testruns.tracebacks import last_traceback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.testruns.lines import Lines
-    from fusewire.testruns.run import Run
+    from fusewire.testruns.lines import OutputLines
+    from fusewire.testruns.run import RunSummary
 
 _UNITTEST_END = re.compile(r"^Ran (\d+) tests? in [\d.]+s\n\n(OK|FAILED)(?: \((.*)\))?$", re.MULTILINE)
 _UNITTEST_NAME = re.compile(r"^(FAIL|ERROR|UNEXPECTED SUCCESS): (\S+) \((.*?)\)", re.MULTILINE)
@@ -22,7 +22,7 @@ _RULE = "=" * 70
 _EXCEPTION = re.compile(r"^([A-Za-z_][\w.]*(?:: .*)?)$", re.MULTILINE)
 
 
-def unittest_run(text: str) -> Run | None:
+def unittest_run(text: str) -> RunSummary | None:
     """The last summary, also of Django's runner."""
     summaries = list(_UNITTEST_END.finditer(text))
     if not summaries:
@@ -71,10 +71,10 @@ _TICKED = {"ok": PASSED, "FAIL": FAILED, "unexpected success": FAILED, "ERROR": 
 _FIXTURES = ("setUpClass", "setUpModule", "tearDownClass", "tearDownModule")
 
 
-def unittest_cases(lines: Lines, run: Run) -> Cases:
+def unittest_cases(lines: OutputLines, run: RunSummary) -> Cases:
     """The parts between the double rules; -v names the others too."""
     end = lines.number(run.end)
-    found: list[Case] = []
+    found: list[CaseResult] = []
     for index in range(end):
         tick = _tick(lines, index) if " ... " in lines.plain[index] else None
         # What failed has a part of its own below.
@@ -90,7 +90,7 @@ def unittest_cases(lines: Lines, run: Run) -> Cases:
     return Cases(run.tests, tuple(found))
 
 
-def _tick(lines: Lines, index: int) -> Case | None:
+def _tick(lines: OutputLines, index: int) -> CaseResult | None:
     line = lines.plain[index]
     match = _TICK.fullmatch(line)
     if match:
@@ -112,19 +112,19 @@ def _unittest_name(function: str, place: str) -> str:
     return place if place.endswith(f".{function}") or place == function else f"{place}.{function}"
 
 
-def _unittest(name: str, outcome: str, inner: int = 2) -> Case:
+def _unittest(name: str, outcome: str, inner: int = 2) -> CaseResult:
     """What stands before the class and its function is folders and a module."""
     parts = tuple(name.split("."))
-    return Case(name, parts, outcome, max(len(parts) - inner, 0))
+    return CaseResult(name, parts, outcome, max(len(parts) - inner, 0))
 
 
-def _unittest_end(lines: Lines, begin: int, stop: int) -> int:
+def _unittest_end(lines: OutputLines, begin: int, stop: int) -> int:
     """The last part ends at the rule above the summary."""
     rule = "-" * 70
     return next((index for index in range(begin, stop) if lines.plain[index] == rule), stop)
 
 
-def _unittest_case(lines: Lines, header: re.Match[str], begin: int, end: int) -> Case:
+def _unittest_case(lines: OutputLines, header: re.Match[str], begin: int, end: int) -> CaseResult:
     printed = next((index for index in range(begin, end) if lines.plain[index] in ("Stdout:", "Stderr:")), end)
     found = last_traceback(lines, begin + 1, printed)
     if found:
@@ -135,7 +135,7 @@ def _unittest_case(lines: Lines, header: re.Match[str], begin: int, end: int) ->
     name = _unittest_name(header[2], header[3])
     if "_FailedTest" in header[3]:
         parts = tuple(header[2].split("."))
-        return Case(header[2], parts, BROKEN, 0, begin, end, error, said, kind="build", suite=True)
+        return CaseResult(header[2], parts, BROKEN, 0, begin, end, error, said, kind="build", suite=True)
     outcome, inner = FAILED, 2
     if header[2] in _FIXTURES:
         name, inner = header[3], 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, Case, Cases
+from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, CaseResult, Cases
 from fusewire.testruns.infrastructure import MISUSED
 from fusewire.testruns.javascript import count_by_word, next_lines, path_parts
 from fusewire.testruns.refusals import refused_in_javascript
@@ -14,8 +14,8 @@ from fusewire.testruns.runner import TestRunner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.testruns.lines import Lines
-    from fusewire.testruns.run import Run
+    from fusewire.testruns.lines import OutputLines
+    from fusewire.testruns.run import RunSummary
 
 _VITEST_END = re.compile(r"^ +Tests  (?:(\d.*) \(\d+\)|no tests)$", re.MULTILINE)
 _VITEST_FAILURE = re.compile(r"^ FAIL  (\S.{0,500}?)(?: \[ .* \])?$", re.MULTILINE)
@@ -23,7 +23,7 @@ _VITEST_SUITES = "\u23af Failed Suites "
 _VITEST_TESTS = "\u23af Failed Tests "
 
 
-def vitest_run(text: str) -> Run | None:
+def vitest_run(text: str) -> RunSummary | None:
     summaries = list(_VITEST_END.finditer(text))
     if not summaries:
         return None
@@ -61,10 +61,10 @@ _VITEST_GROUP = re.compile(r"\u23af+ Failed (Suites|Tests) \d+ \u23af+")
 _VITEST_ERRORS = re.compile(r" +Errors  \d+ errors?")
 
 
-def vitest_cases(lines: Lines, run: Run) -> Cases:
+def vitest_cases(lines: OutputLines, run: RunSummary) -> Cases:
     """The parts below FAIL; several tests may stand above one message. `--reporter=verbose` names the others."""
     end = lines.number(run.end)
-    found: list[Case] = []
+    found: list[CaseResult] = []
     waiting: list[tuple[int, str]] = []
     suites = in_file = False
     short: dict[str, set[str]] = {}
@@ -87,7 +87,7 @@ def vitest_cases(lines: Lines, run: Run) -> Cases:
     # is not skipped by anybody's will.
     told = {PASSED} if any(case.outcome == BROKEN for case in found) else {PASSED, SKIPPED}
     found += [
-        Case(title, (title,), outcome)
+        CaseResult(title, (title,), outcome)
         for title, outcomes in short.items()
         for outcome in outcomes & told
         if len(outcomes) == 1
@@ -97,12 +97,12 @@ def vitest_cases(lines: Lines, run: Run) -> Cases:
     return Cases(run.tests, tuple(found), cut=unhandled, counts_filtered=True)
 
 
-def _vitest_case(name: str, outcome: str) -> Case:
+def _vitest_case(name: str, outcome: str) -> CaseResult:
     file, *titles = name.split(" > ")
-    return Case(name, (*path_parts(file), *titles), outcome, len(path_parts(file)))
+    return CaseResult(name, (*path_parts(file), *titles), outcome, len(path_parts(file)))
 
 
-def _vitest_part(lines: Lines, waiting: list[tuple[int, str]], end: int, suites: bool) -> list[Case]:
+def _vitest_part(lines: OutputLines, waiting: list[tuple[int, str]], end: int, suites: bool) -> list[CaseResult]:
     if not waiting:
         return []
     begin, last = waiting[0][0], waiting[-1][0]

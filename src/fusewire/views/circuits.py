@@ -9,7 +9,7 @@ from fusewire.breakers.session.names import session_ids
 from fusewire.breakers.session.spend_limits import in_dollars, spent_and_granted
 from fusewire.core import circuit as circuits
 from fusewire.core import meters
-from fusewire.core.circuit import Outcome, within
+from fusewire.core.circuit import StepResult, within
 from fusewire.core.events import identifier
 from fusewire.engine.engine import read_state
 from fusewire.engine.status import status_of
@@ -22,7 +22,7 @@ from fusewire.views.settings import settings_of
 from fusewire.views.trips import trips_in
 
 if TYPE_CHECKING:
-    from fusewire.core.circuit import Policy, State
+    from fusewire.core.circuit import CircuitState, Policy
     from fusewire.engine.breaker import Breaker
     from fusewire.stores.rows import CircuitRow
 
@@ -84,7 +84,7 @@ def _unwritten(row: CircuitRow | None, policy: Policy, now: float) -> list[Audit
     """What time has done to the circuit since somebody last wrote it."""
     if row is None:
         return []
-    outcome = Outcome()
+    outcome = StepResult()
     try:
         circuits.advance(policy, read_state(policy, row.state), now, outcome)
     except ValueError:  # damaged: its log says what there is to say
@@ -107,7 +107,7 @@ def _settings(breaker: Breaker, circuit: str) -> list[dict[str, Any]]:
     return [{"key": key, "value": value, "source": source} for key, value, source in found]
 
 
-def _meter(meter: meters.Meter, state: State, now: float, dollars: tuple[float, float] | None) -> dict[str, Any]:
+def _meter(meter: meters.Meter, state: CircuitState, now: float, dollars: tuple[float, float] | None) -> dict[str, Any]:
     level = meters.level(meter, state.meters.get(meter.name, []), now)
     return {
         "name": meter.name,
@@ -123,7 +123,7 @@ def _meter(meter: meters.Meter, state: State, now: float, dollars: tuple[float, 
     }
 
 
-def _cooldown(policy: Policy, state: State, now: float) -> dict[str, Any]:
+def _cooldown(policy: Policy, state: CircuitState, now: float) -> dict[str, Any]:
     until = state.until if state.phase == "open" else None
     whole = None if until is None or state.opened_at is None else round(until - state.opened_at, 3)
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fusewire.breakers.loop.overview import overview as loop_overview
-from fusewire.breakers.loop.state import Record
+from fusewire.breakers.loop.state import LoopRecord
 from fusewire.breakers.session.names import is_session
 from fusewire.breakers.session.overview import overview, running_in
 from fusewire.breakers.session.state import recalled, session_name
@@ -79,7 +79,7 @@ def loop_view(breaker: Breaker) -> dict[str, Any]:
     totals     of all iterations: `iterations`, `tasks`, `files`, `calls`, `cost`, `seconds`, `since_task`
     halted     why the loop was halted for a person, or null
     """
-    record = Record.recalled(breaker.store)
+    record = LoopRecord.recalled(breaker.store)
     view = loop_overview(breaker)
     history = [_iteration(entry) for entry in record.history]
     running = sorted(record.running.values(), key=lambda entry: int(entry["number"]))

@@ -14,7 +14,7 @@ from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.engine.breaker import Breaker
-    from fusewire.janitor.report import Cleanup, Usage
+    from fusewire.janitor.report import Cleanup, FolderUsage
 
 _DAY = 86400
 
@@ -60,14 +60,14 @@ def memory_view(breaker: Breaker) -> dict[str, Any]:
     return view
 
 
-def _usage(usage: Usage) -> dict[str, Any]:
+def _usage(usage: FolderUsage) -> dict[str, Any]:
     found = usage.to_json()
     largest = sorted(found["files"], key=lambda file: (-int(file["bytes"]), str(file["name"])))
     left_out = max(0, len(largest) - _FILES)
     return {**found, "files": largest[:_FILES], "files_left_out": left_out, "unknown": found["unknown"][:_FILES]}
 
 
-def _rotations(usage: Usage) -> list[dict[str, Any]]:
+def _rotations(usage: FolderUsage) -> list[dict[str, Any]]:
     found = []
     for file in [*usage.of("rotation"), *usage.of("session archive")]:
         known = parse_rotation(file.name)

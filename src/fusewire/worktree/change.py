@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Change:
+class TreeChange:
     """What happened to the tree between two snapshots. Paths are relative to the root, sorted."""
 
     #: why the trees could not be compared; empty if they could

@@ -19,7 +19,7 @@ from fusewire.util.git import GitFailure
 from fusewire.worktree import refs as pins
 from fusewire.worktree.contents import Kept, Level, entries_of, full_paths, is_below, is_inside, keep
 from fusewire.worktree.discover import REPOSITORIES, shortened
-from fusewire.worktree.rollback import Restored, roll_back
+from fusewire.worktree.rollback import RolledBack, roll_back
 from fusewire.worktree.rollback_plan import differences
 from fusewire.worktree.shadow import Shadow
 
@@ -108,7 +108,7 @@ class Checkpoints:
         force: bool = False,
         name: str = "",
         only: Callable[[str], bool] = lambda path: True,
-    ) -> Restored:
+    ) -> RolledBack:
         """Bring the files back, after all that is there is saved; `ChangedSince` if it is not as `since` has it.
 
         `only` says which files are meant; all others stay as they are.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from fusewire.util.git import GitFailure
-from fusewire.worktree.change import LISTED, Change
+from fusewire.worktree.change import LISTED, TreeChange
 from fusewire.worktree.commits import Raw, between, existing, files_of, new_commits, switched_to
 from fusewire.worktree.committed import profiles
 from fusewire.worktree.discover import named, shortened
@@ -21,10 +21,10 @@ from fusewire.worktree.trees import MODULE
 _PROBLEMS_SHOWN = 3
 
 
-def difference(before: Snapshot, after: Snapshot, *, ignored: Collection[str] = ()) -> Change:
+def difference(before: Snapshot, after: Snapshot, *, ignored: Collection[str] = ()) -> TreeChange:
     """Reads what was committed from the repositories; writes nothing. What is `ignored` is nobody's work."""
     if before.root != after.root:
-        return Change(problem=f"two roots: {shortened(before.root)} and {shortened(after.root)}", tree=after.tree)
+        return TreeChange(problem=f"two roots: {shortened(before.root)} and {shortened(after.root)}", tree=after.tree)
     compared = _Comparison(before, after)
     compared.run()
     pairs = {path: pair for path, pair in compared.pairs().items() if path not in ignored}
@@ -32,7 +32,7 @@ def difference(before: Snapshot, after: Snapshot, *, ignored: Collection[str] = 
     work = meaningful(pairs, weaker)
     listed = sorted(pairs)
     edited = [path for path in (*work, *weaker) if path in compared.edited]
-    return Change(
+    return TreeChange(
         problem="; ".join(dict.fromkeys(compared.problems[:_PROBLEMS_SHOWN])),
         commits=len(compared.commits),
         files=tuple(listed[:LISTED]),

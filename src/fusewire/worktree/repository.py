@@ -11,7 +11,7 @@ from fusewire.util.gitdir import find
 from fusewire.util.gitfiles import committed_ids
 from fusewire.worktree.discover import named
 from fusewire.worktree.entries import Entry, Reader, look
-from fusewire.worktree.status import Status
+from fusewire.worktree.status import WorktreeStatus
 from fusewire.worktree.trees import FOLDER, empty_tree, object_id, overlaid, subtree
 
 
@@ -52,7 +52,7 @@ class Repository:
 
 def with_answers(
     bare: Repository,
-    answer: tuple[Status, dict[str, str]],
+    answer: tuple[WorktreeStatus, dict[str, str]],
     reader: Reader,
     inner: Mapping[str, Repository],
     last: Repository | None,

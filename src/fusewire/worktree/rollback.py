@@ -19,16 +19,16 @@ from fusewire.worktree.contents import Entry, Kept, Level, full_paths
 from fusewire.worktree.discover import shortened
 from fusewire.worktree.moves import ChangedSince, Moves
 from fusewire.worktree.rollback_notes import remarks
-from fusewire.worktree.rollback_plan import Plan, differences, lines, plan
+from fusewire.worktree.rollback_plan import RollbackPlan, differences, lines, plan
 
 if TYPE_CHECKING:
     from fusewire.worktree.checkpoint import Checkpoint, Checkpoints
 
-__all__ = ["ChangedSince", "Restored", "roll_back"]
+__all__ = ["ChangedSince", "RolledBack", "roll_back"]
 
 
 @dataclass(frozen=True)
-class Restored:
+class RolledBack:
     """What a rollback did."""
 
     #: everything as it was right before
@@ -61,7 +61,7 @@ def roll_back(
     force: bool,
     name: str,
     only: Callable[[str], bool],
-) -> Restored:
+) -> RolledBack:
     """Bring the files of a checkpoint back; the caller holds the lock."""
     goal = checkpoints.levels(checkpoint)
     room = os.path.join(checkpoints.private, "restore")
@@ -100,7 +100,7 @@ def roll_back(
     moves.clear()
     left = (*planned.left, *_come_to_light(planned, now, goal))
     notes += remarks(now[""].shadow, checkpoint)
-    return Restored(saved, tuple(planned.written), tuple(planned.removed), left, tuple(notes))
+    return RolledBack(saved, tuple(planned.written), tuple(planned.removed), left, tuple(notes))
 
 
 def _write(journal: str, saved: Checkpoint, checkpoint: Checkpoint, *, done: bool) -> None:
@@ -137,7 +137,7 @@ def _harmless(
     return in_place | {path for path, old, _ in differences(were, will) if old and path not in are}
 
 
-def _stage(planned: Plan, goal: Mapping[str, Level], moves: Moves) -> None:
+def _stage(planned: RollbackPlan, goal: Mapping[str, Level], moves: Moves) -> None:
     """Write what is brought back into a folder of our own: if the disk is full, nothing was touched yet."""
     for level, then in goal.items():
         start = f"{level}/" if level else ""
@@ -154,7 +154,7 @@ def _stage(planned: Plan, goal: Mapping[str, Level], moves: Moves) -> None:
             os.chmod(os.path.join(moves.new, level, path), then.facts["modes"][path])
 
 
-def _act(planned: Plan, moves: Moves) -> None:
+def _act(planned: RollbackPlan, moves: Moves) -> None:
     """First what goes, then what comes."""
     path = ""
     try:
@@ -168,13 +168,13 @@ def _act(planned: Plan, moves: Moves) -> None:
         raise FusewireError(f"{shortened(path)}: {error.strerror}; nothing was rolled back") from None
 
 
-def _take_away(path: str, planned: Plan, moves: Moves) -> None:
+def _take_away(path: str, planned: RollbackPlan, moves: Moves) -> None:
     old = planned.steps[path].old
     if old is not None:
         moves.take_away(path, old)
 
 
-def _come_to_light(planned: Plan, now: Mapping[str, Kept], goal: Mapping[str, Level]) -> list[str]:
+def _come_to_light(planned: RollbackPlan, now: Mapping[str, Kept], goal: Mapping[str, Level]) -> list[str]:
     """Files that an ignore rule hid until it was rolled back: they were not saved, so they stay."""
     if not any(os.path.basename(path) == ".gitignore" for path in planned.steps):
         return []

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LINES = 20
 
 
-class Step(NamedTuple):
+class FileRestore(NamedTuple):
     """One file: the repository it is of, what is there now, what will be."""
 
     level: str
@@ -27,10 +27,10 @@ class Step(NamedTuple):
 
 
 @dataclass
-class Plan:
+class RollbackPlan:
     """Paths are relative to the root."""
 
-    steps: dict[str, Step] = field(default_factory=dict)
+    steps: dict[str, FileRestore] = field(default_factory=dict)
     #: what is left alone and why
     left: list[str] = field(default_factory=list)
 
@@ -50,9 +50,9 @@ def plan(
     checkpoint: Checkpoint,
     saved: Checkpoint,
     only: Callable[[str], bool],
-) -> Plan:
+) -> RollbackPlan:
     """The way from what is there now, all of which is saved, to the checkpoint."""
-    made = Plan()
+    made = RollbackPlan()
     left_out = {*checkpoint.left_out, *saved.left_out}
     made.left += lines(left_out, "not kept, because it is larger than 100 MB or cannot be read")
     made.left += lines(now.keys() - {"", *checkpoint.nested}, "a repository that is new since the checkpoint")
@@ -75,7 +75,7 @@ def plan(
             elif path in unknown:
                 ignored_then.append(full)
             else:
-                made.steps[full] = Step(level, old, new)
+                made.steps[full] = FileRestore(level, old, new)
     made.left += lines(others, "somebody else's")
     made.left += lines(ignored_then, "ignored at the checkpoint")
     _leave_blocked(root, made)
@@ -99,7 +99,7 @@ def lines(paths: Iterable[str], why: str) -> list[str]:
     return made if len(ordered) <= _LINES else [*made, f"and {len(ordered) - _LINES} more: left alone: {why}"]
 
 
-def _leave_blocked(root: str, made: Plan) -> None:
+def _leave_blocked(root: str, made: RollbackPlan) -> None:
     """Take out the files whose place is held by something that is not saved."""
     going = {path for path, step in made.steps.items() if step.old}
     for path in made.written:

@@ -19,7 +19,7 @@ from fusewire.worktree import discover as territory
 from fusewire.worktree.discover import named, shortened, survey
 from fusewire.worktree.entries import Entry, Reader
 from fusewire.worktree.repository import Repository, overrides_of, with_answers
-from fusewire.worktree.status import Status, branches_of, status_of
+from fusewire.worktree.status import WorktreeStatus, branches_of, status_of
 from fusewire.worktree.trees import overlaid
 
 _AT_ONCE = 4
@@ -98,13 +98,13 @@ def _repository_of(root: str) -> str | None:
     return None if is_ignored(above, os.path.relpath(root, above)) else above
 
 
-def _asked(pool: ThreadPoolExecutor, top: str, prefix: str) -> tuple[Future[Status], Future[dict[str, str]]]:
+def _asked(pool: ThreadPoolExecutor, top: str, prefix: str) -> tuple[Future[WorktreeStatus], Future[dict[str, str]]]:
     return pool.submit(status_of, top, prefix), pool.submit(branches_of, top)
 
 
 def _answer(
-    path: str, asked: tuple[Future[Status], Future[dict[str, str]]], problems: list[str]
-) -> tuple[Status, dict[str, str]] | None:
+    path: str, asked: tuple[Future[WorktreeStatus], Future[dict[str, str]]], problems: list[str]
+) -> tuple[WorktreeStatus, dict[str, str]] | None:
     try:
         status, branches = asked[0].result(), asked[1].result()
     except GitFailure as failure:

@@ -12,7 +12,7 @@ from fusewire.worktree.path_kinds import is_state
 
 
 @dataclass(frozen=True)
-class Row:
+class StatusRow:
     """One file that differs from HEAD, or may; modes and ids are 0 and empty for what is not there."""
 
     head_mode: int = 0
@@ -22,16 +22,16 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Status:
+class WorktreeStatus:
     """Paths are relative to the folder that was asked for."""
 
     head: str = ""
     branch: str = ""
-    rows: dict[str, Row] = field(default_factory=dict)
+    rows: dict[str, StatusRow] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
 
-def status_of(top: str, prefix: str) -> Status:
+def status_of(top: str, prefix: str) -> WorktreeStatus:
     """The state of a repository, or of one folder in it; GitFailure if git cannot say."""
     problems: list[str] = []
     asked = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames")
@@ -40,9 +40,9 @@ def status_of(top: str, prefix: str) -> Status:
     except GitFailure as failure:
         if "must be run in a work tree" not in str(failure):
             raise
-        return Status()  # a bare repository among its worktrees: it has branches and no files
+        return WorktreeStatus()  # a bare repository among its worktrees: it has branches and no files
     head, branch, rows = _read(shown, prefix + "/" if prefix else "")
-    return Status(head, branch, rows, tuple(problems))
+    return WorktreeStatus(head, branch, rows, tuple(problems))
 
 
 def branches_of(top: str) -> dict[str, str]:
@@ -56,9 +56,9 @@ def list_refs(ask: Callable[..., bytes], prefix: str) -> dict[str, str]:
     return {name: at for at, _, name in (line.partition(" ") for line in shown.split("\n") if line)}
 
 
-def _read(shown: bytes, prefix: str) -> tuple[str, str, dict[str, Row]]:
+def _read(shown: bytes, prefix: str) -> tuple[str, str, dict[str, StatusRow]]:
     head = branch = ""
-    rows: dict[str, Row] = {}
+    rows: dict[str, StatusRow] = {}
     for line in shown.split(b"\0"):
         kind = line[:2]
         if line.startswith(b"# branch.oid "):
@@ -73,17 +73,17 @@ def _read(shown: bytes, prefix: str) -> tuple[str, str, dict[str, Row]]:
             _put(rows, name, prefix, _row(head_mode, head_id, int(mode, 8)))
         elif kind == b"? ":
             name = line[2:]
-            before = rows.get(_path(name, prefix), Row())
-            _put(rows, name, prefix, Row(before.head_mode, before.head_id))
+            before = rows.get(_path(name, prefix), StatusRow())
+            _put(rows, name, prefix, StatusRow(before.head_mode, before.head_id))
     return head, branch, rows
 
 
-def _row(head_mode: bytes, head_id: bytes, mode: int) -> Row:
+def _row(head_mode: bytes, head_id: bytes, mode: int) -> StatusRow:
     in_head = int(head_mode, 8)
-    return Row(in_head, head_id.decode() if in_head else "", mode)
+    return StatusRow(in_head, head_id.decode() if in_head else "", mode)
 
 
-def _put(rows: dict[str, Row], name: bytes, prefix: str, row: Row) -> None:
+def _put(rows: dict[str, StatusRow], name: bytes, prefix: str, row: StatusRow) -> None:
     path = _path(name, prefix)
     if not is_state(path):
         rows[path] = row

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from fusewire import Blocked, Loop
-from fusewire.breakers.loop.iteration_api import Watched
+from fusewire.breakers.loop.iteration_api import OwnIteration
 from tests.helpers import ROOT
 from tests.helpers.project import Project
 
@@ -93,7 +93,9 @@ def loop(project: Project) -> Iterator[Loop]:
     loop.breaker.close()
 
 
-def once(loop: Loop, output: str | bytes = "", *, work: str = "", file: str = "work.txt", code: int = 0) -> Watched:
+def once(
+    loop: Loop, output: str | bytes = "", *, work: str = "", file: str = "work.txt", code: int = 0
+) -> OwnIteration:
     """One iteration in this process; `work` is what it adds to a file."""
     with loop.iteration() as iteration:
         if work:
@@ -515,29 +517,29 @@ def test_a_folder_without_git(tmp_path: Path) -> None:
 # -- recovery and lessons -------------------------------------------------------------------------------------
 
 
-def _nothing(loop: Loop, step: int) -> Watched:
+def _nothing(loop: Loop, step: int) -> OwnIteration:
     return once(loop)
 
 
-def _same_error(loop: Loop, step: int) -> Watched:
+def _same_error(loop: Loop, step: int) -> OwnIteration:
     task = f"Task {chr(97 + step)}.\n---RALPH_STATUS---\nTASKS_COMPLETED_THIS_LOOP: 1\n---END_RALPH_STATUS---\n"
     return once(loop, f"{TRACEBACK}\n{task}", work=f"step {step}", code=1)
 
 
-def _test_fix(loop: Loop, step: int) -> Watched:
+def _test_fix(loop: Loop, step: int) -> OwnIteration:
     with loop.iteration() as iteration:
         (Path(loop.root) / "test_shop.py").write_text(f"def test_shop():\n    assert 1 + {step} == {1 + step}\n")
     return iteration
 
 
-def _circular(loop: Loop, step: int) -> Watched:
+def _circular(loop: Loop, step: int) -> OwnIteration:
     approach = "a larger timeout" if step % 2 else "a retry"
     said = f"---RALPH_STATUS---\nAPPROACH: {approach}\n---END_RALPH_STATUS---\n"
     return once(loop, said, work=f"step {step}", file=f"step{step}.py")
 
 
 #: The seed's recovery table: what leads there, after how many iterations, and the four strategies.
-RECOVERY: dict[str, tuple[Callable[[Loop, int], Watched], int, tuple[str, str, str, str]]] = {
+RECOVERY: dict[str, tuple[Callable[[Loop, int], OwnIteration], int, tuple[str, str, str, str]]] = {
     "no_progress": (
         *(_nothing, 3),
         (

@@ -13,7 +13,7 @@ from fusewire.breakers.loop.detect import CIRCUITS
 from fusewire.breakers.loop.layout import STATUS_LIMIT, Places
 from fusewire.breakers.loop.overview import risk_of
 from fusewire.breakers.loop.report import details, log_entry, metrics, summary
-from fusewire.breakers.loop.state import Record
+from fusewire.breakers.loop.state import LoopRecord
 from fusewire.core.events import Signal, fingerprint
 from fusewire.engine.breaker import Breaker
 
@@ -131,7 +131,7 @@ def measured(
     entries: list[dict[str, Any]], calls_left: int = 90, calls_limit: int = 100
 ) -> dict[str, tuple[object, str, bool]]:
     """The metrics after these iterations, remembered as the loop does it."""
-    record = Record()
+    record = LoopRecord()
     for one in entries:
         record.add(one)
     rows = metrics(record.history, record.totals, calls_left, calls_limit)
@@ -342,7 +342,7 @@ def test_where_numbers_go(values: list[float], falls: bool, rises: bool, decline
 
 def shown(**fields: Any) -> dict[str, Any]:
     """What `overview` gives, as far as it is shown."""
-    record = Record()
+    record = LoopRecord()
     record.add(entry())
     view = {
         "state": "HALF_OPEN",
@@ -388,7 +388,7 @@ def test_a_summary_says(fields: dict[str, Any], text: str) -> None:
 
 def test_the_details() -> None:
     """The summary, a line a metric, alarms in capitals, and the lessons."""
-    record = Record()
+    record = LoopRecord()
     for _ in range(3):
         record.add(entry(files=0, names=[], kind="none", score=-3))
     alarming = metrics(record.history, record.totals, 88, 100)

@@ -15,7 +15,7 @@ import pytest
 
 from fusewire.breakers.loop import stop_hook as iterations
 from fusewire.breakers.loop.loop import Loop
-from fusewire.breakers.loop.state import Record
+from fusewire.breakers.loop.state import LoopRecord
 from fusewire.breakers.session.opening import quick_store
 from fusewire.config.rules import load_rules
 from fusewire.core.events import Event
@@ -55,8 +55,8 @@ class Looping:
         (self.project.root / f"part{self.works}.py").write_text(f"def part():\n    return {self.works}\n")
 
     @property
-    def record(self) -> Record:
-        return Record.recalled(self.store)
+    def record(self) -> LoopRecord:
+        return LoopRecord.recalled(self.store)
 
     def progress(self) -> bool:
         with self.store.transact() as transaction:
@@ -150,7 +150,7 @@ def test_a_persons_stops_are_never_a_loop(looping: Looping) -> None:
     """However many there are, and whatever they bring: nothing is begun, nothing counted, nothing written."""
     for _ in range(20):
         assert looping.stops("") == ("allow", "")
-    assert looping.record == Record()
+    assert looping.record == LoopRecord()
     assert looping.store.remembered("session/") == []
 
 
@@ -190,7 +190,7 @@ def test_inside_fusewire_run_and_of_helpers_nothing_is_counted(looping: Looping)
     del looping.environment["FUSEWIRE_PROJECT"]
     for _ in range(5):
         assert looping.stops(subagent="a1") == ("allow", "")
-    assert looping.record == Record()
+    assert looping.record == LoopRecord()
 
 
 def test_another_loop_of_the_project_is_not_disturbed(looping: Looping) -> None:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from fusewire.breakers.phase.phases import Phases
 from fusewire.breakers.phase.schema import parse, record_of, render
-from fusewire.breakers.phase.state import Record
+from fusewire.breakers.phase.state import PhaseRecord
 from fusewire.core.events import Signal
 from fusewire.engine.breaker import Breaker
 from fusewire.util.errors import ConfigError
@@ -499,7 +499,7 @@ def test_killed_anywhere_the_state_is_readable_and_goes_on(project: Project) -> 
             phases = Phases(breaker)
             phases.begin("REFACTOR")
             assert phases.warnings == []
-            record = Record.recalled(breaker.store)
+            record = PhaseRecord.recalled(breaker.store)
             assert record is not None
             row = phases.view()["phases"][2]
         assert row["iterations"] == row["no_progress_count"] == row["same_error_count"] >= before

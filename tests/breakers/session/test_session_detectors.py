@@ -16,7 +16,7 @@ from fusewire.breakers.session.detect import (
     COUNTED,
     REFUSED,
     RESULT,
-    Finding,
+    Repetition,
     counted_failures,
     findings,
     is_change,
@@ -328,7 +328,7 @@ class History:
         self.changes += moved
         return entry
 
-    def found(self) -> dict[str, Finding]:
+    def found(self) -> dict[str, Repetition]:
         return {finding.rule: finding for finding in findings(self.entries, SETTINGS)}
 
     def levels(self) -> dict[str, int]:

@@ -18,7 +18,7 @@ import pytest
 from fusewire.breakers.session import nesting
 from fusewire.breakers.session.messages import LIMIT
 from fusewire.engine.breaker import Breaker
-from fusewire.run.registry import CIRCUIT, NAME, Run, under_way
+from fusewire.run.registry import CIRCUIT, NAME, RegisteredRun, under_way
 from tests.helpers.agents import comes_true, is_running
 from tests.helpers.agents.run_stage import WORK, Stage, staged
 
@@ -55,7 +55,7 @@ def agents(stage: Stage) -> list[int]:
     return [int(word) for word in stage.read("pids").split()]
 
 
-def known(stage: Stage) -> list[Run]:
+def known(stage: Stage) -> list[RegisteredRun]:
     with Breaker.open(project=stage.root) as breaker:
         return under_way(breaker.store)
 
@@ -63,7 +63,9 @@ def known(stage: Stage) -> list[Run]:
 def remember(stage: Stage, *runs: object) -> None:
     """Put runs into the registry that nobody has registered."""
     with Breaker.open(project=stage.root) as breaker, breaker.store.transact() as transaction:
-        transaction.remember(NAME, {"runs": [dict(vars(run)) if isinstance(run, Run) else run for run in runs]}, 1.0)
+        transaction.remember(
+            NAME, {"runs": [dict(vars(run)) if isinstance(run, RegisteredRun) else run for run in runs]}, 1.0
+        )
 
 
 def limited(stage: Stage, most: int) -> None:
@@ -202,10 +204,10 @@ def test_a_run_that_ignores_the_signal_is_killed_alone(stage: Stage, monkeypatch
     try:
         assert comes_true(lambda: agents(stage))
         monkeypatch.setattr("fusewire.run.registry._GRACE", 0.5)
-        from fusewire.run.registry import Place
+        from fusewire.run.registry import RunPlace
 
         with Breaker.open(project=stage.root) as breaker:
-            place = Place(breaker.engine, 1, ["sh"])
+            place = RunPlace(breaker.engine, 1, ["sh"])
             assert place.take() is not None
             assert place.inherit("me", lambda: False, lambda text: None) is None
             place.leave()
@@ -223,7 +225,7 @@ def test_a_number_that_somebody_else_has_by_now_is_neither_counted_nor_signalled
     bystander = subprocess.Popen(["sleep", "60"])
     try:
         start, boot = (Path("/proc") / str(bystander.pid) / "stat").read_text().rpartition(")")[2].split()[19], "boot"
-        remember(stage, Run(f"{bystander.pid}:{int(start) - 1}:{boot}", "an old run", 1.0))
+        remember(stage, RegisteredRun(f"{bystander.pid}:{int(start) - 1}:{boot}", "an old run", 1.0))
         assert known(stage) == []
         begin(stage, 1, WORKS, "--end-oldest")
         assert bystander.poll() is None
@@ -239,7 +241,7 @@ def test_a_number_that_changes_hands_before_the_signal_is_not_signalled(stage: S
 
     bystander = subprocess.Popen(["sleep", "60"])
     try:
-        _signal(Run(f"{bystander.pid}:1:boot", "an old run", 1.0), signal.SIGKILL)
+        _signal(RegisteredRun(f"{bystander.pid}:1:boot", "an old run", 1.0), signal.SIGKILL)
         with pytest.raises(subprocess.TimeoutExpired):
             bystander.wait(0.3)
     finally:

@@ -15,7 +15,7 @@ import pytest
 from fusewire.config.rules import load_rules
 from fusewire.guard.policy import protected_of
 from fusewire.guard.sandbox import seatbelt
-from fusewire.guard.sandbox.namespaces import Plan
+from fusewire.guard.sandbox.namespaces import MountPlan
 from fusewire.guard.sandbox.plan import hard_links, plan
 from fusewire.guard.sandbox.support import support
 from tests.helpers.project import Project
@@ -211,7 +211,7 @@ def test_a_file_with_another_name_is_said(guarded: Project) -> None:
 
 def test_the_profile_for_macos(tmp_path: Path) -> None:
     """The last rule that fits decides: a folder before what stays writable in it; missing paths are refused, too."""
-    made = Plan(
+    made = MountPlan(
         "/p",
         (("/p/.claude", True), ("/p/.claude/memory", False), ('/p/a "quoted" \\ name', True)),
         ("/p", "/p/docs"),

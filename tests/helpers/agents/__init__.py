@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fusewire.run.process import Ended, run_agent
+from fusewire.run.process import ProcessEnd, run_agent
 
 HERE = Path(__file__).parent
 PYTHON = [sys.executable, "-I", "-S"]
@@ -36,7 +36,7 @@ class Run:
         self.error = bytearray()
         self.ticks: list[float] = []
 
-    def __call__(self, command: list[str], **changes: Any) -> Ended:
+    def __call__(self, command: list[str], **changes: Any) -> ProcessEnd:
         settings: dict[str, Any] = {
             "cwd": str(self.folder),
             "environment": os.environ,

@@ -12,14 +12,14 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from fusewire.agents.install.json_edit import put_in, take_out
-from fusewire.agents.install.jsonc import Node, position
+from fusewire.agents.install.jsonc import JsonNode, position
 from fusewire.guard.sandbox.active import ALWAYS, OWN_PREFIX, PREFIX, UNATTENDED
 from fusewire.guard.sandbox.support import support
 from fusewire.util.errors import FusewireError
 from fusewire.util.quoting import quoted
 
 if TYPE_CHECKING:
-    from fusewire.agents.install.client import Client, Place
+    from fusewire.agents.install.client import Client, SettingsPlace
 
 _TEXT = """\
 #!/bin/sh
@@ -44,7 +44,7 @@ exec "$shell" -c "$1"
 _UNLESS_ATTENDED = '[ "$CLAUDE_CODE_SESSION_ATTENDED" != 1 ] && '
 
 
-def choose_wrapper(client: Client, place: Place, settings: Any, wanted: bool | None) -> tuple[str, list[str]]:
+def choose_wrapper(client: Client, place: SettingsPlace, settings: Any, wanted: bool | None) -> tuple[str, list[str]]:
     """The wrapper to register, if any, and what to tell the person; `wanted` is None where nobody has said so.
 
     It is never registered where others may get the settings: to them it would be a wrapper that is gone.
@@ -112,7 +112,7 @@ def registered_wrapper(settings: Any) -> str:
     return value if isinstance(value, str) and os.path.basename(value) in (ALWAYS, UNATTENDED) else ""
 
 
-def with_wrapper(body: str, path: str, root: Node, wrapper: str) -> str:
+def with_wrapper(body: str, path: str, root: JsonNode, wrapper: str) -> str:
     """The settings with our wrapper; a person's own keeps its value and its place, under another name."""
     env = root.part("env")
     if env is None:
@@ -123,7 +123,7 @@ def with_wrapper(body: str, path: str, root: Node, wrapper: str) -> str:
     return _renamed(added, env.node, PREFIX, OWN_PREFIX)
 
 
-def without_wrapper(body: str, root: Node, kept: Collection[str]) -> str | None:
+def without_wrapper(body: str, root: JsonNode, kept: Collection[str]) -> str | None:
     """The settings without it, and with the person's own under its name again; None if neither is there."""
     env = root.part("env")
     if env is None or not isinstance(env.node.value, dict):
@@ -138,7 +138,7 @@ def without_wrapper(body: str, root: Node, kept: Collection[str]) -> str | None:
     return take_out(body, env.node, env.node.parts.index(part))
 
 
-def _renamed(body: str, env: Node, old: str, new: str) -> str:
+def _renamed(body: str, env: JsonNode, old: str, new: str) -> str:
     """The text with a member of `env` under another name."""
     part = env.part(old)
     if part is None or not body.startswith(f'"{old}"', part.start):

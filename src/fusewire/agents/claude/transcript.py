@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from fusewire.agents.transcripts.step import Step
+from fusewire.agents.transcripts.step import TranscriptStep
 from fusewire.agents.transcripts.values import FormatReader, moment, part, parts, text_of, words
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class ClaudeReader(FormatReader):
             return []
         return [os.path.join(folder, name) for name in names if name.startswith("agent-") and name.endswith(".jsonl")]
 
-    def take(self, key: str, record: Any) -> Iterator[Step]:
+    def take(self, key: str, record: Any) -> Iterator[TranscriptStep]:
         if not isinstance(record, dict):
             return
         kind, at = record.get("type"), moment(record.get("timestamp"))
@@ -80,12 +80,12 @@ class ClaudeReader(FormatReader):
             return self.agent
         return words(record.get("agentId")) or "sidechain"
 
-    def _reply(self, message: JsonObject, record: JsonObject, at: float | None, agent: str) -> Iterator[Step]:
+    def _reply(self, message: JsonObject, record: JsonObject, at: float | None, agent: str) -> Iterator[TranscriptStep]:
         turn = words(message.get("id")) or words(record.get("requestId")) or words(record.get("uuid"))
         yield from self._begin(turn, at, agent)
         for block in parts(message.get("content")):
             if block.get("type") in ("tool_use", "server_tool_use"):
-                yield Step(
+                yield TranscriptStep(
                     "call",
                     at,
                     agent,
@@ -96,11 +96,11 @@ class ClaudeReader(FormatReader):
                     session=self.session,
                 )
 
-    def _user(self, message: JsonObject, record: JsonObject, at: float | None, agent: str) -> Iterator[Step]:
+    def _user(self, message: JsonObject, record: JsonObject, at: float | None, agent: str) -> Iterator[TranscriptStep]:
         content = message.get("content")
         results = [block for block in parts(content) if block.get("type") == "tool_result"]
         for block in results:
-            yield Step(
+            yield TranscriptStep(
                 "result",
                 at,
                 agent,

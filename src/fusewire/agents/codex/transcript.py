@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from fusewire.agents.transcripts.step import SHELL, Step
+from fusewire.agents.transcripts.step import SHELL, TranscriptStep
 from fusewire.agents.transcripts.values import FormatReader, moment, part, text_of, words
 
 if TYPE_CHECKING:
@@ -48,12 +48,12 @@ class CodexReader(FormatReader):
         self._replies = 0
         self._answered = True
         #: results that wait for the event that knows how their command ended
-        self._waiting: dict[str, Step] = {}
+        self._waiting: dict[str, TranscriptStep] = {}
         self._codes: dict[str, int] = {}
         self._prompted: str | None = None
         self._shells: set[str] = set()
 
-    def take(self, key: str, record: Any) -> Iterator[Step]:
+    def take(self, key: str, record: Any) -> Iterator[TranscriptStep]:
         if not isinstance(record, dict):
             return
         at, kind = moment(record.get("timestamp")), record.get("type")
@@ -69,11 +69,11 @@ class CodexReader(FormatReader):
         elif kind == "response_item" or kind not in _WRAPPED:
             yield from self._item(said, at, wrapped=kind == "response_item")
 
-    def close(self) -> Iterator[Step]:
+    def close(self) -> Iterator[TranscriptStep]:
         yield from self._settle()
         yield from super().close()
 
-    def _event(self, said: JsonObject, at: float | None) -> Iterator[Step]:
+    def _event(self, said: JsonObject, at: float | None) -> Iterator[TranscriptStep]:
         kind, item = said.get("type"), part(said.get("item"))
         if kind == "user_message":
             yield from self._person(words(said.get("message")), at)
@@ -95,7 +95,7 @@ class CodexReader(FormatReader):
         if call and code is not None:
             self._codes[call] = code
 
-    def _person(self, text: str, at: float | None) -> Iterator[Step]:
+    def _person(self, text: str, at: float | None) -> Iterator[TranscriptStep]:
         """One message may come as two events."""
         if self.agent or not text.strip() or text == self._prompted or text.lstrip().startswith(_NOT_A_PERSON):
             return
@@ -104,13 +104,13 @@ class CodexReader(FormatReader):
         self._answered = True
         yield from self._prompt(text, at)
 
-    def _item(self, item: JsonObject, at: float | None, *, wrapped: bool) -> Iterator[Step]:
+    def _item(self, item: JsonObject, at: float | None, *, wrapped: bool) -> Iterator[TranscriptStep]:
         kind = item.get("type")
         if kind in _OUTPUTS:
             self._answered = True
             call = words(item.get("call_id"))
             text, failed = _result(item.get("output"), shell=call in self._shells)
-            self._waiting[call] = Step(
+            self._waiting[call] = TranscriptStep(
                 "result", at, self.agent, self._turn(), call=call, text=text, failed=failed, session=self.session
             )
         elif kind == "message" and item.get("role") == "user":
@@ -121,7 +121,7 @@ class CodexReader(FormatReader):
             if kind in _CALLS:
                 yield self._call(item, at)
 
-    def _speaks(self, at: float | None) -> Iterator[Step]:
+    def _speaks(self, at: float | None) -> Iterator[TranscriptStep]:
         """What comes after an output was asked for anew, so it is another reply."""
         self._prompted = None
         if self._answered:
@@ -133,7 +133,7 @@ class CodexReader(FormatReader):
     def _turn(self) -> str:
         return f"reply-{self._replies}"
 
-    def _call(self, item: JsonObject, at: float | None) -> Step:
+    def _call(self, item: JsonObject, at: float | None) -> TranscriptStep:
         name = words(item.get("name")) or {"local_shell_call": "local_shell"}.get(words(item.get("type")), "web_search")
         call = words(item.get("call_id")) or words(item.get("id"))
         given: Any = item.get("action") if "action" in item else item.get("arguments", item.get("input"))
@@ -149,14 +149,14 @@ class CodexReader(FormatReader):
             arguments.pop("type", None)
             line = arguments.pop("command", None) or arguments.pop("cmd", "")
             arguments = {"command": _command(line), **arguments}
-        return Step("call", at, self.agent, self._turn(), name, arguments, call, session=self.session)
+        return TranscriptStep("call", at, self.agent, self._turn(), name, arguments, call, session=self.session)
 
-    def _settle(self) -> Iterator[Step]:
+    def _settle(self) -> Iterator[TranscriptStep]:
         """The results that came in are told, with what is known of them by now."""
         for call, step in self._waiting.items():
             code = self._codes.pop(call, None)
             if code is not None:
-                step = Step(
+                step = TranscriptStep(
                     "result",
                     step.at,
                     step.agent,

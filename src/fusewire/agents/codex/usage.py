@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from fusewire.util.fast_json import JsonObject
 
-    class State(Protocol):
+    class UsageState(Protocol):
         """What is remembered of one file between two records."""
 
         #: the model and its last totals
@@ -30,7 +30,7 @@ RECORDS = ("event_msg", "turn_context", "session_meta")
 _COUNTS = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
 
 
-def usages(record: JsonObject, state: State, wrong: list[str]) -> Iterator[Usage]:
+def usages(record: JsonObject, state: UsageState, wrong: list[str]) -> Iterator[Usage]:
     """The usage that one record adds to the totals before it."""
     payload = record.get("payload")
     if not isinstance(payload, dict):

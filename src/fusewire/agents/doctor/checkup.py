@@ -30,7 +30,7 @@ _ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """What is wrong, and the command or the act that mends it."""
 
     about: str
@@ -49,7 +49,7 @@ class Checkup:
     program: str | None
     version: str | None
     registered: list[Registration] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[DoctorFinding] = field(default_factory=list)
     #: what a person should know, although nothing is wrong
     notes: list[str] = field(default_factory=list)
     canary: Canary | None = None
@@ -62,7 +62,7 @@ class Checkup:
         return self.program is not None and not self.registered
 
     def finds(self, what: str, do: str) -> None:
-        finding = Finding(self.client.name, what, do)
+        finding = DoctorFinding(self.client.name, what, do)
         if finding not in self.findings:
             self.findings.append(finding)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from fusewire.agents.transcripts.step import SHELL, Step
+from fusewire.agents.transcripts.step import SHELL, TranscriptStep
 from fusewire.agents.transcripts.values import FormatReader, moment, part, parts, text_of, words
 
 if TYPE_CHECKING:
@@ -39,13 +39,13 @@ class GeminiReader(FormatReader):
         #: messages, calls and results that were told already
         self._told: set[str] = set()
 
-    def take(self, key: str, record: Any) -> Iterator[Step]:
+    def take(self, key: str, record: Any) -> Iterator[TranscriptStep]:
         if key == "sessionId":
             self.session = self.session or words(record)
         elif key == "messages" or not key:
             yield from self._record(part(record))
 
-    def _record(self, record: JsonObject) -> Iterator[Step]:
+    def _record(self, record: JsonObject) -> Iterator[TranscriptStep]:
         if "projectHash" in record:
             self.session = self.session or words(record.get("sessionId"))
             if record.get("kind") == "subagent":
@@ -56,12 +56,12 @@ class GeminiReader(FormatReader):
             elif message.get("type") == "gemini":
                 yield from self._reply(message)
 
-    def _user(self, message: JsonObject) -> Iterator[Step]:
+    def _user(self, message: JsonObject) -> Iterator[TranscriptStep]:
         said = text_of(message.get("content"))
         if not self.agent and said.strip() and self._new(f"prompt {message.get('id')}"):
             yield from self._prompt(said, moment(message.get("timestamp")))
 
-    def _reply(self, message: JsonObject) -> Iterator[Step]:
+    def _reply(self, message: JsonObject) -> Iterator[TranscriptStep]:
         turn, at = words(message.get("id")), moment(message.get("timestamp"))
         if self._new(f"reply {turn}"):
             yield from self._begin(turn, at, self.agent)
@@ -70,12 +70,14 @@ class GeminiReader(FormatReader):
             identity, name = words(call.get("id")), words(call.get("name"))
             if self._new(f"call {identity}"):
                 tool = SHELL if name == _SHELL else name
-                yield Step("call", at, self.agent, turn, tool, part(call.get("args")), identity, session=self.session)
+                yield TranscriptStep(
+                    "call", at, self.agent, turn, tool, part(call.get("args")), identity, session=self.session
+                )
         for call in calls:
             if call.get("status") in _ENDED and self._new(f"result {call.get('id')}"):
                 yield self._result(call, turn)
 
-    def _result(self, call: JsonObject, turn: str) -> Step:
+    def _result(self, call: JsonObject, turn: str) -> TranscriptStep:
         answers = [part(part(one.get("functionResponse")).get("response")) for one in parts(call.get("result"))]
         text = "\n".join(words(one.get("output")) or words(one.get("error")) for one in answers)
         failed: bool | None = {"success": False, "error": True}.get(words(call.get("status")))
@@ -83,7 +85,9 @@ class GeminiReader(FormatReader):
         if failed is False and code:
             failed = int(code[1]) != 0
         at, identity = moment(call.get("timestamp")), words(call.get("id"))
-        return Step("result", at, self.agent, turn, call=identity, text=text, failed=failed, session=self.session)
+        return TranscriptStep(
+            "result", at, self.agent, turn, call=identity, text=text, failed=failed, session=self.session
+        )
 
     def _new(self, what: str) -> bool:
         if what in self._told:

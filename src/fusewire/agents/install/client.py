@@ -29,7 +29,7 @@ ALL_TOOLS = "*"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SettingsPlace:
     """A settings file of an agent: whose it is (`user`, `project`, `local`), and how many folders are the agent's."""
 
     scope: str
@@ -98,7 +98,7 @@ class Client:
         """What the guard knows of it."""
         return AGENTS_BY_NAME[self.name]
 
-    def places(self, root: str) -> dict[str, Place]:
+    def places(self, root: str) -> dict[str, SettingsPlace]:
         """Where it looks for hooks, by scope."""
         given, below = os.environ.get(self.known.home_variable), os.path.basename(self.known.home)
         if not given:
@@ -107,11 +107,11 @@ class Client:
             folder = os.path.join(given, below) if self.known.home_below else given
         folders = self.file.count("/") + 1
         places = {
-            "user": Place("user", os.path.join(os.path.abspath(folder), self.file), folders),
-            "project": Place("project", os.path.join(root, self.shared), self.shared.count("/")),
+            "user": SettingsPlace("user", os.path.join(os.path.abspath(folder), self.file), folders),
+            "project": SettingsPlace("project", os.path.join(root, self.shared), self.shared.count("/")),
         }
         if self.unshared:
-            places["local"] = Place("local", os.path.join(root, self.unshared), self.unshared.count("/"))
+            places["local"] = SettingsPlace("local", os.path.join(root, self.unshared), self.unshared.count("/"))
         return places
 
     def _home(self) -> str:

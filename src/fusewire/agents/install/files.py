@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from fusewire.agents.install.jsonc import JsoncError, Node, position, read
+from fusewire.agents.install.jsonc import JsoncError, JsonNode, position, read
 from fusewire.util.errors import FusewireError
 from fusewire.util.files import FileLock, FolderLock, read_regular
 
@@ -37,7 +37,7 @@ _MARK = "\ufeff"
 _TRIES = 1000
 
 
-def parse_settings(text: str, path: str) -> Node:
+def parse_settings(text: str, path: str) -> JsonNode:
     """Parse the text of a settings file; the error names the file and the place."""
     try:
         node = read(text)

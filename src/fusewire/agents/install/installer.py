@@ -17,7 +17,7 @@ from fusewire.guard.sandbox.active import ALWAYS
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
-    from fusewire.agents.install.client import Client, Place
+    from fusewire.agents.install.client import Client, SettingsPlace
     from fusewire.agents.install.http import Http
 
 #: Tokens, ours and those of others: what is shown on a terminal may be kept by it.
@@ -25,7 +25,7 @@ _SECRET = re.compile(r"(?<=Bearer )[\w.~+/=-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SettingsChange:
     """A settings file before and after; None where there is none."""
 
     path: str
@@ -51,14 +51,14 @@ class Change:
 
 def install(
     client: Client,
-    place: Place,
+    place: SettingsPlace,
     line: list[str],
     *,
     status: bool = False,
     http: Http | None = None,
     wrapper: str = "",
     dry_run: bool = False,
-) -> Change:
+) -> SettingsChange:
     """Put our entries in; those of an earlier installation are replaced. `status`: the status line, too; `http`: where
     reports go instead of to a process; `wrapper`: the shell wrapper that is written and registered."""
     file = SettingsFile(place.path, place.folders)
@@ -82,7 +82,7 @@ def install(
 
 def _installing(
     file: SettingsFile, client: Client, line: list[str], status: bool, http: Http | None, wrapper: str
-) -> tuple[Change, str | None]:
+) -> tuple[SettingsChange, str | None]:
     """The change, and the text without us."""
     text = file.read()
     merging.refuse_unread(text, file.path, client)
@@ -91,13 +91,13 @@ def _installing(
     if text is not None:
         status = status or merging.has_our_status_line(text, file.path)
         if merging.is_current(text, file.path, client, line, status=status, http=http, wrapper=wrapper):
-            return Change(file.path, text, text), None
+            return SettingsChange(file.path, text, text), None
         clean = merging.remove_entries(text, file.before(), file.path, client)
     after = merging.add_entries(clean, file.path, client, line, status=status, http=http, wrapper=wrapper)
-    return Change(file.path, text, after, None if clean is None else file.backup), clean
+    return SettingsChange(file.path, text, after, None if clean is None else file.backup), clean
 
 
-def uninstall(client: Client, place: Place, *, dry_run: bool = False) -> Change:
+def uninstall(client: Client, place: SettingsPlace, *, dry_run: bool = False) -> SettingsChange:
     """Take our entries out, and what was made only for them."""
     file = SettingsFile(place.path, place.folders)
     text = file.read()
@@ -110,9 +110,9 @@ def uninstall(client: Client, place: Place, *, dry_run: bool = False) -> Change:
     return change
 
 
-def _uninstalling(file: SettingsFile, client: Client, text: str | None) -> Change:
+def _uninstalling(file: SettingsFile, client: Client, text: str | None) -> SettingsChange:
     after = None if text is None else merging.remove_entries(text, file.before(), file.path, client)
-    return Change(file.path, text, after)
+    return SettingsChange(file.path, text, after)
 
 
 def _lines(text: str | None) -> list[str]:

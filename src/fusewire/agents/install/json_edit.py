@@ -11,13 +11,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fusewire.agents.install.jsonc import Node
+    from fusewire.agents.install.jsonc import JsonNode
 
 #: Longer lines are broken; but what has nothing nested in it, such as one hook, is one line in any case.
 _WIDTH = 100
 
 
-def put_in(text: str, root: Node, box: Node, key: str | None, value: Any) -> str:
+def put_in(text: str, root: JsonNode, box: JsonNode, key: str | None, value: Any) -> str:
     """The text with one more member of an object, or one more element of a list (`key` is None)."""
     newline, unit = _newline(text), _unit(text, root)
     outer = _indent(text, box.start)
@@ -37,7 +37,7 @@ def put_in(text: str, root: Node, box: Node, key: str | None, value: Any) -> str
     return text[: box.tail] + shown + "," + text[box.tail :]
 
 
-def take_out(text: str, box: Node, index: int) -> str:
+def take_out(text: str, box: JsonNode, index: int) -> str:
     """The text without one member or element, as it was before `put_in`."""
     part = box.parts[index]
     cuts = [(part.lead, part.end)]
@@ -67,7 +67,7 @@ def _newline(text: str) -> str:
     return "\r\n" if first > 0 and text[first - 1] == "\r" else "\n"
 
 
-def _unit(text: str, root: Node) -> str:
+def _unit(text: str, root: JsonNode) -> str:
     """One step of indentation, as the file has it."""
     if root.parts and _leads_its_line(text, root.parts[0].start):
         return _indent(text, root.parts[0].start) or "  "

@@ -43,7 +43,7 @@ class Part:
     lead: int
     after_line_comment: bool
     start: int
-    node: Node
+    node: JsonNode
     comma: int | None
 
     @property
@@ -52,7 +52,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class JsonNode:
     """A value, and that it is `text[start:end]`.
 
     In an object or a list, `tail` is the place behind everything that is in it, its last comment too: from there to the
@@ -76,9 +76,9 @@ def position(text: str, at: int) -> str:
     return f"line {line} column {at - (text.rfind(chr(10), 0, at) + 1) + 1}"
 
 
-def read(text: str) -> Node:
+def read(text: str) -> JsonNode:
     """The one value of a text; JsoncError if it is none."""
-    reader = _Reader(text)
+    reader = _JsonReader(text)
     node = reader.value(reader.skip(0), 0)
     rest = reader.skip(node.end)
     if rest < len(text):
@@ -88,12 +88,12 @@ def read(text: str) -> Node:
 
 def beyond_json(text: str) -> list[tuple[int, str]]:
     """What a strict reader of JSON would stumble over: where, and what it is."""
-    reader = _Reader(text)
+    reader = _JsonReader(text)
     reader.skip(reader.value(reader.skip(0), 0).end)
     return sorted(reader.beyond.items())
 
 
-class _Reader:
+class _JsonReader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.beyond: dict[int, str] = {}
@@ -124,7 +124,7 @@ class _Reader:
                 break
         return at, last, is_line
 
-    def value(self, at: int, depth: int) -> Node:
+    def value(self, at: int, depth: int) -> JsonNode:
         text = self.text
         if depth > _DEEPEST:
             raise JsoncError(text, at, f"nested more than {_DEEPEST} deep")
@@ -136,17 +136,17 @@ class _Reader:
         if found is None:
             raise JsoncError(text, at, "a value is expected here")
         try:
-            return Node(json.loads(found.group()), at, found.end())
+            return JsonNode(json.loads(found.group()), at, found.end())
         except ValueError:  # a number of thousands of digits
             raise JsoncError(text, at, "a number that is too long") from None
 
-    def _string(self, at: int) -> Node:
+    def _string(self, at: int) -> JsonNode:
         found = _STRING.match(self.text, at)
         if found is None:
             raise JsoncError(self.text, at, "a text that is not closed, or has characters that it must not have")
-        return Node(json.loads(found.group()), at, found.end())
+        return JsonNode(json.loads(found.group()), at, found.end())
 
-    def _box(self, start: int, depth: int) -> Node:
+    def _box(self, start: int, depth: int) -> JsonNode:
         """An object or a list."""
         text = self.text
         is_object = text[start] == "{"
@@ -169,7 +169,7 @@ class _Reader:
                     self.beyond[comma] = TRAILING_COMMA
             parts.append(Part(key, lead, is_after, begin, node, comma))
         value: Any = {part.key: part.node.value for part in parts} if is_object else [part.node.value for part in parts]
-        return Node(value, start, at + 1, tuple(parts), tail)
+        return JsonNode(value, start, at + 1, tuple(parts), tail)
 
     def _key(self, at: int) -> tuple[str, int]:
         if self.text[at : at + 1] != '"':

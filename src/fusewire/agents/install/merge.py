@@ -9,7 +9,7 @@ from fusewire.agents.claude.shell_wrapper import registered_wrapper, with_wrappe
 from fusewire.agents.install.command import is_our_status_line, is_ours, shell_line
 from fusewire.agents.install.files import parse_settings, split_mark
 from fusewire.agents.install.json_edit import put_in, take_out
-from fusewire.agents.install.jsonc import COMMENT, JsoncError, Node, beyond_json, position, read
+from fusewire.agents.install.jsonc import COMMENT, JsoncError, JsonNode, beyond_json, position, read
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _add_entry(body: str, path: str, event: str, entry: JsonObject) -> str:
     return put_in(body, root, entries.node, None, entry)
 
 
-def _cut(body: str, root: Node, client: Client, kept: JsonObject) -> str | None:
+def _cut(body: str, root: JsonNode, client: Client, kept: JsonObject) -> str | None:
     """The text without the last thing that is ours, and without what that leaves empty; None if nothing is."""
     line = root.part(STATUS_LINE)
     if line is not None and is_our_status_line(line.node.value):
@@ -201,6 +201,6 @@ def _cut(body: str, root: Node, client: Client, kept: JsonObject) -> str | None:
     return None
 
 
-def _shadows(box: Node, key: str | None) -> bool:
+def _shadows(box: JsonNode, key: str | None) -> bool:
     """Whether the name is there twice: without the second, the first would hold again."""
     return sum(part.key == key for part in box.parts) > 1

@@ -35,7 +35,7 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class Answer:
+class AgentOutput:
     """One answer, whole or as far as it came."""
 
     #: as its reader names it; `text` if it is no agent's JSON

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from fusewire.agents.output.answer import Limit
 from fusewire.core.events import plain
-from fusewire.testruns.evidence import Work
+from fusewire.testruns.evidence import RunEvidence
 from fusewire.testruns.run import problem
 
 TYPE_CHECKING = False
@@ -45,7 +45,7 @@ class Conversation:
     limit: Limit | None = None
     outage: str = ""
     failures: list[Problem] = field(default_factory=list)
-    work: Work = field(default_factory=Work)
+    work: RunEvidence = field(default_factory=RunEvidence)
     #: calls that were denied in a row just now
     _denied_now: int = 0
 

@@ -9,7 +9,7 @@ import codecs
 from dataclasses import replace
 
 from fusewire.agents import agent_modules
-from fusewire.agents.output.answer import Answer
+from fusewire.agents.output.answer import AgentOutput
 from fusewire.agents.output.conversation import TEXT, Conversation
 from fusewire.agents.output.pieces import Pieces
 from fusewire.agents.output.question import question_in
@@ -68,7 +68,7 @@ class AnswerReader:
         self._errors.count(data)
         self._errors.keep(data)
 
-    def finish(self, exit_code: int | None, *, partial: bool = False) -> Answer:
+    def finish(self, exit_code: int | None, *, partial: bool = False) -> AgentOutput:
         """What is known; `partial`: the process was ended by a time-out, so its exit status is ours."""
         self._read(self._pieces.rest())
         raw = self._output.text()
@@ -142,10 +142,10 @@ class AnswerReader:
             return "the last message is missing"
         return ""
 
-    def _answer(self, told: Conversation, damage: str, exit_code: int | None) -> Answer:
+    def _answer(self, told: Conversation, damage: str, exit_code: int | None) -> AgentOutput:
         text = told.text.encode("utf-8", "replace")[-TEXT:].decode("utf-8", "ignore")
         status = read_status(text.replace(self._given, "") if self._given else text)
-        return Answer(
+        return AgentOutput(
             format=told.format,
             is_document=told.format in _DOCUMENTS,
             damage=damage,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fusewire.agents import agent_modules
 from fusewire.agents.transcripts.records import Records
-from fusewire.agents.transcripts.step import Step
+from fusewire.agents.transcripts.step import TranscriptStep
 from fusewire.agents.transcripts.swe_agent import SweAgentReader
 from fusewire.agents.transcripts.values import FormatReader
 from fusewire.util.errors import FusewireError
@@ -32,7 +32,7 @@ class Transcript:
         self.format = _format_of(self.path)
         self.broken = 0
 
-    def steps(self, *, agents: bool = True) -> Iterator[Step]:
+    def steps(self, *, agents: bool = True) -> Iterator[TranscriptStep]:
         """In the order of time; without `agents` only what stands in this very file."""
         self.broken = 0
         below = _READERS[self.format].files_below(self.path) if agents else []
@@ -43,14 +43,14 @@ class Transcript:
         files = [self._file(self.path)] + [self._agent(path, session) for path in below]
         yield from heapq.merge(*files, key=lambda step: step.at or 0.0)  # each file stays in its own order
 
-    def _agent(self, path: str, session: str) -> Iterator[Step]:
+    def _agent(self, path: str, session: str) -> Iterator[TranscriptStep]:
         """A sub-agent's file that cannot be read does not keep the rest from being told."""
         try:
             yield from self._file(path, session)
         except FusewireError:
             self.broken += 1
 
-    def _file(self, path: str, session: str = "") -> Iterator[Step]:
+    def _file(self, path: str, session: str = "") -> Iterator[TranscriptStep]:
         reader = _READERS[self.format].of_file(path, session)
         records = Records(path)
         for key, record in records:
@@ -59,7 +59,7 @@ class Transcript:
         self.broken += records.broken
 
 
-def steps(path: str | os.PathLike[str]) -> Iterator[Step]:
+def steps(path: str | os.PathLike[str]) -> Iterator[TranscriptStep]:
     """The steps of a transcript; FusewireError if it is none."""
     return Transcript(path).steps()
 

@@ -15,7 +15,7 @@ SHELL = "Bash"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TranscriptStep:
     """A person's message, a call of a tool, its result, or the end of one reply of the model with all its calls."""
 
     kind: Kind

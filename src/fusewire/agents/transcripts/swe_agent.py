@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from fusewire.agents.transcripts.step import SHELL, Step
+from fusewire.agents.transcripts.step import SHELL, TranscriptStep
 from fusewire.agents.transcripts.values import FormatReader, moment, part, parts, text_of, words
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class SweAgentReader(FormatReader):
         self._due: list[str] = []
         self._asked = False
 
-    def take(self, key: str, record: Any) -> Iterator[Step]:
+    def take(self, key: str, record: Any) -> Iterator[TranscriptStep]:
         """The first conversation of a document; its `history` tells the same once more."""
         if not is_swe_agent(key, record) or (self._key and key != self._key):
             return
@@ -59,7 +59,7 @@ class SweAgentReader(FormatReader):
         else:
             yield from self._message(record)
 
-    def _turn_taken(self, record: JsonObject) -> Iterator[Step]:
+    def _turn_taken(self, record: JsonObject) -> Iterator[TranscriptStep]:
         if not self._asked:
             self._asked = True
             told = parts(record.get("query")) or parts(record.get("messages"))
@@ -70,7 +70,7 @@ class SweAgentReader(FormatReader):
         if self._due:
             yield from self._result(text_of(record.get("observation")), None, None)
 
-    def _message(self, record: JsonObject) -> Iterator[Step]:
+    def _message(self, record: JsonObject) -> Iterator[TranscriptStep]:
         role, extra = record.get("role"), part(record.get("extra"))
         at = moment(extra.get("timestamp"))
         said = text_of(record.get("content")) or words(record.get("text"))
@@ -85,7 +85,7 @@ class SweAgentReader(FormatReader):
             self._asked = True
             yield from self._prompt(said, at)
 
-    def _reply(self, actions: list[tuple[JsonObject, str]], at: float | None) -> Iterator[Step]:
+    def _reply(self, actions: list[tuple[JsonObject, str]], at: float | None) -> Iterator[TranscriptStep]:
         self._replies += 1
         turn = f"reply-{self._replies}"
         self._due = []
@@ -94,9 +94,9 @@ class SweAgentReader(FormatReader):
             if given.get("command"):
                 call = identity or f"{turn}.{number}"
                 self._due.append(call)
-                yield Step("call", at, self.agent, turn, SHELL, given, call, session=self.session)
+                yield TranscriptStep("call", at, self.agent, turn, SHELL, given, call, session=self.session)
 
-    def _result(self, text: str, code: object, at: float | None, identity: str = "") -> Iterator[Step]:
+    def _result(self, text: str, code: object, at: float | None, identity: str = "") -> Iterator[TranscriptStep]:
         call = identity if identity in self._due else self._due[0]
         self._due.remove(call)
         told = _CODE.match(text)
@@ -105,7 +105,7 @@ class SweAgentReader(FormatReader):
             code = int(told[1]) if type(code) is not int else code
             text = inner[1] if inner else text[told.end() :]
         failed = code != 0 if type(code) is int else None
-        yield Step(
+        yield TranscriptStep(
             "result",
             at,
             self.agent,

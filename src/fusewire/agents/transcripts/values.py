@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from fusewire.agents.output.conversation import amount, part, words
-from fusewire.agents.transcripts.step import Step
+from fusewire.agents.transcripts.step import TranscriptStep
 from fusewire.util.durations import parse_time
 
 if TYPE_CHECKING:
@@ -72,27 +72,27 @@ class FormatReader:
         """The transcripts of the session's sub-agents that lie beside its own."""
         return []
 
-    def take(self, key: str, record: Any) -> Iterator[Step]:
+    def take(self, key: str, record: Any) -> Iterator[TranscriptStep]:
         raise NotImplementedError
 
-    def close(self) -> Iterator[Step]:
+    def close(self) -> Iterator[TranscriptStep]:
         """The file has ended: what was open is over."""
         for agent in list(self._open):
             yield from self._end(agent, self._last.get(agent))
 
-    def _begin(self, turn: str, at: float | None, agent: str = "") -> Iterator[Step]:
+    def _begin(self, turn: str, at: float | None, agent: str = "") -> Iterator[TranscriptStep]:
         """The model speaks: another reply than before ends that one."""
         if self._open.get(agent) != turn:
             yield from self._end(agent, at)
             self._open[agent] = turn
         self._last[agent] = at if at is not None else self._last.get(agent)
 
-    def _end(self, agent: str, at: float | None) -> Iterator[Step]:
+    def _end(self, agent: str, at: float | None) -> Iterator[TranscriptStep]:
         turn = self._open.pop(agent, None)
         if turn is not None:
-            yield Step("reply_end", at, agent, turn, session=self.session)
+            yield TranscriptStep("reply_end", at, agent, turn, session=self.session)
 
-    def _prompt(self, text: str, at: float | None) -> Iterator[Step]:
+    def _prompt(self, text: str, at: float | None) -> Iterator[TranscriptStep]:
         """A person speaks to the main agent."""
         yield from self._end(self.agent, at)
-        yield Step("prompt", at, self.agent, text=text, session=self.session)
+        yield TranscriptStep("prompt", at, self.agent, text=text, session=self.session)

@@ -23,13 +23,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fusewire.breakers.attempt.shell_runs import TestRun
+    from fusewire.breakers.attempt.shell_runs import ShellTestRun
     from fusewire.breakers.attempt.state import SliceRecord
     from fusewire.breakers.attempt.tracker import Attempts
     from fusewire.breakers.attempt.types import Attempt, Recorded
     from fusewire.core.events import Event
     from fusewire.stores import Store
-    from fusewire.testruns.judge import Verdict
+    from fusewire.testruns.judge import RunVerdict
 
     Commands = list[list[str]]
 
@@ -155,7 +155,7 @@ def _slices(event: Event, home: str) -> list[str]:
     return [one.slice for one in load(home, PATIENCE) if one.holds_for(event.session)]
 
 
-def _count(attempts: Attempts, slices: list[str], run: TestRun) -> Decision | None:
+def _count(attempts: Attempts, slices: list[str], run: ShellTestRun) -> Decision | None:
     """Judge one run for the slices; of those in which it failed a test, the newest is the one that is worked on."""
     from fusewire.breakers.attempt.shell_runs import verdicts_of
 
@@ -175,7 +175,7 @@ def _count(attempts: Attempts, slices: list[str], run: TestRun) -> Decision | No
     return strictest(passed)
 
 
-def _worked_on(root: str, record: SliceRecord, failed: list[str], run: TestRun) -> str:
+def _worked_on(root: str, record: SliceRecord, failed: list[str], run: ShellTestRun) -> str:
     """Which of the failed tests somebody is working on: the one that was asked for, else the one that was started last;
     of those that were started with nothing done in between, the first."""
     from fusewire.breakers.attempt.test_commands import asks_for
@@ -202,12 +202,12 @@ def _trees(root: str, commits: list[str]) -> list[str]:
 
 
 def _record(
-    attempts: Attempts, slice_id: str, record: SliceRecord, test: str, verdict: Verdict, **more: Any
+    attempts: Attempts, slice_id: str, record: SliceRecord, test: str, verdict: RunVerdict, **more: Any
 ) -> Recorded:
     return attempts.record_attempt(slice_id, test, _attempt(verdict, record.life, **more))
 
 
-def _attempt(verdict: Verdict, life: int, error: str = "") -> Attempt:
+def _attempt(verdict: RunVerdict, life: int, error: str = "") -> Attempt:
     from fusewire.breakers.attempt.types import Attempt
 
     return Attempt(
@@ -215,21 +215,21 @@ def _attempt(verdict: Verdict, life: int, error: str = "") -> Attempt:
     )
 
 
-def _passed(attempts: Attempts, slice_id: str, record: SliceRecord, test: str, verdict: Verdict) -> Decision:
+def _passed(attempts: Attempts, slice_id: str, record: SliceRecord, test: str, verdict: RunVerdict) -> Decision:
     _record(attempts, slice_id, record, test, verdict)
     left = [name for name, entry in record.tests.items() if name != test and not entry.is_done]
     step = "go on with the next" if left else f"when the slice is done: fusewire attempt finish {slice_id}"
     return Decision("tell", reason=f"fusewire: {slice_id} {test} passed, its attempts are over; {step}.")
 
 
-def _is_new(record: SliceRecord, test: str, verdict: Verdict) -> bool:
+def _is_new(record: SliceRecord, test: str, verdict: RunVerdict) -> bool:
     """The same error of the surroundings, looked at again, says nothing more."""
     last = next((one for one in reversed(record.infrastructure) if one["test"] == test), None)
     return last is None or last["kind"] != verdict.kind or last["evidence"] != verdict.evidence[:2000]
 
 
 def _failed(
-    attempts: Attempts, slice_id: str, record: SliceRecord, test: str, verdict: Verdict, run: TestRun
+    attempts: Attempts, slice_id: str, record: SliceRecord, test: str, verdict: RunVerdict, run: ShellTestRun
 ) -> Decision | None:
     """One failed attempt, if something was changed since the last one."""
     import time

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fusewire.breakers.attempt.state import TestRecord
     from fusewire.breakers.attempt.tracker import Attempts
     from fusewire.stores import Transaction
-    from fusewire.worktree.rollback import Restored
+    from fusewire.worktree.rollback import RolledBack
 
 _UNTOUCHED = "nothing was touched. To start anew all the same: --force"
 
@@ -61,7 +61,7 @@ def retry(attempts: Attempts, slice_id: str, guidance: str = "", *, force: bool 
 
 def _roll_back(
     attempts: Attempts, slice_id: str, record: SliceRecord, first: TestRecord, force: bool
-) -> Restored | None:
+) -> RolledBack | None:
     """Back to where the failed attempts began: what had passed before stays."""
     checkpoint = Checkpoint.from_data(first.checkpoint)
     since = Checkpoint.from_data(record.after) if record.after and not force else None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fusewire.breakers.attempt.state import SliceRecord
     from fusewire.breakers.attempt.tracker import Attempts
     from fusewire.core.events import Event
-    from fusewire.testruns.judge import Verdict
+    from fusewire.testruns.judge import RunVerdict
 
     Commands = list[list[str]]
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _PATIENT = 5.0
 
 
-class TestRun:
+class ShellTestRun:
     """One call that has run tests: its commands, where it began, what came back."""
 
     __test__ = False  # no test class, whatever pytest thinks
@@ -32,7 +32,7 @@ class TestRun:
         self.commands, self.here, self.output, self.code = commands, here, output, code
 
 
-def run_of(call: Event, commands: Commands, home: str) -> TestRun | None:
+def run_of(call: Event, commands: Commands, home: str) -> ShellTestRun | None:
     """The run of tests behind a call; None if there is none, or it was refused, interrupted, put in the background."""
     if not call.command or not call.result or call.result.startswith("PreToolUse:"):
         return None
@@ -44,21 +44,21 @@ def run_of(call: Event, commands: Commands, home: str) -> TestRun | None:
     first, _, rest = call.result.partition("\n")
     number = first.removeprefix("Exit code ")
     if number != first and number.isdecimal():
-        return TestRun(running, call.cwd or home, rest, int(number))
-    return TestRun(running, call.cwd or home, call.result, 1 if call.failed else 0)
+        return ShellTestRun(running, call.cwd or home, rest, int(number))
+    return ShellTestRun(running, call.cwd or home, call.result, 1 if call.failed else 0)
 
 
-def verdicts_of(attempts: Attempts, slice_id: str, record: SliceRecord, run: TestRun) -> dict[str, Verdict]:
+def verdicts_of(attempts: Attempts, slice_id: str, record: SliceRecord, run: ShellTestRun) -> dict[str, RunVerdict]:
     """What the output says about each test that is under way and not stopped."""
     from fusewire.testruns.cases import matching
     from fusewire.testruns.judge import judge
-    from fusewire.testruns.lines import Lines
+    from fusewire.testruns.lines import OutputLines
     from fusewire.testruns.runners import read_cases
 
     under_way = [name for name, entry in record.tests.items() if entry.checkpoint]
     if not under_way or attempts.stops(slice_id):
         return {}
-    cases = read_cases(Lines(run.output), None)
+    cases = read_cases(OutputLines(run.output), None)
     if cases is None:
         return {}  # no runner's own words: cut short, quiet, or none that we know
     found = {}
@@ -73,7 +73,7 @@ def verdicts_of(attempts: Attempts, slice_id: str, record: SliceRecord, run: Tes
     return found
 
 
-def _had(attempts: Attempts, test: str, run: TestRun) -> bool:
+def _had(attempts: Attempts, test: str, run: ShellTestRun) -> bool:
     """Whether a green run that names nobody had this test in it: it is still there, and was not left out."""
     files = _files_with(attempts.root, test)
     return bool(files) and covers(run.commands, test, files, run.here, attempts.root)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fusewire.core.decision import Decision
     from fusewire.worktree.checkpoint import Checkpoint
-    from fusewire.worktree.rollback import Restored
+    from fusewire.worktree.rollback import RolledBack
 
 
 @dataclass(frozen=True)
@@ -72,5 +72,5 @@ class Retried:
 
     failures: int
     #: None where there was no checkpoint to go back to
-    restored: Restored | None
+    restored: RolledBack | None
     prior: str

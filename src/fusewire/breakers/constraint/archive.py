@@ -7,7 +7,7 @@ import os
 
 from fusewire.breakers.constraint.state_file import to_text, violations
 from fusewire.config.rules import CONSTRAINTS_FOLDER, STATE_FOLDER
-from fusewire.core.circuit import State, view
+from fusewire.core.circuit import CircuitState, view
 from fusewire.core.decision import PUBLIC_STATE
 from fusewire.util.durations import UNITS, show_time
 from fusewire.util.files import FileLock, NotOurs, free_name, make_folder, read_file, replace_file
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 ARCHIVE_FILE = os.path.join(CONSTRAINTS_FOLDER, ".circuit-state-archive.json")
 
 
-def archive_entry(policy: Policy, state: State, log: list[LogRow], audit: list[AuditRow], now: float) -> dict[str, Any]:
+def archive_entry(
+    policy: Policy, state: CircuitState, log: list[LogRow], audit: list[AuditRow], now: float
+) -> dict[str, Any]:
     """A circuit's whole life, in the seed's schema."""
     state = view(policy, state, now)
     return {
@@ -36,7 +38,9 @@ def archive_entry(policy: Policy, state: State, log: list[LogRow], audit: list[A
     }
 
 
-def trip_history(audit: list[AuditRow], state: State | None = None, now: float | None = None) -> list[dict[str, Any]]:
+def trip_history(
+    audit: list[AuditRow], state: CircuitState | None = None, now: float | None = None
+) -> list[dict[str, Any]]:
     """When the circuit opened and how that ended, newest first: `cooldown`, `manual`, or not yet.
 
     A cooldown ends a trip at the moment it is over; what the probe then brings is a new trip or none.

@@ -10,7 +10,7 @@ import json
 import os
 
 from fusewire.config.rules import CONSTRAINTS_FOLDER, STATE_FILE, STATE_FOLDER
-from fusewire.core.circuit import State, cooldown, fresh
+from fusewire.core.circuit import CircuitState, cooldown, fresh
 from fusewire.core.decision import PUBLIC_STATE
 from fusewire.core.events import NAME_LIMIT, TEXT_LIMIT, fingerprint, plain
 from fusewire.core.meters import keeps
@@ -40,7 +40,7 @@ _PHASES = {"CLOSED": "closed", "OPEN": "open", "HALF_OPEN": "probe", "HALF-OPEN"
 # -- writing --------------------------------------------------------------------------------------------
 
 
-def entry(policy: Policy, state: State, log: list[LogRow]) -> dict[str, Any]:
+def entry(policy: Policy, state: CircuitState, log: list[LogRow]) -> dict[str, Any]:
     """One circuit in the seed's schema, in the seed's order."""
     return {
         "state": PUBLIC_STATE[state.phase],
@@ -148,7 +148,7 @@ def _read_bytes(path: str) -> bytes | None:
 
 def read_entries(
     text: str, shown: str, rules: Rules, now: float
-) -> tuple[dict[str, tuple[State, list[LogRow]]], list[ConfigError]]:
+) -> tuple[dict[str, tuple[CircuitState, list[LogRow]]], list[ConfigError]]:
     """The circuits in a state file, hand-made ones too; what cannot be used is named and left out."""
     problems: list[ConfigError] = []
     try:
@@ -179,7 +179,7 @@ def _entry_to_state(
     rules: Rules,
     now: float,
     problems: list[ConfigError],
-) -> tuple[State, list[LogRow]]:
+) -> tuple[CircuitState, list[LogRow]]:
     policy = rules.constraint_policy(name)
     log = _log_rows(name, data.get("violations"), shown, problems)
     last_trip = _time(data.get("last_trip"), f"{name}.last_trip", shown, problems)

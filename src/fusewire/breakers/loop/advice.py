@@ -14,9 +14,9 @@ from fusewire.core.circuit import near
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fusewire.breakers.loop.state import Record
+    from fusewire.breakers.loop.state import LoopRecord
     from fusewire.config.rules import Rules
-    from fusewire.core.circuit import State
+    from fusewire.core.circuit import CircuitState
 
 #: Which trip says most about what to do, where several circuits opened together.
 _SAYS_MOST = ("circular", "test_fix", "same_error", "permission_denied", "no_progress", "output_decline", "score")
@@ -40,9 +40,9 @@ class Advice:
 
 def advice_for(
     rules: Rules,
-    states: Mapping[str, State],
+    states: Mapping[str, CircuitState],
     held: tuple[str, ...],
-    record: Record,
+    record: LoopRecord,
     calls_left: int,
     first: bool,
     now: float,
@@ -64,7 +64,7 @@ def advice_for(
     return Advice(tuple(lines), strategy)
 
 
-def _recovery(rules: Rules, states: Mapping[str, State], held: tuple[str, ...]) -> tuple[list[str], str]:
+def _recovery(rules: Rules, states: Mapping[str, CircuitState], held: tuple[str, ...]) -> tuple[list[str], str]:
     circuit = min(held, key=lambda name: _rank(name.partition("/")[2]))
     state, steps = states[circuit], rules.policy(circuit).next
     step = min(max(state.in_a_row, 1), len(steps))
@@ -80,7 +80,7 @@ def _rank(name: str) -> int:
     return _SAYS_MOST.index(name) if name in _SAYS_MOST else len(_SAYS_MOST)
 
 
-def _warnings(rules: Rules, states: Mapping[str, State], now: float) -> list[str]:
+def _warnings(rules: Rules, states: Mapping[str, CircuitState], now: float) -> list[str]:
     """One more of these opens a circuit; an agent that makes progress hears none."""
     told = []
     for circuit, state in states.items():

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from fusewire.breakers.loop.iteration import Iteration
 
 if TYPE_CHECKING:
-    from fusewire.agents.output.answer import Answer
+    from fusewire.agents.output.answer import AgentOutput
     from fusewire.testruns.run import Problem, TestRun
-    from fusewire.worktree.change import Change
+    from fusewire.worktree.change import TreeChange
 
 #: What agents call work that is not meant to change a file.
 READ_ONLY = {
@@ -41,8 +41,8 @@ def ending(why: str, code: int | None) -> str:
 
 def facts_of(
     ended: str,
-    answer: Answer,
-    change: Change,
+    answer: AgentOutput,
+    change: TreeChange,
     tests: TestRun | None,
     tree_before: str,
     finished: bool,
@@ -82,7 +82,7 @@ def facts_of(
     )
 
 
-def blocked(ended: str, answer: Answer, change: Change) -> str:
+def blocked(ended: str, answer: AgentOutput, change: TreeChange) -> str:
     """Why no progress could be expected; structure says so, never a word in prose."""
     if ended == "stopped":
         return "interrupted by a person"
@@ -97,7 +97,7 @@ def blocked(ended: str, answer: Answer, change: Change) -> str:
     return ""
 
 
-def volume(ended: str, answer: Answer) -> int | None:
+def volume(ended: str, answer: AgentOutput) -> int | None:
     """Lines of output; where the format is one JSON object, lines of the text in it."""
     if ended != "exit":
         return None

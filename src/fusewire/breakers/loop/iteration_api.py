@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fusewire.breakers.loop.types import Result
 
 
-class Watched:
+class OwnIteration:
     """One iteration of somebody's own loop: tell it what the agent printed; its `result` is there afterwards."""
 
     result: Result
@@ -23,7 +23,7 @@ class Watched:
         self._code: int | None = 0
         self._why = "exit"
 
-    def __enter__(self) -> Watched:
+    def __enter__(self) -> OwnIteration:
         self._begun = self._loop.begin()
         self._reader = AnswerReader(self._loop.engine.clock())
         return self

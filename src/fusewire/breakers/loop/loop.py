@@ -11,17 +11,17 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from fusewire.agents.output.answer import Answer
+from fusewire.agents.output.answer import AgentOutput
 from fusewire.breakers.loop.advice import advice_for
 from fusewire.breakers.loop.detect import CIRCUITS
 from fusewire.breakers.loop.facts import ending, facts_of
-from fusewire.breakers.loop.iteration_api import Watched
+from fusewire.breakers.loop.iteration_api import OwnIteration
 from fusewire.breakers.loop.layout import Places
 from fusewire.breakers.loop.overview import calls_left, overview
-from fusewire.breakers.loop.plan import Plan
+from fusewire.breakers.loop.plan import WorkPlan
 from fusewire.breakers.loop.protection import Protection
 from fusewire.breakers.loop.settle import Settling
-from fusewire.breakers.loop.state import RATE, Record
+from fusewire.breakers.loop.state import RATE, LoopRecord
 from fusewire.breakers.loop.types import Begun, Result, Seen
 from fusewire.config.rules import load_rules
 from fusewire.core.circuit import view
@@ -31,7 +31,7 @@ from fusewire.engine.breaker import Breaker
 from fusewire.util.errors import FusewireError, NotFound
 from fusewire.util.processes import is_alive, process_identity
 from fusewire.util.reaper import end_marked
-from fusewire.worktree.change import Change
+from fusewire.worktree.change import TreeChange
 from fusewire.worktree.difference import difference
 from fusewire.worktree.snapshot import Snapshot, take
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from fusewire.config.rules import Rules
-    from fusewire.core.circuit import State
+    from fusewire.core.circuit import CircuitState
     from fusewire.stores import Transaction
     from fusewire.testruns.run import TestRun
 
@@ -57,7 +57,7 @@ class Loop:
         self.engine = breaker.engine
         self.root = breaker.root
         self.places = Places(self.root)
-        self.plan = Plan(self.root, plan)
+        self.plan = WorkPlan(self.root, plan)
         self.protection = Protection(self.root, breaker.rules)
         #: the project's rules as they stand in its files; a demonstration may follow others
         files = load_rules(self.root)
@@ -77,7 +77,7 @@ class Loop:
     def start(self) -> None:
         """A person has started a run: what halted the last one of this process is over, and lessons are due."""
         with self.breaker.store.transact() as transaction:
-            record = Record.recalled(transaction)
+            record = LoopRecord.recalled(transaction)
             record.owner, record.halted = "", {}
             record.remember(transaction, self.engine.clock())
 
@@ -107,7 +107,7 @@ class Loop:
 
     def _halted(self, owner: str) -> Decision | None:
         """A halt is for a person: whoever was halted goes on only after a reset, a guard snapshot or a new start."""
-        halted = Record.recalled(self.breaker.store).halted
+        halted = LoopRecord.recalled(self.breaker.store).halted
         if halted.get("owner") != owner:
             return None
         escalated = [name for name in halted["circuits"].split() if self.engine.view(name)[1].phase == "open"]
@@ -118,7 +118,7 @@ class Loop:
     def _begin(self, token: str, before: Snapshot, owner: str) -> Begun:
         with self.breaker.store.transact() as transaction:
             now = self.engine.clock()
-            record = Record.recalled(transaction)
+            record = LoopRecord.recalled(transaction)
             decisions = [self.engine.step(transaction, _question(name, token), now) for name in (*CIRCUITS, RATE)]
             refused = _refused(decisions)
             if refused is not None:  # and everything that was asked is undone with the transaction
@@ -158,7 +158,7 @@ class Loop:
         # Only now: what the guard has put back is no change.
         after = self._snapshot()
         if before is None:
-            return Seen(Change(problem="what was there before is not known"), "", self.plan.boxes(), verdict, text)
+            return Seen(TreeChange(problem="what was there before is not known"), "", self.plan.boxes(), verdict, text)
         real = os.path.realpath(self.root)
         own = {os.path.relpath(os.path.realpath(os.path.join(self.root, path)), real) for path in ignored}
         return Seen(difference(before, after, ignored=own), before.tree, self.plan.boxes(), verdict, text)
@@ -179,7 +179,7 @@ class Loop:
         *,
         why: str = "exit",
         code: int | None = 0,
-        answer: Answer | None = None,
+        answer: AgentOutput | None = None,
         tests: TestRun | None = None,
         begun: Begun | None = None,
         seen: Seen | None = None,
@@ -190,7 +190,7 @@ class Loop:
 
         `finished` is the claim that all is done, as far as it was verified; by default it is believed.
         """
-        answer = answer or Answer()
+        answer = answer or AgentOutput()
         seen = seen or self.look(token, begun)
         if finished is None:
             finished = self.claim(token, why, code, answer)
@@ -200,20 +200,20 @@ class Loop:
         self.places.log_status(result.entry)
         return result
 
-    def claim(self, token: str, why: str, code: int | None, answer: Answer) -> str:
+    def claim(self, token: str, why: str, code: int | None, answer: AgentOutput) -> str:
         """Why the work is said to be done: the agent's word, or the plan. The word of one that failed is none."""
         if why != "exit" or code != 0 or answer.is_error:
             return ""
         if answer.status is not None and answer.status.exit_signal:
             return "the agent says EXIT_SIGNAL: true"
-        running = Record.recalled(self.breaker.store).running.get(token, {})
+        running = LoopRecord.recalled(self.breaker.store).running.get(token, {})
         return self.plan.finished(running.get("boxes", ([], [])))
 
     def abandon(self, token: str) -> None:
         """Give an iteration up without a judgement: its call stays counted, its probe is free again."""
         with self.breaker.store.transact() as transaction:
             now = self.engine.clock()
-            record = Record.recalled(transaction)
+            record = LoopRecord.recalled(transaction)
             running = record.running.pop(token, None)
             for circuit in (running or {}).get("held", ()):
                 self.engine.step(transaction, Signal("release", circuit, "release", lease=token), now)
@@ -223,19 +223,19 @@ class Loop:
     def note(self, text: str) -> None:
         """Something that the agent must be told in the next iteration."""
         with self.breaker.store.transact() as transaction:
-            record = Record.recalled(transaction)
+            record = LoopRecord.recalled(transaction)
             record.notes = [*record.notes, text][-5:]
             record.remember(transaction, self.engine.clock())
 
     def running(self, owners: Collection[str]) -> str | None:
         """The newest iteration that one of these processes has begun and not ended."""
-        record = Record.recalled(self.breaker.store)
+        record = LoopRecord.recalled(self.breaker.store)
         mine = [token for token, entry in record.running.items() if entry["owner"] in owners]
         return max(mine, key=lambda token: int(record.running[token]["number"]), default=None)
 
     def settle_lost(self) -> list[Result]:
         """End and judge the iterations whose supervisor is dead: what they changed counts, else nobody knows."""
-        record = Record.recalled(self.breaker.store)
+        record = LoopRecord.recalled(self.breaker.store)
         self.places.tidy(record.running)
         lost = [token for token, entry in record.running.items() if not is_alive(entry["owner"])]
         results = []
@@ -247,9 +247,9 @@ class Loop:
                 continue
         return results
 
-    def iteration(self) -> Watched:
+    def iteration(self) -> OwnIteration:
         """A context manager around one iteration of a loop of your own; raises `Blocked` if it may not begin."""
-        return Watched(self)
+        return OwnIteration(self)
 
     # -- looking --------------------------------------------------------------------------------------
 
@@ -257,7 +257,7 @@ class Loop:
         """The loop as it is now, for people and programs: state, risk, calls, time left, score, trend, metrics."""
         return overview(self.breaker)
 
-    def states(self, transaction: Transaction, now: float) -> dict[str, State]:
+    def states(self, transaction: Transaction, now: float) -> dict[str, CircuitState]:
         states = {}
         for circuit in (*CIRCUITS, RATE):
             policy = self.breaker.rules.policy(circuit)

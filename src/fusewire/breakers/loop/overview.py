@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fusewire.breakers.loop.detect import CIRCUITS
 from fusewire.breakers.loop.lessons import in_words
 from fusewire.breakers.loop.report import metrics
-from fusewire.breakers.loop.state import RATE, Record
+from fusewire.breakers.loop.state import RATE, LoopRecord
 from fusewire.breakers.loop.trends import sparkline, trend
 from fusewire.core import meters
 from fusewire.core.circuit import near
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fusewire.config.rules import Rules
-    from fusewire.core.circuit import Policy, State
+    from fusewire.core.circuit import CircuitState, Policy
     from fusewire.engine.breaker import Breaker
 
 
@@ -25,7 +25,7 @@ def overview(breaker: Breaker) -> dict[str, Any]:
     """Nothing is written."""
     rules, now = breaker.rules, breaker.engine.clock()
     states = {circuit: breaker.engine.view(circuit)[1] for circuit in (*CIRCUITS, RATE)}
-    record = Record.recalled(breaker.store)
+    record = LoopRecord.recalled(breaker.store)
     waits = [state.until - now for state in states.values() if state.phase == "open" and state.until is not None]
     scores = [entry["score"] for entry in record.history if entry["kind"] != "neutral"]
     left, limit = calls_left(rules, states, now), calls_limit(rules)
@@ -48,7 +48,7 @@ def overview(breaker: Breaker) -> dict[str, Any]:
     }
 
 
-def strictest(states: Mapping[str, State]) -> str:
+def strictest(states: Mapping[str, CircuitState]) -> str:
     """OPEN if any circuit is, else HALF_OPEN if any is, else CLOSED."""
     found = {PUBLIC_STATE[states[circuit].phase] for circuit in CIRCUITS}
     return next((state for state in ("OPEN", "HALF_OPEN") if state in found), "CLOSED")
@@ -59,12 +59,12 @@ def calls_limit(rules: Rules) -> int:
     return int(meter.trip)
 
 
-def calls_left(rules: Rules, states: Mapping[str, State], now: float) -> int:
+def calls_left(rules: Rules, states: Mapping[str, CircuitState], now: float) -> int:
     (meter,) = rules.policy(RATE).meters
     return max(0, int(meter.trip - meters.level(meter, states[RATE].meters.get(meter.name, []), now)))
 
 
-def risk_of(rules: Rules, states: Mapping[str, State], now: float) -> str:
+def risk_of(rules: Rules, states: Mapping[str, CircuitState], now: float) -> str:
     """HIGH if a circuit is not closed or may open with one more; MEDIUM half way there, or just recovered."""
     highest = "LOW"
     for circuit in CIRCUITS:
@@ -76,7 +76,7 @@ def risk_of(rules: Rules, states: Mapping[str, State], now: float) -> str:
     return highest
 
 
-def _half_way(policy: Policy, state: State, now: float) -> bool:
+def _half_way(policy: Policy, state: CircuitState, now: float) -> bool:
     for meter in policy.meters:
         memory = state.meters.get(meter.name, [])
         level = meters.level(meter, memory, now)

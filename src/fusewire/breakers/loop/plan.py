@@ -22,7 +22,7 @@ _TASKS = 500
 _LIMIT = 1024 * 1024
 
 
-class Plan:
+class WorkPlan:
     """The plan of one project, or none."""
 
     def __init__(self, root: str, path: str | None = None) -> None:

@@ -15,7 +15,7 @@ from fusewire.util.files import free_name
 
 if TYPE_CHECKING:
     from fusewire.config.rules import Rules
-    from fusewire.guard.findings import Finding
+    from fusewire.guard.findings import IntegrityFinding
 
 #: The loop's name among the sessions that watch a project.
 _SESSION = "loop"
@@ -64,7 +64,7 @@ class Protection:
             self.halt(text)
         return verdict, text
 
-    def _set_aside_new(self, findings: list[Finding]) -> str:
+    def _set_aside_new(self, findings: list[IntegrityFinding]) -> str:
         """Configuration that was not there before and would be in force from the next start on; nothing is lost."""
         lines = []
         for finding in findings:
@@ -75,7 +75,7 @@ class Protection:
                 lines.append(f"BLOCKED guard.integrity: {finding.path} was added by an agent; it is now {where}.")
         return "\n".join([*lines, "Next: a person decides whether it is wanted."]) if lines else ""
 
-    def _updated_documents(self, findings: list[Finding]) -> list[str]:
+    def _updated_documents(self, findings: list[IntegrityFinding]) -> list[str]:
         protected = self.watch.protected
         return [
             finding.path

@@ -8,18 +8,18 @@ from fusewire.breakers.loop import lessons
 from fusewire.breakers.loop.detect import judge
 from fusewire.breakers.loop.overview import calls_left, risk_of, strictest
 from fusewire.breakers.loop.plan import completed
-from fusewire.breakers.loop.state import RATE, Record, entry_of
+from fusewire.breakers.loop.state import RATE, LoopRecord, entry_of
 from fusewire.breakers.loop.types import Result
 from fusewire.core.events import Signal, plain
 from fusewire.util.errors import NotFound
 
 if TYPE_CHECKING:
-    from fusewire.agents.output.answer import Answer
+    from fusewire.agents.output.answer import AgentOutput
     from fusewire.breakers.loop.detect import Judgement
     from fusewire.breakers.loop.iteration import Iteration
     from fusewire.breakers.loop.loop import Loop
     from fusewire.breakers.loop.types import Begun, Seen
-    from fusewire.core.circuit import State
+    from fusewire.core.circuit import CircuitState
     from fusewire.core.decision import Decision
     from fusewire.stores import Transaction
 
@@ -35,7 +35,7 @@ class Settling:
         loop: Loop,
         token: str,
         facts: Iteration,
-        answer: Answer,
+        answer: AgentOutput,
         seen: Seen,
         begun: Begun | None,
         seconds: float,
@@ -85,7 +85,7 @@ class Settling:
             entry=entry,
         )
 
-    def _in_context(self, record: Record, running: dict[str, Any]) -> Iteration:
+    def _in_context(self, record: LoopRecord, running: dict[str, Any]) -> Iteration:
         """The facts beside what else went on: where two worked at once, whose tree it was is not known."""
         ticked = completed(running.get("boxes", ([], [])), self.seen.boxes)
         facts: Iteration = self.facts.replace(ticked=tuple(ticked))
@@ -101,9 +101,9 @@ class Settling:
         guard = "halted" if halted else ""
         return {"owner": running["owner"], "text": plain(text, 1000), "circuits": circuits, "guard": guard}
 
-    def _record(self, transaction: Transaction, now: float) -> tuple[Record, str]:
+    def _record(self, transaction: Transaction, now: float) -> tuple[LoopRecord, str]:
         """What is remembered; if the agent has removed it, what was remembered when it began."""
-        record = Record.recalled(transaction)
+        record = LoopRecord.recalled(transaction)
         begun = self.begun
         if begun is None:
             return record, ""
@@ -116,15 +116,15 @@ class Settling:
         transaction.notice(f"{text}; the loop's part of it was put back", now)
         text = f"BLOCKED loop.state: {text}; it has been put back."
         self.loop.protection.halt(text)
-        return record if self.token in record.running else Record.from_data(begun.memory), text
+        return record if self.token in record.running else LoopRecord.from_data(begun.memory), text
 
     def _learn(
         self,
-        record: Record,
+        record: LoopRecord,
         running: dict[str, Any],
         judged: Judgement,
         trips: list[Decision],
-        states: dict[str, State],
+        states: dict[str, CircuitState],
         now: float,
     ) -> None:
         strategy = running.get("strategy") or ""
@@ -135,6 +135,6 @@ class Settling:
         for decision in trips:
             record.lessons = lessons.after_trip(record.lessons, decision, running["number"], now)
 
-    def _escalates(self, decision: Decision, states: dict[str, State]) -> bool:
+    def _escalates(self, decision: Decision, states: dict[str, CircuitState]) -> bool:
         steps = self.loop.breaker.rules.policy(decision.circuit).next
         return decision.alert or states[decision.circuit].in_a_row >= len(steps)

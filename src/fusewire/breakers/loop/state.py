@@ -9,11 +9,11 @@ from fusewire.core.events import plain
 from fusewire.stores.records import require_types
 
 if TYPE_CHECKING:
-    from fusewire.agents.output.answer import Answer
+    from fusewire.agents.output.answer import AgentOutput
     from fusewire.breakers.loop.detect import Judgement
     from fusewire.breakers.loop.iteration import Iteration
     from fusewire.stores import Store, Transaction
-    from fusewire.worktree.change import Change
+    from fusewire.worktree.change import TreeChange
 
 #: The limit that is asked beside the circuits.
 RATE = "loop/rate"
@@ -26,7 +26,7 @@ _TEXT = 300
 
 
 @dataclass
-class Record:
+class LoopRecord:
     """The loop's memory; every list in it has an end."""
 
     #: the number of the newest iteration
@@ -47,14 +47,14 @@ class Record:
     halted: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def recalled(cls, store: Store | Transaction) -> Record:
+    def recalled(cls, store: Store | Transaction) -> LoopRecord:
         try:
             return cls.from_data(store.recall(_NAME) or {})
         except (ValueError, TypeError, AttributeError):  # damaged: the circuits have states of their own
             return cls()
 
     @classmethod
-    def from_data(cls, data: dict[str, Any]) -> Record:
+    def from_data(cls, data: dict[str, Any]) -> LoopRecord:
         record = cls(**data)
         require_types(record, cls())
         record.running = dict(record.running)  # iterations are taken out of it, perhaps in vain
@@ -82,8 +82,8 @@ class Record:
 def entry_of(
     running: dict[str, Any],
     facts: Iteration,
-    answer: Answer,
-    change: Change,
+    answer: AgentOutput,
+    change: TreeChange,
     judged: Judgement,
     calls_left: int,
     seconds: float,

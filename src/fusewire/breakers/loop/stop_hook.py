@@ -133,10 +133,10 @@ class _Stretches:
 
     def _is_shared(self) -> bool:
         """Another loop of this project is under way: whose change is whose could not be told."""
-        from fusewire.breakers.loop.state import Record
+        from fusewire.breakers.loop.state import LoopRecord
         from fusewire.util.processes import is_alive
 
-        running = Record.recalled(self.loop.breaker.store).running
+        running = LoopRecord.recalled(self.loop.breaker.store).running
         return any(token != self.token and is_alive(entry["owner"]) for token, entry in running.items())
 
     def _judged(self, token: str) -> Result:

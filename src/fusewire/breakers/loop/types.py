@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fusewire.agents.output.answer import Answer
+    from fusewire.agents.output.answer import AgentOutput
     from fusewire.breakers.loop.advice import Advice
     from fusewire.breakers.loop.plan import Boxes
     from fusewire.core.decision import Decision
     from fusewire.stores.rows import CircuitRow
-    from fusewire.worktree.change import Change
+    from fusewire.worktree.change import TreeChange
     from fusewire.worktree.snapshot import Snapshot
 
 
@@ -37,7 +37,7 @@ class Begun:
 class Seen:
     """What an iteration has left behind."""
 
-    change: Change
+    change: TreeChange
     tree_before: str
     #: tasks of the plan that are ticked, and that are open
     boxes: Boxes
@@ -56,8 +56,8 @@ class Result:
     kind: str
     score: int
     points: dict[str, int]
-    change: Change
-    answer: Answer
+    change: TreeChange
+    answer: AgentOutput
     ended: str
     #: one decision for each circuit that this iteration opened
     trips: tuple[Decision, ...]

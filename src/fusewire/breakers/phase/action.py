@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fusewire.breakers.phase.circuits import Circuits
-    from fusewire.breakers.phase.state import Record
+    from fusewire.breakers.phase.state import PhaseRecord
     from fusewire.core.events import SignalKind
 
 CLOSING = "Progress detected, circuit closing"
@@ -21,7 +21,7 @@ RESET = "Circuit reset by user"
 class Action:
     """Whoever sends a circuit a signal through here has its move in the history and in the log."""
 
-    def __init__(self, record: Record, circuits: Circuits) -> None:
+    def __init__(self, record: PhaseRecord, circuits: Circuits) -> None:
         self.record, self.circuits, self.now = record, circuits, circuits.now
         #: the log lines of this action's moves
         self.log: list[str] = []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fusewire.breakers.phase.action import RESET
 from fusewire.breakers.phase.end import START
 from fusewire.breakers.phase.schema import record_of, whole_seconds
-from fusewire.breakers.phase.state import Record
+from fusewire.breakers.phase.state import PhaseRecord
 from fusewire.core.events import plain
 from fusewire.util.errors import InvalidTransition
 
@@ -74,7 +74,7 @@ def _skip(action: Action, phase: str) -> int:
 
 def start(action: Action, actor: str, name: str) -> None:
     """Closed circuits, counters at 0, and a memory that is fresh."""
-    old, action.record = action.record, Record(name=plain(name, _NAME), since=action.now)
+    old, action.record = action.record, PhaseRecord(name=plain(name, _NAME), since=action.now)
     action.record.faces, action.record.written = old.faces, old.written
     action.restart_all("New start by user", actor)
 

@@ -13,7 +13,7 @@ from fusewire.core.meters import level
 from fusewire.stores.rows import AuditRow
 
 if TYPE_CHECKING:
-    from fusewire.core.circuit import Policy, State
+    from fusewire.core.circuit import CircuitState, Policy
     from fusewire.core.decision import Decision
     from fusewire.core.events import SignalKind
     from fusewire.engine.engine import Engine
@@ -78,7 +78,7 @@ class Circuits:
         self.transaction.audit(row, state.to_data())
 
 
-def face_of(policy: Policy, state: State, now: float) -> Face:
+def face_of(policy: Policy, state: CircuitState, now: float) -> Face:
     levels = {meter.name: int(level(meter, state.meters.get(meter.name, []), now)) for meter in policy.meters}
     is_open = state.phase == "open"
     return Face(

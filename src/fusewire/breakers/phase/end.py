@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fusewire.breakers.phase.action import Action
     from fusewire.breakers.phase.detect import Values
-    from fusewire.breakers.phase.state import Face, Record
+    from fusewire.breakers.phase.state import Face, PhaseRecord
     from fusewire.config.rules import Rules
 
 #: Characters of an error that are compared.
@@ -177,7 +177,7 @@ class Ending:
         return "Continue."
 
 
-def _accepted(record: Record, failing: Sequence[str] | None) -> int:
+def _accepted(record: PhaseRecord, failing: Sequence[str] | None) -> int:
     """How many of the failing tests a person has accepted by a skip: by their names where these are known."""
     if not record.known:
         return 0
@@ -187,7 +187,7 @@ def _accepted(record: Record, failing: Sequence[str] | None) -> int:
     return int(record.known[-1]["count"])
 
 
-def _blockers(record: Record, halted: str, phase: str, face: Face) -> list[str]:
+def _blockers(record: PhaseRecord, halted: str, phase: str, face: Face) -> list[str]:
     found = [record.aborted] if record.aborted else []
     if halted:
         found.append(face.reason if halted == phase else f"{halted} is open: {face.reason}")

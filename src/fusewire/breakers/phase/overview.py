@@ -10,14 +10,14 @@ from fusewire.breakers.phase.report import OpenCircuit
 from fusewire.breakers.phase.schema import history_entry, marks_in_order, whole_seconds
 
 if TYPE_CHECKING:
-    from fusewire.breakers.phase.state import Record
+    from fusewire.breakers.phase.state import PhaseRecord
     from fusewire.engine.engine import Engine
 
 #: Entries of the history in a view.
 _HISTORY = 20
 
 
-def open_circuit(record: Record, phase: str) -> OpenCircuit:
+def open_circuit(record: PhaseRecord, phase: str) -> OpenCircuit:
     """What a person must know about an open phase."""
     metric, given = SHOWN[phase], record.metrics.get(phase, {})
     total = None
@@ -36,7 +36,7 @@ def open_circuit(record: Record, phase: str) -> OpenCircuit:
     )
 
 
-def view_of(record: Record, engine: Engine) -> dict[str, Any]:
+def view_of(record: PhaseRecord, engine: Engine) -> dict[str, Any]:
     """Everything about all four phases; a circuit that the store has goes before what the record says of it."""
     now = engine.clock()
     stored = {row.id for row in engine.store.circuits()}
@@ -57,7 +57,7 @@ def view_of(record: Record, engine: Engine) -> dict[str, Any]:
     }
 
 
-def _row(record: Record, engine: Engine, phase: str) -> dict[str, Any]:
+def _row(record: PhaseRecord, engine: Engine, phase: str) -> dict[str, Any]:
     policy, face = engine.rules.policy(circuit_of(phase)), record.face(phase)
     error = record.errors.get(phase, {})
     return {

@@ -17,7 +17,7 @@ from fusewire.breakers.phase.end import RESOLVE, START, Ended, Ending, next_phas
 from fusewire.breakers.phase.metrics import require_comparable
 from fusewire.breakers.phase.overview import open_circuit, view_of
 from fusewire.breakers.phase.schema import Taken, parse, record_of, render
-from fusewire.breakers.phase.state import Record
+from fusewire.breakers.phase.state import PhaseRecord
 from fusewire.breakers.phase.state_file import FILE, StateFile, digest
 from fusewire.util.errors import ConfigError, FusewireError
 
@@ -36,7 +36,7 @@ GUIDANCE = 4000
 
 
 @dataclass
-class Begun:
+class PhaseStart:
     """The answer to whoever wants to begin a phase."""
 
     phase: str
@@ -68,7 +68,7 @@ class Phases:
 
     # -- around the work ------------------------------------------------------------------------------
 
-    def begin(self, phase: str) -> Begun:
+    def begin(self, phase: str) -> PhaseStart:
         """May a phase be worked on? Nothing is counted; an open circuit of any phase says no."""
         return self._act(lambda action: self._begin(action.record, phase))
 
@@ -88,7 +88,7 @@ class Phases:
             lambda action: Ending(action, self.rules, phase, metrics, complete).end(error, error_type, failing)
         )
 
-    def _begin(self, record: Record, phase: str) -> Begun:
+    def _begin(self, record: PhaseRecord, phase: str) -> PhaseStart:
         refused = self._refusal(record, phase)
         if refused is not None:
             return refused
@@ -102,20 +102,22 @@ class Phases:
         # A file that was taken over has no reason for a state that is not open.
         watched = face.reason or f"No progress for {face.no_progress} iterations"
         warning = watched if face.state == "HALF_OPEN" else ""
-        return Begun(phase, face.state, warning=warning, guidance=guidance.get("text", ""), known=record.known)
+        return PhaseStart(phase, face.state, warning=warning, guidance=guidance.get("text", ""), known=record.known)
 
-    def _refusal(self, record: Record, phase: str) -> Begun | None:
+    def _refusal(self, record: PhaseRecord, phase: str) -> PhaseStart | None:
         state, halted = record.face(phase).state, record.open_phase()
         if record.aborted:
-            return Begun(phase, state, refused=record.aborted, next=[START])
+            return PhaseStart(phase, state, refused=record.aborted, next=[START])
         if halted:
             advice = self.rules.policy(circuit_of(halted)).next
-            return Begun(phase, "OPEN", halted=open_circuit(record, halted), next=[*advice, RESOLVE])
+            return PhaseStart(phase, "OPEN", halted=open_circuit(record, halted), next=[*advice, RESOLVE])
         if phase in record.skipped:
             later = next_phase(phase)
             steps = [f"go on with {later}"] if later else []
             steps.append("an earlier phase that begins again starts a new cycle")
-            return Begun(phase, state, refused=f"{phase} was skipped by a person and is marked complete", next=steps)
+            return PhaseStart(
+                phase, state, refused=f"{phase} was skipped by a person and is marked complete", next=steps
+            )
         return None
 
     # -- acts of a person -----------------------------------------------------------------------------
@@ -153,7 +155,7 @@ class Phases:
 
     def follow(self) -> list[str]:
         """Catch up with a circuit that another command has moved; what a person must know about the state file."""
-        if Record.recalled(self.breaker.store) is not None:  # else there is nothing yet that would lag behind
+        if PhaseRecord.recalled(self.breaker.store) is not None:  # else there is nothing yet that would lag behind
             self._act(lambda _: None)
         return self.warnings
 
@@ -163,18 +165,18 @@ class Phases:
         """The phases as they are now, for people and programs; nothing is written."""
         return view_of(self._recorded(), self.engine)
 
-    def _recorded(self) -> Record:
+    def _recorded(self) -> PhaseRecord:
         """What is remembered; before anything is, what the next action would take over from a state file."""
-        content, record = self.file.read(), Record.recalled(self.breaker.store)
+        content, record = self.file.read(), PhaseRecord.recalled(self.breaker.store)
         if record is not None:
             if content is not None and digest(content) not in record.written:
                 self.warnings.append(f"{FILE} was changed by somebody else: what Fusewire knows holds")
             return record
         try:
-            return Record() if content is None else record_of(parse(content, FILE), self.engine.clock())
+            return PhaseRecord() if content is None else record_of(parse(content, FILE), self.engine.clock())
         except ConfigError as error:
             self.warnings.append(f"{error}; the next action sets it aside")
-            return Record()
+            return PhaseRecord()
 
     # -- one action -----------------------------------------------------------------------------------
 
@@ -189,11 +191,11 @@ class Phases:
         def act(transaction: Transaction, now: float) -> tuple[Found, list[str]]:
             circuits = Circuits(self.engine, transaction, now)
             said: list[str] = []
-            record = Record.recalled(transaction)
+            record = PhaseRecord.recalled(transaction)
             before = record and (render(record), record.to_data())
             if record is None and content is not None and replacing is None:
                 record, said = self._taken_over(transaction, circuits, content)
-            action = Action(record or Record(since=now), circuits)
+            action = Action(record or PhaseRecord(since=now), circuits)
             action.follow_all()
             result = work(action)
             record = action.record
@@ -208,14 +210,16 @@ class Phases:
         self.warnings += said + self.file.write(self.breaker.store)
         return result
 
-    def _taken_over(self, transaction: Transaction, circuits: Circuits, content: bytes) -> tuple[Record, list[str]]:
+    def _taken_over(
+        self, transaction: Transaction, circuits: Circuits, content: bytes
+    ) -> tuple[PhaseRecord, list[str]]:
         """The record behind a state file whose database is gone, or that somebody made by hand."""
         try:
             taken = parse(content, FILE)
         except ConfigError as error:
             text = f"{error}; it is set aside, and the phases start with what the database knows"
             transaction.notice(text, circuits.now)
-            return Record(since=circuits.now), []
+            return PhaseRecord(since=circuits.now), []
         if not circuits.stored():
             _require_phase(taken, FILE)
             if not taken.is_blank:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fusewire.breakers.phase.detect import BY_TESTS, METRICS, PHASES, SHOWN, TESTS_RUN, first_marks
-from fusewire.breakers.phase.state import HISTORY, Face, Record
+from fusewire.breakers.phase.state import HISTORY, Face, PhaseRecord
 from fusewire.core.events import TEXT_LIMIT, plain
 from fusewire.util.durations import parse_time, show_time
 from fusewire.util.errors import ConfigError
@@ -41,7 +41,7 @@ class Taken:
         return self.face.state == "CLOSED" and not self.face.no_progress and not self.face.same_error
 
 
-def render(record: Record) -> bytes:
+def render(record: PhaseRecord) -> bytes:
     """The file of a record: the seed's keys in the seed's order, and which phase they are about."""
     phase = record.shown_phase()
     face = record.face(phase)
@@ -88,7 +88,7 @@ def parse(content: bytes, shown: str, phase: str = "") -> Taken:
         raise ConfigError(shown, "file", str(error), "JSON in UTF-8") from None
     if not isinstance(data, dict):
         raise ConfigError(shown, "file", type(data).__name__, "an object with state, no_progress_count, ...")
-    reader = _Reader(shown)
+    reader = _FieldReader(shown)
     face = Face(
         reader.one_of(data, "state", _STATES, required=True),
         reader.count(data, "no_progress_count"),
@@ -109,9 +109,9 @@ def parse(content: bytes, shown: str, phase: str = "") -> Taken:
     )
 
 
-def record_of(taken: Taken, now: float) -> Record:
+def record_of(taken: Taken, now: float) -> PhaseRecord:
     """The record that a file tells of; how often a phase has ended is in none."""
-    record = Record(since=now, phase=taken.phase, marks=taken.marks, history=taken.history)
+    record = PhaseRecord(since=now, phase=taken.phase, marks=taken.marks, history=taken.history)
     if taken.phase:
         record.iterations = {taken.phase: max(taken.face.no_progress, taken.face.same_error)}
         record.faces = {taken.phase: vars(taken.face)}
@@ -120,7 +120,7 @@ def record_of(taken: Taken, now: float) -> Record:
     return record
 
 
-class _Reader:
+class _FieldReader:
     """One field at a time; what is missing or null has its initial value."""
 
     def __init__(self, shown: str) -> None:

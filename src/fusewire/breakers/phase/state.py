@@ -33,7 +33,7 @@ class Face:
 
 
 @dataclass
-class Record:
+class PhaseRecord:
     """The memory of one start; every list in it has an end."""
 
     #: what a person called this start, and when it was
@@ -68,7 +68,7 @@ class Record:
     written: list[str] = field(default_factory=list)
 
     @classmethod
-    def recalled(cls, store: Store | Transaction) -> Record | None:
+    def recalled(cls, store: Store | Transaction) -> PhaseRecord | None:
         """What is stored; None if nothing is, or nothing that can be read."""
         try:
             data = store.recall(_NAME)
@@ -77,7 +77,7 @@ class Record:
             return None
 
     @classmethod
-    def from_data(cls, data: dict[str, Any]) -> Record:
+    def from_data(cls, data: dict[str, Any]) -> PhaseRecord:
         record = cls(**data)
         require_types(record, cls())
         if record.phase not in ("", *PHASES) or set(record.marks) != set(PHASES):

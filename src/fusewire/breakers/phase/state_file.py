@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from fusewire.breakers.phase.schema import parse, render
-from fusewire.breakers.phase.state import Record
+from fusewire.breakers.phase.state import PhaseRecord
 from fusewire.config.rules import PHASE_FILE, STATE_FOLDER
 from fusewire.core.events import fingerprint
 from fusewire.util.errors import ConfigError, FusewireError
@@ -61,12 +61,12 @@ class StateFile:
         """Bring it up to date; what a person must know about it, in words."""
         try:
             with FileLock(os.path.join(make_folder(self._root, STATE_FOLDER), "phases.lock")):
-                record = Record.recalled(store)
+                record = PhaseRecord.recalled(store)
                 return [] if record is None else self._write(record)
         except OSError as error:
             return [f"{FILE} could not be written: {error.strerror or error} (the state is safe in {STATE_FOLDER})"]
 
-    def _write(self, record: Record) -> list[str]:
+    def _write(self, record: PhaseRecord) -> list[str]:
         content, old, warnings = render(record), self.read(), []
         if old == content:
             return []

@@ -120,9 +120,9 @@ def _phase(breaker: Breaker, home: str) -> Iterator[str]:
         return
     from fusewire.breakers.phase.circuits import face_of, threshold
     from fusewire.breakers.phase.detect import circuit_of
-    from fusewire.breakers.phase.state import Record
+    from fusewire.breakers.phase.state import PhaseRecord
 
-    record = Record.recalled(breaker.store)
+    record = PhaseRecord.recalled(breaker.store)
     now = breaker.engine.clock()
     written = next((at for name, at in breaker.store.remembered("phases") if name == "phases"), 0.0)
     if record is None or not record.phase or record.phase in record.finished or now - written > _RECENT:

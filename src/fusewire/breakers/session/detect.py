@@ -56,7 +56,7 @@ _ELSEWHERE = ("look for the cause elsewhere: what was changed so far does not to
 _PATIENT = 5
 
 
-class Finding(Noun):
+class Repetition(Noun):
     """Something that repeats: which rule, what (the same for the same loop), how far it is, and the calls in it; where
     its rule's own words do not fit, a reason and what to do next."""
 
@@ -105,7 +105,7 @@ def is_change(entry: Entry, history: list[Entry]) -> bool:
     return not same
 
 
-def findings(history: list[Entry], settings: Mapping[str, Any]) -> list[Finding]:
+def findings(history: list[Entry], settings: Mapping[str, Any]) -> list[Repetition]:
     """What repeats at the end of the history, from the level on at which the agent is told."""
     last = history[-1]
     found = [_repetition(history, settings), _cycle(history, settings), _mutation(history), _error(history)]
@@ -118,7 +118,7 @@ def findings(history: list[Entry], settings: Mapping[str, Any]) -> list[Finding]
     ]
 
 
-def _repetition(history: list[Entry], settings: Mapping[str, Any]) -> Finding | None:
+def _repetition(history: list[Entry], settings: Mapping[str, Any]) -> Repetition | None:
     last = history[-1]
     in_a_row = 0
     for entry in reversed(history):
@@ -141,7 +141,7 @@ def _repetition(history: list[Entry], settings: Mapping[str, Any]) -> Finding | 
             reason = f"this check failed in the same way {len(same)} times, whatever was changed (limit {limit})"
             level, steps = tries, _ELSEWHERE
     evidence = f"{max(in_a_row, unchanged, len(same) if last[FAILED] else 0)} times: {last[SHOWN]}"
-    return Finding(
+    return Repetition(
         "repetition", last[CALL], level, calls=(last[CALL],), tool="", evidence=evidence, reason=reason, next=steps
     )
 
@@ -153,7 +153,7 @@ def _waited(level: int, entries: list[Entry], settings: Mapping[str, Any], rule:
     return min(level, settings[f"{rule}.block"] - 1) if seconds >= _PATIENT * (len(entries) - 1) else level
 
 
-def _cycle(history: list[Entry], settings: Mapping[str, Any]) -> Finding | None:
+def _cycle(history: list[Entry], settings: Mapping[str, Any]) -> Repetition | None:
     steps = [(entry[CALL], entry[RESULT]) for entry in history]
     for period in PERIODS:
         calls = tuple(entry[CALL] for entry in history[-period:])
@@ -169,11 +169,11 @@ def _cycle(history: list[Entry], settings: Mapping[str, Any]) -> Finding | None:
             level = _waited(rounds, history[-rounds * period :: period], settings, "cycle")
         names = "; ".join(str(entry[SHOWN])[:60] for entry in history[-period:])
         key = "-".join(sorted(set(calls)))  # it says what it concerns
-        return Finding("cycle", key, level, calls=calls, tool="", evidence=f"{rounds} rounds of: {names}")
+        return Repetition("cycle", key, level, calls=calls, tool="", evidence=f"{rounds} rounds of: {names}")
     return None
 
 
-def _mutation(history: list[Entry]) -> Finding | None:
+def _mutation(history: list[Entry]) -> Repetition | None:
     last = history[-1]
     if last[NATURE] != CHANGE:
         return None
@@ -186,10 +186,10 @@ def _mutation(history: list[Entry]) -> Finding | None:
         elif entry[NATURE] not in (LOOK, VERIFY, WAIT) and entry[RESULT] != REFUSED:
             break
     evidence = f"{times} times: {last[SHOWN]}"
-    return Finding("same_mutation", last[CALL], times, calls=(last[CALL],), tool="", evidence=evidence)
+    return Repetition("same_mutation", last[CALL], times, calls=(last[CALL],), tool="", evidence=evidence)
 
 
-def _error(history: list[Entry]) -> Finding | None:
+def _error(history: list[Entry]) -> Repetition | None:
     last = history[-1]
     if not last[FAILED] or last[NATURE] in (VERIFY, WAIT):
         return None
@@ -204,7 +204,7 @@ def _error(history: list[Entry]) -> Finding | None:
     names = "; ".join(str(entry[SHOWN])[:60] for entry in same[-3:])
     evidence = f"{len(same)} times, lastly: {names}"
     key = f"{last[TOOL]}/{mark(last[TOOL], last[RESULT])}"
-    return Finding("same_error", key, level, calls=(), tool="", evidence=evidence)
+    return Repetition("same_error", key, level, calls=(), tool="", evidence=evidence)
 
 
 def counted_failures(history: list[Entry], *, literal: bool) -> list[Entry]:

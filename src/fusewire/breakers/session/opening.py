@@ -99,6 +99,6 @@ class MirrorBackup:
 
 
 def _check(state: object) -> object:
-    from fusewire.core.state import State
+    from fusewire.core.state import CircuitState
 
-    return State.from_data(state)
+    return CircuitState.from_data(state)

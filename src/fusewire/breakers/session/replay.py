@@ -26,7 +26,7 @@ from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.agents.transcripts.reader import Transcript
-    from fusewire.agents.transcripts.step import Step
+    from fusewire.agents.transcripts.step import TranscriptStep
     from fusewire.breakers.session.unit_of_work import Answer
     from fusewire.config.rules import Rules
 
@@ -183,7 +183,7 @@ class _Session:
         self.watch = ToolCallBreakers(MemoryStore(), rules, self.clock)
         self.firsts: dict[tuple[str, str], Trip] = {}
         self.times: Counter[tuple[str, str]] = Counter()
-        self._held: Step | None = None
+        self._held: TranscriptStep | None = None
         #: of each agent, the calls of its reply: id -> [call, what the model was shown of it]
         self._batches: dict[str, dict[str, list[Any]]] = {}
         #: calls that were refused here: what came of them in the past is not told to the breakers
@@ -205,7 +205,7 @@ class _Session:
         if self._held is not None:
             self._call(self._held, reached=True)
 
-    def _call(self, step: Step, reached: bool) -> None:
+    def _call(self, step: TranscriptStep, reached: bool) -> None:
         self.clock.moves(step.at, paced=True)
         self.found.calls += 1
         self._helper(step)
@@ -215,7 +215,7 @@ class _Session:
             self._refused.add(step.call)
             self._batches[step.agent][step.call][1] = f"PreToolUse:{step.tool} hook error: {answer.text}"
 
-    def _step(self, step: Step) -> None:
+    def _step(self, step: TranscriptStep) -> None:
         self.clock.moves(step.at, paced=step.kind == "prompt")
         if step.kind == "prompt":
             self.found.prompts += 1
@@ -226,7 +226,7 @@ class _Session:
             self.found.turns += 1
             self._reply_ends(step)
 
-    def _result(self, step: Step) -> None:
+    def _result(self, step: TranscriptStep) -> None:
         held = self._batches.get(step.agent, {}).get(step.call)
         if held is None or step.call in self._refused:
             return
@@ -240,7 +240,7 @@ class _Session:
         payload = self._payload(call, "PostToolUse", **_given(call), tool_response=shown)
         self._ask(payload, failed=step.failed)
 
-    def _reply_ends(self, step: Step) -> None:
+    def _reply_ends(self, step: TranscriptStep) -> None:
         batch = self._batches.pop(step.agent, {})
         if not batch:
             if step.agent in self._agents:  # its last words
@@ -252,12 +252,12 @@ class _Session:
             calls = [{**_given(call), "tool_response": text} for call, text in batch.values()]
             self._ask(self._payload(step, "PostToolBatch", tool_calls=calls))
 
-    def _helper(self, step: Step) -> None:
+    def _helper(self, step: TranscriptStep) -> None:
         if step.agent and step.agent not in self._agents:
             self._agents.add(step.agent)
             self._ask(self._payload(step, "SubagentStart"))
 
-    def _payload(self, step: Step, hook: str, **more: Any) -> dict[str, Any]:
+    def _payload(self, step: TranscriptStep, hook: str, **more: Any) -> dict[str, Any]:
         agent = {"agent_id": step.agent, "agent_type": "general-purpose"} if step.agent else {}
         return {"hook_event_name": hook, "session_id": "replayed", **agent, **more}
 
@@ -282,7 +282,7 @@ class _Session:
         return answer
 
 
-def _given(call: Step) -> dict[str, Any]:
+def _given(call: TranscriptStep) -> dict[str, Any]:
     return {"tool_name": call.tool, "tool_input": call.input, "tool_use_id": call.call}
 
 

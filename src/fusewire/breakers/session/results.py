@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fusewire.breakers.session.calls import Commands
-    from fusewire.breakers.session.detect import Finding
+    from fusewire.breakers.session.detect import Repetition
     from fusewire.breakers.session.unit_of_work import Moment
     from fusewire.core.decision import Decision
     from fusewire.core.events import Event
@@ -237,7 +237,7 @@ def _count_failures(moment: Moment, history: list[list[Any]], leases: list[str])
     return told
 
 
-def _report(moment: Moment, found: Finding, leases: list[str], unasked: bool) -> list[Decision]:
+def _report(moment: Moment, found: Repetition, leases: list[str], unasked: bool) -> list[Decision]:
     """Tell a loop's circuit how far it has come; it says whether the agent is told, or the call refused from now on."""
     circuit = f"tool/{found.rule}/{moment.lane_id}/{found.key}"
     if circuit in leases:
@@ -255,7 +255,7 @@ def _report(moment: Moment, found: Finding, leases: list[str], unasked: bool) ->
     return []
 
 
-def _is_news(moment: Moment, circuit: str, found: Finding) -> bool:
+def _is_news(moment: Moment, circuit: str, found: Repetition) -> bool:
     """Whether the agent has not been told yet that the loop has come so far."""
     watched = moment.record.setdefault("watched", {})
     _, told, _ = watched.pop(circuit, ("", 0, ()))

@@ -22,7 +22,7 @@ from fusewire.util.durations import counted, show_time
 
 if TYPE_CHECKING:
     from fusewire.cli.watch_view.source import Source
-    from fusewire.cli.watch_view.view import View
+    from fusewire.cli.watch_view.view import WatchView
 
 #: Rows of a terminal from which on there is room for the keys and for the head.
 _WITH_KEYS, _WITH_HEAD = 4, 5
@@ -47,7 +47,7 @@ class Frame:
     cursor: tuple[int, int]
 
 
-def frame(view: View, source: Source, width: int, height: int) -> Frame:
+def frame(view: WatchView, source: Source, width: int, height: int) -> Frame:
     """The screen as it should be now; the last column stays free."""
     width = max(1, width - 1)
     above = [_head(source, width)] * (height >= _WITH_HEAD) + [_headline(view, source)]
@@ -80,7 +80,7 @@ def _head(source: Source, width: int) -> Text:
     return cell(name, width - len(right) - 2) + Text("  ") + right
 
 
-def _headline(view: View, source: Source) -> Text:
+def _headline(view: WatchView, source: Source) -> Text:
     if source.panel is None:
         return Text("The state cannot be read; it is tried again and again", style=STYLES["OPEN"])
     words = source.panel["headline"]
@@ -94,7 +94,7 @@ def _headline(view: View, source: Source) -> Text:
     return line
 
 
-def _foot(view: View) -> Text:
+def _foot(view: WatchView) -> Text:
     if view.typing:
         return Text.assemble("/", _typed(view), (_TYPING, "dim"))
     if len(view.pages) == 1:
@@ -102,12 +102,12 @@ def _foot(view: View) -> Text:
     return Text(_INSIDE if view.page.kind in _LISTS else _BACK, style="dim")
 
 
-def _typed(view: View) -> str:
+def _typed(view: WatchView) -> str:
     """With the space at its end."""
     return shown(view.words) + " " * view.words.endswith(" ")
 
 
-def _list(view: View, source: Source, width: int, room: int) -> tuple[list[Text], int]:
+def _list(view: WatchView, source: Source, width: int, room: int) -> tuple[list[Text], int]:
     """Titles, the rows around the chosen one, what moved last; and the place of the chosen one among them."""
     titles, drawn = _LISTS[view.page.kind]
     moves = _last_moves(source, room) if view.page.kind == "panel" else []
@@ -131,7 +131,7 @@ def _highlighted(line: Text, width: int) -> Text:
     return line
 
 
-def _titled(titles: Text, view: View, rows: int, width: int) -> Text:
+def _titled(titles: Text, view: WatchView, rows: int, width: int) -> Text:
     """With which of the rows are to be seen, if not all are."""
     top, count = view.page.top, ""
     titles.rstrip()
@@ -142,7 +142,7 @@ def _titled(titles: Text, view: View, rows: int, width: int) -> Text:
     return line
 
 
-def _nothing(view: View) -> str:
+def _nothing(view: WatchView) -> str:
     if view.page.kind == "sessions":
         return "No session has been heard of yet in this project."
     if view.words:
@@ -163,7 +163,7 @@ def _last_moves(source: Source, room: int) -> list[Text]:
     return [Text(), Text("  LAST MOVES", style="dim"), *(Text("  ") + line for line in lines)]
 
 
-def _text(view: View, source: Source, width: int, room: int) -> list[Text]:
+def _text(view: WatchView, source: Source, width: int, room: int) -> list[Text]:
     lines = read_lines(source, view.page.kind, view.page.subject, width)
     view.room = max(1, room)
     view.furthest = max(0, len(lines) - view.room)

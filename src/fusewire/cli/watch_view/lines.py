@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fusewire.views.trail import Move
 
 
-class Lines(Protocol):
+class LineFormat(Protocol):
     """How it is told."""
 
     def panel(self, panel: dict[str, Any]) -> None: ...
@@ -30,7 +30,7 @@ class Lines(Protocol):
     def problem(self, problem: str) -> None: ...
 
 
-class Words:
+class WordFormat:
     """In words: the headline, a line for each circuit that is not closed, a line for each move."""
 
     def panel(self, panel: dict[str, Any]) -> None:
@@ -78,12 +78,12 @@ def _print(text: str) -> None:
     hand_over(text.encode(sys.stdout.encoding or "utf-8", "replace").decode(sys.stdout.encoding or "utf-8"))
 
 
-def print_once(source: Source, lines: Lines) -> None:
+def print_once(source: Source, lines: LineFormat) -> None:
     require_readable(source.root)
     lines.panel(source.collected())
 
 
-def watch_lines(source: Source, lines: Lines) -> None:
+def watch_lines(source: Source, lines: LineFormat) -> None:
     """For ever, or until nobody reads any more."""
     problem: str | None = ""
     try:
@@ -95,7 +95,7 @@ def watch_lines(source: Source, lines: Lines) -> None:
         silence(1)
 
 
-def _told(source: Source, lines: Lines, problem: str | None) -> str | None:
+def _told(source: Source, lines: LineFormat, problem: str | None) -> str | None:
     """Tell what is new, and everything if it could not be read before; gives what is in the way, None if nothing is."""
     try:
         panel = None if problem is None else source.collected()

@@ -13,7 +13,7 @@ from fusewire.cli.watch_view.frame import frame
 from fusewire.cli.watch_view.fullscreen import FullScreen
 from fusewire.cli.watch_view.keys import Keys
 from fusewire.cli.watch_view.source import POLL
-from fusewire.cli.watch_view.view import View
+from fusewire.cli.watch_view.view import WatchView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +43,7 @@ def watch_live(source: Source) -> None:
 
 
 def _run(source: Source, screen: FullScreen, noticed: int) -> None:
-    view, keys = View(), Keys()
+    view, keys = WatchView(), Keys()
     source.look()
     due = time.monotonic() + POLL
     while not view.over:

@@ -38,7 +38,7 @@ class Page:
 
 
 @dataclass
-class View:
+class WatchView:
     """The pages that are open, one above the other, and which circuits are shown."""
 
     pages: list[Page] = field(default_factory=lambda: [Page("panel")])

@@ -12,7 +12,7 @@ from fusewire.util.globs import matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.guard.effects import Call, Program
+    from fusewire.guard.effects import Program, ProgramCall
 
     #: name, and whether it is a folder
     Member = tuple[str, bool]
@@ -36,7 +36,7 @@ def _last(name: str) -> str:
     return name.rstrip("/").rsplit("/", 1)[-1]
 
 
-def _put(call: Call, name: str, is_folder: bool) -> None:
+def _put(call: ProgramCall, name: str, is_folder: bool) -> None:
     """A file that is put in place of whatever has its name; a folder that is there stays as it is."""
     if not is_folder:
         call.effect(WRITE, name, follows=False)
@@ -44,7 +44,7 @@ def _put(call: Call, name: str, is_folder: bool) -> None:
         call.effect(WRITE, name.rstrip("/"))
 
 
-def _put_unknown(call: Call, archive: str, folder: str) -> None:
+def _put_unknown(call: ProgramCall, archive: str, folder: str) -> None:
     """Files of unknown names; what the line itself downloads or packs may only not go into a protected folder."""
     fetched = archive != "-" and not os.path.lexists(call.path(archive))
     protected = call.effects.protected
@@ -68,7 +68,7 @@ def _tar_words(words: list[str]) -> list[str]:
     return result + rest
 
 
-def _tar(call: Call) -> None:
+def _tar(call: ProgramCall) -> None:
     argv = Argv(_tar_words(call.args), _TAR_VALUED, _TAR_LONGS)
     actions = [one[5:] for one in argv.values("checkpoint-action") if one.startswith("exec=")]
     for script in [*argv.values("to-command", "I", "use-compress-program"), *actions]:
@@ -95,7 +95,7 @@ def _tar(call: Call) -> None:
         call.print(UNKNOWN)
 
 
-def _extract(call: Call, argv: Argv, archive: str, folder: str, wanted: list[str]) -> None:
+def _extract(call: ProgramCall, argv: Argv, archive: str, folder: str, wanted: list[str]) -> None:
     if argv.has("O", "to-stdout", "to-command"):
         call.print(UNKNOWN)
         return
@@ -124,7 +124,7 @@ def _extract(call: Call, argv: Argv, archive: str, folder: str, wanted: list[str
             _put(call, target, is_folder)
 
 
-def _tar_members(call: Call, archive: str) -> list[Member] | None:
+def _tar_members(call: ProgramCall, archive: str) -> list[Member] | None:
     """What is in an archive; None if that is not known."""
     path = normal(call.path(archive))
     if archive == "-" or UNKNOWN in path or path in call.walk.files:
@@ -195,7 +195,7 @@ def _without_list(words: list[str], *names: str) -> tuple[list[str], list[str]]:
     return kept, listed
 
 
-def _unzip(call: Call) -> None:
+def _unzip(call: ProgramCall) -> None:
     words, excluded = _without_list(call.args, "-x")
     argv = Argv(words, "dP")
     if argv.has(*"ltpzZv") or not argv.operands:
@@ -217,7 +217,7 @@ def _unzip(call: Call) -> None:
             _put(call, target, is_folder)
 
 
-def _zip_members(call: Call, archive: str) -> list[Member] | None:
+def _zip_members(call: ProgramCall, archive: str) -> list[Member] | None:
     path = call.path(archive)
     if UNKNOWN in path or normal(path) in call.walk.files:
         return None
@@ -235,7 +235,7 @@ def _zip_members(call: Call, archive: str) -> list[Member] | None:
     return None
 
 
-def _zip(call: Call) -> None:
+def _zip(call: ProgramCall) -> None:
     words, _ = _without_list(call.args, "-x", "-i", "--exclude", "--include")
     argv = Argv(words, "bnOPtsZ", "out= output-file= temp-path= unzip-command= password=")
     if argv.has("h", "help", "version", "L") or not argv.operands:
@@ -260,7 +260,7 @@ _ENDINGS = {"gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst"}
 _UNPACKING = {"gunzip": "gzip", "bunzip2": "bzip2", "unxz": "xz"}
 
 
-def _pack(call: Call) -> None:
+def _pack(call: ProgramCall) -> None:
     """`gzip a` puts `a.gz` in the place of `a`; `gzip -d a.gz` the other way round."""
     ending = _ENDINGS[_UNPACKING.get(call.name, call.name)]
     argv = Argv(call.args, "SoM" if call.name == "zstd" else "S", "suffix=", optional="T")

@@ -11,7 +11,7 @@ from fusewire.guard.shell.wrappers import is_wrapper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.guard.effects import Call, Program
+    from fusewire.guard.effects import Program, ProgramCall
 
 _KINDS = {"write": WRITE, "into": WRITE, "delete": DELETE, "move": MOVE, "mode": MODE}
 
@@ -27,7 +27,7 @@ _OPTIONS = {
 }
 
 
-def run_code(call: Call, language: str, code: str, arguments: list[str]) -> None:
+def run_code(call: ProgramCall, language: str, code: str, arguments: list[str]) -> None:
     """Tell the effects of a piece of code."""
     call.rule = f"guard.{language}"
     call.walk.pristine = False
@@ -45,7 +45,7 @@ def run_code(call: Call, language: str, code: str, arguments: list[str]) -> None
             call.effect(_KINDS[kind], f"{text}/{UNKNOWN}" if inside else text, recursive=recursive or kind == "move")
 
 
-def _run_file(call: Call, language: str, name: str, arguments: list[str]) -> None:
+def _run_file(call: ProgramCall, language: str, name: str, arguments: list[str]) -> None:
     """A file of code: what the line has written into it, or what is on the disk and certain."""
     path = call.path(name)
     text = call.walk.files.get(normal(path))
@@ -62,7 +62,7 @@ def _run_file(call: Call, language: str, name: str, arguments: list[str]) -> Non
 def _interpreter(language: str) -> Program:
     letters, valued, longs = _OPTIONS[language]
 
-    def program(call: Call) -> None:
+    def program(call: ProgramCall) -> None:
         if language == "python" and "-m" in call.args[:3]:  # a module: what it does is its own affair
             module = call.args[call.args.index("-m") + 1 :]
             if module and is_wrapper(module[0]):

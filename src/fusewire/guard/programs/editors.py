@@ -8,7 +8,7 @@ from fusewire.guard.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.guard.effects import Call, Program
+    from fusewire.guard.effects import Program, ProgramCall
 
 #: `w file` as a command of sed, and behind `s/a/b/`.
 _SED_WRITES = r"(?:^|[;{}\n\d$/])\s*[wW]\s+([^\n;}]+)|[/|,#][gpiI0-9]*w\s+([^\n;}]+)"
@@ -22,7 +22,7 @@ _CALLS = r"(delete|writefile|rename|system)\s*\((?:\[[^\]]*\]\s*,\s*)?\s*(['\"])
 _SCRIPTS = ("c", "cmd", "S")
 
 
-def _sed(call: Call) -> None:
+def _sed(call: ProgramCall) -> None:
     argv = Argv(call.args, "efl", "expression= file= line-length=", optional="i")
     scripts = [
         value if name in ("e", "expression") else call.text_of(value) or ""
@@ -53,12 +53,12 @@ def _sed(call: Call) -> None:
     call.print(UNKNOWN)
 
 
-def _ed(call: Call) -> None:
+def _ed(call: ProgramCall) -> None:
     """`ed FILE < script`: the script decides whether it writes."""
     _edit(call, call.world.stdin or "", Argv(call.args, "p").operands)
 
 
-def _vi(call: Call) -> None:
+def _vi(call: ProgramCall) -> None:
     """`vim -es -c CMD FILE`, `ex FILE < script`."""
     words = ["-c" if word in ("-sc", "-esc", "-ec") else word for word in call.args]
     argv = Argv(words, "cSuiwW", "cmd=")
@@ -69,7 +69,7 @@ def _vi(call: Call) -> None:
     _edit(call, "\n".join(scripts), [word for word in argv.operands if word[:1] != "+"])
 
 
-def _edit(call: Call, script: str, names: list[str]) -> None:
+def _edit(call: ProgramCall, script: str, names: list[str]) -> None:
     """What the commands of an editor write and run; text that is inserted is none of them."""
     import re
 

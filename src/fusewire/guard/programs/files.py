@@ -12,7 +12,7 @@ from fusewire.guard.shell.values import REST, UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.guard.effects import Call, Program
+    from fusewire.guard.effects import Program, ProgramCall
 
 #: Files of a copied folder that are looked at one by one.
 MOST = 5000
@@ -24,7 +24,7 @@ MOST = 5000
 _RM_OPTIONS = "recursive force dir verbose interactive one-file-system no-preserve-root preserve-root".split()
 
 
-def _rm(call: Call) -> None:
+def _rm(call: ProgramCall) -> None:
     argv = Argv(call.args)
     if any(len(name) > 1 and not any(one.startswith(name) for one in _RM_OPTIONS) for name, _ in argv.options):
         return  # `--help`, or an option that it does not know
@@ -43,25 +43,25 @@ def _rm(call: Call) -> None:
         call.effect(DELETE, name, recursive=recursive, follows=recursive and is_link and name.endswith("/"))
 
 
-def _rmdir(call: Call) -> None:
+def _rmdir(call: ProgramCall) -> None:
     for name in Argv(call.args).operands:
         path = call.path(name)
         if not call.disk.is_folder(path) or call.disk.is_empty(path):
             call.delete(name)
 
 
-def _unlink(call: Call) -> None:
+def _unlink(call: ProgramCall) -> None:
     for name in Argv(call.args).operands:
         if not call.disk.is_folder(call.path(name)):
             call.delete(name)
 
 
-def _trash(call: Call) -> None:
+def _trash(call: ProgramCall) -> None:
     for name in Argv(call.args).operands:
         call.delete(name, recursive=True)
 
 
-def _shred(call: Call) -> None:
+def _shred(call: ProgramCall) -> None:
     argv = Argv(call.args, "ns", "iterations= size=")
     for name in argv.operands:
         call.write(name)
@@ -72,7 +72,7 @@ def _shred(call: Call) -> None:
 # -- moving and copying -----------------------------------------------------------------------------------------
 
 
-def _targets(call: Call, argv: Argv, *, whole: bool = False) -> list[tuple[str, str]]:
+def _targets(call: ProgramCall, argv: Argv, *, whole: bool = False) -> list[tuple[str, str]]:
     """(source, where it ends up) for `mv`, `cp`, `install` and `ln`; `whole`: the last operand is no folder."""
     folder = argv.value("t", "target-directory")
     sources = argv.operands
@@ -90,13 +90,13 @@ def _targets(call: Call, argv: Argv, *, whole: bool = False) -> list[tuple[str, 
     return pairs
 
 
-def _keeps(call: Call, argv: Argv, target: str) -> bool:
+def _keeps(call: ProgramCall, argv: Argv, target: str) -> bool:
     """Whether a file that is there stays as it is."""
     keeps = argv.has("n", "no-clobber") or argv.value("update") in ("none", "none-fail")
     return keeps and not argv.has("f", "force") and call.disk.exists(call.path(target))
 
 
-def _mv(call: Call) -> None:
+def _mv(call: ProgramCall) -> None:
     argv = Argv(call.args, "tS", "target-directory= suffix=")
     for source, target in _targets(call, argv):
         inside = f"{normal(call.path(target))}/".startswith(f"{normal(call.path(source))}/")
@@ -107,14 +107,14 @@ def _mv(call: Call) -> None:
         _overwritten(call, source, target, argv)
 
 
-def _put(call: Call, source: str, target: str, *, follows: bool = False) -> None:
+def _put(call: ProgramCall, source: str, target: str, *, follows: bool = False) -> None:
     """A file takes the place of another one; what is in it is then known under the new name."""
     text = call.walk.read_file(call.path(source))
     call.effect(WRITE, target, follows=follows)
     call.walk.files[normal(call.path(target))] = UNKNOWN if text is None else text
 
 
-def _overwritten(call: Call, source: str, target: str, argv: Argv) -> None:
+def _overwritten(call: ProgramCall, source: str, target: str, argv: Argv) -> None:
     """The files that a folder brings along."""
     path = call.path(source)
     if UNKNOWN in path or not call.disk.is_folder(path):
@@ -129,7 +129,7 @@ def _overwritten(call: Call, source: str, target: str, argv: Argv) -> None:
             call.effect(WRITE, name)
 
 
-def _cp(call: Call) -> None:
+def _cp(call: ProgramCall) -> None:
     installs = call.name == "install"
     argv = Argv(call.args, "tSgmo" if installs else "tS", "target-directory= suffix= group= mode= owner=")
     if installs and argv.has("d", "directory"):
@@ -156,7 +156,7 @@ def _cp(call: Call) -> None:
             call.disk.links[normal(full)] = normal(path)
 
 
-def _ln(call: Call) -> None:
+def _ln(call: ProgramCall) -> None:
     argv = Argv(call.args, "tS", "target-directory= suffix=")
     if len(argv.operands) == 1 and argv.value("t") is None:
         argv.operands.append(".")
@@ -175,19 +175,19 @@ def _ln(call: Call) -> None:
 # -- changing -----------------------------------------------------------------------------------------------------
 
 
-def _writes(call: Call) -> None:
+def _writes(call: ProgramCall) -> None:
     for name in Argv(call.args, "mZ").operands:
         call.write(name)
 
 
-def _truncate(call: Call) -> None:
+def _truncate(call: ProgramCall) -> None:
     argv = Argv(call.args, "srdt", "size= reference= date= time=")
     for name in argv.operands:
         if not (argv.has("c", "no-create") and call.is_missing(name)):
             call.effect(WRITE, name, follows=not argv.has("h", "no-dereference"))
 
 
-def _tee(call: Call) -> None:
+def _tee(call: ProgramCall) -> None:
     argv = Argv(call.args)
     text = UNKNOWN if call.world.stdin is None else call.world.stdin
     for name in argv.operands:
@@ -196,7 +196,7 @@ def _tee(call: Call) -> None:
     call.print(text)
 
 
-def _dd(call: Call) -> None:
+def _dd(call: ProgramCall) -> None:
     reads = any(word.startswith("if=") for word in call.args)
     text = UNKNOWN if call.world.stdin is None or reads else call.world.stdin
     for word in call.args:
@@ -206,7 +206,7 @@ def _dd(call: Call) -> None:
     call.print(text)
 
 
-def _chmod(call: Call) -> None:
+def _chmod(call: ProgramCall) -> None:
     """What adds permissions destroys nothing; all else may lock people out of a protected file."""
     flags = [word for word in call.args if _is_mode(word)]
     argv = Argv([word for word in call.args if word not in flags], "", "reference= from=")
@@ -226,27 +226,27 @@ def _is_mode(word: str) -> bool:
     return len(word) > 1 and word[0] == "-" and not word[1:].strip("rwxXst=+,")
 
 
-def _has_mode(call: Call, name: str, mode: str) -> bool:
+def _has_mode(call: ProgramCall, name: str, mode: str) -> bool:
     try:
         return os.stat(call.path(name)).st_mode & 0o7777 == int(mode, 8)
     except (OSError, ValueError):
         return False
 
 
-def _mkdir(call: Call) -> None:
+def _mkdir(call: ProgramCall) -> None:
     argv = Argv(call.args, "mZ", "mode= context=")
     for name in argv.operands:
         _make_folder(call, name)
     call.world.status = True if argv.has("p", "parents") else None
 
 
-def _make_folder(call: Call, name: str) -> None:
+def _make_folder(call: ProgramCall, name: str) -> None:
     if not call.disk.exists(call.path(name)):
         call.effect(WRITE, name)
     call.disk.made_folder(normal(call.path(name)))
 
 
-def _sort(call: Call) -> None:
+def _sort(call: ProgramCall) -> None:
     """`sort -o FILE`, `uniq IN OUT`; otherwise they only print."""
     argv = Argv(call.args, "fsw" if call.name == "uniq" else "oktSTn"[: 6 - (call.name == "sort")], "output= key=")
     target = argv.value("o", "output") if call.name != "uniq" else "".join(argv.operands[1:2]) or None
@@ -256,7 +256,7 @@ def _sort(call: Call) -> None:
         call.print(printed(call.words, call.world.stdin) or UNKNOWN)
 
 
-def _mktemp(call: Call) -> None:
+def _mktemp(call: ProgramCall) -> None:
     """A new file somewhere for temporary files, under a name that no other file has."""
     argv = Argv(call.args, "p", "tmpdir= suffix=")
     template = "".join(argv.operands[:1])
@@ -270,7 +270,7 @@ def _mktemp(call: Call) -> None:
     call.print(f"{path}\n")
 
 
-def _flock(call: Call) -> None:
+def _flock(call: ProgramCall) -> None:
     """The lock of a file of Fusewire's own would keep its hook waiting; any other is free."""
     argv = Argv(call.args, "wEc", "timeout= wait= conflict-exit-code= command=", permutes=False)
     name = "".join(argv.operands[:1])

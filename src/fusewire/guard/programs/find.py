@@ -17,10 +17,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fusewire.guard.effects import Call, Program
+    from fusewire.guard.effects import Program, ProgramCall
 
     #: True, False, or None where it may be either; an action does what it does, and is True
-    Test = Callable[["Entry"], bool | None]
+    Test = Callable[["FoundPath"], bool | None]
 
 #: Entries of a tree that are looked at where files change, and where only names are printed.
 _ENTRIES, _PRINTED = 50_000, 5000
@@ -40,7 +40,7 @@ _ALONE = frozenset(("-executable", "-readable", "-writable", "-nouser", "-nogrou
 _UNITS = {"b": 512, "c": 1, "w": 2, "k": 1024, "M": 1 << 20, "G": 1 << 30}
 
 
-class Entry:
+class FoundPath:
     """One path of a tree: as it is shown, where it is, how deep, and its kind (`f`, `d`, `l`, else unknown)."""
 
     __slots__ = ("depth", "full", "kind", "pruned", "shown")
@@ -60,7 +60,7 @@ class Entry:
 class _Find:
     """An expression, read into one function."""
 
-    def __init__(self, call: Call, words: list[str]) -> None:
+    def __init__(self, call: ProgramCall, words: list[str]) -> None:
         self.call = call
         self.words = words
         self.at = 0
@@ -70,7 +70,7 @@ class _Find:
         self.changes = False
         self.deleted: set[str] = set()
         #: `-exec ... +`: its words and the entries for them
-        self.gathered: list[tuple[list[str], list[Entry]]] = []
+        self.gathered: list[tuple[list[str], list[FoundPath]]] = []
         self.runs = 0
         test = self._list() if words else _always
         self.test = test if self.has_action else _both(test, self._print("\n"))
@@ -142,19 +142,19 @@ class _Find:
     # Actions.
 
     def _print(self, end: str) -> Test:
-        def test(entry: Entry) -> bool:
+        def test(entry: FoundPath) -> bool:
             self.call.print(entry.shown + end if end else f"{UNKNOWN}\n")
             return True
 
         return test
 
-    def _empty(self, entry: Entry) -> bool | None:
+    def _empty(self, entry: FoundPath) -> bool | None:
         if entry.kind != "d":
             return entry.kind == "f" and os.path.getsize(entry.full) == 0
         base = entry.full.rstrip("/")
         return all(f"{base}/{name}" in self.deleted for name in self.call.disk.listing(entry.full))
 
-    def _delete(self, entry: Entry) -> bool:
+    def _delete(self, entry: FoundPath) -> bool:
         if entry.kind == "d" and (os.path.islink(entry.full.rstrip("/")) or not self._empty(entry)):
             return False
         if entry.shown != ".":
@@ -162,11 +162,11 @@ class _Find:
             self.call.delete(entry.shown)
         return True
 
-    def _prune(self, entry: Entry) -> bool:
+    def _prune(self, entry: FoundPath) -> bool:
         entry.pruned = True
         return True
 
-    def _quit(self, entry: Entry) -> bool:
+    def _quit(self, entry: FoundPath) -> bool:
         self.ended = True
         return True
 
@@ -179,11 +179,11 @@ class _Find:
         if not words or words[0] in LOOKING:
             return _unsure
         self.changes = True
-        entries: list[Entry] = []
+        entries: list[FoundPath] = []
         if gathers:
             self.gathered.append((words[:-1], entries))
 
-        def execute(entry: Entry) -> bool:
+        def execute(entry: FoundPath) -> bool:
             self.runs += not gathers
             if gathers:
                 entries.append(entry)
@@ -201,11 +201,11 @@ class _Find:
 # -- tests --------------------------------------------------------------------------------------------------------
 
 
-def _always(entry: Entry) -> bool:
+def _always(entry: FoundPath) -> bool:
     return True
 
 
-def _unsure(entry: Entry) -> None:
+def _unsure(entry: FoundPath) -> None:
     return None
 
 
@@ -217,13 +217,13 @@ def _either(one: Test, other: Test) -> Test:
     return lambda entry: other(entry) if (first := one(entry)) is False else first
 
 
-def _test(call: Call, word: str, value: str) -> Test:
+def _test(call: ProgramCall, word: str, value: str) -> Test:
     """A test of a name or of what is known of the file before the command runs."""
     folds = word[:2] == "-i" and word != "-inum"
     if word in ("-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename"):
         wanted = value.lower() if folds else value
 
-        def named(entry: Entry) -> bool | None:
+        def named(entry: FoundPath) -> bool | None:
             text = entry.name if word in ("-name", "-iname") else entry.shown
             if TAINT in text:  # what lies beyond the limit; its name is known
                 return True
@@ -244,7 +244,7 @@ def _test(call: Call, word: str, value: str) -> Test:
     return lambda entry: _by_facts(call, word, value, entry)
 
 
-def _by_facts(call: Call, word: str, value: str, entry: Entry) -> bool | None:
+def _by_facts(call: ProgramCall, word: str, value: str, entry: FoundPath) -> bool | None:
     """Tests of size, age and owner; None where the answer is not known."""
     try:
         facts = os.lstat(entry.full)
@@ -286,20 +286,22 @@ def _kind(path: str, follows: bool) -> str:
     return "d" if os.path.isdir(path) else "f" if os.path.isfile(path) else "" if os.path.lexists(path) else "-"
 
 
-def _tree(call: Call, start: str, follows: bool, follows_start: bool, deepest: int, most: int) -> Iterator[Entry]:
+def _tree(
+    call: ProgramCall, start: str, follows: bool, follows_start: bool, deepest: int, most: int
+) -> Iterator[FoundPath]:
     """A folder and what is in it, each folder before its content, which is left out if the entry is `pruned`."""
     full = call.disk.real(call.path(start)) if call.disk.links else call.path(start)
     kind = _kind(full, follows or follows_start)
     if UNKNOWN in full or (kind == "-" and not call.walk.pristine):
-        yield Entry(f"{start}/{UNKNOWN}", f"{full}/{UNKNOWN}", 1, "")
+        yield FoundPath(f"{start}/{UNKNOWN}", f"{full}/{UNKNOWN}", 1, "")
         return
-    todo = [Entry(start, full, 0, kind)] if kind != "-" else []
+    todo = [FoundPath(start, full, 0, kind)] if kind != "-" else []
     seen = set()
     while todo:
         entry = todo.pop()
         most -= 1
         if most < 0:
-            yield Entry(f"{start.rstrip('/')}/{REST}", f"{full}/{REST}", 999, "")
+            yield FoundPath(f"{start.rstrip('/')}/{REST}", f"{full}/{REST}", 999, "")
             return
         yield entry
         real = os.path.realpath(entry.full) if follows else entry.full
@@ -308,10 +310,10 @@ def _tree(call: Call, start: str, follows: bool, follows_start: bool, deepest: i
         seen.add(real)
         for name in reversed(call.disk.listing(entry.full)):
             path = f"{entry.full.rstrip('/')}/{name}"
-            todo.append(Entry(f"{entry.shown.rstrip('/')}/{name}", path, entry.depth + 1, _kind(path, follows)))
+            todo.append(FoundPath(f"{entry.shown.rstrip('/')}/{name}", path, entry.depth + 1, _kind(path, follows)))
 
 
-def _find(call: Call) -> None:
+def _find(call: ProgramCall) -> None:
     at = 0
     while at < len(call.args) and call.args[at][:2] in ("-H", "-L", "-P", "-D", "-O"):
         at += 2 if call.args[at] == "-D" else 1

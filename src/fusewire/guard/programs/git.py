@@ -14,9 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fusewire.guard.effects import Call, Program
+    from fusewire.guard.effects import Program, ProgramCall
 
-    Command = Callable[[Call, Repo, list[str]], None]
+    Command = Callable[[ProgramCall, Repo, list[str]], None]
 
 _VALUED_GLOBALS = ("--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source")
 
@@ -55,11 +55,11 @@ _LISTING = frozenset("--list -l -a -r --all --remotes".split())
 _DIFFERENCES = frozenset("diff status show log".split())
 
 
-def _git(call: Call) -> None:
+def _git(call: ProgramCall) -> None:
     _git_words(call, call.args, _settings_of_variables(call), 0)
 
 
-def _settings_of_variables(call: Call) -> list[tuple[str, str]]:
+def _settings_of_variables(call: ProgramCall) -> list[tuple[str, str]]:
     """What GIT_CONFIG_COUNT and its variables set: constraints see aliases that a line brings along."""
     count = variable(call, "GIT_CONFIG_COUNT") or ""
     numbers = range(min(int(count[:4]), 100)) if count.isdecimal() else ()
@@ -67,7 +67,7 @@ def _settings_of_variables(call: Call) -> list[tuple[str, str]]:
     return [(setting_key(key), value or "") for key, value in pairs if key]
 
 
-def _git_words(call: Call, given: list[str], inherited: list[tuple[str, str]], depth: int) -> None:
+def _git_words(call: ProgramCall, given: list[str], inherited: list[tuple[str, str]], depth: int) -> None:
     repo, rest = _globals(call, given, inherited)
     if not rest:
         return
@@ -84,7 +84,7 @@ def _git_words(call: Call, given: list[str], inherited: list[tuple[str, str]], d
     call.print(_printed(repo, name, args) if call.walk.is_heard else UNKNOWN)
 
 
-def _globals(call: Call, given: list[str], inherited: list[tuple[str, str]]) -> tuple[Repo, list[str]]:
+def _globals(call: ProgramCall, given: list[str], inherited: list[tuple[str, str]]) -> tuple[Repo, list[str]]:
     """The repository that the global options choose, and the command with its words."""
     folder, settings = call.world.cwd, [*inherited]
     places = (("git-dir", variable(call, "GIT_DIR")), ("work-tree", variable(call, "GIT_WORK_TREE")))
@@ -115,7 +115,7 @@ def _absolute(word: str, folder: str) -> str:
     return f"{name}={folder}/{value}" if value and value[:1] != "/" else word
 
 
-def _is_alias(call: Call, repo: Repo, name: str, args: list[str], depth: int) -> bool:
+def _is_alias(call: ProgramCall, repo: Repo, name: str, args: list[str], depth: int) -> bool:
     """Whether a command is another name for something, which is then followed."""
     text = repo.setting(f"alias.{name.lower()}")
     if text[:1] == "!":

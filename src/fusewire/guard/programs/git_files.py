@@ -14,13 +14,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fusewire.guard.effects import Call
+    from fusewire.guard.effects import ProgramCall
     from fusewire.guard.programs.git_repo import Repo
 
-    Command = Callable[[Call, Repo, list[str]], None]
+    Command = Callable[[ProgramCall, Repo, list[str]], None]
 
 
-def _config(call: Call, repo: Repo, args: list[str]) -> None:
+def _config(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     """Settings count for the rest of the line; a file that is named is written."""
     options = Argv(args, "f", "file= get list unset")
     names = options.operands[1:] if options.operands[:1] == ["set"] else options.operands
@@ -35,7 +35,7 @@ def _writes(valued: str, *longs: str) -> Command:
     """Commands with options that name a file or folder to be written."""
     described = " ".join(f"{name}=" for name in longs)
 
-    def command(call: Call, repo: Repo, args: list[str]) -> None:
+    def command(call: ProgramCall, repo: Repo, args: list[str]) -> None:
         for value in Argv(args, valued, described).values(*valued, *longs):
             call.effect(WRITE, repo.path(value), rule=repo.rule)
 
@@ -45,14 +45,14 @@ def _writes(valued: str, *longs: str) -> Command:
 # -- other repositories and working trees -----------------------------------------------------------------------
 
 
-def _init(call: Call, repo: Repo, args: list[str]) -> None:
+def _init(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     names = Argv(args, "b", "template= separate-git-dir= object-format= initial-branch=").operands
     inside = f"{names[0] if names else '.'}/.git"
     if not call.disk.exists(repo.path(inside)):
         call.effect(WRITE, repo.path(inside), rule=repo.rule)
 
 
-def _clone(call: Call, repo: Repo, args: list[str]) -> None:
+def _clone(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     longs = (
         "origin= branch= upload-pack= reference= reference-if-able= separate-git-dir= depth= template= config= jobs="
     )
@@ -64,7 +64,7 @@ def _clone(call: Call, repo: Repo, args: list[str]) -> None:
         call.world.status = True
 
 
-def _made(call: Call, repo: Repo, folder: str) -> None:
+def _made(call: ProgramCall, repo: Repo, folder: str) -> None:
     """A folder that git makes, and refuses to if something is in it."""
     path = repo.path(folder)
     if not call.disk.exists(path) or call.disk.is_empty(path):
@@ -72,7 +72,7 @@ def _made(call: Call, repo: Repo, folder: str) -> None:
         call.disk.made_folder(normal(path))
 
 
-def _worktree(call: Call, repo: Repo, args: list[str]) -> None:
+def _worktree(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     names = Argv(args[1:], "bB", "reason= force").operands
     verb = args[0] if names else ""
     if verb == "add":
@@ -81,7 +81,7 @@ def _worktree(call: Call, repo: Repo, args: list[str]) -> None:
         call.effect(DELETE, repo.path(names[0]), recursive=True, rule=repo.rule)
 
 
-def _submodule(call: Call, repo: Repo, args: list[str]) -> None:
+def _submodule(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     options = Argv(args, "b", "branch= name= reference= depth=")
     if args[:1] == ["add"] and len(options.operands) > 2:
         call.effect(WRITE, repo.path(options.operands[2]), rule=repo.rule)
@@ -90,7 +90,7 @@ def _submodule(call: Call, repo: Repo, args: list[str]) -> None:
 # -- rewriting history ------------------------------------------------------------------------------------------
 
 
-def _filter_branch(call: Call, repo: Repo, args: list[str]) -> None:
+def _filter_branch(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     """What its filters take out of every commit is gone from the working tree too, when it has finished."""
     options = Argv(args, "d", "tree-filter= index-filter= subdirectory-filter= env-filter= msg-filter= commit-filter=")
     if repo.top and call.walk.pristine and repo.state([":/"]):
@@ -103,7 +103,7 @@ def _filter_branch(call: Call, repo: Repo, args: list[str]) -> None:
         _keep_only(repo, [folder])
 
 
-def _filter_repo(call: Call, repo: Repo, args: list[str]) -> None:
+def _filter_repo(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     options = Argv(args, "", "path= path-glob= path-regex= subdirectory-filter= invert-paths force")
     paths = options.values("path")
     if options.has("invert-paths"):
@@ -121,7 +121,7 @@ def _keep_only(repo: Repo, folders: list[str]) -> None:
 # -- patches ----------------------------------------------------------------------------------------------------
 
 
-def _apply(call: Call, repo: Repo, args: list[str]) -> None:
+def _apply(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     options = Argv(
         args,
         "pC",
@@ -146,7 +146,7 @@ def _apply(call: Call, repo: Repo, args: list[str]) -> None:
             repo.loses(DELETE, (unquoted(part.partition("\n")[0]) for part in text.split(left)[1:]))
 
 
-def _patch_text(call: Call, path: str) -> str | None:
+def _patch_text(call: ProgramCall, path: str) -> str | None:
     text = call.walk.read_file(path)
     if text is not None or UNKNOWN in path:
         return text

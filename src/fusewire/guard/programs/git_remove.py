@@ -13,16 +13,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fusewire.guard.effects import Call
+    from fusewire.guard.effects import ProgramCall
     from fusewire.guard.programs.git_repo import Repo
 
-    Command = Callable[[Call, Repo, list[str]], None]
+    Command = Callable[[ProgramCall, Repo, list[str]], None]
 
 #: Files of one folder that are told one by one.
 _MOST = 5000
 
 
-def _clean(call: Call, repo: Repo, args: list[str]) -> None:
+def _clean(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     """What it would remove is what its own dry run says."""
     options = Argv(args, "e", "force dry-run quiet interactive exclude=")
     paths = options.operands
@@ -52,14 +52,14 @@ def _clean(call: Call, repo: Repo, args: list[str]) -> None:
         repo.loses(DELETE, (name for name in tracked if is_among(f"{repo.top}/{name}", repo.line.forgotten)))
 
 
-def _cleans(call: Call, repo: Repo, options: Argv) -> bool:
+def _cleans(call: ProgramCall, repo: Repo, options: Argv) -> bool:
     if options.has("i", "interactive"):
         return call.world.stdin is not None  # nobody answers otherwise
     forced = options.has("f", "force")
     return forced or repo.setting("clean.requireforce").lower() in ("false", "no", "off", "0")
 
 
-def _removed(call: Call, path: str) -> list[str]:
+def _removed(call: ProgramCall, path: str) -> list[str]:
     """A file, or all that is in a folder; the folder itself if that is empty or too large."""
     if path[-1:] != "/":
         return [path]
@@ -71,7 +71,7 @@ def _removed(call: Call, path: str) -> list[str]:
     return found or [path]
 
 
-def _rm(call: Call, repo: Repo, args: list[str]) -> None:
+def _rm(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     options = Argv(args, "", "force dry-run cached ignore-unmatch sparse quiet pathspec-from-file= pathspec-file-nul")
     paths = pathspecs(call, repo, options, options.operands)
     if options.has("n", "dry-run") or not paths:
@@ -86,7 +86,7 @@ def _rm(call: Call, repo: Repo, args: list[str]) -> None:
         repo.loses(DELETE, names)
 
 
-def _mv(call: Call, repo: Repo, args: list[str]) -> None:
+def _mv(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     options = Argv(args, "", "force dry-run verbose sparse")
     names = options.operands
     if options.has("n", "dry-run") or len(names) < 2 or not repo.around():
@@ -106,7 +106,7 @@ def _mv(call: Call, repo: Repo, args: list[str]) -> None:
         call.effect(WRITE, repo.path(place), follows=False, rule=repo.rule)
 
 
-def _is_renamed(call: Call, source: str, target: str) -> bool:
+def _is_renamed(call: ProgramCall, source: str, target: str) -> bool:
     """Whether a document gets another name in the same protected folder: it is still there, and still protected."""
     protected = call.effects.protected
     if protected is None or UNKNOWN in source + target:
@@ -118,7 +118,7 @@ def _is_renamed(call: Call, source: str, target: str) -> bool:
     )
 
 
-def _sparse_checkout(call: Call, repo: Repo, args: list[str]) -> None:
+def _sparse_checkout(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     """Files that fit none of the patterns are taken out of the working tree."""
     options = Argv(args[1:], "", "cone no-cone sparse-index no-sparse-index stdin skip-checks")
     patterns = options.operands

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fusewire.guard.effects import Call
+    from fusewire.guard.effects import ProgramCall
     from fusewire.guard.shell.walk import Walk
     from fusewire.util.gitdir import GitDir
 
@@ -33,7 +33,7 @@ _SECONDS_PER_LINE = 8.0
 UNTRACKED, IGNORED = "??", "!!"
 
 
-class Line:
+class GitLine:
     """What one line has asked git so far, and what it would have done to the index."""
 
     def __init__(self) -> None:
@@ -58,16 +58,16 @@ class Line:
         self.orphan = False
 
 
-_LINES: WeakKeyDictionary[Walk, Line] = WeakKeyDictionary()
+_LINES: WeakKeyDictionary[Walk, GitLine] = WeakKeyDictionary()
 
 
 class Repo:
     """The repository that one git command works on."""
 
-    def __init__(self, call: Call, folder: str, options: list[str], settings: list[tuple[str, str]]) -> None:
+    def __init__(self, call: ProgramCall, folder: str, options: list[str], settings: list[tuple[str, str]]) -> None:
         self.call = call
         self.folder = folder
-        self.line = _LINES.setdefault(call.walk, Line())
+        self.line = _LINES.setdefault(call.walk, GitLine())
         #: (name in small letters, value) of `-c` and of the environment
         self.settings = settings
         #: the same, after those that the line has written
@@ -295,7 +295,7 @@ def setting_key(name: str) -> str:
     return f"{section.lower()}.{middle}{dot}{last.lower()}"
 
 
-def variable(call: Call, name: str) -> str | None:
+def variable(call: ProgramCall, name: str) -> str | None:
     """A variable of the line or of the environment."""
     value = call.world.variables.get(name, call.walk.environment.get(name))
     return value if isinstance(value, str) else None

@@ -19,10 +19,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fusewire.guard.effects import Call
+    from fusewire.guard.effects import ProgramCall
     from fusewire.guard.programs.git_repo import Repo, State
 
-    Command = Callable[[Call, Repo, list[str]], None]
+    Command = Callable[[ProgramCall, Repo, list[str]], None]
 
 _HEADS = ("HEAD", "@", "")
 
@@ -89,7 +89,7 @@ def _move(repo: Repo, *targets: str) -> None:
         repo.loses(WRITE, repo.tracked_by(commit, hidden) if commit else ())
 
 
-def _checkout(call: Call, repo: Repo, args: list[str]) -> None:
+def _checkout(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     options = Argv(args, "bBs", _CHECKOUT)
     before = options.before_dashes
     if options.has("p", "patch") and call.world.stdin is None:
@@ -139,7 +139,7 @@ def _revision(text: str) -> str:
     return "@{-1}" if text == "-" else text
 
 
-def _switch(call: Call, repo: Repo, args: list[str]) -> None:
+def _switch(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     options = Argv(args, "cC", _CHECKOUT)
     if repo.is_in(*_UNFINISHED):
         return  # git refuses
@@ -150,7 +150,7 @@ def _switch(call: Call, repo: Repo, args: list[str]) -> None:
     _go(repo, options, options.operands[0] if options.operands else "")
 
 
-def _reset(call: Call, repo: Repo, args: list[str]) -> None:
+def _reset(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     options = Argv(args, "U", "hard merge keep soft mixed quiet patch pathspec-from-file= pathspec-file-nul")
     target = options.before_dashes[0] if options.before_dashes else ""
     if options.has("hard", "merge") and len(options.operands) < 2:
@@ -163,7 +163,7 @@ def _reset(call: Call, repo: Repo, args: list[str]) -> None:
         repo.line.added.clear()
 
 
-def _read_tree(call: Call, repo: Repo, args: list[str]) -> None:
+def _read_tree(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     options = Argv(args, "", "reset prefix= dry-run")
     target = options.before_dashes[-1] if options.before_dashes else ""
     if options.has("n", "dry-run") or not options.has("u") or not target:
@@ -181,7 +181,7 @@ _SEQUENCE = (
 )
 
 
-def _sequence(call: Call, repo: Repo, args: list[str]) -> None:
+def _sequence(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     """merge, rebase, cherry-pick, revert, pull, am: they begin where nothing is in their way."""
     valued = {"am": "pC", "rebase": "xsXC", "pull": "sXjo"}.get(repo.command, "mFsX")
     options = Argv(args, valued, _SEQUENCE, optional="S" if repo.command != "pull" else "Sr")
@@ -201,7 +201,7 @@ def _sequence(call: Call, repo: Repo, args: list[str]) -> None:
         _move(repo, *(options.before_dashes or ["@{upstream}"])[:20], *options.values("onto"))
 
 
-def _bisect(call: Call, repo: Repo, args: list[str]) -> None:
+def _bisect(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     if args[:1] == ["run"]:
         call.run(args[1:], cwd=repo.folder)
     else:
@@ -211,7 +211,7 @@ def _bisect(call: Call, repo: Repo, args: list[str]) -> None:
 # -- putting files back -----------------------------------------------------------------------------------------
 
 
-def _restore(call: Call, repo: Repo, args: list[str]) -> None:
+def _restore(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     options = Argv(args, "s", _CHECKOUT)
     if options.has("p", "patch") and call.world.stdin is None:
         return
@@ -224,7 +224,7 @@ def _restore(call: Call, repo: Repo, args: list[str]) -> None:
     repo.line.unstages = repo.line.unstages or staged
 
 
-def pathspecs(call: Call, repo: Repo, options: Argv, named: list[str]) -> list[str]:
+def pathspecs(call: ProgramCall, repo: Repo, options: Argv, named: list[str]) -> list[str]:
     """The paths of a command, also those that it is to read from a file."""
     place = options.value("pathspec-from-file")
     if place is None:
@@ -268,7 +268,7 @@ def _other_version(repo: Repo, tree: str, paths: list[str], *, vanish: bool) -> 
             repo.loses(DELETE if status == "A" else WRITE, [name])
 
 
-def _checkout_index(call: Call, repo: Repo, args: list[str]) -> None:
+def _checkout_index(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     options = Argv(args, "", "all force prefix= temp")
     if options.has("f", "force") and not options.has("temp", "prefix"):
         _put_back(repo, None, options.operands or ["."], force=True)
@@ -281,7 +281,7 @@ _STASH = (
 )
 
 
-def _stash(call: Call, repo: Repo, args: list[str]) -> None:
+def _stash(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     verb = args[0] if args and args[0][:1] != "-" else "push"
     rest = args[1:] if args[:1] == [verb] else args
     if verb in ("push", "save"):
@@ -290,7 +290,7 @@ def _stash(call: Call, repo: Repo, args: list[str]) -> None:
         _stash_drop(repo, Argv(rest, "", "quiet").operands if verb == "drop" else None)
 
 
-def _stash_push(call: Call, repo: Repo, options: Argv, *, saves: bool) -> None:
+def _stash_push(call: ProgramCall, repo: Repo, options: Argv, *, saves: bool) -> None:
     """What is not committed is carried away, and nobody knows when it comes back."""
     if options.has("p", "patch") and call.world.stdin is None:
         return
@@ -326,7 +326,7 @@ def _stash_drop(repo: Repo, names: list[str] | None) -> None:
 # -- what changes the answers of later commands -----------------------------------------------------------------
 
 
-def _add(call: Call, repo: Repo, args: list[str]) -> None:
+def _add(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     """Nothing happens to the files; but git knows them from now on."""
     options = Argv(args, "", "all update dry-run force pathspec-from-file= pathspec-file-nul chmod= renormalize")
     if options.has("n", "dry-run"):
@@ -337,7 +337,7 @@ def _add(call: Call, repo: Repo, args: list[str]) -> None:
     repo.line.added += [normal(repo.path(path)) for path in paths]
 
 
-def _commit(call: Call, repo: Repo, args: list[str]) -> None:
+def _commit(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     options = Argv(args, "mFCct", "all amend dry-run message= file= patch only include", optional="uS")
     line = repo.line
     if options.has("dry-run"):

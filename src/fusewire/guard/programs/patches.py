@@ -10,12 +10,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fusewire.guard.effects import Call, Program
+    from fusewire.guard.effects import Program, ProgramCall
 
 _LONGS = "strip= directory= input= output= reject-file= suffix= prefix= fuzz= ifdef="
 
 
-def _patch(call: Call) -> None:
+def _patch(call: ProgramCall) -> None:
     argv = Argv(call.args, "pdiorDFgVYzB", _LONGS)
     if argv.has("dry-run", "help", "version", "v"):
         return
@@ -43,7 +43,7 @@ def _patch(call: Call) -> None:
             call.effect(WRITE, inside + name)
 
 
-def _patched(call: Call, inside: str, text: str, strip: str, reverse: bool) -> Iterator[tuple[str, bool]]:
+def _patched(call: ProgramCall, inside: str, text: str, strip: str, reverse: bool) -> Iterator[tuple[str, bool]]:
     """(file, whether it goes) for every file that a patch is about."""
     lines = text.split("\n")
     for line, following in zip(lines, [*lines[1:], ""], strict=True):

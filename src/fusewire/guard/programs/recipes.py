@@ -10,7 +10,7 @@ from fusewire.util.quoting import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.guard.effects import Call, Program
+    from fusewire.guard.effects import Program, ProgramCall
 
 _NAMES = ("GNUmakefile", "makefile", "Makefile")
 _LONGS = "file= makefile= directory= eval= include-dir= old-file= what-if="
@@ -19,7 +19,7 @@ _LONGS = "file= makefile= directory= eval= include-dir= old-file= what-if="
 _DEPTH, _TARGETS = 8, 200
 
 
-def _text(call: Call, path: str) -> str | None:
+def _text(call: ProgramCall, path: str) -> str | None:
     """A file of recipes, if it is not too long."""
     text = call.text_of(path)
     return None if text is None or len(text) > SCRIPT_LIMIT else text
@@ -28,7 +28,7 @@ def _text(call: Call, path: str) -> str | None:
 class _Makefile:
     """Variables, and rules with their recipes."""
 
-    def __init__(self, call: Call, folder: str, argv: Argv) -> None:
+    def __init__(self, call: ProgramCall, folder: str, argv: Argv) -> None:
         self.call = call
         self.folder = folder
         self.given = dict(one.split("=", 1) for one in argv.operands if is_assignment(one))
@@ -136,7 +136,7 @@ def _bracketed(text: str, at: int) -> tuple[str, int]:
     return text[at + 1 :], len(text)
 
 
-def _make(call: Call) -> None:
+def _make(call: ProgramCall) -> None:
     argv = Argv(call.args, "fCIoWE", _LONGS, optional="jl")
     makefile = _Makefile(call, argv.value("C", "directory") or "", argv)
     call.walk.pristine = False
@@ -166,7 +166,7 @@ _LIFE = {
 }
 
 
-def _npm(call: Call) -> None:
+def _npm(call: ProgramCall) -> None:
     argv = Argv(call.args, "wC", "prefix= workspace= filter= cwd=", permutes=False)
     folder = argv.value("prefix", "C", "cwd") or ""
     command, *rest = argv.operands or [""]
@@ -190,7 +190,7 @@ def _npm(call: Call) -> None:
         _run_script(call, folder, name, rest if name == command else [])
 
 
-def _run_script(call: Call, folder: str, name: str, words: list[str]) -> None:
+def _run_script(call: ProgramCall, folder: str, name: str, words: list[str]) -> None:
     text = _text(call, f"{folder}/package.json" if folder else "package.json")
     from fusewire.util.fast_json import loads
 

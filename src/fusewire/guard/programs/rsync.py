@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fusewire.guard.effects import Call, Program
+    from fusewire.guard.effects import Program, ProgramCall
 
 #: Files of a folder that are looked at one by one.
 MOST = 5000
@@ -25,7 +25,7 @@ _LONGS = (
 )
 
 
-def _rsync(call: Call) -> None:
+def _rsync(call: ProgramCall) -> None:
     argv = Argv(call.args, "efBTM", _LONGS)
     call.write(argv.value("log-file") or "")
     if argv.has("n", "dry-run", "list-only", "help", "version") or len(argv.operands) < 2:
@@ -84,7 +84,7 @@ def _inside(source: str) -> bool:
     return source.endswith("/") or source.rsplit("/", 1)[-1] in ("", ".", "..")
 
 
-def _files(call: Call, argv: Argv, source: str) -> Iterator[tuple[str, str]]:
+def _files(call: ProgramCall, argv: Argv, source: str) -> Iterator[tuple[str, str]]:
     """(name below the target, where it is) of every file that a source has."""
     path = call.path(source)
     last = source.rstrip("/").rsplit("/", 1)[-1]
@@ -106,7 +106,7 @@ def _files(call: Call, argv: Argv, source: str) -> Iterator[tuple[str, str]]:
             yield name, inner
 
 
-def _is_copied(call: Call, argv: Argv, source: str, target: str) -> bool:
+def _is_copied(call: ProgramCall, argv: Argv, source: str, target: str) -> bool:
     """Whether a file would be written: not if the other one is as large and as old."""
     try:
         old = os.stat(target)
@@ -124,7 +124,7 @@ def _is_copied(call: Call, argv: Argv, source: str, target: str) -> bool:
     return exact or old.st_size != new.st_size or (int(old.st_mtime) != int(new.st_mtime) and not argv.has("size-only"))
 
 
-def _removed(call: Call, argv: Argv, source: str, target: str, copied: set[str]) -> None:
+def _removed(call: ProgramCall, argv: Argv, source: str, target: str, copied: set[str]) -> None:
     """`--delete`: what the target has and the sources have not; only folders that are copied are looked into."""
     if not call.disk.is_folder(call.path(source)):
         return

@@ -7,7 +7,7 @@ from fusewire.guard.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.guard.effects import Call, Program
+    from fusewire.guard.effects import Program, ProgramCall
 
 #: Commands that one `xargs -n1` is followed into; one more stands for the rest.
 _RUNS = 2000
@@ -15,7 +15,7 @@ _RUNS = 2000
 _LONGS = "delimiter= max-args= max-procs= arg-file= max-chars= process-slot-var="
 
 
-def _xargs(call: Call) -> None:
+def _xargs(call: ProgramCall) -> None:
     argv = Argv(call.args, "dnLPIaEsJRS", _LONGS, optional="iel", permutes=False)
     if argv.has("help", "version"):
         return
@@ -33,7 +33,7 @@ def _xargs(call: Call) -> None:
             call.run([*words, *chunk], stdin="")
 
 
-def _input(call: Call, name: str | None) -> str:
+def _input(call: ProgramCall, name: str | None) -> str:
     text = call.text_of(name or "-") if name != "/dev/null" else ""
     return UNKNOWN if text is None else text
 

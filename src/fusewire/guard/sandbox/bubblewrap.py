@@ -8,12 +8,12 @@ from fusewire.guard.sandbox.namespaces import SSH_FOLDER, ssh_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.guard.sandbox.plan import Plan
+    from fusewire.guard.sandbox.plan import MountPlan
 
 PROGRAM = "bwrap"
 
 
-def arguments(plan: Plan, *, die_with_parent: bool = False) -> list[str]:
+def arguments(plan: MountPlan, *, die_with_parent: bool = False) -> list[str]:
     """The words before a command."""
     words = [PROGRAM, *(["--die-with-parent"] if die_with_parent else []), "--dev-bind", "/", "/"]
     if plan.pins:

@@ -40,7 +40,7 @@ _ROOT_LOSES = (2, 16, 17, 19, 21, 27)
 SSH_FOLDER = "/etc/ssh/ssh_config.d"
 
 
-class Plan:
+class MountPlan:
     """What is mounted for one command; all paths are absolute, and only the last part of a pin may be a link."""
 
     __slots__ = ("absent", "looked_at", "missing", "mounts", "pins", "root", "scanned", "warnings")
@@ -98,14 +98,14 @@ class _Library:
         class Int(_ctypes._SimpleCData):  # type: ignore[type-arg]
             _type_ = "i"
 
-        class Function(_ctypes.CFuncPtr):
+        class SystemFunction(_ctypes.CFuncPtr):
             _flags_ = _ctypes.FUNCFLAG_CDECL | _ctypes.FUNCFLAG_USE_ERRNO
             _restype_ = Int
 
         library = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]
         self.errno = _ctypes.get_errno
         self.mount_, self.unshare, self.prctl, self.capset, self.syscall = (
-            Function(_ctypes.dlsym(library, name)) for name in ("mount", "unshare", "prctl", "capset", "syscall")
+            SystemFunction(_ctypes.dlsym(library, name)) for name in ("mount", "unshare", "prctl", "capset", "syscall")
         )
 
     def check(self, result: int, step: str) -> None:
@@ -127,7 +127,7 @@ def _encoded(path: str) -> bytes:
     return path.encode(sys.getfilesystemencoding(), sys.getfilesystemencodeerrors())
 
 
-def enter(plan: Plan) -> None:
+def enter(plan: MountPlan) -> None:
     """Enter a sandbox for good; SandboxError says why it did not work, and whether this process is as it was."""
     try:
         library = _Library()

@@ -7,7 +7,7 @@ from stat import S_ISDIR, S_ISLNK, S_ISREG, S_ISVTX
 
 from fusewire.guard.known_agents import KNOWN_AGENTS
 from fusewire.guard.protected import CONFIGURATION
-from fusewire.guard.sandbox.namespaces import Plan as Plan
+from fusewire.guard.sandbox.namespaces import MountPlan as MountPlan
 from fusewire.util.globs import matches
 
 TYPE_CHECKING = False
@@ -30,7 +30,7 @@ _SETTINGS_FOLDERS = tuple(
 )
 
 
-def plan(protected: Protected, *, documents: bool, writable: tuple[str, ...] = ()) -> Plan:
+def plan(protected: Protected, *, documents: bool, writable: tuple[str, ...] = ()) -> MountPlan:
     """What to mount so that configuration, and with `documents` everything protected, is read-only.
 
     What is in `writable` (absolute) stays writable, also inside a folder that is not.
@@ -64,7 +64,7 @@ def _links_in(folder: str) -> Iterator[str]:
         folder = os.path.dirname(folder)
 
 
-def _plan(root: str, wanted: dict[str, bool], links: list[str], warnings: list[str], scanned: list[str]) -> Plan:
+def _plan(root: str, wanted: dict[str, bool], links: list[str], warnings: list[str], scanned: list[str]) -> MountPlan:
     mounts: list[tuple[str, bool]] = []
     absent: list[str] = []
     looked_at = sorted(wanted, key=lambda path: path.split("/")) + links
@@ -97,7 +97,7 @@ def _plan(root: str, wanted: dict[str, bool], links: list[str], warnings: list[s
     pins = _pins([path for path, is_read_only in mounts if is_read_only] + links + missing)
     points = {path for path, _ in mounts}
     kept = [path for path in pins if path not in points]
-    made = Plan(root, tuple(mounts), (*kept, *links), tuple(missing), tuple(absent), tuple(warnings))
+    made = MountPlan(root, tuple(mounts), (*kept, *links), tuple(missing), tuple(absent), tuple(warnings))
     made.looked_at, made.scanned = looked_at, scanned
     return made
 
@@ -184,7 +184,7 @@ def _expand(base: str, pattern: str, warnings: list[str], scanned: list[str]) ->
                 waiting.append((entry.path, own + 1))
 
 
-def hard_links(plan: Plan) -> tuple[list[str], bool]:
+def hard_links(plan: MountPlan) -> tuple[list[str], bool]:
     """Files of the project that are read-only under this name and not under another; whether there are too many."""
     waiting = [path for path in plan.read_only() if path.startswith(f"{plan.root}/")]
     found: list[str] = []

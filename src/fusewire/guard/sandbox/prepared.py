@@ -11,7 +11,7 @@ from _stat import S_ISREG
 from marshal import dumps, loads
 from time import time
 
-from fusewire.guard.sandbox.namespaces import Plan, environment
+from fusewire.guard.sandbox.namespaces import MountPlan, environment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _SOURCES = (
 )
 
 
-def prepare(root: str, *, documents: bool) -> "tuple[Plan, str, tuple[str, tuple[str, ...]]]":
+def prepare(root: str, *, documents: bool) -> "tuple[MountPlan, str, tuple[str, tuple[str, ...]]]":
     """The plan of a project, the means to carry it out (none where this machine has none), and its settings."""
     machine = os.uname()
     variables = sorted(item for item in environment().items() if item[0].endswith(VARIABLE_ENDINGS))
@@ -52,7 +52,7 @@ def prepare(root: str, *, documents: bool) -> "tuple[Plan, str, tuple[str, tuple
     try:
         known, made_at, means, paths, stamps, data, settings = _read(file)
         if known == made_for and stamps == _stamps(*paths) and (means or time() - made_at < _TRIED_AGAIN_AFTER):
-            return Plan(*data), means, settings
+            return MountPlan(*data), means, settings
     except (OSError, ValueError, EOFError, TypeError):
         pass
     return _make(root, documents, made_for, file)
@@ -97,7 +97,7 @@ def _stamps(places: "list[str]", contents: "list[str]") -> "list[Any]":
     return found
 
 
-def _make(root: str, documents: bool, made_for: "list[Any]", file: str) -> "tuple[Plan, str, Any]":
+def _make(root: str, documents: bool, made_for: "list[Any]", file: str) -> "tuple[MountPlan, str, Any]":
     """Make the plan, try the means, and remember both if that is possible."""
     from os import makedirs, path
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.guard.sandbox.plan import Plan
+    from fusewire.guard.sandbox.plan import MountPlan
 
 PROGRAM = "/usr/bin/sandbox-exec"
 
 
-def profile(plan: Plan) -> str:
+def profile(plan: MountPlan) -> str:
     """Everything is allowed but to write the paths of a plan and to move what is above them; the last rule that fits
     decides. Rules are about names: here a path that does not exist yet can be refused as well."""
     lines = ["(version 1)", "(allow default)"]
@@ -24,6 +24,6 @@ def _quoted(path: str) -> str:
     return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def arguments(plan: Plan) -> list[str]:
+def arguments(plan: MountPlan) -> list[str]:
     """The words before a command."""
     return [PROGRAM, "-p", profile(plan), "--"]

@@ -2,7 +2,7 @@
 
 import posix as os
 
-from fusewire.guard.sandbox.namespaces import Plan, die_with_parent, enter, environment, read_small
+from fusewire.guard.sandbox.namespaces import MountPlan, die_with_parent, enter, environment, read_small
 from fusewire.guard.sandbox.namespaces import SandboxError as SandboxError
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ _ENOENT, _ENOTDIR, _EACCES = 2, 20, 13
 _COERCED = (b"C.UTF-8", b"C.utf8", b"UTF-8")
 
 
-def command(plan: Plan, argv: "Sequence[str]", *, means: str = "namespaces", required: bool = True) -> "NoReturn":
+def command(plan: MountPlan, argv: "Sequence[str]", *, means: str = "namespaces", required: bool = True) -> "NoReturn":
     """Become this command with the paths of a plan read-only; SandboxError if that is `required` and not possible.
 
     Where a placeholder has to be removed afterwards this process stays, passes signals on and ends as the command does.
@@ -34,13 +34,13 @@ def command(plan: Plan, argv: "Sequence[str]", *, means: str = "namespaces", req
 
     held = hold(plan.missing)
     mounts = (*plan.mounts, *((path, True) for path, _ in held))
-    end = run(lambda: _become(Plan(plan.root, mounts, plan.pins), argv, means, waited_for=True, required=required))
+    end = run(lambda: _become(MountPlan(plan.root, mounts, plan.pins), argv, means, waited_for=True, required=required))
     release(held)
     end()
 
 
 def _become(
-    plan: Plan, argv: "Sequence[str]", means: str, *, waited_for: bool = False, required: bool = True
+    plan: MountPlan, argv: "Sequence[str]", means: str, *, waited_for: bool = False, required: bool = True
 ) -> "NoReturn":
     if means == "namespaces":
         try:

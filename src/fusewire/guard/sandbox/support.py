@@ -6,7 +6,7 @@ import os
 import sys
 
 from fusewire.guard.sandbox.namespaces import SandboxError, enter
-from fusewire.guard.sandbox.plan import Plan
+from fusewire.guard.sandbox.plan import MountPlan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def attempt() -> str:
     if not child:
         text = "the read-only mount is writable"
         try:
-            enter(Plan(folder, ((folder, True),), (os.path.dirname(folder),)))
+            enter(MountPlan(folder, ((folder, True),), (os.path.dirname(folder),)))
             if os.statvfs(folder).f_flag & os.ST_RDONLY:
                 text = ""
         except SandboxError as error:
@@ -74,7 +74,7 @@ def _bubblewrap_works() -> bool:
     from fusewire.guard.sandbox import bubblewrap
 
     folder = os.path.dirname(os.path.realpath(__file__))
-    plan = Plan(folder, ((folder, True),))
+    plan = MountPlan(folder, ((folder, True),))
     child = os.fork()
     if not child:
         nothing = os.open(os.devnull, os.O_RDWR)

@@ -15,7 +15,7 @@ MODULES = tuple(f"{PACKAGES[2]}.{name}" for name in NAMES)
 root = __file__.rpartition("/fusewire/")[0]
 
 
-class Finder:
+class SandboxFinder:
     @staticmethod
     def find_spec(name, path=None, target=None):  # type: ignore[no-untyped-def]
         place = f"{root}/{name.replace('.', '/')}"
@@ -26,7 +26,7 @@ class Finder:
 
 if __name__ == "__main__":
     sys.path.append(root)  # last, so that nothing beside the package stands in for a module of Python's own
-    sys.meta_path.insert(0, Finder)
+    sys.meta_path.insert(0, SandboxFinder)
     try:
         from fusewire.guard.sandbox.shell import main
     except Exception:  # a broken installation: nobody loses their shell, and the hook says what is wrong

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fusewire.server.api.schemas import Schema
-    from fusewire.server.projects import Watched
+    from fusewire.server.projects import WatchedProject
 
     Given = dict[str, Any]
 
@@ -31,57 +31,57 @@ PREFIX = "/api/v1"
 # -- what is read -----------------------------------------------------------------------------------------
 
 
-def _panel(watched: Watched, given: Given) -> dict[str, Any]:
+def _panel(watched: WatchedProject, given: Given) -> dict[str, Any]:
     panel = watched.panel()
     if panel["problem"]:
         raise StoreError(panel["problem"])
     return {name: value for name, value in panel.items() if name != "problem"}
 
 
-def _circuits(watched: Watched, given: Given) -> dict[str, Any]:
+def _circuits(watched: WatchedProject, given: Given) -> dict[str, Any]:
     breaker = watched.breaker()
     found = [status.to_json() for status in breaker.statuses()]
     wanted = [one for one in found if all(one[name] == value for name, value in given.items())]
     return {"circuits": wanted, "warnings": warnings(breaker)}
 
 
-def _circuit(watched: Watched, given: Given) -> dict[str, Any]:
+def _circuit(watched: WatchedProject, given: Given) -> dict[str, Any]:
     return circuit_view(watched.breaker(), given["id"], given["days"])
 
 
-def _history(watched: Watched, given: Given) -> dict[str, Any]:
+def _history(watched: WatchedProject, given: Given) -> dict[str, Any]:
     return {**given, **_circuit(watched, given)["history"]}
 
 
-def _settings(watched: Watched, given: Given) -> dict[str, Any]:
+def _settings(watched: WatchedProject, given: Given) -> dict[str, Any]:
     return {"id": given["id"], "settings": circuit_view(watched.breaker(), given["id"])["settings"]}
 
 
-def _sessions(watched: Watched, given: Given) -> dict[str, Any]:
+def _sessions(watched: WatchedProject, given: Given) -> dict[str, Any]:
     return session_list.sessions_view(watched.breaker(), **given)
 
 
-def _session(watched: Watched, given: Given) -> dict[str, Any]:
+def _session(watched: WatchedProject, given: Given) -> dict[str, Any]:
     return session_view(watched.breaker(), given["id"])
 
 
-def _loop(watched: Watched, given: Given) -> dict[str, Any]:
+def _loop(watched: WatchedProject, given: Given) -> dict[str, Any]:
     return loop_view(watched.breaker())
 
 
-def _attempts(watched: Watched, given: Given) -> dict[str, Any]:
+def _attempts(watched: WatchedProject, given: Given) -> dict[str, Any]:
     return slices.attempts_view(watched.breaker(), **given)
 
 
-def _slice(watched: Watched, given: Given) -> dict[str, Any]:
+def _slice(watched: WatchedProject, given: Given) -> dict[str, Any]:
     return slices.slice_view(watched.breaker(), given["id"])
 
 
-def _memory(watched: Watched, given: Given) -> dict[str, Any]:
+def _memory(watched: WatchedProject, given: Given) -> dict[str, Any]:
     return memory_view(watched.breaker())
 
 
-def _moves(watched: Watched, given: Given) -> dict[str, Any]:
+def _moves(watched: WatchedProject, given: Given) -> dict[str, Any]:
     found = watched.store.moves(given["after"], given["limit"])
     last = max(watched.store.last_move(), found[-1][0] if found else 0)
     return {
@@ -94,16 +94,16 @@ def _moves(watched: Watched, given: Given) -> dict[str, Any]:
 # -- what a person does -----------------------------------------------------------------------------------
 
 
-def _reset(watched: Watched, given: Given) -> dict[str, Any]:
+def _reset(watched: WatchedProject, given: Given) -> dict[str, Any]:
     return {"done": acting.reset(watched, given["circuit"], given["reason"])}
 
 
-def _grant(watched: Watched, given: Given) -> dict[str, Any]:
+def _grant(watched: WatchedProject, given: Given) -> dict[str, Any]:
     amount = f"{given['amount']:.2f}"
     return {"done": acting.grant(watched, amount, given["whom"], given.get("session", ""), given["reason"])}
 
 
-def _resolve(watched: Watched, given: Given) -> dict[str, Any]:
+def _resolve(watched: WatchedProject, given: Given) -> dict[str, Any]:
     return {"done": acting.resolve(watched, given["choice"], given.get("guidance", ""), given["reason"])}
 
 
@@ -118,7 +118,7 @@ class Endpoint:
     about: str
     #: the name of the answer's schema
     answer: str
-    work: Callable[[Watched, Given], dict[str, Any]]
+    work: Callable[[WatchedProject, Given], dict[str, Any]]
     query: Schema = field(default_factory=schemas.question)
     #: the shapes that a body may have; an endpoint with a body changes something
     body: list[Schema] = field(default_factory=list)

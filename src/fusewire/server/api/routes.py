@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from fusewire.server.api.endpoints import Endpoint
-    from fusewire.server.projects import Watched
+    from fusewire.server.projects import WatchedProject
 
 #: What an error is over HTTP; any other is the fault of whoever asks.
 _STATUS = {NotFound: 404, InvalidTransition: 409, AgentRefused: 403, StoreError: 503, ConfigError: 503}
@@ -74,7 +74,7 @@ def _require_person(request: Request) -> None:
         raise HTTPException(403, "a cookie is not enough: send the token, in the header Authorization: Bearer TOKEN")
 
 
-def _project(watched: Watched) -> dict[str, Any]:
+def _project(watched: WatchedProject) -> dict[str, Any]:
     """One line of the list; of a project that cannot be read, why."""
     panel = watched.panel()
     head = {} if panel["problem"] else panel["headline"]

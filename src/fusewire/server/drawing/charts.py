@@ -52,7 +52,7 @@ class Lane:
 
 
 @dataclass(frozen=True)
-class Line:
+class Marker:
     """A moment, or an amount, with a name."""
 
     at: float
@@ -72,7 +72,7 @@ class Bar:
 
 
 def timeline(
-    title: str, facts: str, lanes: Sequence[Lane], start: float, end: float, lines: Sequence[Line] = ()
+    title: str, facts: str, lanes: Sequence[Lane], start: float, end: float, lines: Sequence[Marker] = ()
 ) -> Markup:
     """Lanes above each other, over the same time."""
     axis = Axis(start, end)
@@ -137,7 +137,7 @@ def _signed(value: float, signs: bool) -> str:
 
 
 def curve(
-    title: str, facts: str, points: Sequence[tuple[float, float]], lines: Sequence[Line], start: float, end: float
+    title: str, facts: str, points: Sequence[tuple[float, float]], lines: Sequence[Marker], start: float, end: float
 ) -> Markup:
     """A sum that grows in steps, and the amounts that it must not reach."""
     axis = Axis(start, end)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from fusewire.server.drawing.charts import Bar, Line, bars, curve
+from fusewire.server.drawing.charts import Bar, Marker, bars, curve
 from fusewire.util.durations import counted
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ def _minute(minute: int, calls: int, failed: int) -> Bar:
 def spend_chart(view: dict[str, Any], start: float, end: float) -> Markup:
     """Dollars of the session under the lines at which it is warned and stopped."""
     warn, limit, spent = view["warn_usd"], view["limit_usd"], view["resources"]["cost"]["usd"]
-    lines = [Line(limit, f"stops at ${limit:.2f}", "limit")]
+    lines = [Marker(limit, f"stops at ${limit:.2f}", "limit")]
     if 0 < warn < limit:
-        lines.append(Line(warn, f"warns at ${warn:.2f}", "warn"))
+        lines.append(Marker(warn, f"warns at ${warn:.2f}", "warn"))
     facts = f"${spent:.2f} so far; it is warned at ${warn:.2f} and stopped at ${limit:.2f}"
     points = [(at, usd) for at, usd in view["spend_curve"]]
     return curve("Dollars of the session", facts, points, lines, start, end)

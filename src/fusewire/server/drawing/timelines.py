@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fusewire.breakers.constraint.report import EFFECTS
-from fusewire.server.drawing.charts import Lane, Line, Mark, timeline
+from fusewire.server.drawing.charts import Lane, Mark, Marker, timeline
 from fusewire.util.durations import counted, parse_time, show_duration
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _BY_PEOPLE = ("reset", "override")
 
 
 @dataclass
-class Row:
+class TimelineRow:
     """One thing that happened; `key` is the same whenever it is shown."""
 
     at: str
@@ -43,7 +43,7 @@ class Row:
     key: str = ""
 
 
-def newest(rows: Iterable[Row]) -> tuple[list[Row], int]:
+def newest(rows: Iterable[TimelineRow]) -> tuple[list[TimelineRow], int]:
     """The rows to show, each with a key of its own, and how many were left out; of one moment the first stays first."""
     in_order = sorted(rows, key=lambda row: parse_time(row.at), reverse=True)
     seen: dict[str, int] = {}
@@ -58,14 +58,14 @@ def newest(rows: Iterable[Row]) -> tuple[list[Row], int]:
 # -- a circuit --------------------------------------------------------------------------------------------
 
 
-def circuit_rows(history: dict[str, Any]) -> tuple[list[Row], int]:
+def circuit_rows(history: dict[str, Any]) -> tuple[list[TimelineRow], int]:
     """Signals and moves; the window's boundary goes where `before_window` says."""
     signals = (_signal(one) for one in history["entries"] if one["kind"] not in _BY_PEOPLE)
     moves = (_move(one, one["timestamp"]) for one in history["transitions"])
     return newest([*moves, *signals])
 
 
-def before_window(rows: Sequence[Row], window_start: str | None) -> int | None:
+def before_window(rows: Sequence[TimelineRow], window_start: str | None) -> int | None:
     """The place of the newest row that the window no longer holds."""
     if window_start is None:
         return None
@@ -95,12 +95,12 @@ def circuit_chart(view: dict[str, Any], now: float) -> Markup | None:
     ):
         if found or name == "counted":
             lanes.append(Lane(name, kind, [_at(one) for one in found]))
-    moments, lines = [now], [Line(now, "now", "now")]
+    moments, lines = [now], [Marker(now, "now", "now")]
     moments += [parse_time(one["timestamp"]) for one in (*history["entries"], *history["transitions"])]
     began = None if history["window_start"] is None else parse_time(history["window_start"])
     if began is not None and began >= now - view["days"] * _DAY:
         moments.append(began)
-        lines.append(Line(began, "window begins", "window"))
+        lines.append(Marker(began, "window begins", "window"))
     first = min([*moments, *(mark.at for lane in lanes for mark in lane.marks)])
     last = max([now, *(mark.until or mark.at for lane in lanes for mark in lane.marks)])
     room = max(1.0, 0.03 * (last - first))
@@ -111,20 +111,20 @@ def circuit_chart(view: dict[str, Any], now: float) -> Markup | None:
     return timeline("History over time", facts, lanes, first - room, last + room, lines)
 
 
-def _signal(one: dict[str, Any]) -> Row:
+def _signal(one: dict[str, Any]) -> TimelineRow:
     name = _SIGNALS.get(one["kind"], one["signal"])
     effect = EFFECTS.get(one["effect"] or "", "")
     kind = "call" if one["kind"] == "good" else "failed" if one["kind"] == "bad" and not effect else "warned"
     notes = [effect, f"session {one['session']}" if one["session"] else ""]
-    return Row(one["timestamp"], kind, name, one["action"] or "", ", ".join(filter(None, notes)))
+    return TimelineRow(one["timestamp"], kind, name, one["action"] or "", ", ".join(filter(None, notes)))
 
 
-def _move(one: dict[str, Any], at: str, circuit: str = "") -> Row:
+def _move(one: dict[str, Any], at: str, circuit: str = "") -> TimelineRow:
     source, target = (one[name].replace("_", "-") for name in ("from", "to"))
     what = f"{source} → {target}" if source != target else one["cause"]
     kind = {"OPEN": "refused", "CLOSED": "call"}.get(one["to"], "warned") if source != target else "said"
     note = ", ".join(filter(None, [circuit, one["cause"], f"by {one['actor']}" if one["actor"] else ""]))
-    return Row(at, kind, what, one["reason"] or "", note)
+    return TimelineRow(at, kind, what, one["reason"] or "", note)
 
 
 def _trip(one: dict[str, Any], now: float) -> Mark:
@@ -140,7 +140,7 @@ def _at(one: dict[str, Any]) -> Mark:
 # -- a session --------------------------------------------------------------------------------------------
 
 
-def session_rows(view: dict[str, Any]) -> tuple[list[Row], int]:
+def session_rows(view: dict[str, Any]) -> tuple[list[TimelineRow], int]:
     """Calls, warnings, refusals, messages and moves of circuits."""
     whose = view["session"]
     done = [_doing(one, whose) for one in reversed(view["doings"]) if one["kind"] in _DONE]
@@ -174,12 +174,12 @@ def session_chart(view: dict[str, Any], start: float, end: float) -> Markup:
     return timeline("What happened in the session", facts, lanes, start - room, end + room)
 
 
-def _doing(one: dict[str, Any], session: str) -> Row:
+def _doing(one: dict[str, Any], session: str) -> TimelineRow:
     """Whose session it is stands above the list, and not in every row."""
     kind, what = _DONE[one["kind"]]
     note = ", ".join(filter(None, [one["tool"], f"agent {one['agent']}" if one["agent"] else ""]))
     text = one["text"].replace(f"/{session}", "")
-    return Row(one["at"], kind, what, text, note or ("a person wrote to the agent" if kind == "said" else ""))
+    return TimelineRow(one["at"], kind, what, text, note or ("a person wrote to the agent" if kind == "said" else ""))
 
 
 def _told(one: dict[str, Any]) -> Mark:

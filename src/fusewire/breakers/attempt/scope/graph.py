@@ -17,7 +17,7 @@ _LISTS = ("packages", "deliverables", "contracts", "files_in_scope")
 
 
 @dataclass
-class Node:
+class GraphEntry:
     """A slice's entry in the graph."""
 
     #: the graph's file
@@ -37,12 +37,12 @@ def graph_file(root: str) -> str | None:
     return there[0] if there else None
 
 
-def read_node(root: str, file: str, slice: str) -> Node | None:
+def read_node(root: str, file: str, slice: str) -> GraphEntry | None:
     """A slice's entry; None if the graph has none of that name."""
     entry = _entry(_read(root, file), file, slice)
     if entry is None:
         return None
-    node = Node(file)
+    node = GraphEntry(file)
     for name in _LISTS:
         value = entry.get(name)
         if value is None:

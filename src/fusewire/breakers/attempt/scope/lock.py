@@ -20,7 +20,7 @@ from fusewire.breakers.attempt.scope.state import (
     remember_active,
     remember_slice,
 )
-from fusewire.breakers.attempt.scope.types import Answer, NoScope, Scope, Unjustifiable, slice_name
+from fusewire.breakers.attempt.scope.types import NoScope, Scope, ScopeAnswer, Unjustifiable, slice_name
 from fusewire.guard.known_agents import SESSION_VARIABLES
 from fusewire.util.errors import FusewireError
 from fusewire.util.file_names import path_shown
@@ -57,7 +57,9 @@ class ScopeLock:
         given, _ = recall_slice(self.breaker.store, slice_name(slice))
         return read_scope(self.root, slice, given)
 
-    def check(self, slice: str, paths: Iterable[str], cwd: str | None = None, *, follows: bool = True) -> list[Answer]:
+    def check(
+        self, slice: str, paths: Iterable[str], cwd: str | None = None, *, follows: bool = True
+    ) -> list[ScopeAnswer]:
         """May these paths be changed? Relative ones are meant from `cwd`, or from the project if they are not there.
 
         Whoever writes to a link writes to what it leads to. In a diff (`follows=False`) a link is a file of its own,
@@ -68,16 +70,16 @@ class ScopeLock:
         for path in paths:
             name = place(self._absolute(path, cwd), self.root, follows=follows)
             if name is None:
-                answers.append(Answer(path, BLOCKED, "", _ELSEWHERE))
+                answers.append(ScopeAnswer(path, BLOCKED, "", _ELSEWHERE))
                 continue
             if not follows and is_own(name):
                 continue
             decision, why = boundary.answer(name)
             if decision == BLOCKED:
-                answers.append(Answer(name, decision, "", why, "" if closed(name) else name))
+                answers.append(ScopeAnswer(name, decision, "", why, "" if closed(name) else name))
             else:
                 why = f"needed by {tests[name]}" if decision == JUSTIFIED else why
-                answers.append(Answer(name, decision, why, ""))
+                answers.append(ScopeAnswer(name, decision, why, ""))
         return [self._of_a_folder(answer, boundary) for answer in self._without_by_products(answers)]
 
     def violations(self, slice: str, files: Sequence[str]) -> list[dict[str, str]] | None:
@@ -196,16 +198,16 @@ class ScopeLock:
         there = os.path.join(self.root, path)
         return there if not os.path.lexists(full) and os.path.lexists(there) else full
 
-    def _without_by_products(self, answers: list[Answer]) -> list[Answer]:
+    def _without_by_products(self, answers: list[ScopeAnswer]) -> list[ScopeAnswer]:
         """Build output, caches and the like are nobody's work. Git is asked only about what would be blocked."""
         asked = [one.opens for one in answers if one.opens]
         free = by_products(self.root, asked) if asked else set()
         return [
-            Answer(one.path, IN_SCOPE, "a by-product, or ignored by git", "") if one.opens in free else one
+            ScopeAnswer(one.path, IN_SCOPE, "a by-product, or ignored by git", "") if one.opens in free else one
             for one in answers
         ]
 
-    def _of_a_folder(self, answer: Answer, boundary: Boundary) -> Answer:
+    def _of_a_folder(self, answer: ScopeAnswer, boundary: Boundary) -> ScopeAnswer:
         """A folder is justified file by file, so the first file of it that needs that is named."""
         full = os.path.join(self.root, answer.path)
         if not answer.opens or not os.path.isdir(full) or os.path.islink(full):
@@ -214,12 +216,12 @@ class ScopeLock:
         free = by_products(self.root, [name for name in below if not closed(name)]) if below else set()
         first = next((name for name in below if name not in free), "")
         if not first:
-            return Answer(answer.path, BLOCKED, "", f"{answer.reason} as a folder; ask for one file at a time")
+            return ScopeAnswer(answer.path, BLOCKED, "", f"{answer.reason} as a folder; ask for one file at a time")
         why = closed(first)
         reason = f"a folder, and {path_shown(first)} in it is {answer.reason}"
         if why:
             reason = f"a folder, and {path_shown(first)} in it {why.removeprefix('it ')}"
-        return Answer(answer.path, BLOCKED, "", reason, "" if why else first)
+        return ScopeAnswer(answer.path, BLOCKED, "", reason, "" if why else first)
 
     def _refuse_protected(self, name: str) -> None:
         """Some files no justification opens: what defines the scope, what Fusewire and the agents are set up with."""

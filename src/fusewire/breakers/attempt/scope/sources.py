@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fusewire.breakers.attempt.scope.contracts import contract_entries
-from fusewire.breakers.attempt.scope.graph import Node, graph_file, read_node, slice_names
+from fusewire.breakers.attempt.scope.graph import GraphEntry, graph_file, read_node, slice_names
 from fusewire.breakers.attempt.scope.patterns import normal_pattern, package_patterns
 from fusewire.breakers.attempt.scope.types import NoScope, Scope
 from fusewire.util.errors import FusewireError
@@ -50,6 +50,6 @@ def _known(root: str, file: str, slice: str) -> str:
     return f"{there}, or files given with: fusewire scope set {slice} PATTERN..."
 
 
-def _plain(root: str, slice: str, node: Node, key: str, texts: list[str]) -> list[Entry]:
+def _plain(root: str, slice: str, node: GraphEntry, key: str, texts: list[str]) -> list[Entry]:
     where = f"{node.file}: slice {slice}: {key}"
     return [(normal_pattern(text, root, where), f"{node.file}: {key} {text.strip()}") for text in texts]

@@ -39,7 +39,7 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ScopeAnswer:
     """May this path be changed?"""
 
     path: str
