@@ -147,6 +147,12 @@ def git(
     return repository.restored(printed, running.base)
 
 
+def author(name: str, email: str) -> dict[str, str]:
+    """The variables that name the author of a commit."""
+    values = {"NAME": name, "EMAIL": email}
+    return {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in values.items()}
+
+
 def is_ignored(top: str, path: str) -> bool:
     """Whether a repository ignores a path in it."""
     try:

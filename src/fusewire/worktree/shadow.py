@@ -10,7 +10,7 @@ import os
 
 from fusewire.config.rules import PHASE_FILE, STATE_FILE, STATE_FOLDER
 from fusewire.util.files import make_folder, replace_file
-from fusewire.util.git import GitFailure, git, is_ignored, only
+from fusewire.util.git import GitFailure, author, git, is_ignored, only
 from fusewire.util.gitdir import GitDir, find, persons_excludes, top_above
 from fusewire.worktree.path_kinds import CACHES
 
@@ -34,11 +34,7 @@ _SETTINGS = {
     "core.sparsecheckout": "false",
 }
 
-_AUTHOR = {
-    f"GIT_{role}_{field}": value
-    for role in ("AUTHOR", "COMMITTER")
-    for field, value in (("NAME", "fusewire"), ("EMAIL", "fusewire@localhost"))
-}
+_AUTHOR = author("fusewire", "fusewire@localhost")
 
 
 class Shadow:

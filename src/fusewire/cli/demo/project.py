@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fusewire.util.git import git
+from fusewire.util.git import author, git
 from fusewire.util.gitdir import make_git_dir
 
-_AUTHOR = {
-    f"GIT_{role}_{field}": value
-    for role in ("AUTHOR", "COMMITTER")
-    for field, value in (("NAME", "demo agent"), ("EMAIL", "agent@example.invalid"))
-}
+_AUTHOR = author("demo agent", "agent@example.invalid")
 
 FILES = {
     "PROMPT.md": "Work on the next open box of IMPLEMENTATION_PLAN.md. The specification is in specs/.\n",
