@@ -21,7 +21,7 @@ import pytest
 #: Does what it is told, line by line, as the supervisor would; a NUL, which no terminal shows, says that it is done.
 DRIVER = r"""
 import json, os, sys, threading, time
-from fusewire.agents.output.answer import Answer
+from fusewire.agents.output.answer import AgentOutput
 from fusewire.cli.live import LiveView
 from fusewire.worktree.change import Change
 from fusewire.worktree.snapshot import Snapshot
@@ -42,7 +42,7 @@ def began(number=7, state="CLOSED", scores=(), calls=93, advice=(), neutral=0):
 def judged(number=7, state="CLOSED", score=3, cost=None, kind="progress", calls=92, seconds=61.0):
     entry = {"calls_left": calls, "cost": cost, "tests": None, "risk": "LOW", "blocked": "the model is away"}
     view.judged(
-        Result(number, state, kind, score, {}, Change(), Answer(cost=cost), "exit", (), False, "", "", "", entry),
+        Result(number, state, kind, score, {}, Change(), AgentOutput(cost=cost), "exit", (), False, "", "", "", entry),
         Ended("exit", 0, "", seconds, 0),
     )
 

@@ -12,14 +12,13 @@ from fusewire.breakers.attempt.report_text import yaml_text
 from fusewire.cli.attempt_report import report_command
 from fusewire.cli.attempt_words import (
     counts,
-    refused,
     restored_json,
     say_alike,
     say_left_out,
     say_recorded,
     say_restored,
 )
-from fusewire.cli.common import common_options, print_json, read_input, seconds, with_breaker
+from fusewire.cli.common import print_json, project_command, read_input, seconds, show_refusal, show_result
 from fusewire.cli.streams import tell, tell_text, warn
 from fusewire.core.decision import Blocked
 from fusewire.core.messages import message_lines
@@ -45,8 +44,7 @@ def attempt_command() -> None:
 @attempt_command.command("start")
 @click.argument("slice_id", metavar="SLICE")
 @click.argument("test", metavar="TEST")
-@common_options
-@with_breaker
+@project_command
 def start_command(breaker: Breaker, slice_id: str, test: str, as_json: bool) -> int:
     """Begin the attempts at a test: everything as it is now is kept as their checkpoint.
 
@@ -59,7 +57,7 @@ def start_command(breaker: Breaker, slice_id: str, test: str, as_json: bool) -> 
     try:
         started = attempts.start(slice_id, test, session=session_of(os.environ))
     except Blocked as blocked:
-        return refused(attempts, blocked.decision, as_json)
+        return show_refusal(as_json, blocked.decision, breaker.engine.clock())
     if as_json:
         ref = {"ref": started.checkpoint.ref, "left_out": list(started.checkpoint.left_out)}
         more = {"prior_attempts": started.prior or None, "scope_problem": started.unlocked or None}
@@ -94,8 +92,7 @@ class _CommandBehindDashes(click.Command):
 @click.option("--strategy", default="", help="What was tried, in one sentence.")
 @click.option("--timeout", default="30m", callback=seconds, help="The longest it may take (default: 30m).")
 @click.option("--junit", metavar="FILE", help="Results that the command writes: outcomes by name, exactly.")
-@common_options
-@with_breaker
+@project_command
 def run_command(
     breaker: Breaker,
     slice_id: str,
@@ -128,7 +125,7 @@ def run_command(
             on_output=_to_nobody if as_json else _pass_on,
         )
     except Blocked as blocked:
-        return refused(attempts, blocked.decision, as_json)
+        return show_refusal(as_json, blocked.decision, breaker.engine.clock())
     if cycle.late and not as_json:
         tell("This test had no checkpoint; one was taken before the run.", err=True)
     say_alike(cycle.alike, test)
@@ -157,8 +154,7 @@ def run_command(
     "--file", "files", multiple=True, metavar="PATH", help="A file that was changed (default: all that were)."
 )
 @click.option("--strategy", default="", help="What was tried, in one sentence.")
-@common_options
-@with_breaker
+@project_command
 def record_command(
     breaker: Breaker,
     slice_id: str,
@@ -202,8 +198,7 @@ def record_command(
 @attempt_command.command("status")
 @click.argument("slice_id", metavar="[SLICE]", required=False)
 @click.argument("test", metavar="[TEST]", required=False)
-@common_options
-@with_breaker
+@project_command
 def status_command(breaker: Breaker, slice_id: str | None, test: str | None, as_json: bool) -> int:
     """The slices; or the tracking state of every test of a slice (or of one), and what stops the work."""
     attempts = _attempts(breaker)
@@ -241,23 +236,16 @@ attempt_command.add_command(report_command)
 @attempt_command.command("arch-stop")
 @click.argument("slice_id", metavar="SLICE")
 @click.option("--reason", required=True, help="Which architectural change is needed, and why.")
-@common_options
-@with_breaker
+@project_command
 def arch_stop_command(breaker: Breaker, slice_id: str, reason: str, as_json: bool) -> int:
     """Deviation rule 4: stop the slice at once for an architectural decision. No attempt is burned."""
-    attempts = _attempts(breaker)
-    decision = attempts.arch_stop(slice_id, reason)
-    if as_json:
-        print_json(decision.to_json())
-    else:
-        tell(*message_lines(decision, breaker.engine.clock()))
-    return 0
+    decision = _attempts(breaker).arch_stop(slice_id, reason)
+    return show_result(as_json, decision.to_json(), *message_lines(decision, breaker.engine.clock()))
 
 
 @attempt_command.command("prior")
 @click.argument("slice_id", metavar="SLICE")
-@common_options
-@with_breaker
+@project_command
 def prior_command(breaker: Breaker, slice_id: str, as_json: bool) -> int:
     """What was tried before the last retry: the <prior_attempts> block for a fresh implementer."""
     text = _attempts(breaker).prior(slice_id)
@@ -274,8 +262,7 @@ def prior_command(breaker: Breaker, slice_id: str, as_json: bool) -> int:
 @click.argument("slice_id", metavar="SLICE")
 @click.option("--guidance", default="", help="What the fresh implementer must know or do otherwise.")
 @click.option("--force", is_flag=True, help="Also if files were changed since the last attempt (they are saved).")
-@common_options
-@with_breaker
+@project_command
 def retry_command(breaker: Breaker, slice_id: str, guidance: str, force: bool, as_json: bool) -> int:
     """The counter reset protocol, for a person or the orchestrator: refused inside an agent.
 
@@ -303,8 +290,7 @@ def retry_command(breaker: Breaker, slice_id: str, guidance: str, force: bool, a
 
 @attempt_command.command("restore")
 @click.argument("ref", metavar="REF")
-@common_options
-@with_breaker
+@project_command
 def restore_command(breaker: Breaker, ref: str, as_json: bool) -> int:
     """Bring files back as they were at a checkpoint or before a retry. For a person: refused inside an agent.
 
@@ -325,16 +311,11 @@ def restore_command(breaker: Breaker, ref: str, as_json: bool) -> int:
 @attempt_command.command("finish")
 @click.argument("slice_id", metavar="SLICE")
 @click.option("--force", is_flag=True, help="For a person: whatever its state; its counters start anew.")
-@common_options
-@with_breaker
+@project_command
 def finish_command(breaker: Breaker, slice_id: str, force: bool, as_json: bool) -> int:
     """The slice is done, every test of it has passed: its scope lock is lifted, its counters stay."""
     _attempts(breaker).finish(slice_id, force=force)
-    if as_json:
-        print_json({"slice_id": slice_id, "finished": True})
-    else:
-        tell(f"{slice_id}: finished")
-    return 0
+    return show_result(as_json, {"slice_id": slice_id, "finished": True}, f"{slice_id}: finished")
 
 
 # -- in words -------------------------------------------------------------------------------------------
@@ -347,18 +328,14 @@ def _attempts(breaker: Breaker) -> Attempts:
 
 
 def _say_slices(attempts: Attempts, as_json: bool) -> int:
-    found = []
+    found, lines = [], []
     for name in attempts.slices():
-        failing = attempts.record(name).failing()
-        found.append({"slice_id": name, "stopped": attempts.is_stopped(name), "failing": failing})
-    if as_json:
-        print_json({"slices": found})
-    for one in found if not as_json else ():
-        state = "stopped" if one["stopped"] else "under way"
-        tell(f"{one['slice_id']}: {state}, {attempts.failures(str(one['slice_id']))} failed attempts")
+        stopped = attempts.is_stopped(name)
+        found.append({"slice_id": name, "stopped": stopped, "failing": attempts.record(name).failing()})
+        lines.append(f"{name}: {'stopped' if stopped else 'under way'}, {attempts.failures(name)} failed attempts")
     if not found and not as_json:
         tell(f"no slice is under way in {attempts.root}", err=True)
-    return 0
+    return show_result(as_json, {"slices": found}, *lines)
 
 
 def _inside(attempts: Attempts, path: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusewire.breakers.attempt.report_text import yaml_text
-from fusewire.cli.common import common_options, print_json, read_input, with_breaker
+from fusewire.cli.common import print_json, project_command, read_input
 from fusewire.cli.streams import tell_text
 from fusewire.util.errors import FusewireError
 from fusewire.util.text import in_line
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 @click.option("--best-hypothesis", help="The best theory of the root cause.")
 @click.option("--specific-question", help="The question whose answer would unblock the work.")
 @click.option("--from", "source", metavar="FILE", help="The fields as YAML or JSON, or {test: fields} (- reads stdin).")
-@common_options
-@with_breaker
+@project_command
 def report_command(
     breaker: Breaker, slice_id: str, test: str | None, source: str | None, as_json: bool, **fields: str | None
 ) -> int:

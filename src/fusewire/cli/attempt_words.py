@@ -13,7 +13,6 @@ from fusewire.worktree.discover import shortened
 if TYPE_CHECKING:
     from fusewire.breakers.attempt.tracker import Attempts
     from fusewire.breakers.attempt.types import Recorded
-    from fusewire.core.decision import Decision
     from fusewire.worktree.checkpoint import Checkpoint
     from fusewire.worktree.rollback import RolledBack
 
@@ -60,14 +59,6 @@ def say_recorded(attempts: Attempts, recorded: Recorded, about: dict[str, Any], 
     for stop in recorded.stops:
         tell(*message_lines(stop, attempts.engine.clock()), fg="red", err=True)
     return 3 if recorded.stops else 0
-
-
-def refused(attempts: Attempts, decision: Decision, as_json: bool) -> int:
-    if as_json:
-        print_json(decision.to_json())
-    else:
-        tell(*message_lines(decision, attempts.engine.clock()), fg="red", err=True)
-    return 3
 
 
 def restored_json(restored: RolledBack | None) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _KIND = "tool/"
 
 
-def meant(breaker: Breaker, circuit: str) -> list[str]:
+def resolve_ids(breaker: Breaker, circuit: str) -> list[str]:
     """The circuit itself if it has a state; else all stored `ID/...` of sessions; else what was written."""
     if not circuit.startswith(_KIND) or breaker.store.circuit(identifier(circuit)) is not None:
         return [circuit]

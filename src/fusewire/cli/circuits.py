@@ -10,8 +10,8 @@ import click
 from fusewire.agents.caller import require_person
 from fusewire.breakers.constraint import report as layout
 from fusewire.breakers.loop.report import details, summary
-from fusewire.cli.circuit_ids import is_known, meant, strictest
-from fusewire.cli.common import archiving_retired, common_options, print_json, with_breaker
+from fusewire.cli.circuit_ids import is_known, resolve_ids, strictest
+from fusewire.cli.common import archiving_retired, check_days, print_json, project_command, show_result
 from fusewire.cli.streams import tell, warn
 from fusewire.core.circuit import within
 from fusewire.core.decision import PUBLIC_STATE
@@ -19,16 +19,13 @@ from fusewire.core.messages import message_lines
 from fusewire.util.durations import number, show_time
 from fusewire.util.errors import FusewireError, NotFound
 from fusewire.util.quoting import quoted
+from fusewire.util.tables import columns
 from fusewire.views.settings import settings_of
 from fusewire.views.warnings import warnings
 
 if TYPE_CHECKING:
     from fusewire.core.decision import Decision
     from fusewire.engine.breaker import Breaker
-
-
-#: In days; further back than anything is kept.
-LONGEST_HISTORY = 36500
 
 
 @click.command("status")
@@ -41,8 +38,7 @@ LONGEST_HISTORY = 36500
     flag_value="",
     help="Show an agent's session: breakers, memory, resources, incidents (default: this one, or the last).",
 )
-@common_options
-@with_breaker
+@project_command
 def status_command(breaker: Breaker, circuit: str | None, everything: bool, session: str | None, as_json: bool) -> int:
     """Circuits by state, or one circuit with its violations, configuration and recent activity.
 
@@ -54,17 +50,13 @@ def status_command(breaker: Breaker, circuit: str | None, everything: bool, sess
             raise click.UsageError("--session shows a whole session: give neither ID nor --all with it")
         return _status_of_session(breaker, session, as_json)
     if circuit is not None and circuit != "loop":
-        circuits = meant(breaker, circuit)
-        if len(circuits) > 1:
-            return _status_of_many(breaker, circuits, as_json)
-        return _status_of(breaker, circuits[0], as_json)
+        return _status_of(breaker, resolve_ids(breaker, circuit), as_json)
     from fusewire.breakers.loop.overview import overview
 
     statuses = breaker.statuses()
     loop = overview(breaker)
     if as_json:
-        data = {"circuits": [one.to_json() for one in statuses], "warnings": warnings(breaker), "loop": loop}
-        print_json(data)
+        print_json({"circuits": [one.to_json() for one in statuses], "warnings": warnings(breaker), "loop": loop})
     elif circuit == "loop":
         tell(*details(loop))
     else:
@@ -83,48 +75,34 @@ def _status_of_session(breaker: Breaker, session: str, as_json: bool) -> int:
     if session and not is_session(breaker.store, session):
         raise NotFound(f"no session {session!r} has been heard of in this project")
     data = overview(breaker, named)
-    if as_json:
-        print_json({**data, "warnings": warnings(breaker)})
-    else:
-        tell(*dashboard(data))
-    return 0
+    return show_result(as_json, {**data, "warnings": warnings(breaker)}, *dashboard(data))
 
 
-def _status_of_many(breaker: Breaker, circuits: list[str], as_json: bool) -> int:
-    """The same circuit in several sessions."""
+def _status_of(breaker: Breaker, circuits: list[str], as_json: bool) -> int:
+    """One circuit in detail, or the same circuit in several sessions."""
     statuses = [breaker.status(circuit) for circuit in circuits]
+    circuit, settings = circuits[0], settings_of(breaker, circuits[0])
     if as_json:
-        table = _config_json(breaker, circuits[0])
-        data = [{**status.to_json(), "config": table} for status in statuses]
+        data = [{**status.to_json(), "config": _config_json(settings)} for status in statuses]
         print_json({"circuits": data, "warnings": warnings(breaker)})
-    else:
+    elif len(statuses) > 1:
         tell(*layout.groups(statuses, everything=True))
+    else:
+        rows = [(key, str(value), source) for key, value, source in settings]
+        constraint = breaker.rules.constraints.get(circuit)
+        log = breaker.store.log_of(circuit)
+        tell(*layout.detail(statuses[0], breaker.rules.policy(circuit), constraint, rows, log))
     return 0
 
 
-def _config_json(breaker: Breaker, circuit: str) -> dict[str, Any]:
-    return {key: {"value": value, "source": source} for key, value, source in settings_of(breaker, circuit)}
-
-
-def _status_of(breaker: Breaker, circuit: str, as_json: bool) -> int:
-    status = breaker.status(circuit)
-    if as_json:
-        data = {**status.to_json(), "config": _config_json(breaker, circuit)}
-        print_json({"circuits": [data], "warnings": warnings(breaker)})
-        return 0
-    settings = settings_of(breaker, circuit)
-    constraint = breaker.rules.constraints.get(circuit)
-    policy = breaker.rules.policy(circuit)
-    log = breaker.store.log_of(circuit)
-    tell(*layout.detail(status, policy, constraint, [(k, str(v), s) for k, v, s in settings], log))
-    return 0
+def _config_json(settings: list[tuple[str, Any, str]]) -> dict[str, dict[str, object]]:
+    return {key: {"value": value, "source": source} for key, value, source in settings}
 
 
 @click.command("check")
 @click.argument("circuit", metavar="ID")
 @click.option("--session", help="The session that asks.")
-@common_options
-@with_breaker
+@project_command
 @archiving_retired
 def check_command(breaker: Breaker, circuit: str, session: str | None, as_json: bool) -> int:
     """May an action go on? ALLOWED (exit 0) or BLOCKED (exit 3), with the reasoning.
@@ -132,7 +110,7 @@ def check_command(breaker: Breaker, circuit: str, session: str | None, as_json: 
     After a cooldown the first check takes the one probe; tell how it went with `record ID --action ...` or
     `record ID --ok`.
     """
-    circuits = meant(breaker, circuit)
+    circuits = resolve_ids(breaker, circuit)
     several = len(circuits) > 1
     decision = strictest(breaker, circuits) if several else breaker.check(circuits[0], session=session)
     if as_json:
@@ -168,8 +146,7 @@ def _say_allowed(breaker: Breaker, circuit: str, decision: Decision) -> None:
 @click.option("--lease", help="The probe that this is the result of, as `check` named it.")
 @click.option("--ok", is_flag=True, help="The checked action went well: settles a probe.")
 @click.option("--signal", help="Which of the circuit's signals, where it knows several.")
-@common_options
-@with_breaker
+@project_command
 @archiving_retired
 def record_command(
     breaker: Breaker,
@@ -196,13 +173,13 @@ def record_command(
         decision = breaker.record(circuit, action or "", session=session, lease=lease, signal=signal)
     if as_json:
         print_json(decision.to_json())
-        return 0
-    if ok:
+    elif ok:
         tell(f"{circuit}: {decision.state}")
         if decision.phase in ("open", "probe"):
             tell("Nothing was settled: no probe is under way, or --lease does not name it.", err=True)
     else:
-        _say_recorded(breaker, circuit, decision)
+        tell(f"{circuit}: {'recorded; ' * decision.tripped}{decision.reason}; {decision.state}")
+        warn_of(breaker, decision)
     return 0
 
 
@@ -211,11 +188,6 @@ def _require_signal(breaker: Breaker, circuit: str, signal: str) -> None:
     known = sorted({meter.on for meter in policy.meters} | {n for m in policy.meters for n in m.resets_on})
     if signal not in known:
         raise FusewireError(f"{circuit} knows no signal {signal!r}; allowed: {', '.join(known)}")
-
-
-def _say_recorded(breaker: Breaker, circuit: str, decision: Decision) -> None:
-    tell(f"{circuit}: {'recorded; ' * decision.tripped}{decision.reason}; {decision.state}")
-    warn_of(breaker, decision)
 
 
 def warn_of(breaker: Breaker, decision: Decision) -> None:
@@ -232,13 +204,12 @@ def warn_of(breaker: Breaker, decision: Decision) -> None:
 @click.command("reset")
 @click.argument("circuit", metavar="ID")
 @click.option("--reason", default="", help="Why; kept in the audit trail.")
-@common_options
-@with_breaker
+@project_command
 @archiving_retired
 def reset_command(breaker: Breaker, circuit: str, reason: str, as_json: bool) -> int:
     """Reset an open circuit as its policy allows (`loop`: all of the loop's). For a person: refused inside an agent."""
     actor = require_person("`fusewire reset`", breaker.root)
-    circuits = breaker.rules.group(circuit) or meant(breaker, circuit)
+    circuits = breaker.rules.group(circuit) or resolve_ids(breaker, circuit)
     if len(circuits) > 1:
         return _reset_group(breaker, circuit, circuits, reason, as_json)
     (circuit,) = circuits
@@ -252,39 +223,29 @@ def reset_command(breaker: Breaker, circuit: str, reason: str, as_json: bool) ->
         "reason": move.reason or None,
         "actor": move.actor,
     }
-    if as_json:
-        print_json({**decision.to_json(), "audit": audit})
-        return 0
-    tell(f"{circuit}: {before.state} -> {decision.state}")
+    lines = [f"{circuit}: {before.state} -> {decision.state}"]
     if decision.state != "CLOSED":
-        tell("The cooldown is over; the next check is the one probe, and it decides.")
-    tell(f"Audit: {audit['timestamp']} {audit['from']} -> {audit['to']} by {actor}: {reason or 'no reason given'}")
-    return 0
+        lines.append("The cooldown is over; the next check is the one probe, and it decides.")
+    trail = f"{audit['timestamp']} {audit['from']} -> {audit['to']} by {actor}: {reason or 'no reason given'}"
+    return show_result(as_json, {**decision.to_json(), "audit": audit}, *lines, f"Audit: {trail}")
 
 
 def _reset_group(breaker: Breaker, group: str, members: list[str], reason: str, as_json: bool) -> int:
     """Everything of the group that is open."""
     decisions = breaker.reset_group(group, members, reason)
-    if as_json:
-        print_json({"reset": [decision.to_json() for decision in decisions]})
-        return 0
-    for decision in decisions:
-        tell(f"{decision.circuit}: OPEN -> {decision.state}")
+    lines = [f"{decision.circuit}: OPEN -> {decision.state}" for decision in decisions]
     if any(decision.state != "CLOSED" for decision in decisions):
-        tell("The cooldown is over; the next iteration is the one probe, and it decides.")
-    return 0
+        lines.append("The cooldown is over; the next iteration is the one probe, and it decides.")
+    return show_result(as_json, {"reset": [decision.to_json() for decision in decisions]}, *lines)
 
 
 @click.command("history")
 @click.argument("circuit", metavar="ID")
-@click.option("--days", type=float, default=30, help="How far back (default: 30).")
-@common_options
-@with_breaker
+@click.option("--days", type=float, default=30, callback=check_days, help="How far back (default: 30).")
+@project_command
 def history_command(breaker: Breaker, circuit: str, days: float, as_json: bool) -> int:
     """Violations with their times and the boundary of the rolling window, and every change of state."""
-    if not 0 < days <= LONGEST_HISTORY:
-        raise click.UsageError(f"--days {days} is refused; allowed: above 0, up to {LONGEST_HISTORY}")
-    circuits = meant(breaker, circuit)
+    circuits = resolve_ids(breaker, circuit)
     rows = [row for one in circuits for row in breaker.history(one, days=days)]
     audit = [move for one in circuits for move in breaker.audit(one, days=days)]
     if len(circuits) > 1:
@@ -293,26 +254,17 @@ def history_command(breaker: Breaker, circuit: str, days: float, as_json: bool) 
     meter = breaker.rules.policy(circuits[0]).meters[0]
     rolling = meter.family == "window" and not meter.turns
     window_start = breaker.engine.clock() - meter.span if rolling else None
-    if as_json:
-        print_json({"id": circuit, "days": days, **layout.history_json(rows, audit, window_start)})
-    else:
-        tell(*layout.history(circuit, rows, audit, window_start, days))
-    return 0
+    data = {"id": circuit, "days": days, **layout.history_json(rows, audit, window_start)}
+    return show_result(as_json, data, *layout.history(circuit, rows, audit, window_start, days))
 
 
 @click.command("config")
 @click.argument("circuit", metavar="ID")
-@common_options
-@with_breaker
+@project_command
 def config_command(breaker: Breaker, circuit: str, as_json: bool) -> int:
     """The settings in force for a circuit, and where each of them comes from. Refused inside an agent."""
     require_person("`fusewire config`", breaker.root)
-    settings = settings_of(breaker, circuit if is_known(breaker, circuit) else meant(breaker, circuit)[0])
-    if as_json:
-        table = {key: {"value": value, "source": source} for key, value, source in settings}
-        print_json({"id": circuit, "config": table, "warnings": warnings(breaker)})
-    else:
-        tell(circuit)
-        for line in layout.columns((key, str(value), source) for key, value, source in settings):
-            tell(f"  {line}")
-    return 0
+    settings = settings_of(breaker, circuit if is_known(breaker, circuit) else resolve_ids(breaker, circuit)[0])
+    lines = columns((key, str(value), source) for key, value, source in settings)
+    data = {"id": circuit, "config": _config_json(settings), "warnings": warnings(breaker)}
+    return show_result(as_json, data, circuit, *(f"  {line}" for line in lines))

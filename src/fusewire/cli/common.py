@@ -12,7 +12,9 @@ from typing import Any
 import click
 
 from fusewire.cli.streams import hand_over, tell, warn
-from fusewire.config.rules import find_project
+from fusewire.config.rules import Rules, find_project, load_rules
+from fusewire.core.decision import Decision
+from fusewire.core.messages import message_lines
 from fusewire.engine.breaker import Breaker
 from fusewire.util.durations import parse_duration
 from fusewire.util.errors import FusewireError, StoreError
@@ -23,6 +25,9 @@ Command = Callable[..., Any]
 #: Bytes of a file that a command reads at once.
 _LARGEST = 64 << 20
 
+#: In days; further back than anything is kept.
+_LONGEST_HISTORY = 36500
+
 
 def common_options(command: Command) -> Command:
     """`--project` and `--json`, as on every command that prints."""
@@ -32,6 +37,11 @@ def common_options(command: Command) -> Command:
         type=click.Path(file_okay=False),
         help="The project's folder (default: the git top level above this folder, else this folder).",
     )(command)
+
+
+def project_command(command: Command) -> Command:
+    """The common options, and the project's breaker as first argument."""
+    return common_options(with_breaker(command))
 
 
 def with_breaker(command: Command) -> Command:
@@ -65,9 +75,14 @@ def archiving_retired(command: Command) -> Command:
     return wrapped
 
 
+def given_project(project: str | None) -> str | None:
+    """What `--project` says, before or behind the command."""
+    return project or (click.get_current_context().find_root().obj or {}).get("project")
+
+
 def named_project(project: str | None) -> str | None:
-    """The folder that `--project` names, before or behind the command; None without one."""
-    given = project or (click.get_current_context().find_root().obj or {}).get("project")
+    """The folder that `--project` names; None without one."""
+    given = given_project(project)
     if given is not None and not os.path.isdir(given):
         raise FusewireError(f"no such folder: {given}")
     return None if given is None else os.path.abspath(given)
@@ -79,6 +94,16 @@ def project_root(project: str | None) -> str:
         return named_project(project) or find_project(os.getcwd())
     except FileNotFoundError:
         raise FusewireError("the current folder is gone; name the project with --project") from None
+
+
+def rules_of(root: str) -> Rules:
+    """The project's rules; what is wrong with its configuration is shown once by every command."""
+    shown = click.get_current_context().meta.setdefault("warned", set())
+    rules = load_rules(root)
+    for warning in rules.warnings if root not in shown else ():
+        warn(warning)
+    shown.add(root)
+    return rules
 
 
 def show_warnings(breaker: Breaker) -> None:
@@ -101,6 +126,13 @@ def seconds(context: click.Context, parameter: click.Parameter, value: str | Non
     return length
 
 
+def check_days(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
+    """Check how far back `--days` goes."""
+    if value is not None and not 0 < value <= _LONGEST_HISTORY:
+        raise click.UsageError(f"--days {value} is refused; allowed: above 0, up to {_LONGEST_HISTORY}")
+    return value
+
+
 def read_input(path: str, what: str) -> bytes:
     """A file that the command was given; `-` is standard input."""
     try:
@@ -111,6 +143,24 @@ def read_input(path: str, what: str) -> bytes:
     if len(data) > _LARGEST:
         raise FusewireError(f"{what} cannot be read: {path} is larger than {_LARGEST >> 20} MB")
     return data
+
+
+def show_result(as_json: bool, data: object, *lines: str, code: int = 0) -> int:
+    """Print what a command found, as JSON or in lines for a person; returns the exit code."""
+    if as_json:
+        print_json(data)
+    elif lines:
+        tell(*lines)
+    return code
+
+
+def show_refusal(as_json: bool, decision: Decision, now: float) -> int:
+    """Print a denial; returns the exit code."""
+    if as_json:
+        print_json(decision.to_json())
+    else:
+        tell(*message_lines(decision, now), fg="red", err=True)
+    return 3
 
 
 def print_json(data: object) -> None:

@@ -12,7 +12,7 @@ from fusewire.agents.caller import require_person
 from fusewire.breakers.constraint.archive import ARCHIVE_FILE
 from fusewire.breakers.constraint.detect import violated
 from fusewire.cli.circuits import warn_of
-from fusewire.cli.common import archiving_retired, common_options, print_json, with_breaker
+from fusewire.cli.common import archiving_retired, print_json, project_command, show_result
 from fusewire.cli.streams import tell, warn
 from fusewire.config.rules import STATE_FILE
 from fusewire.core.decision import merge
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 @click.option("--command", "command_line", help="The command line that it would run.")
 @click.option("--path", "paths", multiple=True, help="A file that it would change, relative to the project.")
 @click.option("--session", help="The session that acts.")
-@common_options
-@with_breaker
+@project_command
 @archiving_retired
 def enforce_command(
     breaker: Breaker,
@@ -81,8 +80,7 @@ def enforce_command(
 @click.option("--reason", help="Why; kept in the audit trail. Required unless --end.")
 @click.option("--for", "duration", default="1h", help="How long, up to 24h (default: 1h).")
 @click.option("--end", is_flag=True, help="End an override early.")
-@common_options
-@with_breaker
+@project_command
 @archiving_retired
 def override_command(
     breaker: Breaker, circuit: str, reason: str | None, duration: str, end: bool, as_json: bool
@@ -98,19 +96,14 @@ def override_command(
     if not end and not 0 < seconds <= LONGEST_OVERRIDE:
         raise click.UsageError(f"--for {duration} is refused; allowed: above 0, up to 24h")
     decision = breaker.override(circuit, reason or "ended early", seconds)
-    if as_json:
-        print_json({**decision.to_json(), "override_until": breaker.status(circuit).to_json()["override_until"]})
-    elif end:
-        tell(f"{circuit}: the override is over; {decision.state}")
-    else:
-        tell(f"{circuit}: overridden for {show_duration(seconds)} by {actor}: {reason}; still {decision.state}")
-    return 0
+    data = {**decision.to_json(), "override_until": breaker.status(circuit).to_json()["override_until"]}
+    line = f"overridden for {show_duration(seconds)} by {actor}: {reason}; still {decision.state}"
+    return show_result(as_json, data, f"{circuit}: {f'the override is over; {decision.state}' if end else line}")
 
 
 @click.command("archive")
 @click.argument("circuit", metavar="ID")
-@common_options
-@with_breaker
+@project_command
 def archive_command(breaker: Breaker, circuit: str, as_json: bool) -> int:
     """Move a constraint's circuit into the archive. For a person; `status: retired` does it by itself."""
     from fusewire.breakers.constraint.lifecycle import archive
@@ -134,8 +127,7 @@ def archive_command(breaker: Breaker, circuit: str, as_json: bool) -> int:
 
 @click.command("import")
 @click.argument("file", type=click.Path(dir_okay=False), required=False)
-@common_options
-@with_breaker
+@project_command
 @archiving_retired
 def import_command(breaker: Breaker, file: str | None, as_json: bool) -> int:
     """Take circuits over from a state file (default: the project's own, edited by hand). For a person."""
@@ -152,10 +144,6 @@ def import_command(breaker: Breaker, file: str | None, as_json: bool) -> int:
         warn(problem)
     if problems and not taken:
         raise FusewireError("nothing was imported")
-    if as_json:
-        print_json({"imported": taken, "problems": [str(problem) for problem in problems]})
-    else:
-        for name, state in taken.items():
-            tell(f"{name}: {state}")
-        tell(f"{len(taken)} circuits imported")
-    return 1 if problems else 0
+    lines = [f"{name}: {state}" for name, state in taken.items()] + [f"{len(taken)} circuits imported"]
+    data = {"imported": taken, "problems": [str(problem) for problem in problems]}
+    return show_result(as_json, data, *lines, code=1 if problems else 0)

@@ -13,14 +13,14 @@ from fusewire.agents.doctor.checkup import Checkup, DoctorFinding, all_checkups
 from fusewire.agents.doctor.state_writable import write_problems
 from fusewire.agents.install.command import hook_line
 from fusewire.agents.install.import_cache import fill_cache, lacks_cache
-from fusewire.breakers.constraint.report import columns
-from fusewire.cli.common import common_options, print_json, with_breaker
+from fusewire.cli.common import print_json, project_command
 from fusewire.cli.streams import tell
 from fusewire.config.rules import STATE_FOLDER
 from fusewire.guard.calls import base, is_fallback
 from fusewire.guard.sandbox.support import Support, support
 from fusewire.util.durations import counted
 from fusewire.util.quoting import quoted
+from fusewire.util.tables import columns
 from fusewire.views.warnings import warnings
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     help="Fill the hook's cache; ask every registered hook about a forbidden call; time allowed ones.",
 )
 @click.option("--acknowledge", is_flag=True, help="I have read the notices; do not show them again. For a person.")
-@common_options
-@with_breaker
+@project_command
 def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: bool) -> int:
     """Is everything in order? Configuration, state, and for each agent whether it is really guarded.
 

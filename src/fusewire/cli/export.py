@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from fusewire.agents.caller import require_person
-from fusewire.cli.circuits import LONGEST_HISTORY
-from fusewire.cli.common import common_options, print_json, project_root, show_warnings
-from fusewire.cli.streams import hand_over, tell
+from fusewire.cli.common import check_days, common_options, project_root, show_result, show_warnings
+from fusewire.cli.streams import hand_over
 from fusewire.engine.breaker import Breaker
 from fusewire.util.durations import counted
 from fusewire.util.errors import FusewireError
@@ -40,7 +39,7 @@ def _kinds(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option("--what", callback=_kinds, help="moves, log, doings: some of them, with commas between (default: all).")
 @click.option("--circuit", metavar="ID", help="Only this circuit, or those that fit a pattern: 'tool/*'. No doings.")
 @click.option("--session", metavar="ID", help="Only this session.")
-@click.option("--days", type=float, help="How far back (default: everything that is kept).")
+@click.option("--days", type=float, callback=check_days, help="How far back (default: everything that is kept).")
 @click.option("--output", metavar="FILE", help="Into a new file, whole or not at all. Refused inside an agent.")
 @click.option("--force", is_flag=True, help="Let --output replace a file.")
 @common_options
@@ -63,8 +62,6 @@ def export_command(
     fusewire export --days 7 | jq -r 'select(.row == "move") | .circuit'
     fusewire export --format csv --what moves --output moves.csv
     """
-    if days is not None and not 0 < days <= LONGEST_HISTORY:
-        raise click.UsageError(f"--days {days} is refused; allowed: above 0, up to {LONGEST_HISTORY}")
     if circuit is not None and "doings" in (what or ()):
         raise click.UsageError("doings are of sessions, and of no circuit: leave out either doings or --circuit")
     if as_json and form == "csv" and output is None:
@@ -140,7 +137,4 @@ def _require_free(path: str, place: str, force: bool) -> None:
 
 def _say(as_json: bool, path: str, form: str, lines: int) -> None:
     rows = lines - 1 if form == "csv" else lines
-    if as_json:
-        print_json({"file": path, "format": form, "rows": rows})
-    else:
-        tell(f"{counted(rows, 'row')} -> {path}")
+    show_result(as_json, {"file": path, "format": form, "rows": rows}, f"{counted(rows, 'row')} -> {path}")

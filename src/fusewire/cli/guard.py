@@ -12,9 +12,9 @@ import click
 
 from fusewire.agents.caller import require_person
 from fusewire.breakers.session.halting import lift_guard_halts
-from fusewire.cli.common import common_options, print_json, project_root
-from fusewire.cli.streams import hand_over, tell, warn
-from fusewire.config.rules import find_project, load_rules
+from fusewire.cli.common import common_options, named_project, print_json, project_root, rules_of
+from fusewire.cli.streams import hand_over, tell
+from fusewire.config.rules import find_project
 from fusewire.core.decision import PUBLIC_VERDICT, Decision
 from fusewire.core.messages import message_lines
 from fusewire.engine.breaker import Breaker
@@ -147,18 +147,9 @@ def _folder(cwd: str | None) -> str:
 
 
 def _root(project: str | None, folder: str) -> str:
-    given = project or (click.get_current_context().find_root().obj or {}).get("project")
-    root = project_root(project) if given else find_project(folder)
-    _warn(root)
+    root = named_project(project) or find_project(folder)
+    rules_of(root)
     return root
-
-
-def _warn(root: str) -> None:
-    """What is wrong with the configuration is said once by every command."""
-    said = click.get_current_context().meta.setdefault("warned", set())
-    for warning in load_rules(root).warnings if root not in said else ():
-        warn(warning)
-    said.add(root)
 
 
 @guard_command.command("explain")
@@ -285,5 +276,4 @@ def _locked(act: Any) -> Any:
 
 def _watch(project: str | None) -> Watch:
     root = project_root(project)
-    _warn(root)
-    return Watch(protected_of(root))
+    return Watch(protected_of(root, rules_of(root)))

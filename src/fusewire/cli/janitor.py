@@ -6,9 +6,8 @@ import time
 
 import click
 
-from fusewire.breakers.constraint.report import columns
 from fusewire.breakers.session.start import at_work
-from fusewire.cli.common import common_options, print_json, with_breaker
+from fusewire.cli.common import print_json, project_command, show_result
 from fusewire.cli.streams import tell, warn
 from fusewire.engine.breaker import Breaker
 from fusewire.janitor.janitor import Janitor
@@ -16,29 +15,24 @@ from fusewire.janitor.limits import Limits
 from fusewire.janitor.report import space
 from fusewire.util.durations import counted
 from fusewire.util.file_names import path_shown
+from fusewire.util.tables import columns
 
 
 @click.command("janitor")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done; nothing is changed.")
-@common_options
-@with_breaker
+@project_command
 def janitor_command(breaker: Breaker, dry_run: bool, as_json: bool) -> int:
     """Rotate telemetry, prune old sessions, shorten ledgers, keep the memory folder within its limit."""
     cleanup = _janitor(breaker).clean(time.time(), dry_run=dry_run)
-    if as_json:
-        print_json(cleanup.to_json())
-    else:
-        for line in cleanup.actions:
-            tell(line)
-        tell(f"{cleanup.report()}{' (dry run: nothing was changed)' if dry_run else ''}")
+    report = f"{cleanup.report()}{' (dry run: nothing was changed)' if dry_run else ''}"
+    show_result(as_json, cleanup.to_json(), *cleanup.actions, report)
     for problem in cleanup.problems:
         warn(problem)
     return 1 if cleanup.failures else 0
 
 
 @click.command("memory")
-@common_options
-@with_breaker
+@project_command
 def memory_command(breaker: Breaker, as_json: bool) -> int:
     """How full the agents' memory folder is, and with what."""
     usage = _janitor(breaker).usage()

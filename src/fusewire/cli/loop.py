@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusewire.agents.caller import require_outside_loop
-from fusewire.cli.common import common_options, print_json, read_input, with_breaker
+from fusewire.cli.common import print_json, project_command, read_input, show_refusal, show_result
 from fusewire.cli.plain import PlainView
 from fusewire.cli.streams import tell, tell_text
 from fusewire.core.decision import Blocked
@@ -42,8 +42,7 @@ def loop_command() -> None:
 
 @loop_command.command("begin")
 @click.option("--wait", is_flag=True, help="Wait for cooldowns and limits instead of exit 3.")
-@common_options
-@with_breaker
+@project_command
 def begin_command(breaker: Breaker, wait: bool, as_json: bool) -> int:
     """May an iteration begin? Exit 0 with advice for the agent on standard output (often none), or exit 3.
 
@@ -64,7 +63,7 @@ def begin_command(breaker: Breaker, wait: bool, as_json: bool) -> int:
             break
         except Blocked as blocked:
             if not wait or blocked.decision.retry_after is None:
-                return _say_refused(loop, blocked.decision, as_json)
+                return show_refusal(as_json, blocked.decision, loop.engine.clock())
             _wait(loop, blocked.decision)
     if as_json:
         print_json(
@@ -87,8 +86,7 @@ def begin_command(breaker: Breaker, wait: bool, as_json: bool) -> int:
 @click.option("--exit-code", type=int, default=0, help="How the agent ended; 124 is a time-out.")
 @click.option("--junit", metavar="FILE", help="Test results to read.")
 @click.option("--token", help="Which iteration, as `loop begin --json` named it (default: this script's last one).")
-@common_options
-@with_breaker
+@project_command
 def end_command(
     breaker: Breaker, path: str | None, exit_code: int, junit: str | None, token: str | None, as_json: bool
 ) -> int:
@@ -103,9 +101,7 @@ def end_command(
     if token is None:
         raise FusewireError("no iteration of this script is under way; begin one: fusewire loop begin")
     answer = _answer(loop, path, exit_code)
-    tests = None
-    if junit is not None:
-        tests = read_junit(read_input(junit, "the test results"))
+    tests = None if junit is None else read_junit(read_input(junit, "the test results"))
     own = [file for file in (path, junit) if file not in (None, "-")]
     seen = loop.look(token, ignored=[os.path.abspath(file) for file in own if file])
     result = loop.end(token, code=exit_code, answer=answer, tests=tests, seen=seen)
@@ -155,14 +151,6 @@ def _say_result(loop: Loop, result: Result, as_json: bool) -> int:
     return 3 if halted else 0
 
 
-def _say_refused(loop: Loop, decision: Decision, as_json: bool) -> int:
-    if as_json:
-        print_json(decision.to_json())
-    else:
-        tell(*message_lines(decision, loop.engine.clock()), fg="red", err=True)
-    return 3
-
-
 def _wait(loop: Loop, decision: Decision) -> None:
     import time
 
@@ -175,18 +163,16 @@ def _wait(loop: Loop, decision: Decision) -> None:
 
 
 @loop_command.command("lessons")
-@common_options
-@with_breaker
+@project_command
 def lessons_command(breaker: Breaker, as_json: bool) -> int:
     """What the loop learned from its trips: the pattern, its cause, what was tried, what helped."""
     from fusewire.breakers.loop.overview import overview
     from fusewire.util.durations import show_time
 
     learned: list[dict[str, Any]] = overview(breaker)["lessons"]
-    if as_json:
-        print_json({"lessons": [{**lesson, "at": show_time(lesson["at"])} for lesson in learned]})
-    for lesson in learned if not as_json else ():
-        tell(f"{show_time(lesson['at'])} {lesson['text']}")
-    if not learned and not as_json:
-        tell("nothing yet: no circuit of this project's loop has opened")
-    return 0
+    lines = [f"{show_time(lesson['at'])} {lesson['text']}" for lesson in learned]
+    return show_result(
+        as_json,
+        {"lessons": [{**lesson, "at": show_time(lesson["at"])} for lesson in learned]},
+        *(lines or ["nothing yet: no circuit of this project's loop has opened"]),
+    )

@@ -8,8 +8,7 @@ import click
 
 from fusewire.agents.caller import require_person
 from fusewire.agents.environment import take_surroundings
-from fusewire.breakers.constraint.report import columns
-from fusewire.cli.common import common_options, print_json, with_breaker
+from fusewire.cli.common import common_options, print_json, project_command, show_result, with_breaker
 from fusewire.cli.streams import tell, tell_text
 from fusewire.config.notify_addresses import shown_address
 from fusewire.config.rules import user_config_path
@@ -19,6 +18,7 @@ from fusewire.notify.overview import overview
 from fusewire.notify.test_message import tried
 from fusewire.util.durations import counted, show_time
 from fusewire.util.errors import FusewireError, NotFound
+from fusewire.util.tables import columns
 
 if TYPE_CHECKING:
     from fusewire.notify.overview import TargetStatus
@@ -89,8 +89,7 @@ def _fares(one: TargetStatus) -> str:
 
 @notify_command.command("test")
 @click.argument("name", required=False, metavar="[NAME]")
-@common_options
-@with_breaker
+@project_command
 def test_command(breaker: Breaker, name: str | None, as_json: bool) -> int:
     """Send a test message to one target, or to all that are on. Refused inside an agent.
 
@@ -116,8 +115,7 @@ def test_command(breaker: Breaker, name: str | None, as_json: bool) -> int:
 
 
 @notify_command.command("deliver")
-@common_options
-@with_breaker
+@project_command
 def deliver_command(breaker: Breaker, as_json: bool) -> int:
     """Deliver now what waits, and say how many messages went out.
 
@@ -125,8 +123,4 @@ def deliver_command(breaker: Breaker, as_json: bool) -> int:
     """
     take_surroundings()
     sent = deliver_pending(breaker.root or ".")
-    if as_json:
-        print_json({"sent": sent})
-    else:
-        tell(f"{counted(sent, 'message')} sent")
-    return 0
+    return show_result(as_json, {"sent": sent}, f"{counted(sent, 'message')} sent")

@@ -17,7 +17,7 @@ from fusewire.breakers.phase.metrics import is_measured, junit_run, output_run, 
 from fusewire.breakers.phase.phases import Phases
 from fusewire.breakers.phase.report import known_lines, open_block, overview, status_block
 from fusewire.breakers.phase.state_file import LIMIT
-from fusewire.cli.common import common_options, print_json, read_input, with_breaker
+from fusewire.cli.common import print_json, project_command, read_input, show_result
 from fusewire.cli.streams import tell, tell_text, warn
 from fusewire.util.durations import counted
 from fusewire.util.errors import FusewireError
@@ -70,7 +70,7 @@ def phase_command() -> None:
 
 
 def with_phases(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Opens the project's phases, and says what was found about their state file."""
+    """The common options, the project's phases as first argument, and warnings about their state file."""
 
     @functools.wraps(command)
     def wrapped(breaker: Breaker, **options: Any) -> Any:
@@ -81,7 +81,7 @@ def with_phases(command: Callable[..., Any]) -> Callable[..., Any]:
             for warning in phases.warnings:
                 warn(warning)
 
-    return with_breaker(wrapped)
+    return project_command(wrapped)
 
 
 # -- begin ------------------------------------------------------------------------------------------------
@@ -89,7 +89,6 @@ def with_phases(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @phase_command.command("begin")
 @phase_argument
-@common_options
 @with_phases
 def begin_command(phases: Phases, phase: str, as_json: bool) -> int:
     """May a phase be worked on? Exit 0, with a person's guidance on standard output, or exit 3.
@@ -138,8 +137,7 @@ def _say_next(steps: list[str]) -> None:
 
 def _say_begun(begun: PhaseStart) -> None:
     if begun.warning:
-        text = f"WARNING: {begun.phase} is {begun.state}: {begun.warning}"
-        tell(text, fg="yellow", err=True)
+        tell(f"WARNING: {begun.phase} is {begun.state}: {begun.warning}", fg="yellow", err=True)
     if begun.guidance:
         tell_text(f"Guidance from a person:\n{begun.guidance}")
     for line in known_lines(begun.known):
@@ -201,7 +199,6 @@ def _choice(text: str) -> str | None:
 @click.option("--error", help="The error that the iteration ended with.")
 @click.option("--error-type", help="Its type (default: the class that the message begins with).")
 @click.option("--complete", is_flag=True, help="Say that the phase is done; its metrics must agree.")
-@common_options
 @with_phases
 def end_command(
     phases: Phases,
@@ -274,7 +271,6 @@ def _say_ended(ended: Ended, as_json: bool) -> None:
 @phase_command.command("resolve")
 @click.argument("choice", metavar="reset|skip|abort|modify")
 @click.option("--guidance", help="What to do differently; given with the next begin (for modify).")
-@common_options
 @with_phases
 def resolve_command(phases: Phases, choice: str, guidance: str | None, as_json: bool) -> int:
     """Decide about a phase whose circuit is open. For a person.
@@ -310,7 +306,6 @@ def resolve_command(phases: Phases, choice: str, guidance: str | None, as_json: 
 
 @phase_command.command("start")
 @click.option("--name", default="", help="What this start is about; `phase status` shows it.")
-@common_options
 @with_phases
 def start_command(phases: Phases, name: str, as_json: bool) -> int:
     """Start anew: circuits closed, counters 0, nothing remembered; the old state file is kept. For a person."""
@@ -326,7 +321,6 @@ def start_command(phases: Phases, name: str, as_json: bool) -> int:
 @phase_command.command("import")
 @click.argument("file", type=click.Path(dir_okay=False))
 @click.option("--phase", metavar="PHASE", callback=_phase_name, help="Which phase the file is about.")
-@common_options
 @with_phases
 def import_command(phases: Phases, file: str, phase: str | None, as_json: bool) -> int:
     """Take over the state in a file of the schema of `.prp-session/circuit-breaker.json`. For a person."""
@@ -335,21 +329,12 @@ def import_command(phases: Phases, file: str, phase: str | None, as_json: bool) 
     if len(content) > LIMIT:
         raise FusewireError(f"{file}: it is too large; allowed: up to 1 MiB")
     state = phases.take(content, file, actor, phase or "")
-    if as_json:
-        print_json({"file": file, "state": state, "phase": phases.view()["phase"]})
-    else:
-        tell(f"{file}: {state}")
-    return 0
+    return show_result(as_json, {"file": file, "state": state, "phase": phases.view()["phase"]}, f"{file}: {state}")
 
 
 @phase_command.command("status")
-@common_options
 @with_phases
 def status_command(phases: Phases, as_json: bool) -> int:
     """The four phases: states, counters, metrics, known failures, guidance, the newest history."""
     view = phases.view()
-    if as_json:
-        print_json(view)
-    else:
-        tell(*overview(view))
-    return 0
+    return show_result(as_json, view, *overview(view))

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fusewire.breakers.constraint.report import figures
 from fusewire.breakers.session.replay import ACTIONS, by_rule, replay_all
-from fusewire.cli.common import common_options, print_json, project_root
-from fusewire.cli.streams import tell, warn
-from fusewire.config.rules import load_rules
+from fusewire.cli.common import common_options, print_json, project_root, rules_of
+from fusewire.cli.streams import tell
 from fusewire.util.durations import counted
+from fusewire.util.tables import columns
 
 if TYPE_CHECKING:
     from fusewire.breakers.session.replay import Replayed
@@ -28,10 +27,7 @@ def replay_command(paths: tuple[str, ...], jobs: int, project: str | None, as_js
     each, then a table of the rules. The limits are the project's. Nothing is blocked, nothing is stored.
     """
     replays = []
-    rules = load_rules(project_root(project))
-    for warning in rules.warnings:
-        warn(warning)
-    for one in replay_all(paths, jobs, rules):
+    for one in replay_all(paths, jobs, rules_of(project_root(project))):
         replays.append(one)
         if not as_json:
             tell(_line(one))
@@ -44,7 +40,7 @@ def replay_command(paths: tuple[str, ...], jobs: int, project: str | None, as_js
     rows = [(rule, *map(str, row.values())) for rule, row in by_rule(replays).items()]
     if rows:
         # Each number is of transcripts, the last one of answers.
-        tell(*figures([("rule", *ACTIONS.values(), "answers"), *rows]))
+        tell(*columns([("rule", *ACTIONS.values(), "answers"), *rows], numbers=True))
     return _code(replays)
 
 

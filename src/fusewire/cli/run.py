@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusewire.agents.caller import require_outside_loop, require_person
-from fusewire.cli.common import common_options, print_json, seconds, show_warnings, with_breaker
+from fusewire.cli.common import print_json, project_command, seconds, show_warnings
 from fusewire.cli.plain import PlainView, QuietView
 from fusewire.cli.streams import say
 from fusewire.core.messages import message_lines
@@ -57,8 +57,7 @@ _SANDBOX = {True: "require", False: "off"}
     help="Exit 3 where the agent cannot run in a sandbox, or run it without one (default: what `sandbox` says).",
 )
 @click.option("--end-oldest", is_flag=True, help="End the oldest run of this project first if too many are under way.")
-@common_options
-@with_breaker
+@project_command
 def run_command(breaker: Breaker, command: tuple[str, ...], as_json: bool, **options: Any) -> int:
     """Run an agent again and again until its work is done, and stop it where it stagnates.
 

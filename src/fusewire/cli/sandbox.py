@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fusewire.cli.common import common_options, print_json, project_root
+from fusewire.cli.common import common_options, print_json, project_root, rules_of
 from fusewire.cli.streams import tell, warn
-from fusewire.config.rules import load_rules
 from fusewire.guard.policy import protected_of
 from fusewire.guard.sandbox.plan import hard_links, plan
 from fusewire.guard.sandbox.start import SandboxError, command, execute
@@ -44,9 +43,7 @@ def sandbox_command(project: str | None, words: tuple[str, ...], check: bool, do
     if as_json and not check:
         raise click.UsageError("--json belongs to --check")
     root = project_root(project)
-    rules = load_rules(root)
-    for warning in rules.warnings:
-        warn(warning)
+    rules = rules_of(root)
     made = plan(protected_of(root, rules), documents=documents)
     if check:
         return _check(made, support(), rules.sandbox[0], as_json)

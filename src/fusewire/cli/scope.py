@@ -12,7 +12,7 @@ from fusewire.breakers.attempt.scope.justification import command, shown
 from fusewire.breakers.attempt.scope.lock import ScopeLock
 from fusewire.breakers.attempt.scope.patterns import unmatched
 from fusewire.breakers.attempt.scope.types import ScopeAnswer, Unjustifiable
-from fusewire.cli.common import common_options, print_json, with_breaker
+from fusewire.cli.common import print_json, project_command, show_result
 from fusewire.cli.streams import tell, warn
 from fusewire.engine.breaker import Breaker
 from fusewire.util.durations import show_time
@@ -35,8 +35,7 @@ def scope_command() -> None:
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option("--staged", is_flag=True, help="Check what is staged for the next commit, both ends of renames.")
 @click.option("--since-checkpoint", is_flag=True, help="Check what has changed since the slice's attempts began.")
-@common_options
-@with_breaker
+@project_command
 def check_command(
     breaker: Breaker, slice_id: str, paths: tuple[str, ...], staged: bool, since_checkpoint: bool, as_json: bool
 ) -> int:
@@ -101,21 +100,14 @@ def _next(slice_id: str, blocked: list[ScopeAnswer]) -> list[str]:
 def _staged(root: str) -> list[str]:
     """The files that the next commit would change: new, changed, deleted, and both ends of a rename."""
     from fusewire.util.git import GitFailure, git
+    from fusewire.util.gitdir import top_above
 
     try:
-        top = _around(root)
+        top = top_above(os.path.realpath(root)) or root
         names = git(top, "diff", "--cached", "--name-only", "--no-renames", "--ignore-submodules=dirty", "-z")
     except GitFailure as error:
         raise FusewireError(f"what is staged cannot be told: {error}; allowed: a git repository") from None
     return [os.path.join(top, name) for name in names.decode("utf-8", "surrogateescape").split("\0") if name]
-
-
-def _around(root: str) -> str:
-    """The folder with the repository that the project is in."""
-    folder = os.path.realpath(root)
-    while not os.path.lexists(os.path.join(folder, ".git")) and folder != os.path.dirname(folder):
-        folder = os.path.dirname(folder)
-    return folder
 
 
 @scope_command.command("justify")
@@ -124,8 +116,7 @@ def _around(root: str) -> str:
 @click.option("--test", required=True, help="The exact name of the failing test that needs the change.")
 @click.option("--reason", required=True, help="Why this file has to change to make the test pass.")
 @click.option("--relationship", required=True, help="How the file relates to the boundary of the slice's contract.")
-@common_options
-@with_breaker
+@project_command
 def justify_command(
     breaker: Breaker, slice_id: str, path: str, test: str, reason: str, relationship: str, as_json: bool
 ) -> int:
@@ -141,19 +132,15 @@ def justify_command(
         else:
             tell(f"BLOCKED scope.{slice_id}: {error}", f"Next: {steps[0]}", fg="red", err=True)
         return 3
-    if as_json:
-        print_json({"slice": slice_id, "rule": f"scope.{slice_id}", "decision": "JUSTIFIED", **_timed(record)})
-    else:
-        tell(*shown(record))
-    return 0
+    data = {"slice": slice_id, "rule": f"scope.{slice_id}", "decision": "JUSTIFIED", **_timed(record)}
+    return show_result(as_json, data, *shown(record))
 
 
 @scope_command.command("set")
 @click.argument("slice_id", metavar="SLICE")
 @click.argument("patterns", metavar="[PATTERN]...", nargs=-1)
 @click.option("--clear", is_flag=True, help="Take the list back; contracts and GRAPH.json count again.")
-@common_options
-@with_breaker
+@project_command
 def set_command(breaker: Breaker, slice_id: str, patterns: tuple[str, ...], clear: bool, as_json: bool) -> int:
     """Give SLICE its `files_in_scope`: paths, folders and globs from the project's root. For a person."""
     if clear and patterns:
@@ -165,19 +152,14 @@ def set_command(breaker: Breaker, slice_id: str, patterns: tuple[str, ...], clea
     given = lock.set(slice_id, patterns)
     for pattern in unmatched(lock.root, given):
         warn(f"nothing is there now that {path_shown(pattern)} matches")
-    if as_json:
-        print_json({"slice": slice_id, "files_in_scope": given})
-    elif given:
-        tell(f"{slice_id}: only these are in scope now: {', '.join(map(path_shown, given))}")
-    else:
-        tell(f"{slice_id}: the list is taken back; contracts and GRAPH.json count again")
-    return 0
+    now = f"only these are in scope now: {', '.join(map(path_shown, given))}"
+    line = f"{slice_id}: {now if given else 'the list is taken back; contracts and GRAPH.json count again'}"
+    return show_result(as_json, {"slice": slice_id, "files_in_scope": given}, line)
 
 
 @scope_command.command("show")
 @click.argument("slice_id", metavar="SLICE")
-@common_options
-@with_breaker
+@project_command
 def show_command(breaker: Breaker, slice_id: str, as_json: bool) -> int:
     """What is in scope of SLICE, who says so, and what was justified beside it."""
     lock = ScopeLock(breaker)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fusewire.agents.caller import require_person
-from fusewire.cli.common import common_options, print_json, with_breaker
+from fusewire.cli.common import common_options, given_project, print_json, project_command
 from fusewire.cli.streams import tell
 from fusewire.util.durations import show_time
 
@@ -41,8 +41,7 @@ def wrap_command(name: str, command: tuple[str, ...], session: str | None, proje
     """
     from fusewire.breakers.session.wrap import Wrapped, wrap
 
-    given = project or (click.get_current_context().find_root().obj or {}).get("project")
-    return wrap(Wrapped(name, command, session=session, project=given), as_json=as_json)
+    return wrap(Wrapped(name, command, session=session, project=given_project(project)), as_json=as_json)
 
 
 @click.command("grant")
@@ -51,8 +50,7 @@ def wrap_command(name: str, command: tuple[str, ...], session: str | None, proje
 @click.option("--day", is_flag=True, help="For all sessions of today (UTC).")
 @click.option("--project-total", is_flag=True, help="For all sessions of the project.")
 @click.option("--reason", required=True, help="Why; kept in the audit trail.")
-@common_options
-@with_breaker
+@project_command
 def grant_command(
     breaker: Breaker, amount: str, session: str | None, day: bool, project_total: bool, reason: str, as_json: bool
 ) -> int:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusewire.agents.spending.account import Account, account_of, together
-from fusewire.breakers.constraint.report import figures
 from fusewire.breakers.session.state import SPEND, recalled
-from fusewire.cli.common import common_options, print_json, with_breaker
+from fusewire.cli.common import print_json, project_command
 from fusewire.cli.streams import tell, warn
 from fusewire.config.prices import load_prices, source_of_prices
 from fusewire.util.durations import show_time
 from fusewire.util.file_names import path_shown
+from fusewire.util.tables import columns
 
 if TYPE_CHECKING:
     from fusewire.core.money import Prices
@@ -24,8 +24,7 @@ _HEADINGS = ("model", "input", "output", "cache read", "cache write", "usd")
 
 @click.command("spend")
 @click.argument("transcripts", metavar="[TRANSCRIPT]...", nargs=-1, type=click.Path())
-@common_options
-@with_breaker
+@project_command
 def spend_command(breaker: Breaker, transcripts: tuple[str, ...], as_json: bool) -> int:
     """What transcripts cost, by model; without any, what the hook has counted in this project's sessions.
 
@@ -71,7 +70,7 @@ def _show(account: Account) -> None:
     for name, told in sorted(account.unknown.items()):
         rows.append((name, *_counts(told), "unknown"))
     if len(rows) > 1:
-        for row in figures(rows):
+        for row in columns(rows, numbers=True):
             tell(f"  {row}")
     else:
         tell("  no tokens are told in it")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from fusewire.core.circuit import within
 from fusewire.core.decision import PUBLIC_STATE
 from fusewire.util.durations import counted, number, show_duration, show_time
+from fusewire.util.tables import columns
 
 if TYPE_CHECKING:
     from fusewire.config.rules import Constraint
@@ -93,25 +93,6 @@ def detail(
     lines += ["", "Recent activity"]
     lines += [f"  {activity(row)}" for row in reversed(log[-5:])] or ["  none"]
     return lines
-
-
-def columns(rows: Iterable[tuple[str, str, str]]) -> list[str]:
-    """Three aligned columns."""
-    rows = list(rows)
-    widths = [max((len(row[at]) for row in rows), default=0) for at in (0, 1)]
-    return [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c}".rstrip() for a, b, c in rows]
-
-
-def figures(rows: Iterable[tuple[str, ...]]) -> list[str]:
-    """Rows of a table: the names of the first column to the left, numbers to the right."""
-    rows = list(rows)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        )
-        for row in rows
-    ]
 
 
 def activity(row: LogRow) -> str:

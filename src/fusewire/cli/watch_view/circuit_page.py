@@ -12,6 +12,7 @@ from fusewire.core.events import identifier
 from fusewire.util.durations import counted
 from fusewire.util.errors import NotFound
 from fusewire.util.quoting import quoted
+from fusewire.util.tables import columns
 
 if TYPE_CHECKING:
     from fusewire.cli.watch_view.source import Source
@@ -76,7 +77,7 @@ def _configuration(source: Source, circuit: dict[str, Any]) -> list[Text]:
         settings = settings_of(source.breaker(), circuit["id"])
     except NotFound:
         settings = []
-    rows = layout.columns((key, shown(value), shown(where)) for key, value, where in settings)
+    rows = columns((key, shown(value), shown(where)) for key, value, where in settings)
     lines = [Text(f"  {row}") for row in rows] or [Text("  its constraint's file is gone")]
     return [*heading("Configuration, and where each value comes from"), *lines]
 
