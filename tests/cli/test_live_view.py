@@ -23,11 +23,11 @@ DRIVER = r"""
 import json, os, sys, threading, time
 from fusewire.agents.output.answer import AgentOutput
 from fusewire.cli.live import LiveView
-from fusewire.worktree.change import Change
+from fusewire.worktree.change import TreeChange
 from fusewire.worktree.snapshot import Snapshot
 from fusewire.breakers.loop.advice import Advice
 from fusewire.breakers.loop.types import Begun, Result
-from fusewire.run.process import Ended, run_agent
+from fusewire.run.process import ProcessEnd, run_agent
 
 now = 1000.0
 
@@ -41,9 +41,10 @@ def began(number=7, state="CLOSED", scores=(), calls=93, advice=(), neutral=0):
 
 def judged(number=7, state="CLOSED", score=3, cost=None, kind="progress", calls=92, seconds=61.0):
     entry = {"calls_left": calls, "cost": cost, "tests": None, "risk": "LOW", "blocked": "the model is away"}
+    answer = AgentOutput(cost=cost)
     view.judged(
-        Result(number, state, kind, score, {}, Change(), AgentOutput(cost=cost), "exit", (), False, "", "", "", entry),
-        Ended("exit", 0, "", seconds, 0),
+        Result(number, state, kind, score, {}, TreeChange(), answer, "exit", (), False, "", "", "", entry),
+        ProcessEnd("exit", 0, "", seconds, 0),
     )
 
 view = LiveView() if sys.argv[1:] == ["real"] else LiveView(lambda: now)

@@ -33,7 +33,9 @@ _SANDBOX = {True: "require", False: "off"}
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 @click.option("--prompt", metavar="FILE", help="For the agent: on standard input, or where {prompt} stands in COMMAND.")
 @click.option("--max-iterations", type=click.IntRange(1), metavar="N", help="End after so many iterations (exit 4).")
-@click.option("--max-time", metavar="DURATION", callback=seconds, help='End after so long, such as "8h" (exit 4).')
+@click.option(
+    "--max-time", "max_seconds", metavar="DURATION", callback=seconds, help='End after so long, such as "8h" (exit 4).'
+)
 @click.option(
     "--max-cost", type=click.FloatRange(0, min_open=True), metavar="USD", help="End once this is spent (exit 4)."
 )
@@ -42,6 +44,7 @@ _SANDBOX = {True: "require", False: "off"}
 )
 @click.option(
     "--idle-timeout",
+    "idle",
     metavar="DURATION",
     callback=seconds,
     help="The longest that it may print nothing (default: 15m).",
@@ -95,7 +98,7 @@ def run_command(breaker: Breaker, command: tuple[str, ...], as_json: bool, **opt
         options[name] = options[name] and os.path.join(here, options[name])
     loop = Loop(breaker, plan=options["plan"])
     show_warnings(breaker)
-    outcome = supervise(loop, _options(loop, command, here, options), quiet=as_json)
+    outcome = supervise(loop, _options(loop, command, here, **options), quiet=as_json)
     if as_json:
         print_json(report(loop, outcome))
     return outcome.code
@@ -107,28 +110,17 @@ def _folder(root: str) -> str:
     return os.getcwd() if here == real or here.startswith(real.rstrip("/") + "/") else root
 
 
-def _options(loop: Loop, command: tuple[str, ...], here: str, options: dict[str, Any]) -> Options:
+def _options(loop: Loop, command: tuple[str, ...], here: str, plan: str | None, **options: Any) -> Options:
     """What the command line says, and the project's settings where it says nothing."""
     from fusewire.config.rulebook import read_rulebook
     from fusewire.run.types import Options
 
     settings = read_rulebook(Path(loop.root)).values["loop"].parsed
-    return Options(
-        command=command,
-        cwd=here,
-        prompt=options["prompt"],
-        until=options["until"],
-        verify=options["verify"],
-        junit=options["junit"],
-        max_iterations=options["max_iterations"],
-        max_seconds=options["max_time"],
-        max_cost=options["max_cost"],
-        timeout=options["timeout"] or settings["timeout"],
-        idle=options["idle_timeout"] or settings["idle_timeout"],
-        wait=options["wait"],
-        sandbox=_SANDBOX.get(options["sandbox"], loop.breaker.rules.sandbox[0]),
-        end_oldest=options["end_oldest"] or None,
-    )
+    options["timeout"] = options["timeout"] or settings["timeout"]
+    options["idle"] = options["idle"] or settings["idle_timeout"]
+    options["sandbox"] = _SANDBOX.get(options["sandbox"], loop.breaker.rules.sandbox[0])
+    options["end_oldest"] = options["end_oldest"] or None
+    return Options(command=command, cwd=here, **options)
 
 
 def supervise(loop: Loop, options: Options, *, quiet: bool = False) -> Outcome:

@@ -60,21 +60,32 @@ def constraint_paths(root: Path) -> Iterator[Path]:
     return (path for path in sorted(folder.rglob("*.md")) if path.is_file())
 
 
+class _Problems(list[ConfigError]):
+    """What is wrong with one file."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__()
+        self.file = file
+
+    def add(self, key: str, value: object, allowed: str) -> None:
+        self.append(ConfigError(self.file, key, value, allowed))
+
+
 def _read(path: Path, shown: str) -> tuple[ConstraintFile | None, list[ConfigError]]:
-    problems: list[ConfigError] = []
+    problems = _Problems(shown)
     try:
         with path.open("rb") as file:
             raw = file.read(_FRONT_MATTER_LIMIT)
     except OSError as error:
-        problems.append(ConfigError(shown, "file", path.name, f"a file that can be read ({error.strerror})"))
+        problems.add("file", path.name, f"a file that can be read ({error.strerror})")
         return ConstraintFile(path.stem, shown, "", None, False, {}, (), broken=True), problems
     text = raw.decode("utf-8", "replace")
     front, body = _split(text)
     if front is None:  # a README beside the constraints is none
         return None, []
     if "\ufffd" in text and "\ufffd".encode() not in raw:
-        problems.append(ConfigError(shown, "file", path.name, "UTF-8 text; what is not was replaced"))
-    matter = _parse(front, shown, problems)
+        problems.add("file", path.name, "UTF-8 text; what is not was replaced")
+    matter = _parse(front, problems)
     if matter is None:
         # The rule still exists, so its circuit goes on with the defaults.
         name = _id_line(front) or path.stem
@@ -82,27 +93,24 @@ def _read(path: Path, shown: str) -> tuple[ConstraintFile | None, list[ConfigErr
     name = matter.get("id", path.stem)
     name = str(name) if isinstance(name, int) else name
     if not isinstance(name, str) or not _is_id(name):
-        problems.append(
-            ConfigError(shown, "id", name, "up to 200 letters, digits, '-', '_' and '.'; using the file's name")
-        )
+        problems.add("id", name, "up to 200 letters, digits, '-', '_' and '.'; using the file's name")
         name = path.stem
     if not _is_id(name):
-        problems.append(ConfigError(shown, "file", path.name, "a name that can be an id, or an id; it is left out"))
+        problems.add("file", path.name, "a name that can be an id, or an id; it is left out")
         return None, problems
-    overrides = matter.get("circuit_breaker", {})
-    if overrides is None:
-        overrides = {}
+    overrides = matter.get("circuit_breaker")
+    overrides = {} if overrides is None else overrides
     if not isinstance(overrides, dict):
-        problems.append(ConfigError(shown, "circuit_breaker", overrides, "a table of settings; using the defaults"))
+        problems.add("circuit_breaker", overrides, "a table of settings; using the defaults")
         overrides = {}
     severity = matter.get("severity")
     if severity is not None and not isinstance(severity, str):
-        problems.append(ConfigError(shown, "severity", severity, "a word, such as CRITICAL"))
+        problems.add("severity", severity, "a word, such as CRITICAL")
         severity = None
     status = str(matter.get("status", "active")).strip().lower()
     if status not in STATUSES:
-        problems.append(ConfigError(shown, "status", status, f"{', '.join(STATUSES)}; taken as active"))
-    matchers = tuple(_matchers(matter.get("match"), shown, problems))
+        problems.add("status", status, f"{', '.join(STATUSES)}; taken as active")
+    matchers = tuple(_matchers(matter.get("match"), problems))
     return (
         ConstraintFile(
             name,
@@ -127,29 +135,23 @@ def _split(text: str) -> tuple[str | None, str]:
     return "".join(lines[1:]), ""
 
 
-def _parse(front: str, shown: str, problems: list[ConfigError]) -> dict[Any, Any] | None:
+def _parse(front: str, problems: _Problems) -> dict[Any, Any] | None:
     try:
         matter = _load(front)
     except ImportError:
         lacks = "Python with PyYAML (pip install PyYAML); until then only its last good patterns are enforced"
-        problems.append(ConfigError(shown, "front matter", "PyYAML is missing", lacks))
+        problems.add("front matter", "PyYAML is missing", lacks)
         return None
     except Exception as error:  # PyYAML lets KeyError, AttributeError and others through for bad tags
         where = getattr(error, "problem_mark", None)
         line = f"line {where.line + 2}: " if where else ""
         what = getattr(error, "problem", None) or str(error) or "not YAML"
-        problems.append(
-            ConfigError(shown, "front matter", f"{line}{what}", "YAML; using the defaults, and its last good patterns")
-        )
+        problems.add("front matter", f"{line}{what}", "YAML; using the defaults, and its last good patterns")
         return None
     if matter is None:
         return {}
     if not isinstance(matter, dict):
-        problems.append(
-            ConfigError(
-                shown, "front matter", matter, "a table of keys; using the defaults, and its last good patterns"
-            )
-        )
+        problems.add("front matter", matter, "a table of keys; using the defaults, and its last good patterns")
         return None
     return matter
 
@@ -198,20 +200,20 @@ def _title(body: str) -> str:
     return next((line.lstrip("# ").strip() for line in body.splitlines() if line.startswith("#")), "")
 
 
-def _matchers(match: Any, shown: str, problems: list[ConfigError]) -> Iterator[Matcher]:
+def _matchers(match: Any, problems: _Problems) -> Iterator[Matcher]:
     """`match:` as one table or a list of them; within a table everything that is given must fit."""
     if match is None:
         return
     for entry in match if isinstance(match, list) else [match]:
         if not isinstance(entry, dict) or not entry or not set(entry) <= set(_MATCH_KEYS):
             allowed = f"a table with {', '.join(_MATCH_KEYS)}; this entry matches nothing"
-            problems.append(ConfigError(shown, "match", entry, allowed))
+            problems.add("match", entry, allowed)
             continue
         fields = {key: _texts(entry.get(key)) for key in _MATCH_KEYS}
         broken = next((key for key in entry if not fields[key]), None)
         if broken:
             allowed = "a pattern or a list of patterns; this entry matches nothing"
-            problems.append(ConfigError(shown, f"match.{broken}", entry[broken], allowed))
+            problems.add(f"match.{broken}", entry[broken], allowed)
             continue
         yield fields["tool"], tuple(tuple(text.split()) for text in fields["command"]), fields["path"]
 

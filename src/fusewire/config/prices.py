@@ -5,13 +5,13 @@ For the compiler of rules and for people; the hook gets the compact tuple that `
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from fusewire.config.settings import suggest
 from fusewire.core.money import KINDS, plain_name
 from fusewire.util.errors import ConfigError
 
@@ -85,11 +85,10 @@ def _usable(
                     problems.append(ConfigError(source, f"{section} long.{name}", value[name], _unknown(name, KINDS)))
             yield "long", dict(_usable(known, source, f"{section} long:", problems))
             continue
-        allowed = _allowed(key)
         if key not in _KEYS:
             problems.append(ConfigError(source, f"{section} {key}", value, _unknown(key, _KEYS)))
         elif not _is_allowed(key, value):
-            problems.append(ConfigError(source, f"{section} {key}", value, allowed))
+            problems.append(ConfigError(source, f"{section} {key}", value, _allowed(key)))
         else:
             yield key, value
 
@@ -112,9 +111,7 @@ def _allowed(key: str) -> str:
 
 
 def _unknown(key: str, keys: tuple[str, ...]) -> str:
-    close = difflib.get_close_matches(key, keys, n=1)
-    hint = f" (did you mean {close[0]}?)" if close else ""
-    return f"no such price{hint}; allowed: {', '.join(keys)}"
+    return f"no such price{suggest(key, keys)}; allowed: {', '.join(keys)}"
 
 
 def _price(name: str, table: Mapping[str, Any]) -> Price:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from fusewire.util.errors import ConfigError
 
 if TYPE_CHECKING:
     from fusewire.core.events import Matcher
+    from fusewire.util.fast_json import JsonObject
 
 #: The tables of the seed's own configuration file. The first holds what `[tool]` has at its top.
 _SEED_TABLES = ("circuit_breakers", "memory_limits", "resource_limits")
@@ -112,33 +113,24 @@ def read_rulebook(root: Path | None) -> Rulebook:
 
 def _layers(root: Path, warnings: list[ConfigError]) -> list[tuple[str, Mapping[str, Any]]]:
     user = Path(user_config_path())
-    project = _read_toml(root / "fusewire.toml", "fusewire.toml", warnings)
-    pyproject = _read_toml(root / "pyproject.toml", "pyproject.toml", warnings) or {}
+    project = _read(root / "fusewire.toml", "fusewire.toml", warnings)
+    pyproject = _read(root / "pyproject.toml", "pyproject.toml", warnings) or {}
     tool = pyproject.get("tool")
     in_pyproject = tool.get("fusewire") if isinstance(tool, dict) else None
     if project is not None and in_pyproject is not None:
         allowed = "fusewire.toml is there and is read instead"
         warnings.append(ConfigError("pyproject.toml", "[tool.fusewire]", "...", allowed))
-    users = _read_toml(user, str(user), warnings)
+    users = _read(user, str(user), warnings)
     own = ("fusewire.toml", project) if project is not None else ("pyproject.toml", in_pyproject)
     return [(str(user), users or {}), *([(own[0], own[1])] if own[1] is not None else [])]
 
 
 def _seed_layer(root: Path, warnings: list[ConfigError]) -> list[tuple[str, Mapping[str, Any]]]:
     """The configuration file that the seed describes, as it stands: a layer for the table `tool`."""
-    try:
-        path = root / SESSION_CONFIG
-        if path.exists() and not path.is_file():
-            raise ValueError("not a regular file")
-        given = json.loads(path.read_text("utf-8-sig"))
-        if not isinstance(given, dict):
-            raise ValueError("not an object")
-    except FileNotFoundError:
+    given = _read(root / SESSION_CONFIG, SESSION_CONFIG, warnings, "a JSON object", _json_object)
+    if given is None:
         return []
-    except (OSError, ValueError, RecursionError) as error:
-        warnings.append(ConfigError(SESSION_CONFIG, "file", str(error), "a JSON object; nothing in it is used"))
-        return []
-    table: dict[str, Any] = {}
+    table: JsonObject = {}
     for name, part in given.items():
         if name not in _SEED_TABLES:
             allowed = f"no such table; allowed: {', '.join(_SEED_TABLES)}"
@@ -150,15 +142,29 @@ def _seed_layer(root: Path, warnings: list[ConfigError]) -> list[tuple[str, Mapp
     return [(SESSION_CONFIG, {"tool": table})]
 
 
-def _read_toml(path: Path, shown: str, warnings: list[ConfigError]) -> dict[str, Any] | None:
+def _json_object(text: str) -> JsonObject:
+    given = json.loads(text.removeprefix("\ufeff"))
+    if not isinstance(given, dict):
+        raise ValueError("not an object")
+    return given
+
+
+def _read(
+    path: Path,
+    shown: str,
+    warnings: list[ConfigError],
+    form: str = "TOML",
+    parse: Callable[[str], JsonObject] = tomllib.loads,
+) -> JsonObject | None:
+    """What a configuration file says; None if it is missing or cannot be read."""
     try:
         if path.exists() and not path.is_file():  # a pipe of that name would never end
             raise ValueError("not a regular file")
-        return tomllib.loads(path.read_text("utf-8"))
+        return parse(path.read_text("utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
-        warnings.append(ConfigError(shown, "file", str(error), "TOML; nothing in it is used"))
+        warnings.append(ConfigError(shown, "file", str(error), f"{form}; nothing in it is used"))
         return None
 
 

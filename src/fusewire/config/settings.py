@@ -102,68 +102,56 @@ class Setting:
         if self.type == "text":
             return _words([value])[0]
         if self.type in ("severity", "choice"):
-            if value not in (self.choices or SEVERITIES):
-                raise ValueError(value)
-            return value
+            return _require(value in (self.choices or SEVERITIES), value)
         if self.type == "path":
             return _texts([value], False)[0]
         if self.type == "window":
             return None if value == CONSECUTIVE else _seconds(value)
         if self.type == "schedule":
             steps = value if isinstance(value, list) else [value]
-            if not 1 <= len(steps) <= _MOST_STEPS:
-                raise ValueError(value)
+            _require(1 <= len(steps) <= _MOST_STEPS, value)
             return tuple(map(_seconds, steps))
         if self.type == "flag":
-            if not isinstance(value, bool):
-                raise ValueError(value)
-            return value
+            return _require(isinstance(value, bool), value)
         amount = parse_duration(value) if self.type == "duration" and isinstance(value, str) else value
-        if isinstance(amount, bool) or not isinstance(amount, (int, float)) or not -_LONGEST <= amount <= _LONGEST:
-            raise ValueError(value)
+        _require(type(amount) in (int, float) and -_LONGEST <= amount <= _LONGEST, value)
         if self.type in ("count", "turns", "size"):
             most = self.most or (_LONGEST if self.type == "size" else _LARGEST)
-            if not isinstance(amount, int) or not 1 <= amount <= most:
-                raise ValueError(value)
-            return amount
-        if self.type == "duration" and not isinstance(value, str):
-            raise ValueError(value)
+            return _require(isinstance(amount, int) and 1 <= amount <= most, amount)
+        _require(self.type != "duration" or isinstance(value, str), value)
         amount *= _SECONDS.get(self.type, 1)
         lowest = self.least if self.least is not None else 0
-        if amount < lowest or (amount == 0 and self.least != 0) or amount > _LONGEST:
-            raise ValueError(value)
-        if self.type == "share" and amount > 1:
-            raise ValueError(value)
-        return amount
+        _require(lowest <= amount <= (1 if self.type == "share" else _LONGEST), value)
+        return _require(amount != 0 or self.least == 0, amount)
+
+
+def _require(holds: bool, value: Any) -> Any:
+    """The value; ValueError if what it needs does not hold."""
+    if not holds:
+        raise ValueError(value)
+    return value
 
 
 def _seconds(value: Any) -> float:
     """Seconds of a duration above 0, written as text."""
     seconds = parse_duration(value) if isinstance(value, str) else 0
-    if not 0 < seconds <= _LONGEST:
-        raise ValueError(value)
+    _require(0 < seconds <= _LONGEST, value)
     return seconds
 
 
 def _texts(value: Any, grants: bool) -> tuple[Any, ...]:
     """A list of texts without empty ones; as grants, each told apart into its tool and its pattern."""
-    if not isinstance(value, list) or len(value) > _LONGEST_LIST:
-        raise ValueError(value)
-    if not all(isinstance(text, str) and text.strip("/. ") + text.strip("/ ") and "\0" not in text for text in value):
-        raise ValueError(value)
+    _require(all(text.strip("/. ") + text.strip("/ ") for text in _words(value)), value)
     if not grants:
         return tuple(value)
     pairs = [text.partition(": ") for text in value]
-    if not all(tool.strip() and pattern.strip() for tool, _, pattern in pairs):
-        raise ValueError(value)
+    _require(all(tool.strip() and pattern.strip() for tool, _, pattern in pairs), value)
     return tuple((tool.strip(), pattern.strip()) for tool, _, pattern in pairs)
 
 
 def _words(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or len(value) > _LONGEST_LIST:
-        raise ValueError(value)
-    if not all(isinstance(text, str) and text.strip() and "\0" not in text for text in value):
-        raise ValueError(value)
+    _require(isinstance(value, list) and len(value) <= _LONGEST_LIST, value)
+    _require(all(isinstance(text, str) and text.strip() and "\0" not in text for text in value), value)
     return tuple(value)
 
 
@@ -199,7 +187,7 @@ class PolicyFile:
         text = repr({**self.table.get("defaults", {}), **used, "cooldown": self._cooldown(used)})
         return [key for key in self.settings if f"'${key}'" in text]
 
-    def _cooldown(self, circuit: Mapping[str, Any]) -> dict[str, Any]:
+    def _cooldown(self, circuit: Mapping[str, Any]) -> Mapping[str, Any]:
         own = circuit.get("cooldown", {})
         return dict(own) if own.get("schedule") else {**self.table.get("defaults", {}).get("cooldown", {}), **own}
 
@@ -269,9 +257,13 @@ def _leads_outside(value: Any) -> bool:
 
 def unknown(file: str, shown: str, value: object, key: str, names: Sequence[str]) -> ConfigError:
     """A key that nobody knows, among those that are known."""
+    return ConfigError(file, shown, value, ", ".join(names) or "nothing", f"no such setting{suggest(key, names)}")
+
+
+def suggest(key: str, names: Sequence[str]) -> str:
+    """A hint at the known name that is closest; empty if none is close."""
     close = difflib.get_close_matches(key, names, n=1)
-    hint = f" (did you mean {close[0]}?)" if close else ""
-    return ConfigError(file, shown, value, ", ".join(names) or "nothing", f"no such setting{hint}")
+    return f" (did you mean {close[0]}?)" if close else ""
 
 
 def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
