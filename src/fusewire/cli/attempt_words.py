@@ -61,7 +61,7 @@ def say_recorded(attempts: Attempts, recorded: Recorded, about: dict[str, Any], 
     return 3 if recorded.stops else 0
 
 
-def restored_json(restored: RolledBack | None) -> dict[str, Any] | None:
+def restored_json(restored: RolledBack | None) -> dict[str, object] | None:
     if restored is None:
         return None
     return {

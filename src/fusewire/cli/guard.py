@@ -79,7 +79,7 @@ def check_command_line(
 _FIELDS = ("decision", "state", "phase", "rule", "reason", "evidence", "retry_after", "next")
 
 
-def _to_json(decision: Decision) -> dict[str, Any]:
+def _to_json(decision: Decision) -> dict[str, object]:
     data = decision.to_json()
     return {**{field: data[field] for field in _FIELDS}, "affected": list(decision.affected)}
 

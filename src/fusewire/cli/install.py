@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -229,7 +229,7 @@ def _show(
     dry_run: bool,
     notes: list[str],
     as_json: bool,
-    more: dict[str, Any],
+    more: Mapping[str, object],
 ) -> None:
     if as_json:
         print_json(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -43,7 +43,7 @@ def notify_command(context: click.Context, project: str | None, as_json: bool) -
     """
     if context.invoked_subcommand is None:
         return int(context.invoke(_show, project=project, as_json=as_json))
-    given: dict[str, Any] = {"project": project, "as_json": as_json}
+    given: dict[str, object] = {"project": project, "as_json": as_json}
     context.default_map = dict.fromkeys(notify_command.commands, given)
     return 0
 

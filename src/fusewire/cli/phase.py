@@ -116,7 +116,7 @@ def begin_command(phases: Phases, phase: str, as_json: bool) -> int:
     return 0
 
 
-def _begun_json(begun: PhaseStart) -> dict[str, Any]:
+def _begun_json(begun: PhaseStart) -> dict[str, object]:
     halted = None if begun.halted is None else begun.halted.to_json()
     return {
         "decision": "BLOCKED" if not begun.allowed else "WARN" if begun.warning else "ALLOWED",

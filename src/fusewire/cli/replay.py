@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -65,7 +65,7 @@ def _line(one: Replayed) -> str:
     return f"{line} (read only so far: {one.problem})" if one.problem else line
 
 
-def _json(replays: list[Replayed]) -> dict[str, Any]:
+def _json(replays: list[Replayed]) -> dict[str, object]:
     return {
         "transcripts": [one.to_json() for one in replays],
         "rules": by_rule(replays),

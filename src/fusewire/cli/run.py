@@ -155,7 +155,7 @@ def say_end(loop: Loop, outcome: Outcome) -> None:
         say(*message_lines(outcome.decision, loop.engine.clock()))
 
 
-def report(loop: Loop, outcome: Outcome) -> dict[str, Any]:
+def report(loop: Loop, outcome: Outcome) -> dict[str, object]:
     """The run and the loop, for programs."""
     return {
         "exit": outcome.code,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +17,8 @@ from fusewire.util.file_names import path_shown
 from fusewire.util.tables import columns
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fusewire.core.money import Prices
     from fusewire.engine.breaker import Breaker
 
@@ -76,9 +79,7 @@ def _show(account: Account) -> None:
         tell("  no tokens are told in it")
     more = " and what the unknown models cost" if account.unknown else ""
     tell(f"  total ${account.usd:.2f}{more}")
-    if account.unknown:
-        names = ", ".join(sorted(account.unknown))
-        warn(f"no price is known for {names}: not in the total, and not free")
+    _warn_of_unknown(account.unknown)
     if account.problem:
         warn(f"not everything could be counted: {account.problem}")
 
@@ -88,41 +89,58 @@ def _counts(row: list[Any]) -> tuple[str, ...]:
     return tuple(f"{count:,}" for count in (row[0], row[1], row[2], row[3] + row[4]))
 
 
-def stored(breaker: Breaker) -> list[dict[str, Any]]:
-    """What the hook has counted: the project's sessions, the latest first."""
-    memory = recalled(breaker.store, SPEND)
-    sessions = memory.get("sessions") if isinstance(memory.get("sessions"), dict) else {}
+@dataclass(frozen=True, slots=True)
+class SessionSpend:
+    """What the hook has counted of one session."""
+
+    session: str
+    usd: float
+    at: float
+    #: models without a price
+    unknown: list[str]
+
+    def to_json(self) -> dict[str, object]:
+        usd, at = round(self.usd, 6), show_time(self.at)
+        return {"session": self.session, "usd": usd, "at": at, "unknown": self.unknown}
+
+
+def _sessions(stored: object) -> list[SessionSpend]:
+    """The sessions in the memory of the hook, the latest first; what cannot be read is left out."""
     found = [
-        {
-            "session": name,
-            "usd": float(told["usd"]),
-            "at": float(told["at"]),
-            "unknown": [one for one in told.get("unknown", ()) if isinstance(one, str)],
-        }
-        for name, told in (sessions or {}).items()
+        SessionSpend(
+            name,
+            float(told["usd"]),
+            float(told["at"]),
+            [one for one in told.get("unknown", ()) if isinstance(one, str)],
+        )
+        for name, told in (stored.items() if isinstance(stored, dict) else ())
         if isinstance(told, dict) and all(type(told.get(key)) in (int, float) for key in ("usd", "at"))
     ]
-    return sorted(found, key=lambda session: (-session["at"], session["session"]))
+    return sorted(found, key=lambda session: (-session.at, session.session))
 
 
 def _known(breaker: Breaker, as_json: bool) -> int:
     memory = recalled(breaker.store, SPEND)
     days = {day: usd for day, usd in (memory.get("days") or {}).items() if type(usd) in (int, float)}
     total = float(memory.get("usd") or 0.0)
-    sessions = stored(breaker)
-    unknown = sorted({name for session in sessions for name in session["unknown"]})
+    sessions = _sessions(memory.get("sessions"))
+    unknown = sorted({name for session in sessions for name in session.unknown})
     if as_json:
-        told = [{**session, "at": show_time(session["at"]), "usd": round(session["usd"], 6)} for session in sessions]
+        told = [session.to_json() for session in sessions]
         print_json({"usd": round(total, 6), "days": days, "sessions": told, "unknown_models": unknown})
         return 0
     if not sessions and not days:
         tell("Nothing yet: the hook counts while an agent works. Of a transcript: fusewire spend FILE")
         return 0
     for session in sessions:
-        tell(f"{show_time(session['at'])}  ${session['usd']:>8.2f}  {session['session']}")
+        tell(f"{show_time(session.at)}  ${session.usd:>8.2f}  {session.session}")
     for day in sorted(days, reverse=True):
         tell(f"{day}            ${days[day]:>8.2f}")
     tell(f"total ${total:.2f}")
-    if unknown:
-        warn(f"no price is known for {', '.join(unknown)}: not in the total, and not free")
+    _warn_of_unknown(unknown)
     return 0
+
+
+def _warn_of_unknown(models: Iterable[str]) -> None:
+    if names := ", ".join(sorted(models)):
+        warn(f"no price is known for {names}: not in the total, and not free")

@@ -58,7 +58,7 @@ def _steps(cooling: Mapping[str, Any], values: Values) -> tuple[float, ...]:
             return (_value(cooling["first"], values),)
 
 
-def _meter_tables(table: Mapping[str, Any], shared: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _meter_tables(table: Mapping[str, Any], shared: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """A circuit's meters, written out in full (`[[circuit.meter]]`) or as changes to shared ones."""
     if "meter" in table:
         return list(table["meter"])

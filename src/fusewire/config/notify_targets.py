@@ -75,7 +75,7 @@ class Targets:
 
     def taken(
         self, table: Mapping[str, Any], source: str, policy: PolicyFile
-    ) -> tuple[dict[str, Any], list[ConfigError]]:
+    ) -> tuple[Mapping[str, Any], list[ConfigError]]:
         """One layer's `[notify]`: its targets are taken in; the settings beside them, and what is wrong."""
         problems: list[ConfigError] = []
         settings = {}

@@ -46,9 +46,9 @@ def source_of_prices() -> str:
 
 def parse_prices(
     table: Mapping[str, Any], source: str = "fusewire.toml"
-) -> tuple[dict[str, dict[str, Any]], list[ConfigError]]:
+) -> tuple[dict[str, Mapping[str, Any]], list[ConfigError]]:
     """What is usable of `[prices]` in one configuration file, and what is wrong with the rest of it."""
-    prices: dict[str, dict[str, Any]] = {}
+    prices: dict[str, Mapping[str, Any]] = {}
     problems: list[ConfigError] = []
     for written, given in table.items():
         name = plain_name(written)
@@ -137,6 +137,6 @@ def _rates(table: Mapping[str, Any], usual: Mapping[str, float]) -> tuple[float,
 
 
 @cache
-def _shipped() -> dict[str, Any]:
+def _shipped() -> Mapping[str, Any]:
     text = resources.files("fusewire.config").joinpath("policies/prices.toml").read_text("utf-8")
     return tomllib.loads(text)

@@ -42,7 +42,7 @@ class Rulebook:
     #: the breakers that `[breakers.NAME]` defines
     own: dict[str, Values] = field(default_factory=dict)
     #: what `[prices]` says beside the table that is shipped
-    prices: dict[str, dict[str, Any]] = field(default_factory=dict)
+    prices: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     #: who is told what happened
     targets: Targets = field(default_factory=Targets)
 
