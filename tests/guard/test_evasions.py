@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fusewire.breakers.constraint.detect import word_fits
-from fusewire.guard.code import commands_in
+from fusewire.guard.code import found_in
 from tests.helpers import SOURCE
 from tests.helpers.project import Project
 
@@ -206,7 +206,7 @@ def test_recipes_that_are_too_long_stop_nobody(bound: Project) -> None:
     ],
 )
 def test_literals_of_python_are_found_without_running_it(code: str, lines: list[str]) -> None:
-    assert commands_in("python", code) == lines
+    assert [text for kind, text, _ in found_in("python", code, []) if kind == "shell"] == lines
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_literals_of_python_are_found_without_running_it(code: str, lines: list[
     ],
 )
 def test_literals_of_node_are_found(code: str, lines: list[str]) -> None:
-    assert commands_in("node", code) == lines
+    assert [text for kind, text, _ in found_in("node", code, []) if kind == "shell"] == lines
 
 
 @pytest.mark.parametrize(

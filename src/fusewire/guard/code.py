@@ -90,11 +90,6 @@ def found_in(language: str, code: str, arguments: list[str]) -> list[Found]:
     return _Python(code, arguments).found if language == "python" else list(_by_text(language, code))
 
 
-def commands_in(language: str, code: str) -> list[str]:
-    """The command lines, for a shell, that a piece of code would run."""
-    return [text for kind, text, _ in found_in(language, code, []) if kind == "shell"]
-
-
 # -- other languages ----------------------------------------------------------------------------------------------
 
 

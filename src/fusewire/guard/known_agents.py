@@ -10,87 +10,46 @@ from __future__ import annotations
 class KnownAgent:
     """What the guard knows about one agent. Paths are relative to the project, or to the agent's home folder."""
 
-    __slots__ = (
-        "headless",
-        "home",
-        "home_below",
-        "home_files",
-        "home_runs",
-        "home_variable",
-        "name",
-        "native_binary",
-        "offline_variable",
-        "packages",
-        "project_files",
-        "project_folder",
-        "session_variable",
-        "setting_options",
-        "setting_variables",
-        "shell_variables",
-        "system_folders",
-        "unhooked_options",
-        "unnamed_helpers",
-    )
+    #: parts of the paths under which the program is installed
+    packages: tuple[str, ...]
+    #: what the agent sets in the environment of the commands that it runs
+    shell_variables: tuple[str, ...]
+    #: the variable that names its home folder, and the folder without it
+    home_variable: str
+    home: str
+    #: whether that variable names the parent of the home folder
+    home_below: bool = False
+    #: settings in the home folder
+    home_files: tuple[str, ...]
+    #: folders there with code that the agent runs without a hook
+    home_runs: tuple[str, ...] = ()
+    #: settings in a project
+    project_files: tuple[str, ...]
+    #: the folder of a project that could be created with settings in it
+    project_folder: str = ""
+    #: the administrator's settings
+    system_folders: tuple[str, ...] = ()
+    #: variables, beside that of the home folder, which decide what settings are read
+    setting_variables: tuple[str, ...] = ()
+    #: options that start it without a person
+    headless: frozenset[str]
+    #: options that start it without its hooks
+    unhooked_options: tuple[str, ...] = ()
+    #: options whose value is a setting
+    setting_options: tuple[str, ...] = ()
+    #: whether its program may go by NAME-PLATFORM
+    native_binary: bool = False
+    #: names the session in the environment of its commands
+    session_variable: str = ""
+    #: is set there if its sandbox has no network
+    offline_variable: str = ""
+    #: whether helpers write transcripts of their own, and a hook is not told which of them asks
+    unnamed_helpers: bool = False
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        packages: tuple[str, ...],
-        shell_variables: tuple[str, ...],
-        home_variable: str,
-        home: str,
-        home_files: tuple[str, ...],
-        project_files: tuple[str, ...],
-        headless: tuple[str, ...],
-        home_below: bool = False,
-        home_runs: tuple[str, ...] = (),
-        project_folder: str = "",
-        system_folders: tuple[str, ...] = (),
-        setting_variables: tuple[str, ...] = (),
-        unhooked_options: tuple[str, ...] = (),
-        setting_options: tuple[str, ...] = (),
-        native_binary: bool = False,
-        session_variable: str = "",
-        offline_variable: str = "",
-        unnamed_helpers: bool = False,
-    ) -> None:
+    def __init__(self, name: str, **facts: object) -> None:
         self.name = name
-        #: parts of the paths under which the program is installed
-        self.packages = packages
-        #: what the agent sets in the environment of the commands that it runs
-        self.shell_variables = shell_variables
-        #: the variable that names its home folder, and the folder without it
-        self.home_variable = home_variable
-        self.home = home
-        #: whether that variable names the parent of the home folder
-        self.home_below = home_below
-        #: settings in the home folder
-        self.home_files = home_files
-        #: folders there with code that the agent runs without a hook
-        self.home_runs = home_runs
-        #: settings in a project
-        self.project_files = project_files
-        #: the folder of a project that could be created with settings in it
-        self.project_folder = project_folder
-        #: the administrator's settings
-        self.system_folders = system_folders
-        #: variables, beside that of the home folder, which decide what settings are read
-        self.setting_variables = setting_variables
-        #: options that start it without a person
-        self.headless = frozenset(headless)
-        #: options that start it without its hooks
-        self.unhooked_options = unhooked_options
-        #: options whose value is a setting
-        self.setting_options = setting_options
-        #: whether its program may go by NAME-PLATFORM
-        self.native_binary = native_binary
-        #: names the session in the environment of its commands
-        self.session_variable = session_variable
-        #: is set there if its sandbox has no network
-        self.offline_variable = offline_variable
-        #: whether helpers write transcripts of their own, and a hook is not told which of them asks
-        self.unnamed_helpers = unnamed_helpers
+        for fact, value in facts.items():
+            setattr(self, fact, value)
 
     def home_folders(self, given: str | None) -> set[str]:
         """The home folders to protect; `given` is the value of `home_variable`."""
@@ -113,7 +72,7 @@ KNOWN_AGENTS = (
         project_folder=".claude",
         system_folders=("/etc/claude-code/", "/Library/Application Support/ClaudeCode/"),
         setting_variables=("CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_SAFE_MODE"),
-        headless=("-p", "--print", "-cp", "-pc"),
+        headless=frozenset(("-p", "--print", "-cp", "-pc")),
         unhooked_options=("--bare", "--safe-mode", "--setting-sources", "--managed-settings"),
         setting_options=("--settings",),
         session_variable="CLAUDE_CODE_SESSION_ID",
@@ -133,7 +92,7 @@ KNOWN_AGENTS = (
         project_files=(".codex/hooks.json", ".codex/config.toml"),
         project_folder=".codex",
         system_folders=("/etc/codex/",),
-        headless=("exec", "e"),
+        headless=frozenset(("exec", "e")),
         unhooked_options=("--ignore-user-config",),
         setting_options=("--disable", "-c", "--config"),
         native_binary=True,
@@ -152,7 +111,7 @@ KNOWN_AGENTS = (
         project_folder=".gemini",
         system_folders=("/etc/gemini-cli/", "/Library/Application Support/GeminiCli/"),
         setting_variables=("GEMINI_CLI_SYSTEM_SETTINGS_PATH",),
-        headless=("-p", "--prompt"),
+        headless=frozenset(("-p", "--prompt")),
         unnamed_helpers=True,
     ),
     KnownAgent(
@@ -163,7 +122,7 @@ KNOWN_AGENTS = (
         home="~/.copilot",
         home_files=("hooks/", "settings.json", "config.json"),
         project_files=(".github/hooks/", ".github/copilot/settings.json", ".github/copilot/settings.local.json"),
-        headless=("-p", "--prompt"),
+        headless=frozenset(("-p", "--prompt")),
         session_variable="COPILOT_AGENT_SESSION_ID",
     ),
 )

@@ -9,37 +9,66 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.guard.effects import Program
 
-#: module -> its programs
-_FAMILIES = {
-    "files": (
-        "rm rmdir unlink shred srm trash trash-put rimraf del-cli mv cp install ln link truncate dd tee sponge"
-        " touch chmod chown chgrp mkdir mkfifo sort shuf uniq mktemp flock"
-    ),
-    "listing": "ls dir pwd realpath readlink which cat busybox toybox",
-    "find": "find",
-    "xargs": "xargs",
-    "archives": "tar bsdtar unzip zip gzip gunzip bzip2 bunzip2 xz unxz zstd",
-    "rsync": "rsync",
-    "patches": "patch",
-    "git": "git",
-    "code": "python python2 python3 pypy pypy3 perl ruby node nodejs deno bun php lua awk gawk mawk nawk",
-    "editors": "sed gsed ed ex vi vim nvim",
-    "recipes": "make gmake npm pnpm yarn",
+#: function -> the programs that it knows
+_PROGRAMS = {
+    "archives.run_pack": "bunzip2 bzip2 gunzip gzip unxz xz zstd",
+    "archives.run_tar": "bsdtar tar",
+    "archives.run_unzip": "unzip",
+    "archives.run_zip": "zip",
+    "code.run_awk": "awk gawk mawk nawk",
+    "code.run_lua": "lua",
+    "code.run_node": "bun deno node nodejs",
+    "code.run_perl": "perl",
+    "code.run_php": "php",
+    "code.run_python": "pypy pypy3 python python2 python3",
+    "code.run_ruby": "ruby",
+    "editors.run_ed": "ed",
+    "editors.run_sed": "gsed sed",
+    "editors.run_vi": "ex nvim vi vim",
+    "files.run_chmod": "chgrp chmod chown",
+    "files.run_cp": "cp install",
+    "files.run_dd": "dd",
+    "files.run_flock": "flock",
+    "files.run_ln": "link ln",
+    "files.run_mkdir": "mkdir",
+    "files.run_mktemp": "mktemp",
+    "files.run_mv": "mv",
+    "files.run_rm": "rm",
+    "files.run_rmdir": "rmdir",
+    "files.run_shred": "shred",
+    "files.run_sort": "shuf sort uniq",
+    "files.run_tee": "tee",
+    "files.run_trash": "del-cli rimraf srm trash trash-put",
+    "files.run_truncate": "touch truncate",
+    "files.run_unlink": "unlink",
+    "files.run_writes": "mkfifo sponge",
+    "find.run_find": "find",
+    "git.run_git": "git",
+    "listing.run_busybox": "busybox toybox",
+    "listing.run_cat": "cat",
+    "listing.run_ls": "dir ls",
+    "listing.run_pwd": "pwd",
+    "listing.run_realpath": "readlink realpath",
+    "listing.run_which": "which",
+    "patches.run_patch": "patch",
+    "recipes.run_make": "gmake make",
+    "recipes.run_npm": "npm pnpm yarn",
+    "rsync.run_rsync": "rsync",
+    "xargs.run_xargs": "xargs",
 }
 
-_MODULE_OF = {name: module for module, names in _FAMILIES.items() for name in names.split()}
+_FUNCTION_OF = {name: function for function, names in _PROGRAMS.items() for name in names.split()}
 
 
 def program_named(name: str) -> Program | None:
-    """The function that knows a program; None if there is none."""
-    module = _MODULE_OF.get(name)
-    if module is None:
-        if name.startswith("git-"):  # git-checkout, as it is in git's own folder
-            module, name = "git", "git"
-        elif name.startswith("python"):  # python3.12
-            module, name = "code", "python"
-        else:
-            return None
-    family = __import__(f"fusewire.guard.programs.{module}", fromlist=["PROGRAMS"])
-    program: Program | None = family.PROGRAMS.get(name)
+    """Find the function that knows a program; None if there is none."""
+    if name.startswith("git-"):  # git-checkout, as it is in git's own folder
+        name = "git"
+    elif name.startswith("python"):  # python3.12
+        name = "python"
+    module, _, function = _FUNCTION_OF.get(name, "").partition(".")
+    if not module:
+        return None
+    family = __import__(f"fusewire.guard.programs.{module}", fromlist=[function])
+    program: Program = getattr(family, function)
     return program

@@ -12,7 +12,7 @@ from fusewire.util.globs import matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.guard.effects import Program, ProgramCall
+    from fusewire.guard.effects import ProgramCall
 
     #: name, and whether it is a folder
     Member = tuple[str, bool]
@@ -68,7 +68,7 @@ def _tar_words(words: list[str]) -> list[str]:
     return result + rest
 
 
-def _tar(call: ProgramCall) -> None:
+def run_tar(call: ProgramCall) -> None:
     argv = Argv(_tar_words(call.args), _TAR_VALUED, _TAR_LONGS)
     actions = [one[5:] for one in argv.values("checkpoint-action") if one.startswith("exec=")]
     for script in [*argv.values("to-command", "I", "use-compress-program"), *actions]:
@@ -195,7 +195,7 @@ def _without_list(words: list[str], *names: str) -> tuple[list[str], list[str]]:
     return kept, listed
 
 
-def _unzip(call: ProgramCall) -> None:
+def run_unzip(call: ProgramCall) -> None:
     words, excluded = _without_list(call.args, "-x")
     argv = Argv(words, "dP")
     if argv.has(*"ltpzZv") or not argv.operands:
@@ -235,7 +235,7 @@ def _zip_members(call: ProgramCall, archive: str) -> list[Member] | None:
     return None
 
 
-def _zip(call: ProgramCall) -> None:
+def run_zip(call: ProgramCall) -> None:
     words, _ = _without_list(call.args, "-x", "-i", "--exclude", "--include")
     argv = Argv(words, "bnOPtsZ", "out= output-file= temp-path= unzip-command= password=")
     if argv.has("h", "help", "version", "L") or not argv.operands:
@@ -260,7 +260,7 @@ _ENDINGS = {"gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst"}
 _UNPACKING = {"gunzip": "gzip", "bunzip2": "bzip2", "unxz": "xz"}
 
 
-def _pack(call: ProgramCall) -> None:
+def run_pack(call: ProgramCall) -> None:
     """`gzip a` puts `a.gz` in the place of `a`; `gzip -d a.gz` the other way round."""
     ending = _ENDINGS[_UNPACKING.get(call.name, call.name)]
     argv = Argv(call.args, "SoM" if call.name == "zstd" else "S", "suffix=", optional="T")
@@ -280,11 +280,3 @@ def _pack(call: ProgramCall) -> None:
             call.effect(WRITE, argv.value("o") or target, follows=False)
             if not keeps:
                 call.delete(name)
-
-
-PROGRAMS: dict[str, Program] = {
-    **dict.fromkeys((*_ENDINGS, *_UNPACKING), _pack),
-    **dict.fromkeys(("bsdtar", "tar"), _tar),
-    "unzip": _unzip,
-    "zip": _zip,
-}

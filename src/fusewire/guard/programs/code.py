@@ -101,13 +101,10 @@ def _interpreter(language: str) -> Program:
     return program
 
 
-_NAMES = {
-    "python": "python python2 python3 pypy pypy3",
-    "node": "node nodejs deno bun",
-    "awk": "awk gawk mawk nawk",
-    **{name: name for name in ("perl", "ruby", "php", "lua")},
-}
-
-PROGRAMS: dict[str, Program] = {
-    name: _interpreter(language) for language, names in _NAMES.items() for name in names.split()
-}
+run_awk = _interpreter("awk")
+run_lua = _interpreter("lua")
+run_node = _interpreter("node")
+run_perl = _interpreter("perl")
+run_php = _interpreter("php")
+run_python = _interpreter("python")
+run_ruby = _interpreter("ruby")

@@ -8,7 +8,7 @@ from fusewire.guard.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.guard.effects import Program, ProgramCall
+    from fusewire.guard.effects import ProgramCall
 
 #: `w file` as a command of sed, and behind `s/a/b/`.
 _SED_WRITES = r"(?:^|[;{}\n\d$/])\s*[wW]\s+([^\n;}]+)|[/|,#][gpiI0-9]*w\s+([^\n;}]+)"
@@ -22,7 +22,7 @@ _CALLS = r"(delete|writefile|rename|system)\s*\((?:\[[^\]]*\]\s*,\s*)?\s*(['\"])
 _SCRIPTS = ("c", "cmd", "S")
 
 
-def _sed(call: ProgramCall) -> None:
+def run_sed(call: ProgramCall) -> None:
     argv = Argv(call.args, "efl", "expression= file= line-length=", optional="i")
     scripts = [
         value if name in ("e", "expression") else call.text_of(value) or ""
@@ -53,12 +53,12 @@ def _sed(call: ProgramCall) -> None:
     call.print(UNKNOWN)
 
 
-def _ed(call: ProgramCall) -> None:
+def run_ed(call: ProgramCall) -> None:
     """`ed FILE < script`: the script decides whether it writes."""
     _edit(call, call.world.stdin or "", Argv(call.args, "p").operands)
 
 
-def _vi(call: ProgramCall) -> None:
+def run_vi(call: ProgramCall) -> None:
     """`vim -es -c CMD FILE`, `ex FILE < script`."""
     words = ["-c" if word in ("-sc", "-esc", "-ec") else word for word in call.args]
     argv = Argv(words, "cSuiwW", "cmd=")
@@ -95,10 +95,3 @@ def _edit(call: ProgramCall, script: str, names: list[str]) -> None:
     if UNKNOWN in script:
         for name in names:
             call.write(name)
-
-
-PROGRAMS: dict[str, Program] = {
-    **dict.fromkeys(("ex", "nvim", "vi", "vim"), _vi),
-    **dict.fromkeys(("gsed", "sed"), _sed),
-    "ed": _ed,
-}

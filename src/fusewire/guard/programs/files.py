@@ -12,7 +12,7 @@ from fusewire.guard.shell.values import REST, UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.guard.effects import Program, ProgramCall
+    from fusewire.guard.effects import ProgramCall
 
 #: Files of a copied folder that are looked at one by one.
 MOST = 5000
@@ -24,7 +24,7 @@ MOST = 5000
 _RM_OPTIONS = "recursive force dir verbose interactive one-file-system no-preserve-root preserve-root".split()
 
 
-def _rm(call: ProgramCall) -> None:
+def run_rm(call: ProgramCall) -> None:
     argv = Argv(call.args)
     if any(len(name) > 1 and not any(one.startswith(name) for one in _RM_OPTIONS) for name, _ in argv.options):
         return  # `--help`, or an option that it does not know
@@ -43,25 +43,25 @@ def _rm(call: ProgramCall) -> None:
         call.effect(DELETE, name, recursive=recursive, follows=recursive and is_link and name.endswith("/"))
 
 
-def _rmdir(call: ProgramCall) -> None:
+def run_rmdir(call: ProgramCall) -> None:
     for name in Argv(call.args).operands:
         path = call.path(name)
         if not call.disk.is_folder(path) or call.disk.is_empty(path):
             call.delete(name)
 
 
-def _unlink(call: ProgramCall) -> None:
+def run_unlink(call: ProgramCall) -> None:
     for name in Argv(call.args).operands:
         if not call.disk.is_folder(call.path(name)):
             call.delete(name)
 
 
-def _trash(call: ProgramCall) -> None:
+def run_trash(call: ProgramCall) -> None:
     for name in Argv(call.args).operands:
         call.delete(name, recursive=True)
 
 
-def _shred(call: ProgramCall) -> None:
+def run_shred(call: ProgramCall) -> None:
     argv = Argv(call.args, "ns", "iterations= size=")
     for name in argv.operands:
         call.write(name)
@@ -96,7 +96,7 @@ def _keeps(call: ProgramCall, argv: Argv, target: str) -> bool:
     return keeps and not argv.has("f", "force") and call.disk.exists(call.path(target))
 
 
-def _mv(call: ProgramCall) -> None:
+def run_mv(call: ProgramCall) -> None:
     argv = Argv(call.args, "tS", "target-directory= suffix=")
     for source, target in _targets(call, argv):
         inside = f"{normal(call.path(target))}/".startswith(f"{normal(call.path(source))}/")
@@ -129,7 +129,7 @@ def _overwritten(call: ProgramCall, source: str, target: str, argv: Argv) -> Non
             call.effect(WRITE, name)
 
 
-def _cp(call: ProgramCall) -> None:
+def run_cp(call: ProgramCall) -> None:
     installs = call.name == "install"
     argv = Argv(call.args, "tSgmo" if installs else "tS", "target-directory= suffix= group= mode= owner=")
     if installs and argv.has("d", "directory"):
@@ -156,7 +156,7 @@ def _cp(call: ProgramCall) -> None:
             call.disk.links[normal(full)] = normal(path)
 
 
-def _ln(call: ProgramCall) -> None:
+def run_ln(call: ProgramCall) -> None:
     argv = Argv(call.args, "tS", "target-directory= suffix=")
     if len(argv.operands) == 1 and argv.value("t") is None:
         argv.operands.append(".")
@@ -175,19 +175,19 @@ def _ln(call: ProgramCall) -> None:
 # -- changing -----------------------------------------------------------------------------------------------------
 
 
-def _writes(call: ProgramCall) -> None:
+def run_writes(call: ProgramCall) -> None:
     for name in Argv(call.args, "mZ").operands:
         call.write(name)
 
 
-def _truncate(call: ProgramCall) -> None:
+def run_truncate(call: ProgramCall) -> None:
     argv = Argv(call.args, "srdt", "size= reference= date= time=")
     for name in argv.operands:
         if not (argv.has("c", "no-create") and call.is_missing(name)):
             call.effect(WRITE, name, follows=not argv.has("h", "no-dereference"))
 
 
-def _tee(call: ProgramCall) -> None:
+def run_tee(call: ProgramCall) -> None:
     argv = Argv(call.args)
     text = UNKNOWN if call.world.stdin is None else call.world.stdin
     for name in argv.operands:
@@ -196,7 +196,7 @@ def _tee(call: ProgramCall) -> None:
     call.print(text)
 
 
-def _dd(call: ProgramCall) -> None:
+def run_dd(call: ProgramCall) -> None:
     reads = any(word.startswith("if=") for word in call.args)
     text = UNKNOWN if call.world.stdin is None or reads else call.world.stdin
     for word in call.args:
@@ -206,7 +206,7 @@ def _dd(call: ProgramCall) -> None:
     call.print(text)
 
 
-def _chmod(call: ProgramCall) -> None:
+def run_chmod(call: ProgramCall) -> None:
     """What adds permissions destroys nothing; all else may lock people out of a protected file."""
     flags = [word for word in call.args if _is_mode(word)]
     argv = Argv([word for word in call.args if word not in flags], "", "reference= from=")
@@ -233,7 +233,7 @@ def _has_mode(call: ProgramCall, name: str, mode: str) -> bool:
         return False
 
 
-def _mkdir(call: ProgramCall) -> None:
+def run_mkdir(call: ProgramCall) -> None:
     argv = Argv(call.args, "mZ", "mode= context=")
     for name in argv.operands:
         _make_folder(call, name)
@@ -246,7 +246,7 @@ def _make_folder(call: ProgramCall, name: str) -> None:
     call.disk.made_folder(normal(call.path(name)))
 
 
-def _sort(call: ProgramCall) -> None:
+def run_sort(call: ProgramCall) -> None:
     """`sort -o FILE`, `uniq IN OUT`; otherwise they only print."""
     argv = Argv(call.args, "fsw" if call.name == "uniq" else "oktSTn"[: 6 - (call.name == "sort")], "output= key=")
     target = argv.value("o", "output") if call.name != "uniq" else "".join(argv.operands[1:2]) or None
@@ -256,7 +256,7 @@ def _sort(call: ProgramCall) -> None:
         call.print(printed(call.words, call.world.stdin) or UNKNOWN)
 
 
-def _mktemp(call: ProgramCall) -> None:
+def run_mktemp(call: ProgramCall) -> None:
     """A new file somewhere for temporary files, under a name that no other file has."""
     argv = Argv(call.args, "p", "tmpdir= suffix=")
     template = "".join(argv.operands[:1])
@@ -270,7 +270,7 @@ def _mktemp(call: ProgramCall) -> None:
     call.print(f"{path}\n")
 
 
-def _flock(call: ProgramCall) -> None:
+def run_flock(call: ProgramCall) -> None:
     """The lock of a file of Fusewire's own would keep its hook waiting; any other is free."""
     argv = Argv(call.args, "wEc", "timeout= wait= conflict-exit-code= command=", permutes=False)
     name = "".join(argv.operands[:1])
@@ -284,24 +284,3 @@ def _flock(call: ProgramCall) -> None:
         call.script("".join(argv.operands[2:3]))
     else:
         call.run(argv.operands[1:])
-
-
-PROGRAMS: dict[str, Program] = {
-    **dict.fromkeys(("chgrp", "chmod", "chown"), _chmod),
-    **dict.fromkeys(("cp", "install"), _cp),
-    **dict.fromkeys(("del-cli", "rimraf", "srm", "trash", "trash-put"), _trash),
-    **dict.fromkeys(("link", "ln"), _ln),
-    **dict.fromkeys(("mkfifo", "sponge"), _writes),
-    **dict.fromkeys(("shuf", "sort", "uniq"), _sort),
-    **dict.fromkeys(("touch", "truncate"), _truncate),
-    "dd": _dd,
-    "flock": _flock,
-    "mkdir": _mkdir,
-    "mktemp": _mktemp,
-    "mv": _mv,
-    "rm": _rm,
-    "rmdir": _rmdir,
-    "shred": _shred,
-    "tee": _tee,
-    "unlink": _unlink,
-}

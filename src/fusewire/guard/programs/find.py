@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fusewire.guard.effects import Program, ProgramCall
+    from fusewire.guard.effects import ProgramCall
 
     #: True, False, or None where it may be either; an action does what it does, and is True
     Test = Callable[["FoundPath"], bool | None]
@@ -313,7 +313,7 @@ def _tree(
             todo.append(FoundPath(f"{entry.shown.rstrip('/')}/{name}", path, entry.depth + 1, _kind(path, follows)))
 
 
-def _find(call: ProgramCall) -> None:
+def run_find(call: ProgramCall) -> None:
     at = 0
     while at < len(call.args) and call.args[at][:2] in ("-H", "-L", "-P", "-D", "-O"):
         at += 2 if call.args[at] == "-D" else 1
@@ -344,6 +344,3 @@ def _name_in(words: list[str]) -> str:
         return ""
     name = words[words.index("-name") + 1].replace("*", UNKNOWN).replace("?", UNKNOWN)
     return "" if "[" in name else name
-
-
-PROGRAMS: dict[str, Program] = {"find": _find}

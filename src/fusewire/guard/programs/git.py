@@ -1,11 +1,11 @@
 """git: its global options, its aliases, and what it prints.
 
-What its commands do to files is told by its other modules: `git_tree`, `git_remove` and `git_files`.
+What its commands do to files is told by its other modules: `git_tree` and `git_files`.
 """
 
 from __future__ import annotations
 
-from fusewire.guard.programs import git_files, git_remove, git_tree
+from fusewire.guard.programs import git_files, git_tree
 from fusewire.guard.programs.git_repo import Repo, setting_key, split_words, variable
 from fusewire.guard.shell.expansion import VALUE_LIMIT
 from fusewire.guard.shell.values import UNKNOWN
@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fusewire.guard.effects import Program, ProgramCall
+    from fusewire.guard.effects import ProgramCall
 
     Command = Callable[[ProgramCall, Repo, list[str]], None]
 
@@ -55,7 +55,7 @@ _LISTING = frozenset("--list -l -a -r --all --remotes".split())
 _DIFFERENCES = frozenset("diff status show log".split())
 
 
-def _git(call: ProgramCall) -> None:
+def run_git(call: ProgramCall) -> None:
     _git_words(call, call.args, _settings_of_variables(call), 0)
 
 
@@ -145,6 +145,4 @@ def _printed(repo: Repo, name: str, args: list[str]) -> str:
     return UNKNOWN if text is None else text
 
 
-COMMANDS: dict[str, Command] = {**git_files.COMMANDS, **git_remove.COMMANDS, **git_tree.COMMANDS}
-
-PROGRAMS: dict[str, Program] = {"git": _git}
+COMMANDS: dict[str, Command] = {**git_files.COMMANDS, **git_tree.COMMANDS}

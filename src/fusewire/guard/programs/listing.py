@@ -10,15 +10,15 @@ from fusewire.guard.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.guard.effects import Program, ProgramCall
+    from fusewire.guard.effects import ProgramCall
 
 
-def _pwd(call: ProgramCall) -> None:
+def run_pwd(call: ProgramCall) -> None:
     physical = "-P" in call.args or call.words[0] != "pwd"
     call.print(f"{call.disk.real(call.world.cwd) if physical else call.world.cwd}\n")
 
 
-def _realpath(call: ProgramCall) -> None:
+def run_realpath(call: ProgramCall) -> None:
     argv = Argv(call.args)
     for name in argv.operands:
         path = call.path(name)
@@ -28,12 +28,12 @@ def _realpath(call: ProgramCall) -> None:
             call.print(f"{os.readlink(path)}\n")
 
 
-def _which(call: ProgramCall) -> None:
+def run_which(call: ProgramCall) -> None:
     for name in Argv(call.args).operands:
         call.print(f"/usr/bin/{name.rsplit('/', 1)[-1]}\n")
 
 
-def _cat(call: ProgramCall) -> None:
+def run_cat(call: ProgramCall) -> None:
     names = Argv(call.args).operands
     for name in names:
         call.effect(READ, name)
@@ -46,7 +46,7 @@ def _cat(call: ProgramCall) -> None:
         call.print(UNKNOWN)
 
 
-def _ls(call: ProgramCall) -> None:
+def run_ls(call: ProgramCall) -> None:
     """One name a line, as a pipe gets them; columns, and any other order than that of the names, are unknown."""
     argv = Argv(call.args, "IwT", "ignore= width= sort=")
     for name in argv.operands:
@@ -70,18 +70,5 @@ def _ls(call: ProgramCall) -> None:
     call.print("".join(f"{name}{mark if call.disk.is_folder(call.path(name)) else ''}\n" for name in names))
 
 
-def _busybox(call: ProgramCall) -> None:
+def run_busybox(call: ProgramCall) -> None:
     call.run(call.args)
-
-
-PROGRAMS: dict[str, Program] = {
-    "busybox": _busybox,
-    "cat": _cat,
-    "dir": _ls,
-    "ls": _ls,
-    "pwd": _pwd,
-    "readlink": _realpath,
-    "realpath": _realpath,
-    "toybox": _busybox,
-    "which": _which,
-}

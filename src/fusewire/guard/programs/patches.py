@@ -10,12 +10,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fusewire.guard.effects import Program, ProgramCall
+    from fusewire.guard.effects import ProgramCall
 
 _LONGS = "strip= directory= input= output= reject-file= suffix= prefix= fuzz= ifdef="
 
 
-def _patch(call: ProgramCall) -> None:
+def run_patch(call: ProgramCall) -> None:
     argv = Argv(call.args, "pdiorDFgVYzB", _LONGS)
     if argv.has("dry-run", "help", "version", "v"):
         return
@@ -73,6 +73,3 @@ def _stripped(name: str, strip: str) -> str:
         return name.rsplit("/", 1)[-1]
     parts = name.split("/")
     return "/".join(parts[int(strip[:3]) :])
-
-
-PROGRAMS: dict[str, Program] = {"patch": _patch}

@@ -10,7 +10,7 @@ from fusewire.util.quoting import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.guard.effects import Program, ProgramCall
+    from fusewire.guard.effects import ProgramCall
 
 _NAMES = ("GNUmakefile", "makefile", "Makefile")
 _LONGS = "file= makefile= directory= eval= include-dir= old-file= what-if="
@@ -136,7 +136,7 @@ def _bracketed(text: str, at: int) -> tuple[str, int]:
     return text[at + 1 :], len(text)
 
 
-def _make(call: ProgramCall) -> None:
+def run_make(call: ProgramCall) -> None:
     argv = Argv(call.args, "fCIoWE", _LONGS, optional="jl")
     makefile = _Makefile(call, argv.value("C", "directory") or "", argv)
     call.walk.pristine = False
@@ -166,7 +166,7 @@ _LIFE = {
 }
 
 
-def _npm(call: ProgramCall) -> None:
+def run_npm(call: ProgramCall) -> None:
     argv = Argv(call.args, "wC", "prefix= workspace= filter= cwd=", permutes=False)
     folder = argv.value("prefix", "C", "cwd") or ""
     command, *rest = argv.operands or [""]
@@ -202,9 +202,3 @@ def _run_script(call: ProgramCall, folder: str, name: str, words: list[str]) -> 
         words = words[1:] if words[:1] == ["--"] else words
         with call.effects.unsure(call.walk):
             call.script(" ".join([script, *map(quoted, words)]), cwd=folder or None)
-
-
-PROGRAMS: dict[str, Program] = {
-    **dict.fromkeys(("gmake", "make"), _make),
-    **dict.fromkeys(("npm", "pnpm", "yarn"), _npm),
-}

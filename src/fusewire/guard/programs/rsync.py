@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fusewire.guard.effects import Program, ProgramCall
+    from fusewire.guard.effects import ProgramCall
 
 #: Files of a folder that are looked at one by one.
 MOST = 5000
@@ -25,7 +25,7 @@ _LONGS = (
 )
 
 
-def _rsync(call: ProgramCall) -> None:
+def run_rsync(call: ProgramCall) -> None:
     argv = Argv(call.args, "efBTM", _LONGS)
     call.write(argv.value("log-file") or "")
     if argv.has("n", "dry-run", "list-only", "help", "version") or len(argv.operands) < 2:
@@ -138,6 +138,3 @@ def _removed(call: ProgramCall, argv: Argv, source: str, target: str, copied: se
             break
         if name not in copied and (not _is_excluded(argv, name) or ("delete-excluded", "") in argv.options):
             call.delete(f"{folder}{path[len(base) + 1 :]}")
-
-
-PROGRAMS: dict[str, Program] = {"rsync": _rsync}

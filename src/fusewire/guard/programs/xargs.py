@@ -7,7 +7,7 @@ from fusewire.guard.shell.values import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.guard.effects import Program, ProgramCall
+    from fusewire.guard.effects import ProgramCall
 
 #: Commands that one `xargs -n1` is followed into; one more stands for the rest.
 _RUNS = 2000
@@ -15,7 +15,7 @@ _RUNS = 2000
 _LONGS = "delimiter= max-args= max-procs= arg-file= max-chars= process-slot-var="
 
 
-def _xargs(call: ProgramCall) -> None:
+def run_xargs(call: ProgramCall) -> None:
     argv = Argv(call.args, "dnLPIaEsJRS", _LONGS, optional="iel", permutes=False)
     if argv.has("help", "version"):
         return
@@ -92,6 +92,3 @@ def _unquoted(line: str, blanks: str = " \t\r\f\v") -> list[str]:
         else:
             word, begun = word + char, True
     return [*words, word] if begun else words
-
-
-PROGRAMS: dict[str, Program] = {"xargs": _xargs}
