@@ -28,6 +28,22 @@ if TYPE_CHECKING:
     Found = TypeVar("Found")
 
 
+class BreakerTransaction:
+    """One transaction of a breaker: what its circuits are sent and what it keeps is written together, or not at all."""
+
+    def __init__(self, engine: Engine, transaction: Transaction, now: float) -> None:
+        self.engine, self.transaction, self.now = engine, transaction, now
+
+    def send(self, signal: Signal) -> Decision:
+        """Step the circuit that a signal names."""
+        return self.engine.step(self.transaction, signal, self.now)
+
+    def state(self, circuit: str) -> CircuitState:
+        """Return a circuit as it is now; one that nothing happened to is closed."""
+        policy = self.engine.rules.policy(circuit)
+        return circuits.view(policy, self.engine.load(self.transaction, policy, circuit, self.now), self.now)
+
+
 class Engine:
     """Rules, a store and a clock."""
 
@@ -58,8 +74,12 @@ class Engine:
             return work(transaction, self.clock())
 
     def step(self, transaction: Transaction, signal: Signal, now: float) -> Decision:
-        """One signal inside a transaction of the caller's, who has more to write in it."""
+        """Step one circuit inside a transaction of the caller, who has more to write in it."""
         return self._step(transaction, self.rules.policy(signal.circuit), signal, now, "", set())
+
+    def run(self, work: Callable[[BreakerTransaction], Found]) -> Found:
+        """Do the work of a breaker, which steps circuits and writes its record, in one transaction."""
+        return self.transact(lambda transaction, now: work(BreakerTransaction(self, transaction, now)))
 
     def enforce(
         self, violated: list[str], action: str, session: str | None, call: str | None

@@ -15,7 +15,7 @@ from fusewire.util.errors import FusewireError
 if TYPE_CHECKING:
     from fusewire.breakers.attempt.state import SliceRecord, TestRecord
     from fusewire.breakers.attempt.tracker import Attempts
-    from fusewire.stores import Transaction
+    from fusewire.engine.engine import BreakerTransaction
 
 FIELDS = (
     "test_expectation",
@@ -90,7 +90,7 @@ def fill_in(attempts: Attempts, slice_id: str, given: dict[str, dict[str, Any]])
             for name, value in fields.items()
         }
 
-    def keep(transaction: Transaction, record: SliceRecord, now: float) -> None:
+    def keep(work: BreakerTransaction, record: SliceRecord) -> None:
         for test, fields in checked.items():
             if test not in record.tests:
                 raise FusewireError(f"{slice_id} has no attempts at {test}; known: {', '.join(record.tests) or 'none'}")

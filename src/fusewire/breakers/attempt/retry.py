@@ -23,7 +23,7 @@ from fusewire.worktree.moves import ChangedSince
 if TYPE_CHECKING:
     from fusewire.breakers.attempt.state import TestRecord
     from fusewire.breakers.attempt.tracker import Attempts
-    from fusewire.stores import Transaction
+    from fusewire.engine.engine import BreakerTransaction
     from fusewire.worktree.rollback import RolledBack
 
 _UNTOUCHED = "nothing was touched. To start anew all the same: --force"
@@ -44,13 +44,13 @@ def retry(attempts: Attempts, slice_id: str, guidance: str = "", *, force: bool 
     failures, first = attempts.failures(slice_id), before.first()
     restored = _roll_back(attempts, slice_id, before, first, force) if first else None
 
-    def start_anew(transaction: Transaction, record: SliceRecord, now: float) -> str:
+    def start_anew(work: BreakerTransaction, record: SliceRecord) -> str:
         if record.life != before.life:
             raise InvalidTransition(f"Invalid transition from CLOSED: {slice_id} was started anew just now")
         record.prior = [*record.prior, _prior(record, failures, guidance)]
-        attempts.restart(transaction, slice_id, guidance or "retry", now)
+        attempts.restart(work, slice_id, guidance or "retry")
         # What has passed since then went back with the files.
-        undone = first.began if first and restored else now
+        undone = first.began if first and restored else work.now
         passed = {name: test for name, test in record.tests.items() if test.is_done and test.passed_at < undone}
         record.tests, record.arch_stop, record.infrastructure = passed, {}, []
         record.end_life()
@@ -92,13 +92,13 @@ def finish(attempts: Attempts, slice_id: str, *, force: bool = False) -> None:
         require_person("`fusewire attempt finish --force`", attempts.root)
     attempts.known(slice_id)
 
-    def end(transaction: Transaction, record: SliceRecord, now: float) -> None:
+    def end(work: BreakerTransaction, record: SliceRecord) -> None:
         open_ones = [name for name, test in record.tests.items() if not test.is_done]
         if not force and (open_ones or attempts.is_stopped(slice_id)):
             what = f"not passed yet: {', '.join(open_ones[:5])}" if open_ones else "it is stopped"
             raise FusewireError(f"{slice_id} is not done ({what}); a person can run: fusewire attempt finish --force")
         if force:
-            attempts.restart(transaction, slice_id, "finished", now)
+            attempts.restart(work, slice_id, "finished")
             record.tests, record.prior, record.arch_stop, record.infrastructure = {}, [], {}, []
         record.finished = True
         record.end_life()

@@ -31,7 +31,7 @@ from fusewire.worktree.checkpoint import Checkpoint, Checkpoints
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fusewire.stores import Transaction
+    from fusewire.engine.engine import BreakerTransaction
     from fusewire.stores.rows import CircuitRow
 
 _RESULTS = ("pass", "fail", "infra")
@@ -74,10 +74,10 @@ class Attempts:
         if test not in known.tests or not known.tests[test].checkpoint:
             taken = self.checkpoints.take(slice_id, f"{slice_id}: {test}", known.checkpoints())
 
-        def begin(transaction: Transaction, record: SliceRecord, now: float) -> SliceRecord:
+        def begin(work: BreakerTransaction, record: SliceRecord) -> SliceRecord:
             entry = record.test(test)
             if taken is not None and not entry.checkpoint:
-                entry.checkpoint, entry.began, entry.last_result = taken.to_data(), now, ""
+                entry.checkpoint, entry.began, entry.last_result = taken.to_data(), work.now, ""
                 record.began = record.began or taken.to_data()
                 record.after = record.after or taken.to_data()
             record.finished = False
@@ -108,16 +108,16 @@ class Attempts:
             raise FusewireError(f"{attempt.result!r} is no result of an attempt; allowed: {', '.join(_RESULTS)}")
         files, after, problem = self._looked_at(slice_id, test, attempt)
 
-        def count(transaction: Transaction, record: SliceRecord, now: float) -> tuple[list[Decision], str, SliceRecord]:
+        def count(work: BreakerTransaction, record: SliceRecord) -> tuple[list[Decision], str, SliceRecord]:
             if attempt.life not in (None, record.life):
                 raise FusewireError(f"{slice_id} was started anew meanwhile; this attempt at {test} counts nowhere")
             entry = record.test(test)
             again = _said_again(attempt.strategy, _tried_before(record, test), entry.log)
-            decisions = self._count(transaction, slice_id, test, attempt, now)
+            decisions = [work.send(signal) for signal in _signals(slice_id, test, attempt)]
             record.attempts += 1
             record.after = after.to_data() if after is not None else record.after
             late = attempt.result == "pass" and decisions[0].phase == "open"
-            _write_down(record, entry, test, attempt, files, late, now)
+            _write_down(record, entry, test, attempt, files, late, work.now)
             return decisions, again, record
 
         decisions, again, record = self.change(slice_id, count)
@@ -145,19 +145,6 @@ class Attempts:
         others = self.others(slice_id, known.began)
         return without_others(self.lock, slice_id, files, others) if others else files, after, ""
 
-    def _count(
-        self, transaction: Transaction, slice_id: str, test: str, attempt: Attempt, now: float
-    ) -> list[Decision]:
-        circuits = (_circuit(slice_id, test), _circuit(slice_id))
-        text = one_line(": ".join(filter(None, (test, attempt.reason or attempt.strategy))))
-        if attempt.result == "pass":  # the slice's total is never cleared by it
-            signals = [Signal("good", circuits[0], "test_passed", text=text)]
-        elif attempt.result == "fail":
-            signals = [Signal("bad", circuit, "test_failed", text=text) for circuit in circuits]
-        else:
-            signals = [Signal("note", circuit, "infrastructure", text=text) for circuit in circuits]
-        return [self.engine.step(transaction, signal, now) for signal in signals]
-
     def arch_stop(self, slice_id: str, reason: str) -> Decision:
         """Deviation rule 4: the slice needs an architectural decision; stop at once, no attempt is burned."""
         slice_name(slice_id)
@@ -165,9 +152,9 @@ class Attempts:
             raise FusewireError("an ARCH-STOP needs its reason: which architectural change is needed, and why")
         signal = Signal("bad", _circuit(slice_id), "arch_stop", text=one_line(reason))
 
-        def halt(transaction: Transaction, record: SliceRecord, now: float) -> tuple[Decision, SliceRecord]:
-            record.arch_stop = {"reason": one_line(reason), "at": now}
-            return self.engine.step(transaction, signal, now), record
+        def halt(work: BreakerTransaction, record: SliceRecord) -> tuple[Decision, SliceRecord]:
+            record.arch_stop = {"reason": one_line(reason), "at": work.now}
+            return work.send(signal), record
 
         decision, record = self.change(slice_id, halt)
         stop: Decision = self._stops(record, slice_id, None)[0].replace(tripped=decision.tripped)
@@ -183,10 +170,10 @@ class Attempts:
         """The slice is done: its scope lock is lifted. `force` is for a person, and ends its counters too."""
         anew.finish(self, slice_id, force=force)
 
-    def restart(self, transaction: Transaction, slice_id: str, why: str, now: float) -> None:
+    def restart(self, work: BreakerTransaction, slice_id: str, why: str) -> None:
         """Every counter of the slice to 0, whatever its circuit says."""
         for row in self._circuits(slice_id):
-            self.engine.step(transaction, Signal("restart", row.id, "restart", text=why), now)
+            work.send(Signal("restart", row.id, "restart", text=why))
 
     # -- looking --------------------------------------------------------------------------------------
 
@@ -263,21 +250,22 @@ class Attempts:
         """Where the whole outputs of its attempts are, relative to the project."""
         return os.path.join(STATE_FOLDER, "attempts", slice_id)
 
-    def change(self, slice_id: str, work: Callable[[Transaction, SliceRecord, float], Found]) -> Found:
+    def change(self, slice_id: str, work: Callable[[BreakerTransaction, SliceRecord], Found]) -> Found:
         """Change the record of a slice, and whatever else, in one transaction."""
 
-        def change_record(transaction: Transaction, now: float) -> Found:
+        def change_record(work_in: BreakerTransaction) -> Found:
+            transaction, now = work_in.transaction, work_in.now
             try:
                 record = SliceRecord.recalled(transaction, slice_id)
             except ValueError as error:
                 lost = f"what was remembered of slice {slice_id} is lost; its counters are not: {error}"
                 transaction.notice(lost, now)
                 record = SliceRecord()
-            result = work(transaction, record, now)
+            result = work(work_in, record)
             record.remember(transaction, slice_id, now)
             return result
 
-        return self.engine.transact(change_record)
+        return self.engine.run(change_record)
 
     def _circuits(self, slice_id: str) -> list[CircuitRow]:
         mine = _circuit(slice_id)
@@ -312,6 +300,16 @@ class Attempts:
 
 def _circuit(slice_id: str, test: str | None = None) -> str:
     return identifier(f"attempt/{slice_id}/{test}" if test else f"attempt/{slice_id}")
+
+
+def _signals(slice_id: str, test: str, attempt: Attempt) -> list[Signal]:
+    """What the circuits of a test and of its slice are sent after an attempt."""
+    circuits = (_circuit(slice_id, test), _circuit(slice_id))
+    text = one_line(": ".join(filter(None, (test, attempt.reason or attempt.strategy))))
+    if attempt.result == "pass":  # the slice's total is never cleared by it
+        return [Signal("good", circuits[0], "test_passed", text=text)]
+    kind, name = ("bad", "test_failed") if attempt.result == "fail" else ("note", "infrastructure")
+    return [Signal(kind, circuit, name, text=text) for circuit in circuits]  # type: ignore[arg-type]
 
 
 def _write_down(

@@ -20,11 +20,10 @@ from fusewire.breakers.loop.layout import Places
 from fusewire.breakers.loop.overview import calls_left, overview
 from fusewire.breakers.loop.plan import WorkPlan
 from fusewire.breakers.loop.protection import Protection
-from fusewire.breakers.loop.settle import Settling
+from fusewire.breakers.loop.settle import Settling, loop_states
 from fusewire.breakers.loop.state import RATE, LoopRecord
 from fusewire.breakers.loop.types import Begun, Result, Seen
 from fusewire.config.rules import load_rules
-from fusewire.core.circuit import view
 from fusewire.core.decision import Blocked, Decision, merge
 from fusewire.core.events import Signal
 from fusewire.engine.breaker import Breaker
@@ -36,12 +35,15 @@ from fusewire.worktree.difference import difference
 from fusewire.worktree.snapshot import Snapshot, take
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
+    from typing import TypeVar
 
+    from fusewire.breakers.loop.advice import Advice
     from fusewire.config.rules import Rules
-    from fusewire.core.circuit import CircuitState
-    from fusewire.stores import Transaction
+    from fusewire.engine.engine import BreakerTransaction
     from fusewire.testruns.run import TestRun
+
+    Found = TypeVar("Found")
 
 #: Seconds that the processes of a killed supervisor's agent get to end by themselves.
 _GRACE = 2.0
@@ -76,10 +78,11 @@ class Loop:
 
     def start(self) -> None:
         """A person has started a run: what halted the last one of this process is over, and lessons are due."""
-        with self.breaker.store.transact() as transaction:
-            record = LoopRecord.recalled(transaction)
+
+        def renew(work: BreakerTransaction, record: LoopRecord) -> None:
             record.owner, record.halted = "", {}
-            record.remember(transaction, self.engine.clock())
+
+        self._change(renew)
 
     def refusal(self) -> Decision | None:
         """Why no iteration may begin now, and for how long; nothing is written and no call is counted."""
@@ -116,10 +119,8 @@ class Loop:
         return Decision("deny", rule="loop.halted", reason=halted["text"], next=("a person can start the loop again",))
 
     def _begin(self, token: str, before: Snapshot, owner: str) -> Begun:
-        with self.breaker.store.transact() as transaction:
-            now = self.engine.clock()
-            record = LoopRecord.recalled(transaction)
-            decisions = [self.engine.step(transaction, _question(name, token), now) for name in (*CIRCUITS, RATE)]
+        def begin(work: BreakerTransaction, record: LoopRecord) -> tuple[LoopRecord, tuple[str, ...], Advice, int]:
+            decisions = [work.send(_question(name, token)) for name in (*CIRCUITS, RATE)]
             refused = _refused(decisions)
             if refused is not None:  # and everything that was asked is undone with the transaction
                 raise Blocked(refused)
@@ -128,17 +129,19 @@ class Loop:
             record.iteration += 1
             record.running[token] = {
                 "number": record.iteration,
-                "at": now,
+                "at": work.now,
                 "owner": owner,
                 "held": list(held),
                 "boxes": self.plan.boxes(),
             }
-            states = self.states(transaction, now)
-            left = calls_left(self.breaker.rules, states, now)
-            advice = advice_for(self.breaker.rules, states, held, record, left, first, now)
+            states = loop_states(work)
+            left = calls_left(self.breaker.rules, states, work.now)
+            advice = advice_for(self.breaker.rules, states, held, record, left, first, work.now)
             record.running[token]["strategy"] = advice.strategy
             record.notes = []
-            record.remember(transaction, now)
+            return record, held, advice, left
+
+        record, held, advice, left = self._change(begin)
         rows = tuple(row for row in self.breaker.store.circuits() if row.kind == "loop")
         state = "HALF_OPEN" if held else "CLOSED"
         return Begun(token, record.iteration, state, advice, left, before, held, record.to_data(), rows)
@@ -195,7 +198,7 @@ class Loop:
         if finished is None:
             finished = self.claim(token, why, code, answer)
         facts = facts_of(ending(why, code), answer, seen.change, tests, seen.tree_before, finished=bool(finished))
-        result = self.engine.transact(Settling(self, token, facts, answer, seen, begun, seconds, finished).settle)
+        result = self.engine.run(Settling(self, token, facts, answer, seen, begun, seconds, finished).settle)
         self.places.forget(token)
         self.places.log_status(result.entry)
         return result
@@ -211,21 +214,32 @@ class Loop:
 
     def abandon(self, token: str) -> None:
         """Give an iteration up without a judgement: its call stays counted, its probe is free again."""
-        with self.breaker.store.transact() as transaction:
-            now = self.engine.clock()
-            record = LoopRecord.recalled(transaction)
-            running = record.running.pop(token, None)
-            for circuit in (running or {}).get("held", ()):
-                self.engine.step(transaction, Signal("release", circuit, "release", lease=token), now)
-            record.remember(transaction, now)
+
+        def release(work: BreakerTransaction, record: LoopRecord) -> None:
+            for circuit in record.running.pop(token, {}).get("held", ()):
+                work.send(Signal("release", circuit, "release", lease=token))
+
+        self._change(release)
         self.places.forget(token)
 
     def note(self, text: str) -> None:
         """Something that the agent must be told in the next iteration."""
-        with self.breaker.store.transact() as transaction:
-            record = LoopRecord.recalled(transaction)
+
+        def add(work: BreakerTransaction, record: LoopRecord) -> None:
             record.notes = [*record.notes, text][-5:]
-            record.remember(transaction, self.engine.clock())
+
+        self._change(add)
+
+    def _change(self, work: Callable[[BreakerTransaction, LoopRecord], Found]) -> Found:
+        """Change the loop's record, and its circuits, in one transaction."""
+
+        def change(transaction: BreakerTransaction) -> Found:
+            record = LoopRecord.recalled(transaction.transaction)
+            result = work(transaction, record)
+            record.remember(transaction.transaction, transaction.now)
+            return result
+
+        return self.engine.run(change)
 
     def running(self, owners: Collection[str]) -> str | None:
         """The newest iteration that one of these processes has begun and not ended."""
@@ -256,13 +270,6 @@ class Loop:
     def view(self) -> dict[str, Any]:
         """The loop as it is now, for people and programs: state, risk, calls, time left, score, trend, metrics."""
         return overview(self.breaker)
-
-    def states(self, transaction: Transaction, now: float) -> dict[str, CircuitState]:
-        states = {}
-        for circuit in (*CIRCUITS, RATE):
-            policy = self.breaker.rules.policy(circuit)
-            states[circuit] = view(policy, self.engine.load(transaction, policy, circuit, now), now)
-        return states
 
     def _snapshot(self) -> Snapshot:
         self._last = take(self.root, self._last or self._before("last"))

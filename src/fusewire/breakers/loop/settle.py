@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fusewire.breakers.loop import lessons
-from fusewire.breakers.loop.detect import judge
+from fusewire.breakers.loop.detect import CIRCUITS, judge
 from fusewire.breakers.loop.overview import calls_left, risk_of, strictest
 from fusewire.breakers.loop.plan import completed
 from fusewire.breakers.loop.state import RATE, LoopRecord, entry_of
@@ -21,10 +22,16 @@ if TYPE_CHECKING:
     from fusewire.breakers.loop.types import Begun, Seen
     from fusewire.core.circuit import CircuitState
     from fusewire.core.decision import Decision
+    from fusewire.engine.engine import BreakerTransaction
     from fusewire.stores import Transaction
 
 #: More than any agent's answer says of its calls.
 _MOST_CALLS = 1000
+
+
+def loop_states(work: BreakerTransaction) -> dict[str, CircuitState]:
+    """Return every circuit of the loop, and its rate limit, as they are now."""
+    return {circuit: work.state(circuit) for circuit in (*CIRCUITS, RATE)}
 
 
 class Settling:
@@ -44,19 +51,20 @@ class Settling:
         self.loop, self.token, self.facts, self.answer, self.seen = loop, token, facts, answer, seen
         self.begun, self.seconds, self.finished = begun, seconds, finished
 
-    def settle(self, transaction: Transaction, now: float) -> Result:
-        loop, engine = self.loop, self.loop.engine
+    def settle(self, work: BreakerTransaction) -> Result:
+        """Judge the iteration, tell the circuits, and remember it."""
+        loop, transaction, now = self.loop, work.transaction, work.now
         record, removed = self._record(transaction, now)
         running = record.running.pop(self.token, None)
         if running is None:
             raise NotFound(f"no iteration {self.token} is under way; begin one: fusewire loop begin")
         facts = self._in_context(record, running)
         record.detector, judged = judge(record.detector, facts, running["held"], self.token)
-        decisions = [engine.step(transaction, signal, now) for signal in judged.signals]
+        decisions = [work.send(signal) for signal in judged.signals]
         for _ in range(min((self.answer.calls or 1) - 1, _MOST_CALLS)):
-            engine.step(transaction, Signal("note", RATE, "call"), now)
+            work.send(Signal("note", RATE, "call"))
         trips = [decision for decision in decisions if decision.tripped]
-        states = loop.states(transaction, now)
+        states = loop_states(work)
         self._learn(record, running, judged, trips, states, now)
         left = calls_left(loop.breaker.rules, states, now)
         entry = entry_of(running, self.facts, self.answer, self.seen.change, judged, left, self.seconds, now)
@@ -88,9 +96,9 @@ class Settling:
     def _in_context(self, record: LoopRecord, running: dict[str, Any]) -> Iteration:
         """The facts beside what else went on: where two worked at once, whose tree it was is not known."""
         ticked = completed(running.get("boxes", ([], [])), self.seen.boxes)
-        facts: Iteration = self.facts.replace(ticked=tuple(ticked))
+        facts = replace(self.facts, ticked=tuple(ticked))
         if record.running or any(entry["at"] > running["at"] for entry in record.history):
-            facts = facts.replace(tree="", tree_before="")
+            facts = replace(facts, tree="", tree_before="")
         return facts
 
     def _halt(self, running: dict[str, Any], halted: str, escalated: list[Decision]) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.breakers.phase.detect import PHASES, circuit_of
 from fusewire.breakers.phase.state import Face
-from fusewire.core.circuit import fresh, view
+from fusewire.core.circuit import fresh
 from fusewire.core.decision import PUBLIC_STATE
 from fusewire.core.events import TEXT_LIMIT, Signal, plain
 from fusewire.core.meters import level
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from fusewire.core.circuit import CircuitState, Policy
     from fusewire.core.decision import Decision
     from fusewire.core.events import SignalKind
-    from fusewire.engine.engine import Engine
-    from fusewire.stores import Transaction
+    from fusewire.engine.engine import BreakerTransaction
 
 _PHASE_OF = {"CLOSED": "closed", "HALF_OPEN": "watch", "OPEN": "open"}
 
@@ -25,17 +24,15 @@ _PHASE_OF = {"CLOSED": "closed", "HALF_OPEN": "watch", "OPEN": "open"}
 class Circuits:
     """The circuits of the phases at one moment, under the write lock."""
 
-    def __init__(self, engine: Engine, transaction: Transaction, now: float) -> None:
-        self.engine, self.transaction, self.now = engine, transaction, now
+    def __init__(self, work: BreakerTransaction) -> None:
+        self.work, self.transaction, self.now = work, work.transaction, work.now
 
     def send(self, phase: str, kind: SignalKind, name: str, **fields: Any) -> Decision:
-        return self.engine.step(self.transaction, Signal(kind, circuit_of(phase), name, **fields), self.now)
+        return self.work.send(Signal(kind, circuit_of(phase), name, **fields))
 
     def face(self, phase: str) -> Face:
         circuit = circuit_of(phase)
-        policy = self.engine.rules.policy(circuit)
-        state = self.engine.load(self.transaction, policy, circuit, self.now)
-        return face_of(policy, view(policy, state, self.now), self.now)
+        return face_of(self.work.engine.rules.policy(circuit), self.work.state(circuit), self.now)
 
     def reset(self, phase: str, reason: str, actor: str) -> None:
         """A person closes a circuit that is open."""

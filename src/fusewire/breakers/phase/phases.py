@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fusewire.breakers.phase.detect import Values
     from fusewire.breakers.phase.report import OpenCircuit
     from fusewire.engine.breaker import Breaker
+    from fusewire.engine.engine import BreakerTransaction
     from fusewire.stores import Transaction
 
 Found = TypeVar("Found")
@@ -188,8 +189,8 @@ class Phases:
         """
         content = self.file.read()
 
-        def act(transaction: Transaction, now: float) -> tuple[Found, list[str]]:
-            circuits = Circuits(self.engine, transaction, now)
+        def act(work_in: BreakerTransaction) -> tuple[Found, list[str]]:
+            transaction, now, circuits = work_in.transaction, work_in.now, Circuits(work_in)
             said: list[str] = []
             record = PhaseRecord.recalled(transaction)
             before = record and (render(record), record.to_data())
@@ -206,7 +207,7 @@ class Phases:
                 record.remember(transaction, now)
             return result, said
 
-        result, said = self.engine.transact(act)
+        result, said = self.engine.run(act)
         self.warnings += said + self.file.write(self.breaker.store)
         return result
 
