@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 from fusewire import __version__
 from fusewire.core.state import Policy
 from fusewire.util.errors import FusewireError
+from fusewire.views.session_list import STATES as SESSION_STATES
 from fusewire.views.trail import Trail
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ _KINDS = ("constraint", "loop", "phase", "tool", "attempt", "own")
 #: Their circuits are named in files of the project or of ours; those of the others come and go with sessions.
 _NAMED = ("constraint", "loop", "phase")
 _STATES = ("CLOSED", "HALF_OPEN", "OPEN")
-_SESSIONS = ("running", "silent", "halted", "ended")
 
 
 class Numbers(Collector):
@@ -102,7 +102,7 @@ class _Families:
         for period, key in (("day", "today_usd"), ("project", "project_usd")):
             self.spend.add_metric([name, period], panel["spend"][key])
         sessions = panel["session_counts"]
-        for state in _SESSIONS:
+        for state in SESSION_STATES:
             self.sessions.add_metric([name, state], sessions[state])
         self.agents.add_metric([name], sessions["agents"])
         self.iterations.add_metric([name], panel["loop"]["iterations"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from fusewire.breakers.loop.overview import overview as loop_overview
@@ -27,11 +28,11 @@ _MOVES = 500
 _POINTS = 300
 _MINUTES = 120
 
-#: Kinds of what agents did that are counted, under the names that people read.
-#: What is added up of a loop's iterations; while the first is under way there is nothing yet.
+#: What is added up of a loop's iterations; while the first runs there is nothing yet.
 _TOTALS = ("iterations", "tasks", "files", "calls", "cost", "seconds", "since_task")
 
-_COUNTED = {"ok": "ok", "failed": "failed", "told": "told", "refused": "refused", "halted": "halted"}
+#: Kinds of what agents did that are counted under their own names.
+_COUNTED = ("ok", "failed", "told", "refused", "halted")
 
 
 def session_view(breaker: Breaker, session: str) -> dict[str, Any]:
@@ -81,7 +82,7 @@ def loop_view(breaker: Breaker) -> dict[str, Any]:
     """
     record = LoopRecord.recalled(breaker.store)
     view = loop_overview(breaker)
-    history = [_iteration(entry) for entry in record.history]
+    history = [{**entry, "at": show_time(entry["at"])} for entry in record.history]
     running = sorted(record.running.values(), key=lambda entry: int(entry["number"]))
     return {
         **view,
@@ -96,10 +97,6 @@ def loop_view(breaker: Breaker) -> dict[str, Any]:
         "totals": {**dict.fromkeys(_TOTALS, 0), **record.totals},
         "halted": record.halted.get("text") or None,
     }
-
-
-def _iteration(entry: dict[str, Any]) -> dict[str, Any]:
-    return {**entry, "at": show_time(entry["at"])}
 
 
 def _doing(one: Doing) -> dict[str, Any]:
@@ -118,13 +115,9 @@ def _moves(breaker: Breaker, session: str) -> list[AuditRow]:
 
 
 def _counts(doings: Sequence[Doing]) -> dict[str, int]:
-    counts = {"calls": 0, **dict.fromkeys(_COUNTED.values(), 0), "prompts": 0}
-    for one in doings:
-        counts["calls"] += one.kind in ("ok", "failed")
-        counts["prompts"] += one.kind == "prompt"
-        if one.kind in _COUNTED:
-            counts[_COUNTED[one.kind]] += 1
-    return counts
+    kinds = Counter(one.kind for one in doings)
+    counted = {kind: kinds[kind] for kind in _COUNTED}
+    return {"calls": kinds["ok"] + kinds["failed"], **counted, "prompts": kinds["prompt"]}
 
 
 def _per_minute(doings: Sequence[Doing]) -> list[list[int]]:

@@ -219,7 +219,4 @@ def _under_way(breaker: Breaker) -> tuple[list[dict[str, Any]], str | None]:
         active = recall_active(breaker.store)
     except FusewireError as error:
         return [], str(error)
-    found = []
-    for name, sessions in active.items():
-        found.append({"slice": name, "sessions": None if None in sessions else sessions})
-    return found, None
+    return [{"slice": name, "sessions": None if None in those else those} for name, those in active.items()], None

@@ -19,69 +19,42 @@ from fusewire.views.storage import memory_view
 from fusewire.views.warnings import warnings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from fusewire.server.api.schemas import Schema
     from fusewire.server.projects import WatchedProject
 
     Given = dict[str, Any]
+    Answer = Mapping[str, object]
 
 PREFIX = "/api/v1"
 
-# -- what is read -----------------------------------------------------------------------------------------
+# -- what is read, where a view alone is not the answer ---------------------------------------------------
 
 
-def _panel(watched: WatchedProject, given: Given) -> dict[str, Any]:
+def _panel(watched: WatchedProject, given: Given) -> Answer:
     panel = watched.panel()
     if panel["problem"]:
         raise StoreError(panel["problem"])
     return {name: value for name, value in panel.items() if name != "problem"}
 
 
-def _circuits(watched: WatchedProject, given: Given) -> dict[str, Any]:
+def _circuits(watched: WatchedProject, given: Given) -> Answer:
     breaker = watched.breaker()
     found = [status.to_json() for status in breaker.statuses()]
     wanted = [one for one in found if all(one[name] == value for name, value in given.items())]
     return {"circuits": wanted, "warnings": warnings(breaker)}
 
 
-def _circuit(watched: WatchedProject, given: Given) -> dict[str, Any]:
-    return circuit_view(watched.breaker(), given["id"], given["days"])
+def _history(watched: WatchedProject, given: Given) -> Answer:
+    return {**given, **circuit_view(watched.breaker(), given["id"], given["days"])["history"]}
 
 
-def _history(watched: WatchedProject, given: Given) -> dict[str, Any]:
-    return {**given, **_circuit(watched, given)["history"]}
-
-
-def _settings(watched: WatchedProject, given: Given) -> dict[str, Any]:
+def _settings(watched: WatchedProject, given: Given) -> Answer:
     return {"id": given["id"], "settings": circuit_view(watched.breaker(), given["id"])["settings"]}
 
 
-def _sessions(watched: WatchedProject, given: Given) -> dict[str, Any]:
-    return session_list.sessions_view(watched.breaker(), **given)
-
-
-def _session(watched: WatchedProject, given: Given) -> dict[str, Any]:
-    return session_view(watched.breaker(), given["id"])
-
-
-def _loop(watched: WatchedProject, given: Given) -> dict[str, Any]:
-    return loop_view(watched.breaker())
-
-
-def _attempts(watched: WatchedProject, given: Given) -> dict[str, Any]:
-    return slices.attempts_view(watched.breaker(), **given)
-
-
-def _slice(watched: WatchedProject, given: Given) -> dict[str, Any]:
-    return slices.slice_view(watched.breaker(), given["id"])
-
-
-def _memory(watched: WatchedProject, given: Given) -> dict[str, Any]:
-    return memory_view(watched.breaker())
-
-
-def _moves(watched: WatchedProject, given: Given) -> dict[str, Any]:
+def _moves(watched: WatchedProject, given: Given) -> Answer:
     found = watched.store.moves(given["after"], given["limit"])
     last = max(watched.store.last_move(), found[-1][0] if found else 0)
     return {
@@ -94,16 +67,16 @@ def _moves(watched: WatchedProject, given: Given) -> dict[str, Any]:
 # -- what a person does -----------------------------------------------------------------------------------
 
 
-def _reset(watched: WatchedProject, given: Given) -> dict[str, Any]:
+def _reset(watched: WatchedProject, given: Given) -> Answer:
     return {"done": acting.reset(watched, given["circuit"], given["reason"])}
 
 
-def _grant(watched: WatchedProject, given: Given) -> dict[str, Any]:
+def _grant(watched: WatchedProject, given: Given) -> Answer:
     amount = f"{given['amount']:.2f}"
     return {"done": acting.grant(watched, amount, given["whom"], given.get("session", ""), given["reason"])}
 
 
-def _resolve(watched: WatchedProject, given: Given) -> dict[str, Any]:
+def _resolve(watched: WatchedProject, given: Given) -> Answer:
     return {"done": acting.resolve(watched, given["choice"], given.get("guidance", ""), given["reason"])}
 
 
@@ -118,7 +91,7 @@ class Endpoint:
     about: str
     #: the name of the answer's schema
     answer: str
-    work: Callable[[WatchedProject, Given], dict[str, Any]]
+    work: Callable[[WatchedProject, Given], Answer]
     query: Schema = field(default_factory=schemas.question)
     #: the shapes that a body may have; an endpoint with a body changes something
     body: list[Schema] = field(default_factory=list)
@@ -138,15 +111,45 @@ _SLICES = schemas.question(limit=schemas.limit(slices.SHOWN, 100), offset=schema
 ENDPOINTS = [
     Endpoint("panel", "Everything that the Panel shows", "Panel", _panel),
     Endpoint("circuits", "Every circuit, as `status --json` has it", "Circuits", _circuits, _FILTER),
-    Endpoint("circuit", "Everything about one circuit", "CircuitView", _circuit, _ID_AND_DAYS),
+    Endpoint(
+        "circuit",
+        "Everything about one circuit",
+        "CircuitView",
+        lambda watched, given: circuit_view(watched.breaker(), given["id"], given["days"]),
+        _ID_AND_DAYS,
+    ),
     Endpoint("history", "What reached a circuit, and its moves", "History", _history, _ID_AND_DAYS),
     Endpoint("settings", "A circuit's settings, and where each comes from", "Settings", _settings, _ID),
-    Endpoint("sessions", "Sessions, the one heard of last first", "Sessions", _sessions, _SESSIONS),
-    Endpoint("session", "Everything about one session", "Session", _session, schemas.question(id=schemas.SESSION)),
-    Endpoint("loop", "The supervised loop", "Loop", _loop),
-    Endpoint("attempts", "Slices and the attempts at their tests", "Attempts", _attempts, _SLICES),
-    Endpoint("slice", "One slice", "Slice", _slice, schemas.question(id=schemas.SLICE)),
-    Endpoint("memory", "The agents' memory folder", "Memory", _memory),
+    Endpoint(
+        "sessions",
+        "Sessions, the one heard of last first",
+        "Sessions",
+        lambda watched, given: session_list.sessions_view(watched.breaker(), **given),
+        _SESSIONS,
+    ),
+    Endpoint(
+        "session",
+        "Everything about one session",
+        "Session",
+        lambda watched, given: session_view(watched.breaker(), given["id"]),
+        schemas.question(id=schemas.SESSION),
+    ),
+    Endpoint("loop", "The supervised loop", "Loop", lambda watched, given: loop_view(watched.breaker())),
+    Endpoint(
+        "attempts",
+        "Slices and the attempts at their tests",
+        "Attempts",
+        lambda watched, given: slices.attempts_view(watched.breaker(), **given),
+        _SLICES,
+    ),
+    Endpoint(
+        "slice",
+        "One slice",
+        "Slice",
+        lambda watched, given: slices.slice_view(watched.breaker(), given["id"]),
+        schemas.question(id=schemas.SLICE),
+    ),
+    Endpoint("memory", "The agents' memory folder", "Memory", lambda watched, given: memory_view(watched.breaker())),
     Endpoint("moves", "The audit trail behind a number, for whoever asks again", "Moves", _moves, _BEHIND),
     Endpoint("reset", "End an open circuit as its policy allows", "Done", _reset, body=schemas.RESET),
     Endpoint("grant", "Allow more spend", "Done", _grant, body=schemas.GRANT),

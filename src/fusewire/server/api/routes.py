@@ -22,7 +22,7 @@ from fusewire.server.requests import project_of, projects_of, require_no_agent, 
 from fusewire.util.errors import AgentRefused, ConfigError, FusewireError, InvalidTransition, NotFound, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from starlette.requests import Request
 
@@ -55,7 +55,7 @@ def _answering(endpoint: Endpoint) -> Callable[[Request], Any]:
     return answer
 
 
-async def _worked(work: Callable[..., dict[str, Any]], *given: Any) -> Response:
+async def _worked(work: Callable[..., Mapping[str, object]], *given: Any) -> Response:
     """The answer; reading and writing block, so it is done in a thread."""
     try:
         return Json(await run_in_threadpool(work, *given))
