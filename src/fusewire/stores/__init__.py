@@ -13,28 +13,29 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
-    from typing import Any, Protocol
+    from typing import Protocol
 
     from fusewire.stores.rows import AuditRow, CircuitRow, Doing, LogRow
+    from fusewire.util.fast_json import JsonObject
 
     class Transaction(Protocol):
         """The atomic unit of work."""
 
-        def load(self, circuit: str) -> dict[str, Any] | None:
+        def load(self, circuit: str) -> JsonObject | None:
             """The stored state of a circuit; ValueError if what is stored is no JSON object."""
 
         def save(
-            self, circuit: str, kind: str, phase: str, state: dict[str, Any], now: float, log: LogRow | None = None
+            self, circuit: str, kind: str, phase: str, state: JsonObject, now: float, log: LogRow | None = None
         ) -> None:
             """Write a circuit's state, and a row of its log that is kept."""
 
         def log(self, row: LogRow, *, kept: bool) -> None:
             """Append to the circuit's log; rows that are not `kept` share a smaller ring of their own."""
 
-        def audit(self, row: AuditRow, state: dict[str, Any] | None = None) -> None:
+        def audit(self, row: AuditRow, state: JsonObject | None = None) -> None:
             """Append to the audit trail, with the state to rebuild from where there is one."""
 
-        def note_halt(self, session: str, halted: dict[str, Any] | None, now: float) -> None:
+        def note_halt(self, session: str, halted: JsonObject | None, now: float) -> None:
             """Note that a session is halted, or (None) no longer, in a second place if the store is a file."""
 
         def happened(self, doing: Doing) -> None:
@@ -52,10 +53,10 @@ if TYPE_CHECKING:
 
         def audit_of(self, circuit: str | None, since: float = 0.0) -> list[AuditRow]: ...
 
-        def recall(self, name: str) -> dict[str, Any] | None:
+        def recall(self, name: str) -> JsonObject | None:
             """What a detector remembered under a name; ValueError if what is stored is no JSON object."""
 
-        def remember(self, name: str, data: dict[str, Any], now: float) -> None:
+        def remember(self, name: str, data: JsonObject, now: float) -> None:
             """Keep what a detector must know at its next event; whoever calls keeps it small."""
 
         def drop(self, name: str) -> None:
@@ -106,9 +107,9 @@ if TYPE_CHECKING:
 
         def notices(self) -> list[str]: ...
 
-        def recall(self, name: str) -> dict[str, Any] | None: ...
+        def recall(self, name: str) -> JsonObject | None: ...
 
-        def halt_on_file(self, session: str) -> dict[str, Any] | None:
+        def halt_on_file(self, session: str) -> JsonObject | None:
             """The second copy of a session's halt."""
 
         def remembered(self, prefix: str) -> list[tuple[str, float]]:
@@ -120,7 +121,7 @@ if TYPE_CHECKING:
         def close(self) -> None: ...
 
     #: one circuit as it is known outside a lost store: id, kind, state, log
-    Rebuilt = tuple[str, str, dict[str, Any], list[LogRow]]
+    Rebuilt = tuple[str, str, JsonObject, list[LogRow]]
 
     class Backup(Protocol):
         """What a lost store can be refilled from."""

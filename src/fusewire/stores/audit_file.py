@@ -16,9 +16,9 @@ from fusewire.util.files import open_file, read_file, replace_file
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from fusewire.stores.rows import AuditRow
+    from fusewire.util.fast_json import JsonObject
 
 #: Beyond this size the file is written again with what a rebuild needs and the newest lines.
 LIMIT = 256 * 1024
@@ -39,7 +39,7 @@ class Word:
 
     __slots__ = ("at", "offset", "state", "to")
 
-    def __init__(self, at: float, offset: int, to: str, state: dict[str, Any]) -> None:
+    def __init__(self, at: float, offset: int, to: str, state: JsonObject) -> None:
         self.at, self.offset, self.to, self.state = at, offset, to, state
 
 
@@ -47,7 +47,7 @@ def path_of(folder: str) -> str:
     return os.path.join(folder, "audit.jsonl")
 
 
-def append(folder: str, rows: list[tuple[AuditRow, dict[str, Any] | None]]) -> None:
+def append(folder: str, rows: list[tuple[AuditRow, JsonObject | None]]) -> None:
     lines = "".join(dumps(_line(row, state)) + "\n" for row, state in rows).encode()
     descriptor = open_file(path_of(folder), os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
     try:
@@ -65,10 +65,10 @@ def append(folder: str, rows: list[tuple[AuditRow, dict[str, Any] | None]]) -> N
         _shorten(folder)
 
 
-def _line(row: AuditRow, state: dict[str, Any] | None) -> dict[str, Any]:
+def _line(row: AuditRow, state: JsonObject | None) -> JsonObject:
     from fusewire.util.durations import show_time
 
-    line: dict[str, Any] = {
+    line: JsonObject = {
         "time": show_time(row.at),
         "circuit": row.circuit,
         "from": row.source,
@@ -101,13 +101,13 @@ def last_words(folder: str, check: Callable[[object], object] | None = None) -> 
     return words
 
 
-def last_states(folder: str, check: Callable[[object], object] | None = None) -> dict[str, dict[str, Any]]:
+def last_states(folder: str, check: Callable[[object], object] | None = None) -> dict[str, JsonObject]:
     """The state of each circuit at its last move."""
     words = last_words(folder, check).items()
     return {name: word.state for name, word in words if word.to != "removed" and not name.startswith(SESSION)}
 
 
-def halt_of(folder: str, session: str) -> dict[str, Any] | None:
+def halt_of(folder: str, session: str) -> JsonObject | None:
     """The halt of a session, unless it was lifted."""
     try:
         if dumps(SESSION + session).encode() not in read_file(path_of(folder), _READ):
@@ -135,7 +135,7 @@ def rows(folder: str) -> list[AuditRow]:
     return found
 
 
-def _time(line: dict[str, Any]) -> float:
+def _time(line: JsonObject) -> float:
     from fusewire.util.durations import parse_time
 
     try:
@@ -144,7 +144,7 @@ def _time(line: dict[str, Any]) -> float:
         return 0.0
 
 
-def _lines(folder: str) -> list[tuple[int, dict[str, Any]]]:
+def _lines(folder: str) -> list[tuple[int, JsonObject]]:
     """Each line that can be read, and where it begins."""
     try:
         content = read_file(path_of(folder), _READ)

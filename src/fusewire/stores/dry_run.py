@@ -6,10 +6,9 @@ from fusewire.core.events import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from fusewire.stores import Store
     from fusewire.stores.rows import AuditRow, Doing, LogRow
+    from fusewire.util.fast_json import JsonObject
 
 
 class DryRun:
@@ -17,14 +16,14 @@ class DryRun:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._states: dict[str, dict[str, Any]] = {}
-        self._memories: dict[str, dict[str, Any] | None] = {}
+        self._states: dict[str, JsonObject] = {}
+        self._memories: dict[str, JsonObject | None] = {}
         #: circuits that would have granted a probe: there is only one, and it takes the lock to get it
         self.probes: list[str] = []
         self.log_of = store.log_of
         self.audit_of = store.audit_of
 
-    def load(self, circuit: str) -> dict[str, Any] | None:
+    def load(self, circuit: str) -> JsonObject | None:
         if circuit in self._states:
             return self._states[circuit]
         row = self._store.circuit(circuit)
@@ -33,16 +32,16 @@ class DryRun:
         return None if row is None else row.state
 
     def save(
-        self, circuit: str, kind: str, phase: str, state: dict[str, Any], now: float, log: LogRow | None = None
+        self, circuit: str, kind: str, phase: str, state: JsonObject, now: float, log: LogRow | None = None
     ) -> None:
         if phase == "probe" and (self.load(circuit) or {}).get("lease") != state.get("lease"):
             self.probes.append(circuit)
         self._states[circuit] = state
 
-    def recall(self, name: str) -> dict[str, Any] | None:
+    def recall(self, name: str) -> JsonObject | None:
         return self._memories[plain(name)] if plain(name) in self._memories else self._store.recall(name)
 
-    def remember(self, name: str, data: dict[str, Any], now: float) -> None:
+    def remember(self, name: str, data: JsonObject, now: float) -> None:
         self._memories[plain(name)] = data
 
     def drop(self, name: str) -> None:
@@ -50,9 +49,9 @@ class DryRun:
 
     def log(self, row: LogRow, *, kept: bool) -> None: ...
 
-    def audit(self, row: AuditRow, state: dict[str, Any] | None = None) -> None: ...
+    def audit(self, row: AuditRow, state: JsonObject | None = None) -> None: ...
 
-    def note_halt(self, session: str, halted: dict[str, Any] | None, now: float) -> None: ...
+    def note_halt(self, session: str, halted: JsonObject | None, now: float) -> None: ...
 
     def happened(self, doing: Doing) -> None: ...
 

@@ -6,7 +6,6 @@ import copy
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from fusewire.core.events import plain
 from fusewire.stores.rows import (
@@ -24,6 +23,10 @@ from fusewire.stores.rows import (
     LogRow,
 )
 from fusewire.util.fast_json import dumps, dumps_in_order, loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fusewire.util.fast_json import JsonObject
 
 
 class _Circuit:
@@ -131,7 +134,7 @@ class MemoryStore:
         with self._lock:
             return [notice for notice in self._notices if notice[0] > after]
 
-    def recall(self, name: str) -> dict[str, Any] | None:
+    def recall(self, name: str) -> JsonObject | None:
         with self._lock:
             found = self._memories.get(plain(name))
             return None if found is None else loads(found[0])
@@ -141,7 +144,7 @@ class MemoryStore:
             found = [(name, at) for name, (_, at) in self._memories.items() if name.startswith(prefix)]
             return sorted(found, key=lambda pair: (-pair[1], pair[0]))
 
-    def halt_on_file(self, session: str) -> dict[str, Any] | None:
+    def halt_on_file(self, session: str) -> JsonObject | None:
         return None
 
     def verify(self) -> list[str]:
@@ -191,12 +194,12 @@ class MemoryTransaction:
         store._notices = self._notices
         store._memories = self._memories
 
-    def load(self, circuit: str) -> dict[str, Any] | None:
+    def load(self, circuit: str) -> JsonObject | None:
         found = self._store._circuits.get(plain(circuit))
         return loads(found.state) if found and found.state else None
 
     def save(
-        self, circuit: str, kind: str, phase: str, state: dict[str, Any], now: float, log: LogRow | None = None
+        self, circuit: str, kind: str, phase: str, state: JsonObject, now: float, log: LogRow | None = None
     ) -> None:
         text = dumps(state)
         found = self._touch(plain(circuit), kind)
@@ -211,11 +214,11 @@ class MemoryTransaction:
         ring.append((self._store._rows, row))
         del ring[:-size]
 
-    def audit(self, row: AuditRow, state: dict[str, Any] | None = None) -> None:
+    def audit(self, row: AuditRow, state: JsonObject | None = None) -> None:
         self._store._audit.append(row)
         self.news = True
 
-    def note_halt(self, session: str, halted: dict[str, Any] | None, now: float) -> None:
+    def note_halt(self, session: str, halted: JsonObject | None, now: float) -> None:
         pass
 
     def happened(self, doing: Doing) -> None:
@@ -244,10 +247,10 @@ class MemoryTransaction:
     def audit_of(self, circuit: str | None, since: float = 0.0) -> list[AuditRow]:
         return self._store.audit_of(circuit, since)
 
-    def recall(self, name: str) -> dict[str, Any] | None:
+    def recall(self, name: str) -> JsonObject | None:
         return self._store.recall(name)
 
-    def remember(self, name: str, data: dict[str, Any], now: float) -> None:
+    def remember(self, name: str, data: JsonObject, now: float) -> None:
         self._store._memories[plain(name)] = (dumps_in_order(data), now)
 
     def drop(self, name: str) -> None:

@@ -17,7 +17,17 @@ from fusewire.stores import audit_file
 from fusewire.stores.fast_sqlite import LOGS, is_damage
 from fusewire.stores.migrations import MIGRATIONS
 from fusewire.stores.rows import AUDIT_ROWS, KEPT_ROWS, AuditRow
-from fusewire.stores.sqlite_transaction import SET_TRAIL, TRAIL, is_object, trail_mark
+from fusewire.stores.sqlite_transaction import (
+    ADD_AUDIT,
+    ADD_LOG,
+    NOTICE,
+    SET_TRAIL,
+    TRAIL,
+    audit_values,
+    is_object,
+    log_values,
+    trail_mark,
+)
 from fusewire.util.fast_json import dumps, dumps_in_order, loads
 from fusewire.util.files import fault_at, free_name, open_file, set_aside, uri_path
 
@@ -26,6 +36,7 @@ if TYPE_CHECKING:
 
     from fusewire.stores import Backup
     from fusewire.stores.rows import LogRow
+    from fusewire.util.fast_json import JsonObject
 
 _COPIED = {
     "circuits": "id, kind, phase, state, version, kept, other, updated",
@@ -162,7 +173,7 @@ def _copy_what_is_readable(
     return bool(count)
 
 
-def _state(text: Any, check: Callable[[object], object]) -> dict[str, Any] | None:
+def _state(text: Any, check: Callable[[object], object]) -> JsonObject | None:
     try:
         state = loads(text) if isinstance(text, str) else None
         check(state)
@@ -234,7 +245,7 @@ def agree(connection: sqlite3.Connection, folder: str, check: Callable[[object],
         return word.offset >= size if grown else word.at > at + _ROUNDED
 
     applied: list[str] = []
-    missing: list[tuple[AuditRow, dict[str, Any] | None]] = []
+    missing: list[tuple[AuditRow, JsonObject | None]] = []
     _agree_on_circuits(connection, words, is_newer, check, applied, missing)
     _agree_on_halts(connection, words, is_newer, applied, missing)
     if applied:
@@ -256,7 +267,7 @@ def _agree_on_circuits(
     is_newer: Callable[[audit_file.Word, float], bool],
     check: Callable[[object], object],
     applied: list[str],
-    missing: list[tuple[AuditRow, dict[str, Any] | None]],
+    missing: list[tuple[AuditRow, JsonObject | None]],
 ) -> None:
     rows = connection.execute("SELECT id, kind, phase, state, updated FROM circuits").fetchall()
     known = {name: (kind, phase, _state(text, check), updated) for name, kind, phase, text, updated in rows}
@@ -284,7 +295,7 @@ def _agree_on_halts(
     words: dict[str, audit_file.Word],
     is_newer: Callable[[audit_file.Word, float], bool],
     applied: list[str],
-    missing: list[tuple[AuditRow, dict[str, Any] | None]],
+    missing: list[tuple[AuditRow, JsonObject | None]],
 ) -> None:
     known = {}
     rows = connection.execute("SELECT name, data, updated FROM memories WHERE name >= 'session/' AND name < 'session0'")
@@ -312,15 +323,15 @@ def _has_log(connection: sqlite3.Connection, circuit: str) -> bool:
     return connection.execute("SELECT 1 FROM log WHERE circuit = ? LIMIT 1", (circuit,)).fetchone() is not None
 
 
-def _phase(state: dict[str, Any]) -> str:
+def _phase(state: JsonObject) -> str:
     return str(state.get("phase", "closed"))
 
 
-def _last_move(state: dict[str, Any]) -> float:
+def _last_move(state: JsonObject) -> float:
     return max(float(state.get("last_trip") or 0), float(state.get("last_reset") or 0))
 
 
-def _counted_on(moved: dict[str, Any], counted: dict[str, Any]) -> dict[str, Any]:
+def _counted_on(moved: JsonObject, counted: JsonObject) -> JsonObject:
     """The state at the last move, with what was counted since."""
     if (counted.get("last_counted") or 0) <= (moved.get("last_counted") or 0):
         return moved
@@ -333,18 +344,14 @@ def _add_audit_trail(connection: sqlite3.Connection, folder: str) -> None:
     (count,) = connection.execute("SELECT count(*) FROM audit").fetchone()
     if count:
         return
-    for row in audit_file.rows(folder)[-AUDIT_ROWS:]:
-        connection.execute(
-            "INSERT INTO audit (circuit, at, source, target, cause, reason, actor) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (row.circuit, row.at, row.source, row.target, row.cause, row.reason, row.actor),
-        )
+    connection.executemany(ADD_AUDIT, map(audit_values, audit_file.rows(folder)[-AUDIT_ROWS:]))
 
 
 def _notice(connection: sqlite3.Connection, text: str) -> None:
-    connection.execute("INSERT INTO notices (at, text, seen) VALUES (?, ?, 0)", (time.time(), text))
+    connection.execute(NOTICE, (time.time(), text))
 
 
-def _put(connection: sqlite3.Connection, circuit: str, kind: str, state: dict[str, Any], log: list[LogRow]) -> None:
+def _put(connection: sqlite3.Connection, circuit: str, kind: str, state: JsonObject, log: list[LogRow]) -> None:
     """A circuit's row, and its log unless the old file gave that."""
     newest = "SELECT slot FROM log WHERE circuit = ? AND slot {} ? ORDER BY seq DESC LIMIT 1"
     kept = connection.execute(newest.format("<"), (circuit, KEPT_ROWS)).fetchone()
@@ -364,8 +371,4 @@ def _put(connection: sqlite3.Connection, circuit: str, kind: str, state: dict[st
         ),
     )
     for slot, row in enumerate(rows, 1):
-        connection.execute(
-            "INSERT INTO log (circuit, slot, at, kind, name, text, session, value, effect)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (circuit, slot, row.at, row.kind, row.name, row.text, row.session, row.value, row.effect),
-        )
+        connection.execute(ADD_LOG, log_values(row, slot))

@@ -6,7 +6,7 @@ from fusewire.core.events import Noun, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from fusewire.util.fast_json import JsonObject
 
 #: Rows of one circuit's log that changed something, and of those that did not (refusals, duplicates).
 KEPT_ROWS = 500
@@ -38,7 +38,7 @@ class CircuitRow(Noun):
 
     __slots__ = ("id", "kind", "phase", "state")
 
-    def __init__(self, id: str, kind: str, phase: str, state: dict[str, Any] | None) -> None:
+    def __init__(self, id: str, kind: str, phase: str, state: JsonObject | None) -> None:
         _set(self, "id", id)
         _set(self, "kind", kind)
         _set(self, "phase", phase)
@@ -47,7 +47,7 @@ class CircuitRow(Noun):
     id: str
     kind: str
     phase: str
-    state: dict[str, Any] | None
+    state: JsonObject | None
 
 
 class LogRow(Noun):

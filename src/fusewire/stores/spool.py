@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fusewire.stores import Transaction
+    from fusewire.util.fast_json import JsonObject
 
 FOLDER = "late"
 
@@ -32,7 +33,7 @@ _LEFT = 60
 _TAKEN = "late"
 
 
-def put(folder: str, data: dict[str, Any]) -> None:
+def put(folder: str, data: JsonObject) -> None:
     """Keep it for the next transaction; OSError if that cannot be."""
     content = dumps(data).encode()
     if len(content) > _LARGEST:

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fusewire.stores import Backup
+    from fusewire.util.fast_json import JsonObject
 
 #: A locked database is tried this often, with these pauses in between (seconds).
 ATTEMPTS = 3
@@ -441,10 +442,10 @@ class SqliteStore:
     def notices(self) -> list[str]:
         return [text for (text,) in self._read("SELECT text FROM notices WHERE seen = 0 ORDER BY seq")]
 
-    def recall(self, name: str) -> dict[str, Any] | None:
+    def recall(self, name: str) -> JsonObject | None:
         return memory_in(self._read(MEMORY, (plain(name),)))
 
-    def halt_on_file(self, session: str) -> dict[str, Any] | None:
+    def halt_on_file(self, session: str) -> JsonObject | None:
         from fusewire.stores.audit_file import halt_of
 
         return halt_of(self.folder, plain(session))

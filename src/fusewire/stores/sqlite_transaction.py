@@ -31,11 +31,17 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fusewire.stores.sqlite import SqliteStore
+    from fusewire.util.fast_json import JsonObject
 
 # Read inside a unit of work, and by whoever only looks.
 LOG_OF = (
     "SELECT circuit, at, kind, name, text, session, value, effect FROM log WHERE circuit = ? AND at >= ? ORDER BY seq"
 )
+ADD_LOG = (
+    "INSERT OR REPLACE INTO log (circuit, slot, at, kind, name, text, session, value, effect)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+ADD_AUDIT = "INSERT INTO audit (circuit, at, source, target, cause, reason, actor) VALUES (?, ?, ?, ?, ?, ?, ?)"
 NOTICE = "INSERT INTO notices (at, text, seen) VALUES (?, ?, 0)"
 MEMORY = "SELECT data FROM memories WHERE name = ?"
 AUDIT_OF = (
@@ -52,7 +58,7 @@ class SqliteTransaction:
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
-        self._audit: list[tuple[AuditRow, dict[str, Any] | None]] = []
+        self._audit: list[tuple[AuditRow, JsonObject | None]] = []
         self._news = False
 
     def __enter__(self) -> SqliteTransaction:
@@ -98,7 +104,7 @@ class SqliteTransaction:
         if self._news and self._store.after_news is not None:
             self._store.after_news()
 
-    def load(self, circuit: str) -> dict[str, Any] | None:
+    def load(self, circuit: str) -> JsonObject | None:
         row = self._connection.execute("SELECT state FROM circuits WHERE id = ?", (plain(circuit),)).fetchone()
         if row is None:
             return None
@@ -107,7 +113,7 @@ class SqliteTransaction:
         return state
 
     def save(
-        self, circuit: str, kind: str, phase: str, state: dict[str, Any], now: float, log: LogRow | None = None
+        self, circuit: str, kind: str, phase: str, state: JsonObject, now: float, log: LogRow | None = None
     ) -> None:
         circuit = plain(circuit)
         text = dumps(state)
@@ -134,23 +140,16 @@ class SqliteTransaction:
         self._insert(row, first + ((counted[0] if counted else 0) % size))
 
     def _insert(self, row: LogRow, slot: int) -> None:
-        written = self._connection.execute(
-            "INSERT OR REPLACE INTO log (circuit, slot, at, kind, name, text, session, value, effect)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (row.circuit, slot, row.at, row.kind, row.name, row.text, row.session, row.value, row.effect),
-        )
+        written = self._connection.execute(ADD_LOG, log_values(row, slot))
         self._trim("log", LOG_ROWS, written.lastrowid)
 
-    def audit(self, row: AuditRow, state: dict[str, Any] | None = None) -> None:
+    def audit(self, row: AuditRow, state: JsonObject | None = None) -> None:
         self._audit.append((row, state))
         self._news = True
-        written = self._connection.execute(
-            "INSERT INTO audit (circuit, at, source, target, cause, reason, actor) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (row.circuit, row.at, row.source, row.target, row.cause, row.reason, row.actor),
-        )
+        written = self._connection.execute(ADD_AUDIT, audit_values(row))
         self._trim("audit", AUDIT_ROWS, written.lastrowid)
 
-    def note_halt(self, session: str, halted: dict[str, Any] | None, now: float) -> None:
+    def note_halt(self, session: str, halted: JsonObject | None, now: float) -> None:
         source, target = ("running", "halted") if halted else ("halted", "lifted")
         row = AuditRow(f"session/{plain(session)}", now, source, target, target, (halted or {}).get("rule", ""), "")
         self._audit.append((row, halted))
@@ -181,10 +180,10 @@ class SqliteTransaction:
     def audit_of(self, circuit: str | None, since: float = 0.0) -> list[AuditRow]:
         return [AuditRow(*row) for row in self._connection.execute(AUDIT_OF, audit_query(circuit, since))]
 
-    def recall(self, name: str) -> dict[str, Any] | None:
+    def recall(self, name: str) -> JsonObject | None:
         return memory_in(self._connection.execute(MEMORY, (plain(name),)).fetchall())
 
-    def remember(self, name: str, data: dict[str, Any], now: float) -> None:
+    def remember(self, name: str, data: JsonObject, now: float) -> None:
         row = (plain(name), dumps_in_order(data), now)
         self._connection.execute("INSERT OR REPLACE INTO memories VALUES (?, ?, ?)", row)
 
@@ -217,6 +216,16 @@ class SqliteTransaction:
             self.remove(circuit)
 
 
+def log_values(row: LogRow, slot: int) -> tuple[object, ...]:
+    """The values that `ADD_LOG` takes."""
+    return row.circuit, slot, row.at, row.kind, row.name, row.text, row.session, row.value, row.effect
+
+
+def audit_values(row: AuditRow) -> tuple[object, ...]:
+    """The values that `ADD_AUDIT` takes."""
+    return row.circuit, row.at, row.source, row.target, row.cause, row.reason, row.actor
+
+
 def trail_mark(folder: str) -> str:
     """What the audit file is now; it grows at its end, and another one has another number."""
     try:
@@ -226,7 +235,7 @@ def trail_mark(folder: str) -> str:
     return f"{facts.st_ino} {facts.st_size}"
 
 
-def memory_in(rows: list[Any]) -> dict[str, Any] | None:
+def memory_in(rows: list[Any]) -> JsonObject | None:
     if not rows:
         return None
     data = loads(rows[0][0]) if isinstance(rows[0][0], str) else None
