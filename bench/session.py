@@ -70,7 +70,7 @@ class _Calls:
             event = claude.parse(_payload(self.root, hook, self.number), self.root)
             assert event is not None
             answer = self.watch.handle(event, [["grep", "-n", "total"]], looks=True)
-            assert answer.action == "allow", answer
+            assert answer.verdict == "allow", answer
         self.number += 1
         self.clock.now += 5
 

@@ -202,7 +202,7 @@ def session(event: Event, context: Context) -> Decision | None:
 
     breakers = ToolCallBreakers(context.store, context.rules, root=context.root)
     try:
-        decision = _as_decision(breakers.handle(event, commands, looks=context.looks, refused_by=refused_by))
+        decision = breakers.handle(event, commands, looks=context.looks, refused_by=refused_by)
         return strictest((_begin_session(event, context), decision)) if event.kind == "session_start" else decision
     except Exception as error:  # they fail open; the guard and the constraints have spoken already
         if is_broken(error):
@@ -214,21 +214,11 @@ def session(event: Event, context: Context) -> Decision | None:
 
         text = str(error).replace("\n", " ") if isinstance(error, StoreError) else in_a_line(error)
         text = f"fusewire: the breakers of this session are out of order: {text}"
-        return _as_decision(late.answer(breakers, event, commands, context.looks, refused_by, text))
+        return late.answer(breakers, event, commands, context.looks, refused_by, text)
 
 
 #: From the weightiest on; each is `(event, context) -> Decision | None`.
 PIPELINE = (tampering, guard, scope, integrity, constraints, in_progress, session)
-
-
-def _as_decision(answer: Any) -> Decision | None:
-    """An `Answer` of the session breakers as a Decision. It goes as soon as they return Decision themselves."""
-    if isinstance(answer, Decision):
-        return answer
-    if answer.action == "allow":
-        return Decision("allow", remarks=(answer.text,)) if answer.text else None
-    verdict: Any = {"block": "deny", "end": "halt"}.get(answer.action, answer.action)
-    return Decision(verdict, rule=answer.rule, text=answer.text, unheeded=answer.action == "end")
 
 
 def _needs_reading(event: Event, context: Context) -> bool:

@@ -119,13 +119,13 @@ class Stage:
         self.now += 3
         call = {"tool_name": "Bash", "tool_input": {"command": command}, "tool_use_id": f"t{self.calls}"}
         asked = self.send("PreToolUse", **call, **who)
-        if asked.action in ("block", "halt"):
+        if not asked.allowed:
             return asked
         if error is not None:
             after = self.send("PostToolUseFailure", **call, error=error, **who)
         else:
             after = self.send("PostToolUse", **call, tool_response={"stdout": output, "stderr": ""}, **who)
-        return after if after.action != "allow" else asked
+        return after if after.verdict != "allow" else asked
 
 
 def test_forty_helpers_leave_the_memory_of_the_main_agent_alone() -> None:
@@ -147,7 +147,7 @@ def test_a_call_that_a_person_denied_does_not_stop_the_turns() -> None:
     stage = Stage()
     stage.send("PreToolUse", tool_name="Bash", tool_input={"command": "rm -r x"}, tool_use_id="denied")
     for number in range(3):
-        assert stage.call("./deploy.sh", error="Exit code 1\nboom").action == "allow"
+        assert stage.call("./deploy.sh", error="Exit code 1\nboom").verdict == "allow"
         for other in range(6):
             stage.call(f"ls {number} {other}", output=f"{number} {other}")
 

@@ -79,7 +79,7 @@ def test_the_newest_alarms_are_kept(inside: Inside) -> None:
             inside.call(file_path=f"/{number}.py")
     for number in range(97, 100):
         inside.ask(file_path=f"/{number}.py")
-        assert inside.answer.action in ("block", "halt")
+        assert not inside.answer.allowed
 
 
 # -- what says nothing about the agent --------------------------------------------------------------------
@@ -111,7 +111,7 @@ def test_polling_is_no_haste_also_where_results_are_never_reported(inside: Insid
     for _ in range(15):
         inside.now += 60
         inside.ask("Bash", command="gh run view 1")
-        assert inside.answer.action == "allow"
+        assert inside.answer.verdict == "allow"
 
 
 def test_an_edit_that_failed_first_is_a_change_when_it_succeeds(session: Session) -> None:
@@ -252,7 +252,7 @@ def test_a_probe_is_settled_by_a_batch_alone(inside: Inside) -> None:
     """Where no other hook tells of results: what was let through closes the circuit, or opens it for longer."""
     for error in ("Exit code 1\nboom", "Exit code 1\nboom", "Exit code 1\nboom", None):
         call = inside.ask("Bash", command="./deploy.sh")
-        assert inside.answer.action in ("allow", "tell")
+        assert inside.answer.allowed
         inside.send("PostToolBatch", tool_calls=[{**call, "tool_response": error or "deployed"}])
         inside.now += 11
     inside.ask("Bash", command="./deploy.sh")
@@ -267,7 +267,7 @@ def test_batches_are_assumed_only_as_long_as_they_come(inside: Inside) -> None:
     for number in range(3):
         call = inside.ask("Bash", command="./deploy.sh")
         said = inside.send("PostToolUseFailure", **call, error="Exit code 1\nboom")
-        assert said.action == "allow"
+        assert said.verdict == "allow"
         for other in range(6):
             inside.call(file_path=f"/{number}-{other}.py")
 

@@ -19,7 +19,7 @@ import pytest
 
 from fusewire.agents.claude.hooks import parse
 from fusewire.breakers.session.tool_calls import ToolCallBreakers
-from fusewire.breakers.session.unit_of_work import Answer
+from fusewire.core.decision import Decision
 from fusewire.engine.breaker import default_rules
 from fusewire.stores.sqlite import SqliteStore
 from tests.breakers.session.test_session_seed import move_clock
@@ -295,7 +295,7 @@ class Inside:
         self.watch = ToolCallBreakers(self.store, default_rules(), lambda: self.now)
         self.calls = 0
 
-    def send(self, hook: str, session: str = "long", **fields: Any) -> Answer:
+    def send(self, hook: str, session: str = "long", **fields: Any) -> Decision:
         payload = {"session_id": session, "hook_event_name": hook, "cwd": "/home/dev/project", **fields}
         event = parse(payload, "/home/dev/project")
         assert event is not None
@@ -313,7 +313,7 @@ class Inside:
         self.answer = self.send("PreToolUse", **call)
         return call
 
-    def call(self, tool: str = "Read", agent: str | None = None, result: str = "same", **given: Any) -> Answer:
+    def call(self, tool: str = "Read", agent: str | None = None, result: str = "same", **given: Any) -> Decision:
         call = self.ask(tool, agent, **given)
         return self.send("PostToolUse", **call, tool_response=result)
 
@@ -373,7 +373,7 @@ def test_a_hundred_and_fifty_loops_are_remembered_in_little_room(inside: Inside)
     for number in range(150):
         for _ in range(6):
             answer = inside.call(file_path=f"/{number}.py")
-        assert answer.action == "tell"
+        assert answer.verdict == "tell"
         room.append(sum(inside.memories().values()))
     assert room[149] <= room[99] * 1.05 < MOST
 

@@ -7,7 +7,8 @@ a process: a model that is only refused goes on for ever, and every refusal cost
 
 from __future__ import annotations
 
-from fusewire.breakers.session.unit_of_work import Answer, counted_again
+from fusewire.breakers.session.unit_of_work import counted_again
+from fusewire.core.decision import Decision
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _UNHEEDED = 3
 
 
-def halt(moment: Moment, rule: str, text: str, *, circuit: str = "", call: str = "", stays: bool = True) -> Answer:
+def halt(moment: Moment, rule: str, text: str, *, circuit: str = "", call: str = "", stays: bool = True) -> Decision:
     """The answer that stops the agent. `circuit` is the one that is open, if one is: closed by a person, it lifts the
     halt. One that does not stay is decided anew at every call."""
     moment.record["last_halt"] = text
@@ -27,7 +28,7 @@ def halt(moment: Moment, rule: str, text: str, *, circuit: str = "", call: str =
     return _answer(moment, rule, text, call)
 
 
-def still_halted(moment: Moment, call: str = "") -> Answer | None:
+def still_halted(moment: Moment, call: str = "") -> Decision | None:
     """The same answer again, if the session is halted."""
     known = moment.record["halted"]
     circuit = known.get("circuit")
@@ -46,11 +47,11 @@ def lift_guard_halts(store: Store, now: float) -> None:
             amend(store, name, now, halted=None)
 
 
-def _answer(moment: Moment, rule: str, text: str, call: str) -> Answer:
+def _answer(moment: Moment, rule: str, text: str, call: str) -> Decision:
     if not call:
-        return Answer("halt", rule, text)
+        return Decision("halt", rule=rule, text=text)
     halts = moment.lane["halts"] = counted_again(moment.lane.get("halts"), moment, call)
-    return Answer("end" if halts[0] > _UNHEEDED else "halt", rule, text)
+    return Decision("halt", rule=rule, text=text, unheeded=halts[0] > _UNHEEDED)
 
 
 def _is_closed(moment: Moment, circuit: str) -> bool:

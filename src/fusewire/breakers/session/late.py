@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
-from fusewire.breakers.session.unit_of_work import HALTED_AT, Answer, Moment
+from fusewire.breakers.session.unit_of_work import ALLOWED, HALTED_AT, Moment
 from fusewire.config.rules import STATE_FOLDER
+from fusewire.core.decision import Decision
 from fusewire.core.events import Event
 from fusewire.stores import spool
 from fusewire.stores.dry_run import DryRun
@@ -28,39 +29,46 @@ _TUPLES = ("paths", "running")
 
 def answer(
     watch: ToolCallBreakers, event: Event, commands: Commands | None, looks: bool, refused_by: str, problem: str
-) -> Answer:
+) -> Decision:
     """The answer to an event that could not be counted: a halt and an open circuit hold all the same.
 
     What has happened is counted later. A call that was asked for and passes is not: its result will be.
     """
-    found = Answer("allow", "", problem)
+    found = Decision("allow", remarks=(problem,))
     if event.kind == "before_tool" or event.kind in HALTED_AT:
         try:
             standing = _standing(watch, event, commands, looks, refused_by)
             if standing is not None:
-                found = Answer(standing.action, standing.rule, f"{standing.text}\n{problem}")
+                found = standing.replace(text=f"{standing.text}\n{problem}")
         except Exception as error:  # it cannot be read either, but for the second copy of a halt
             if is_broken(error):
                 raise
             halted = watch.store.halt_on_file(event.session or "none")
             if halted:
-                found = Answer("halt", str(halted.get("rule", "")), f"{halted.get('text', '')}\n{problem}")
+                found = Decision("halt", rule=str(halted.get("rule", "")), text=f"{halted.get('text', '')}\n{problem}")
             elif is_exhaustion(error) and event.kind == "before_tool":
                 text = f"BLOCKED fusewire.failure: the state of this session cannot be read: {in_a_line(error)}"
-                found = Answer("block", "fusewire.failure", f"{text}\n{problem}")
+                found = Decision("deny", rule="fusewire.failure", text=f"{text}\n{problem}")
     if event.kind == "before_tool" or watch.root is None:
         return found
     try:
         spool.put(os.path.join(watch.root, STATE_FOLDER), {"event": _data(event), "looks": looks})
     except (OSError, ValueError, TypeError) as error:
-        return Answer(found.action, found.rule, f"{found.text}; not counted: {in_a_line(error)}")
+        return _not_counted(found, error)
     # Only who begins hears that it was late: the folder was not tidied up.
-    return Answer("allow") if found.action == "allow" and event.kind != "session_start" else found
+    return ALLOWED if found.verdict == "allow" and event.kind != "session_start" else found
+
+
+def _not_counted(found: Decision, error: Exception) -> Decision:
+    why = f"; not counted: {in_a_line(error)}"
+    if found.verdict == "allow":
+        return Decision("allow", remarks=tuple(f"{remark}{why}" for remark in found.remarks))
+    return Decision(found.verdict, rule=found.rule, text=f"{found.text}{why}")
 
 
 def _standing(
     watch: ToolCallBreakers, event: Event, commands: Commands | None, looks: bool, refused_by: str
-) -> Answer | None:
+) -> Decision | None:
     """What refuses the event as things stand; nothing is written, and no lock is waited for."""
     transaction = DryRun(watch.store)
     moment = Moment(transaction, watch.rules, event, watch.clock())
@@ -68,13 +76,12 @@ def _standing(
     if on_file:
         moment.record["halted"] = on_file
     found = watch.count(moment, commands, looks, refused_by)
-    if found.action not in ("allow", "tell"):
-        # No process is ended because of what was not counted.
-        return found.replace(action="halt") if found.action == "end" else found
+    if not found.allowed:  # No process is ended because of what was not counted.
+        return Decision(found.verdict, rule=found.rule, text=found.text)
     if transaction.probes:
         circuit = transaction.probes[0]
         text = f"BLOCKED {circuit}: its cooldown is over, but its one probe cannot be granted now.\nNext: try again."
-        return Answer("block", circuit, text)
+        return Decision("deny", rule=circuit, text=text)
     return None
 
 
@@ -91,7 +98,7 @@ def fold(watch: ToolCallBreakers, transaction: Transaction, now: float) -> tuple
                 transaction.notice("a message that came late lifts no halt; it has to be sent again", now)
                 continue
             found = watch.count(moment, None, data["looks"] is True, "")
-            if found.action == "tell":  # with its next result
+            if found.verdict == "tell":  # with its next result
                 untold = filter(None, (moment.record.get("untold"), found.text))
                 moment.record["untold"] = "\n".join(untold)
             moment.save()

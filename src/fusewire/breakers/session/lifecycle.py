@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from fusewire.breakers.session.unit_of_work import ALLOWED, Answer, next_turn
+from fusewire.breakers.session.unit_of_work import ALLOWED, next_turn
+from fusewire.core.decision import Decision
 from fusewire.stores.rows import AuditRow
 from fusewire.util.durations import show_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.breakers.session.unit_of_work import Moment
-    from fusewire.core.decision import Decision
 
 #: What is said of a stop at which the agent was kept going, and that was worth something.
 PROGRESS = "progress"
@@ -18,12 +18,12 @@ PROGRESS = "progress"
 _FORGOTTEN = 30 * 86400
 
 
-def answer(moment: Moment) -> Answer:
+def answer(moment: Moment) -> Decision:
     act = _ACTS.get(moment.event.kind)
     return ALLOWED if act is None else act(moment)
 
 
-def _begun(moment: Moment) -> Answer:
+def _begun(moment: Moment) -> Decision:
     moment.transaction.forget("session/", moment.now - _FORGOTTEN)
     moment.record.pop("ended", None)
     if moment.event.text in ("resume", "fork") and "since" not in moment.record:
@@ -32,7 +32,7 @@ def _begun(moment: Moment) -> Answer:
     return ALLOWED
 
 
-def _ended(moment: Moment) -> Answer:
+def _ended(moment: Moment) -> Decision:
     from fusewire.breakers.session.spawning import only_running
     from fusewire.breakers.session.spend import look
 
@@ -42,7 +42,7 @@ def _ended(moment: Moment) -> Answer:
     return ALLOWED
 
 
-def _spoken(moment: Moment) -> Answer:
+def _spoken(moment: Moment) -> Decision:
     """A person's message: a new task. It may lift a limit; a limit on spend is held against it as well."""
     from fusewire.breakers.session.user_message import MOST, SUDO, granted, lifts_agents
 
@@ -63,14 +63,14 @@ def _spoken(moment: Moment) -> Answer:
     return _within_spend(moment)
 
 
-def _relayed(moment: Moment) -> Answer:
+def _relayed(moment: Moment) -> Decision:
     """The agent was told to begin, or to go on, by an agent: what is open or halted stays so."""
     if "halted" not in moment.record and not moment.alarms:
         moment.begin_anew()
     return _within_spend(moment)
 
 
-def _within_spend(moment: Moment) -> Answer:
+def _within_spend(moment: Moment) -> Decision:
     from fusewire.breakers.session.spend import over_limit
 
     refused = over_limit(moment)
@@ -78,7 +78,7 @@ def _within_spend(moment: Moment) -> Answer:
         return ALLOWED
     from fusewire.breakers.session.messages import refusal_text
 
-    return Answer("block", refused.rule, refusal_text(refused, moment, 0))
+    return Decision("deny", rule=refused.rule, text=refusal_text(refused, moment, 0))
 
 
 def _grant(moment: Moment, amount: float) -> None:
@@ -94,7 +94,7 @@ def _audit(moment: Moment, circuit: str, reason: str) -> None:
     moment.transaction.audit(AuditRow(circuit, moment.now, "closed", "closed", "overridden", reason, "person"))
 
 
-def _stopping(moment: Moment) -> Answer:
+def _stopping(moment: Moment) -> Decision:
     """The agent wants to stop. A stop hook that keeps it going again and again is a loop of its own."""
     if moment.event.running is not None and moment.record.get("agents"):
         from fusewire.breakers.session.spawning import only_running
@@ -125,7 +125,7 @@ def _stopping(moment: Moment) -> Answer:
     return halt(moment, decision.rule, refusal_text(decision, moment, 1), circuit=circuit)
 
 
-def _helper_began(moment: Moment) -> Answer:
+def _helper_began(moment: Moment) -> Decision:
     from fusewire.breakers.session.spawning import helper_began
 
     if moment.event.subagent:
@@ -133,7 +133,7 @@ def _helper_began(moment: Moment) -> Answer:
     return ALLOWED
 
 
-def _helper_ended(moment: Moment) -> Answer:
+def _helper_ended(moment: Moment) -> Decision:
     from fusewire.breakers.session.spawning import helper_ended
 
     if moment.event.subagent:
@@ -141,11 +141,11 @@ def _helper_ended(moment: Moment) -> Answer:
     return ALLOWED
 
 
-def _asked_for_permission(moment: Moment) -> Answer:
+def _asked_for_permission(moment: Moment) -> Decision:
     """For a call that was halted a moment ago and passed only to come here, where the agent can be stopped."""
     if not moment.event.text:
         return ALLOWED
-    return Answer("halt", "", moment.record.get("last_halt") or moment.event.text)
+    return Decision("halt", text=moment.record.get("last_halt") or moment.event.text)
 
 
 _ACTS = {

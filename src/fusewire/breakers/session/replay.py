@@ -27,8 +27,8 @@ from fusewire.util.errors import FusewireError
 if TYPE_CHECKING:
     from fusewire.agents.transcripts.reader import Transcript
     from fusewire.agents.transcripts.step import TranscriptStep
-    from fusewire.breakers.session.unit_of_work import Answer
     from fusewire.config.rules import Rules
+    from fusewire.core.decision import Decision
 
 #: What a watcher may answer beside "allow", from mild to strict, and how a report calls it.
 ACTIONS = {"tell": "told", "block": "blocked", "halt": "halted"}
@@ -211,7 +211,7 @@ class _Session:
         self._helper(step)
         self._batches.setdefault(step.agent, {})[step.call] = [step, ""]
         answer = self._ask(self._payload(step, "PreToolUse", **_given(step))) if reached else None
-        if answer is not None and answer.action in ("block", "halt", "end"):
+        if answer is not None and not answer.allowed:
             self._refused.add(step.call)
             self._batches[step.agent][step.call][1] = f"PreToolUse:{step.tool} hook error: {answer.text}"
 
@@ -261,7 +261,7 @@ class _Session:
         agent = {"agent_id": step.agent, "agent_type": "general-purpose"} if step.agent else {}
         return {"hook_event_name": hook, "session_id": "replayed", **agent, **more}
 
-    def _ask(self, payload: dict[str, Any], *, failed: bool | None = None) -> Answer | None:
+    def _ask(self, payload: dict[str, Any], *, failed: bool | None = None) -> Decision | None:
         """The answer to one event; what makes no sense to the hook is not asked."""
         try:
             event = parse(payload, _ROOT)
@@ -274,9 +274,8 @@ class _Session:
         plain = plain_commands(event.command) if event.command else []
         looks = plain is not None and not changes_files(event.tool) and only_look(plain)
         answer = self.watch.handle(event, plain, looks=looks)
-        if answer.action != "allow":
-            # A recorded agent heeds no halt, and has no process that could be ended.
-            key = _short(answer.rule), "halt" if answer.action == "end" else answer.action
+        if answer.verdict != "allow":
+            key = _short(answer.rule), "block" if answer.verdict == "deny" else answer.verdict
             self.times[key] += 1
             self.firsts.setdefault(key, Trip(*key, self.found.calls, " ".join(answer.text.split())[:_EVIDENCE]))
         return answer

@@ -18,7 +18,8 @@ from fusewire.breakers.session.detect import (
 )
 from fusewire.breakers.session.masking import masked
 from fusewire.breakers.session.state import HOOKS
-from fusewire.breakers.session.unit_of_work import ALLOWED, Answer, next_turn
+from fusewire.breakers.session.unit_of_work import ALLOWED, next_turn
+from fusewire.core.decision import Decision
 from fusewire.core.events import mark
 
 TYPE_CHECKING = False
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from fusewire.breakers.session.calls import Commands
     from fusewire.breakers.session.detect import Repetition
     from fusewire.breakers.session.unit_of_work import Moment
-    from fusewire.core.decision import Decision
     from fusewire.core.events import Event
 
 #: Results of so many last calls are known to be on record already: an agent may report a call alone and in its batch.
@@ -57,7 +57,7 @@ _SAYS_NO = {"fusewire": "Exit code 3", "gh": "Exit code 8"}
 _ENDED_BY_CHANGE = ("tool/repetition/", "tool/cycle/", "tool/same_mutation/")
 
 
-def after(moment: Moment, commands: Commands | None, looks: bool) -> Answer:
+def after(moment: Moment, commands: Commands | None, looks: bool) -> Decision:
     """One result, or those of a whole reply. A batch also shows calls that nobody was asked about: wrong arguments."""
     event = moment.event
     told: list[Decision] = []
@@ -84,7 +84,7 @@ def after(moment: Moment, commands: Commands | None, looks: bool) -> Answer:
             from fusewire.breakers.session.halting import halt
 
             return halt(moment, decision.rule, refusal_text(decision, moment, 1), circuit=decision.circuit)
-    return Answer("tell", told[0].rule, told_text(told, moment))
+    return Decision("tell", rule=told[0].rule, text=told_text(told, moment))
 
 
 def _doubt_batches(moment: Moment) -> None:

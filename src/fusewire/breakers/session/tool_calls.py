@@ -4,9 +4,9 @@ Every event is one transaction: what is remembered of the session is read, what 
 circuits that it concerns are asked or told, and everything is written together. Most calls concern no circuit, and
 then none is loaded.
 
-The answers, from mild to strict: `allow`, `tell` (the call passes, the agent is told what Fusewire sees), `block` (this
-call is refused), `halt` (the agent is stopped as well: a model that is only refused asks again and again), `end` (it
-was halted and went on: its process is ended).
+The verdicts, from mild to strict: `allow`, `tell` (the call passes, the agent is told what Fusewire sees), `deny` (this
+call is refused), `halt` (the agent is stopped as well: a model that is only refused asks again and again). A halt that
+was `unheeded` ends the agent's process.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import os
 import time
 
 from fusewire.breakers.session.calls import SPAWNING_TOOLS, call_of, shown
-from fusewire.breakers.session.unit_of_work import ALLOWED, HALTED_AT, Answer, Moment, counted_again, next_turn
+from fusewire.breakers.session.unit_of_work import ALLOWED, HALTED_AT, Moment, counted_again, next_turn
 from fusewire.config.rules import STATE_FOLDER
+from fusewire.core.decision import Decision
 from fusewire.guard.known_agents import AGENTS_BY_NAME, STARTING_PROGRAMS
 from fusewire.util.errors import StoreRebuilt
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from fusewire.breakers.session.calls import Call, Commands
     from fusewire.config.rules import Rules
-    from fusewire.core.decision import Decision
     from fusewire.core.events import Event
     from fusewire.stores import Store
 
@@ -54,7 +54,7 @@ _LATE = os.path.join(STATE_FOLDER, "late")
 
 
 #: How an answer that is not just `allow` is called in the record of what was done; anything else was refused.
-_ANSWERED = {"tell": "told", "halt": "halted", "end": "halted"}
+_ANSWERED = {"tell": "told", "halt": "halted"}
 
 
 class ToolCallBreakers:
@@ -67,7 +67,7 @@ class ToolCallBreakers:
 
     def handle(
         self, event: Event, commands: Commands | None = None, *, looks: bool = False, refused_by: str = ""
-    ) -> Answer:
+    ) -> Decision:
         """The answer to one event. `commands` is what a command line would run, `looks` that it changes nothing;
         `refused_by` names the rule outside the session that has refused the call already."""
         try:
@@ -75,11 +75,11 @@ class ToolCallBreakers:
         except StoreRebuilt:  # the damage showed in the middle; nothing was written, and now it is mended
             return self._handle(event, commands, looks, refused_by)
 
-    def count(self, moment: Moment, commands: Commands | None, looks: bool, refused_by: str) -> Answer:
+    def count(self, moment: Moment, commands: Commands | None, looks: bool, refused_by: str) -> Decision:
         """Count an event inside a transaction that the caller has begun; the caller saves the moment."""
         return count(moment, self.store, prepare(moment.event, commands, looks, refused_by), refused_by)
 
-    def _handle(self, event: Event, commands: Commands | None, looks: bool, refused_by: str) -> Answer:
+    def _handle(self, event: Event, commands: Commands | None, looks: bool, refused_by: str) -> Decision:
         act = prepare(event, commands, looks, refused_by)
         incidents: list[dict[str, Any]] = []
         late: list[str] = []
@@ -93,7 +93,7 @@ class ToolCallBreakers:
             answer = count(moment, self.store, act, refused_by)
             if event.kind == "after_tool" and "untold" in moment.record:
                 text = "\n".join(filter(None, (moment.record.pop("untold"), answer.text)))
-                answer = Answer("tell" if answer.action == "allow" else answer.action, answer.rule, text)
+                answer = answer.replace(verdict="tell" if answer.verdict == "allow" else answer.verdict, text=text)
             moment.save()
         incidents += moment.incidents
         if late and self.root is not None:
@@ -104,24 +104,31 @@ class ToolCallBreakers:
             from fusewire.breakers.session.incidents import write
 
             write(self.root, self.rules.tool["incidents"], incidents, moment.now)
-        if moment.remarks:
-            return Answer(answer.action, answer.rule, "\n".join([answer.text, *moment.remarks]).strip())
-        return answer
+        if not moment.remarks:
+            return answer
+        if answer.verdict == "allow":
+            return Decision("allow", remarks=tuple(moment.remarks))
+        return Decision(
+            answer.verdict,
+            rule=answer.rule,
+            text="\n".join([answer.text, *moment.remarks]).strip(),
+            unheeded=answer.unheeded,
+        )
 
 
-def count(moment: Moment, store: Store, act: Callable[[Moment], Answer], refused_by: str) -> Answer:
+def count(moment: Moment, store: Store, act: Callable[[Moment], Decision], refused_by: str) -> Decision:
     """The answer to an event, counted in the moment's memories and circuits; the caller saves it."""
     if moment.damaged or "since" not in moment.record:
         _find_alarms(moment, store)
     answer = act(moment)
-    if answer.action != "allow" or refused_by:
+    if answer.verdict != "allow" or refused_by:
         _note_answer(moment, answer, refused_by)
     return answer
 
 
-def _note_answer(moment: Moment, answer: Answer, refused_by: str) -> None:
+def _note_answer(moment: Moment, answer: Decision, refused_by: str) -> None:
     """For people who look: what the agent was answered."""
-    kind = _ANSWERED.get(answer.action, "refused")
+    kind = _ANSWERED.get(answer.verdict, "refused")
     event = moment.event
     if kind == "told":
         moment.record["last_told"] = answer.text
@@ -153,7 +160,7 @@ def _find_alarms(moment: Moment, store: Store) -> None:
             moment.alarms[row.id] = [agent, "", what.split("-")]
 
 
-def prepare(event: Event, commands: Commands | None, looks: bool, refused_by: str) -> Callable[[Moment], Answer]:
+def prepare(event: Event, commands: Commands | None, looks: bool, refused_by: str) -> Callable[[Moment], Decision]:
     """What will answer the event. All that needs no lock is loaded and read here, before others wait for it."""
     if event.kind == "before_tool":
         call = call_of(event, commands, looks)
@@ -167,7 +174,7 @@ def prepare(event: Event, commands: Commands | None, looks: bool, refused_by: st
     return lambda moment: _unless_halted(moment, doings.answer(moment))
 
 
-def _asked(moment: Moment, call: Call, looks: bool, refused_by: str) -> Answer:
+def _asked(moment: Moment, call: Call, looks: bool, refused_by: str) -> Decision:
     # A session that was halted for a protected file may look.
     if "halted" in moment.record and not (looks and moment.record["halted"].get("rule") == "guard.integrity"):
         from fusewire.breakers.session.halting import still_halted
@@ -180,7 +187,7 @@ def _asked(moment: Moment, call: Call, looks: bool, refused_by: str) -> Answer:
     return _refused_elsewhere(moment, call, refused_by) if refused_by else _before(moment, call)
 
 
-def _unless_halted(moment: Moment, answer: Answer) -> Answer:
+def _unless_halted(moment: Moment, answer: Decision) -> Decision:
     if "halted" in moment.record and moment.event.kind in HALTED_AT:
         from fusewire.breakers.session.halting import still_halted
 
@@ -191,7 +198,7 @@ def _unless_halted(moment: Moment, answer: Answer) -> Answer:
 # -- before a call --------------------------------------------------------------------------------------
 
 
-def _before(moment: Moment, call: Call) -> Answer:
+def _before(moment: Moment, call: Call) -> Decision:
     _begin_turn(moment)
     event, lane = moment.event, moment.lane
     lease = event.call or call.mark
@@ -214,7 +221,7 @@ def _before(moment: Moment, call: Call) -> Answer:
     if told:
         from fusewire.breakers.session.messages import told_text
 
-        return Answer("tell", told[0].rule, told_text(told, moment))
+        return Decision("tell", rule=told[0].rule, text=told_text(told, moment))
     return ALLOWED
 
 
@@ -344,7 +351,7 @@ def _sequence_circuit(moment: Moment, tool: str) -> str:
 # -- refusals -------------------------------------------------------------------------------------------
 
 
-def _refuse(moment: Moment, call: Call, decision: Decision) -> Answer:
+def _refuse(moment: Moment, call: Call, decision: Decision) -> Decision:
     """A refused call is on record, so that asking for it again and again ends in a halt."""
     from fusewire.breakers.session.messages import refusal_text
 
@@ -353,7 +360,7 @@ def _refuse(moment: Moment, call: Call, decision: Decision) -> Answer:
         moment.note("resource_limit", decision)
     over_budget = decision.rule.startswith("tool.spend")
     if times < moment.settings["loops.halt_after"] and not over_budget:
-        return Answer("block", decision.rule, refusal_text(decision, moment, 0))
+        return Decision("deny", rule=decision.rule, text=refusal_text(decision, moment, 0))
     from fusewire.breakers.session.halting import halt
 
     circuit = decision.circuit if decision.phase in ("open", "probe") else ""
@@ -361,7 +368,7 @@ def _refuse(moment: Moment, call: Call, decision: Decision) -> Answer:
     return halt(moment, decision.rule, text, circuit=circuit, call=call.mark, stays=not over_budget)
 
 
-def _refused_elsewhere(moment: Moment, call: Call, rule: str) -> Answer:
+def _refused_elsewhere(moment: Moment, call: Call, rule: str) -> Decision:
     """The guard or a constraint said no, and says why; the agent is halted if it keeps asking."""
     _begin_turn(moment)
     times, in_a_row = _count_refusal(moment, call, f"{rule} {moment.agent} {call.mark}")

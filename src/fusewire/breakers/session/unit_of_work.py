@@ -7,7 +7,8 @@ every helper, because their calls come in between each other and must not be tak
 from __future__ import annotations
 
 from fusewire.breakers.session.state import HOOKS, lane_name, recall, session_name
-from fusewire.core.events import Noun, Signal
+from fusewire.core.decision import Decision
+from fusewire.core.events import Signal
 from fusewire.stores.rows import Doing
 
 TYPE_CHECKING = False
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fusewire.config.rules import Rules
-    from fusewire.core.decision import Decision
     from fusewire.core.events import Event
     from fusewire.engine.engine import Engine
     from fusewire.stores import Transaction
@@ -35,23 +35,7 @@ _CALLS = 64
 HALTED_AT = frozenset(("after_tool", "stop", "permission"))
 
 
-class Answer(Noun):
-    """What the agent gets: an action, the rule behind it, and the words."""
-
-    __slots__ = ("action", "rule", "text")
-
-    def __init__(self, action: str, rule: str = "", text: str = "") -> None:
-        set_ = object.__setattr__
-        set_(self, "action", action)
-        set_(self, "rule", rule)
-        set_(self, "text", text)
-
-    action: str
-    rule: str
-    text: str
-
-
-ALLOWED = Answer("allow")
+ALLOWED = Decision("allow")
 
 
 class Moment:
