@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import click
 
+import fusewire as fusewire_library
 from fusewire.cli.app import COMMANDS, fusewire
 from fusewire.config.notify_targets import target_settings
 from fusewire.config.own_breakers import own_file
@@ -116,7 +117,50 @@ def settings_table(settings: Mapping[str, Setting]) -> Iterator[str]:
         yield f"| `{setting.key}` | {default} | {setting.allowed} | {setting.help} |\n"
 
 
-PAGES = {"cli.md": cli_page, "configuration.md": settings_page}
+def public_api() -> str:
+    """Every public name with its signature, its fields and its methods."""
+    return "".join(f"{line}\n" for name in sorted(fusewire_library.__all__) for line in _describe(name))
+
+
+def _describe(name: str) -> Iterator[str]:
+    thing = getattr(fusewire_library, name)
+    if not inspect.isclass(thing):
+        yield f"{name}{_signature(thing)}"
+        return
+    if issubclass(thing, Exception):
+        yield f"{name}({thing.__mro__[1].__name__})"
+        return
+    yield f"{name}{_signature(thing)}"
+    for member, value in sorted(vars(thing).items()):
+        if member.startswith("_"):
+            continue
+        bound = isinstance(value, (classmethod, staticmethod))
+        function = value.__func__ if bound else value.fget if isinstance(value, property) else value
+        if not inspect.isfunction(function):
+            continue
+        if isinstance(value, property):
+            yield f"  {name}.{member}: {function.__annotations__['return']}"
+        elif "transaction" not in inspect.signature(function).parameters:  # for our own packages
+            yield f"  {name}.{member}{_signature(function)}"
+
+
+def _signature(thing: Callable[..., object]) -> str:
+    signature = inspect.signature(thing)
+    given = [each.replace(annotation=_Text(each.annotation)) for each in signature.parameters.values()]
+    typed = signature.replace(parameters=given, return_annotation=_Text(signature.return_annotation))
+    return str(typed).replace("<built-in function time>", "time.time")
+
+
+class _Text(str):
+    """An annotation as it is written in the source: shown without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+PAGES = {"cli.md": cli_page, "configuration.md": settings_page, "public-api.txt": public_api}
 
 
 def main() -> None:

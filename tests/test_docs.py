@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import fusewire
 from tests.helpers import ROOT
 
 
@@ -22,7 +24,7 @@ def generator():  # type: ignore[no-untyped-def]
     return module
 
 
-@pytest.mark.parametrize("name", ["cli.md", "configuration.md"])
+@pytest.mark.parametrize("name", ["cli.md", "configuration.md", "public-api.txt"])
 def test_the_generated_pages_are_current(name: str) -> None:
     """Every --help and every setting stands in docs/; `make docs` writes them anew."""
     assert (ROOT / "docs" / name).read_text() == generator().PAGES[name]()
@@ -63,3 +65,24 @@ def test_the_examples_of_the_python_page_run(number: int, tmp_path: Path) -> Non
     result = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout
+
+
+def test_the_python_page_names_every_public_name() -> None:
+    page = (ROOT / "docs" / "api-python.md").read_text()
+    assert [name for name in fusewire.__all__ if f"`{name}`" not in page] == []
+
+
+def test_what_a_public_method_returns_is_public() -> None:
+    """A program can write down the type of whatever it is given."""
+    classes = {
+        node.name
+        for path in (ROOT / "src").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    }
+    returned = {
+        word
+        for line in generator().PAGES["public-api.txt"]().splitlines()
+        for word in re.findall(r"\w+", line.rpartition("->")[2] if "->" in line else "")
+    }
+    assert sorted(returned & classes - set(fusewire.__all__)) == []

@@ -10,45 +10,71 @@ __version__ = "0.1.0"
 __all__ = [
     "AgentRefused",
     "Attempt",
+    "AttemptResult",
+    "AttemptStart",
     "Attempts",
     "AuditRow",
     "Blocked",
     "Breaker",
+    "Cleanup",
     "Clock",
     "ConfigError",
     "Decision",
     "Event",
+    "FolderUsage",
     "FusewireError",
+    "Guarded",
     "InvalidTransition",
+    "IterationResult",
+    "IterationStart",
+    "IterationTrace",
     "Janitor",
     "LogRow",
     "Loop",
     "NotFound",
     "OwnBreaker",
+    "OwnIteration",
+    "PhaseEnd",
+    "PhaseResolution",
+    "PhaseStart",
     "Phases",
+    "Scope",
+    "ScopeAnswer",
     "ScopeLock",
+    "SliceRecord",
+    "SliceRetry",
     "Status",
     "StoreError",
     "Transcript",
+    "TranscriptStep",
     "testing",
 ]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.agents.transcripts.reader import Transcript
+    from fusewire.agents.transcripts.step import TranscriptStep
     from fusewire.breakers.attempt.scope.lock import ScopeLock
+    from fusewire.breakers.attempt.scope.types import Scope, ScopeAnswer
+    from fusewire.breakers.attempt.state import SliceRecord
     from fusewire.breakers.attempt.tracker import Attempts
-    from fusewire.breakers.attempt.types import Attempt
+    from fusewire.breakers.attempt.types import Attempt, AttemptResult, AttemptStart, SliceRetry
+    from fusewire.breakers.loop.iteration_api import OwnIteration
     from fusewire.breakers.loop.loop import Loop
-    from fusewire.breakers.phase.phases import Phases
+    from fusewire.breakers.loop.types import IterationResult, IterationStart, IterationTrace
+    from fusewire.breakers.phase.choices import PhaseResolution
+    from fusewire.breakers.phase.end import PhaseEnd
+    from fusewire.breakers.phase.phases import Phases, PhaseStart
     from fusewire.core.decision import Blocked, Decision
     from fusewire.core.events import Event
     from fusewire.engine.breaker import Breaker
     from fusewire.engine.define import OwnBreaker
+    from fusewire.engine.guarded import Guarded
     from fusewire.engine.parts import Parts
     from fusewire.engine.status import Status
     from fusewire.engine.testing import Clock, testing
     from fusewire.janitor.janitor import Janitor
+    from fusewire.janitor.report import Cleanup, FolderUsage
     from fusewire.stores.rows import AuditRow, LogRow
     from fusewire.util.errors import (
         AgentRefused,
@@ -60,6 +86,23 @@ if TYPE_CHECKING:
     )
 
 _HOME = {
+    "AttemptStart": "breakers.attempt.types",
+    "AttemptResult": "breakers.attempt.types",
+    "SliceRetry": "breakers.attempt.types",
+    "SliceRecord": "breakers.attempt.state",
+    "Cleanup": "janitor.report",
+    "FolderUsage": "janitor.report",
+    "Guarded": "engine.guarded",
+    "IterationStart": "breakers.loop.types",
+    "IterationTrace": "breakers.loop.types",
+    "IterationResult": "breakers.loop.types",
+    "OwnIteration": "breakers.loop.iteration_api",
+    "PhaseStart": "breakers.phase.phases",
+    "PhaseEnd": "breakers.phase.end",
+    "PhaseResolution": "breakers.phase.choices",
+    "Scope": "breakers.attempt.scope.types",
+    "ScopeAnswer": "breakers.attempt.scope.types",
+    "TranscriptStep": "agents.transcripts.step",
     "Attempt": "breakers.attempt.types",
     "Attempts": "breakers.attempt.tracker",
     "AuditRow": "stores.rows",

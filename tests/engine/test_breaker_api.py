@@ -403,3 +403,11 @@ for attempt in range(3):
     assert lines[:2] == ["failed: prod is read-only"] * 2
     assert lines[2].startswith("blocked: constraint:no-prod-writes: 2 violations within 30d (limit 2) 86")
     assert project.run("check", "no-prod-writes").returncode == 3
+
+
+def test_statuses_list_a_breaker_of_ones_own_before_anything_happened(tmp_path: Path) -> None:
+    (tmp_path / "fusewire.toml").write_text("[breakers.payments]\nfailures = 2\n")
+    with Breaker.open(project=tmp_path) as breaker:
+        assert [(status.id, status.state, status.level) for status in breaker.statuses()] == [
+            ("own/payments", "CLOSED", 0)
+        ]

@@ -343,18 +343,18 @@ def test_a_moved_project_takes_its_snapshot_along(root: Path) -> None:
 
 UNREADABLE = """
 import os, sys
-from fusewire.guard.integrity import Finding, Integrity
+from fusewire.guard.integrity import IntegrityFinding, Integrity
 root = sys.argv[1]
 guard = Integrity(root, lambda: [root + "/closed", root + "/open"])
 done = guard.snapshot(1.0)
 assert (done.files, done.skipped) == (2, [("closed", "permission denied")]), done
 assert guard.verify() == []
 os.unlink(root + "/closed")
-assert guard.verify() == [Finding("missing", "closed")]
+assert guard.verify() == [IntegrityFinding("missing", "closed")]
 (result,) = guard.restore(2.0)
 assert result.problem == "it could not be read when the snapshot was taken", result
 os.chmod(root + "/open", 0)
-assert guard.verify() == [Finding("missing", "closed"), Finding("mode", "open")]
+assert guard.verify() == [IntegrityFinding("missing", "closed"), IntegrityFinding("mode", "open")]
 assert guard.snapshot(3.0, only=[root + "/open"]).skipped == [("open", "permission denied")]
 assert [result.problem for result in guard.restore(4.0, ["open"])] == [None]
 os.unlink(root + "/open")

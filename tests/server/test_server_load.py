@@ -189,13 +189,13 @@ async def under_load(served: Served, project: Project) -> None:
 
 #: Notes every panel that is collected.
 COUNTED = """
-from fusewire.server.projects import Watched
-collected = Watched.panel
+from fusewire.server.projects import WatchedProject
+collected = WatchedProject.panel
 def panel(self):
     with open({!r}, "a") as file:
         file.write(".")
     return collected(self)
-Watched.panel = panel
+WatchedProject.panel = panel
 from fusewire.__main__ import main
 main()
 """

@@ -12,7 +12,7 @@ from fusewire.worktree.discover import shortened
 
 if TYPE_CHECKING:
     from fusewire.breakers.attempt.tracker import Attempts
-    from fusewire.breakers.attempt.types import Recorded
+    from fusewire.breakers.attempt.types import AttemptResult
     from fusewire.worktree.checkpoint import Checkpoint
     from fusewire.worktree.rollback import RolledBack
 
@@ -28,7 +28,7 @@ def counts(attempts: Attempts, state: dict[str, Any]) -> str:
     )
 
 
-def say_recorded(attempts: Attempts, recorded: Recorded, about: dict[str, Any], as_json: bool) -> int:
+def say_recorded(attempts: Attempts, recorded: AttemptResult, about: dict[str, Any], as_json: bool) -> int:
     state = recorded.state
     if as_json:
         print_json(

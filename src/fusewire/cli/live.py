@@ -27,7 +27,7 @@ from fusewire.util.durations import counted, show_duration
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fusewire.breakers.loop.types import Begun, Result
+    from fusewire.breakers.loop.types import IterationResult, IterationStart
     from fusewire.run.process import ProcessEnd
 
 #: Seconds between two repaints; a tick that comes a little early must not wait for the next one.
@@ -113,7 +113,7 @@ class LiveView(PlainView):
         self._end_line()
         self._screen.paint(self._lines(all_of_them=True), [])
 
-    def began(self, begun: Begun) -> None:
+    def began(self, begun: IterationStart) -> None:
         footer = self._footer
         footer.number, footer.state, footer.calls_left = begun.number, begun.state, begun.calls_left
         footer.scores = [one["score"] for one in begun.memory.get("history", ()) if one["kind"] != "neutral"]
@@ -139,7 +139,7 @@ class LiveView(PlainView):
         self._footer.seconds = seconds
         self._repaint()
 
-    def judged(self, result: Result, ended: ProcessEnd) -> None:
+    def judged(self, result: IterationResult, ended: ProcessEnd) -> None:
         footer, entry = self._footer, result.entry
         footer.state, footer.seconds, footer.calls_left = result.state, ended.seconds, entry["calls_left"]
         if result.kind != "neutral":

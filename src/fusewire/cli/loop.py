@@ -19,7 +19,7 @@ from fusewire.util.errors import FusewireError
 if TYPE_CHECKING:
     from fusewire.agents.output.answer import AgentOutput
     from fusewire.breakers.loop.loop import Loop
-    from fusewire.breakers.loop.types import Result
+    from fusewire.breakers.loop.types import IterationResult
     from fusewire.core.decision import Decision
     from fusewire.engine.breaker import Breaker
 
@@ -122,7 +122,7 @@ def _answer(loop: Loop, path: str | None, exit_code: int) -> AgentOutput:
     return reader.finish(exit_code, partial=exit_code == 124)
 
 
-def _say_result(loop: Loop, result: Result, as_json: bool) -> int:
+def _say_result(loop: Loop, result: IterationResult, as_json: bool) -> int:
     halted = bool(result.halted or (result.trips and not result.finished))
     word = "HALTED" if halted else "FINISHED" if result.finished else "CONTINUE"
     if as_json:

@@ -24,7 +24,7 @@ from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from fusewire.breakers.phase.detect import Values
-    from fusewire.breakers.phase.end import Ended
+    from fusewire.breakers.phase.end import PhaseEnd
     from fusewire.breakers.phase.phases import PhaseStart
     from fusewire.engine.breaker import Breaker
 
@@ -252,7 +252,7 @@ def _measured(
     return with_run(phase, metrics, run, option), None if run is None else run.failing
 
 
-def _say_ended(ended: Ended, as_json: bool) -> None:
+def _say_ended(ended: PhaseEnd, as_json: bool) -> None:
     if as_json:
         data = {**ended.status.to_json(), "progress": ended.progress, "reasons": ended.reasons, "log": ended.log}
         print_json({**data, "next": ended.next})

@@ -11,7 +11,7 @@ from fusewire.core.messages import message_lines
 from fusewire.util.durations import counted, show_duration
 
 if TYPE_CHECKING:
-    from fusewire.breakers.loop.types import Begun, Result
+    from fusewire.breakers.loop.types import IterationResult, IterationStart
     from fusewire.core.decision import Decision
     from fusewire.run.process import ProcessEnd
 
@@ -30,7 +30,7 @@ class QuietView:
     ) -> None:
         pass
 
-    def began(self, begun: Begun) -> None:
+    def began(self, begun: IterationStart) -> None:
         pass
 
     def output(self, text: str) -> None:
@@ -39,7 +39,7 @@ class QuietView:
     def tick(self, seconds: float) -> None:
         pass
 
-    def judged(self, result: Result, ended: ProcessEnd) -> None:
+    def judged(self, result: IterationResult, ended: ProcessEnd) -> None:
         pass
 
     def waits(self, why: str, left: float, whole: float) -> None:
@@ -61,7 +61,7 @@ class PlainView(QuietView):
         self._why = ""
         self._line_open = False
 
-    def began(self, begun: Begun) -> None:
+    def began(self, begun: IterationStart) -> None:
         probe = " (the one probe)" if begun.held else ""
         self.tells(f"[{begun.number}] {begun.state}{probe}, {begun.calls_left} calls left")
         for line in begun.advice.lines:
@@ -74,7 +74,7 @@ class PlainView(QuietView):
             silence(1)
         self._line_open = not text.endswith("\n")
 
-    def judged(self, result: Result, ended: ProcessEnd) -> None:
+    def judged(self, result: IterationResult, ended: ProcessEnd) -> None:
         for line in judgement(result, ended):
             self.tells(line)
 
@@ -91,7 +91,7 @@ class PlainView(QuietView):
         say(*lines)
 
 
-def judgement(result: Result, ended: ProcessEnd) -> list[str]:
+def judgement(result: IterationResult, ended: ProcessEnd) -> list[str]:
     """An iteration in a line, and what the guard and the circuits have to say about it."""
     change, facts = result.change, []
     files = counted(change.count, "file") if change.count else "no file changed"

@@ -189,13 +189,17 @@ class Breaker:
         return above().present(self, status_of(circuit, policy, state, self.engine.clock()))
 
     def statuses(self) -> list[Status]:
-        """Every active constraint and every other circuit that has a state, except those of retired constraints."""
+        """Every active constraint, every breaker of one's own, and every other circuit that has a state.
+
+        Circuits of retired constraints are left out.
+        """
         from fusewire.engine.status import status_of
 
         statuses = []
         stored = {row.id: row for row in self.store.circuits()}
         retired = {name for name, constraint in self.rules.constraints.items() if constraint.retired}
-        for name in sorted(({*self.rules.constraints} | set(stored)) - retired):
+        own = {name for name in self.rules.policies if name.startswith("own/")}
+        for name in sorted(({*self.rules.constraints} | own | set(stored)) - retired):
             row = stored.get(name)
             try:
                 policy = self.rules.policy(name)

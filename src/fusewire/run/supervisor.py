@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from fusewire.agents.output.answer import AgentOutput
     from fusewire.breakers.loop.loop import Loop
-    from fusewire.breakers.loop.types import Begun, Result, Seen
+    from fusewire.breakers.loop.types import IterationResult, IterationStart, IterationTrace
     from fusewire.run.process import ProcessEnd
     from fusewire.run.types import Options, RunView
     from fusewire.testruns.run import TestRun
@@ -149,7 +149,7 @@ class Supervisor:
             self.loop.abandon(begun.token)
             raise
 
-    def _iterate(self, begun: Begun, warden: Warden) -> Outcome | None:
+    def _iterate(self, begun: IterationStart, warden: Warden) -> Outcome | None:
         ended, answer = self._run_agent(begun, warden)
         junit = self.options.junit
         seen = self.loop.look(begun.token, begun, ignored=[junit] if junit else [])
@@ -180,7 +180,7 @@ class Supervisor:
             )
         return self._after(result)
 
-    def _run_agent(self, begun: Begun, warden: Warden) -> tuple[ProcessEnd, AgentOutput]:
+    def _run_agent(self, begun: IterationStart, warden: Warden) -> tuple[ProcessEnd, AgentOutput]:
         """Its output goes to the log, to the reader and to the person, as it comes."""
         options = self.options
         prompt = self._prompt(begun)
@@ -224,7 +224,7 @@ class Supervisor:
             prune(self.loop.places.outputs, _LOGS)
         return ended, reader.finish(ended.code, partial=ended.why in ("timeout", "idle", "stopped"))
 
-    def _stopped(self, begun: Begun, answer: AgentOutput, seen: Seen) -> Outcome:
+    def _stopped(self, begun: IterationStart, answer: AgentOutput, seen: IterationTrace) -> Outcome:
         """A person's Ctrl-C is no judgement, nor that a person wants the place; another signal an agent can send as
         well, so that it must show."""
         why = self._stopped_why()
@@ -241,7 +241,7 @@ class Supervisor:
         self._by_a_person = True
         return f"ended to make room for another run (pid {heir}, --end-oldest)"
 
-    def _after(self, result: Result) -> Outcome | None:
+    def _after(self, result: IterationResult) -> Outcome | None:
         """Halted, finished, tripped, or on to the next one."""
         if result.halted:
             return self._outcome(HALTED, result.halted)
@@ -261,7 +261,7 @@ class Supervisor:
 
     # -- checking -------------------------------------------------------------------------------------
 
-    def _until(self, begun: Begun, warden: Warden) -> tuple[TestRun | None, str]:
+    def _until(self, begun: IterationStart, warden: Warden) -> tuple[TestRun | None, str]:
         """The test results that do not come from the agent, and that `--until` holds, if it does."""
         tests, holds = None, ""
         if self.options.until is not None:
@@ -287,7 +287,7 @@ class Supervisor:
             self._told.add(text)
             self.view.tells(text)
 
-    def _verified(self, claimed: str, begun: Begun, warden: Warden) -> bool:
+    def _verified(self, claimed: str, begun: IterationStart, warden: Warden) -> bool:
         """Verification before completion: whoever says that it is finished must pass the person's command."""
         command = self.options.verify
         if command is None:
@@ -302,7 +302,7 @@ class Supervisor:
         self.loop.note(f"You said that you are finished, but `{command}` {how}.{said}")
         return False
 
-    def _check(self, command: str, begun: Begun, warden: Warden) -> tuple[ProcessEnd, str]:
+    def _check(self, command: str, begun: IterationStart, warden: Warden) -> tuple[ProcessEnd, str]:
         kept = bytearray()
         started = time.monotonic()
 
@@ -334,7 +334,7 @@ class Supervisor:
         whole = decision.retry_after
         return self._wait(f"{decision.rule}: {decision.reason}", whole, lambda: _left(self.loop.refusal()))
 
-    def _wait_for_provider(self, result: Result) -> Outcome | None:
+    def _wait_for_provider(self, result: IterationResult) -> Outcome | None:
         limit, outage = result.answer.limit, result.answer.outage
         self._outages = self._outages + 1 if outage else 0
         if not limit and not outage:
@@ -382,7 +382,7 @@ class Supervisor:
         left = self.options.max_seconds - (time.monotonic() - self._started)
         return max(0.05, min(self.options.timeout, left))
 
-    def _prompt(self, begun: Begun) -> str | None:
+    def _prompt(self, begun: IterationStart) -> str | None:
         """Read anew every time, so that a person can steer a running loop; with advice below it if there is any."""
         if self.options.prompt is None:
             return None
@@ -395,7 +395,7 @@ class Supervisor:
     def _prompt_in_command(self) -> bool:
         return any("{prompt}" in part for part in self.options.command)
 
-    def _environment(self, begun: Begun) -> dict[str, str]:
+    def _environment(self, begun: IterationStart) -> dict[str, str]:
         return {
             **self._surroundings("loop"),
             **(self._confinement.variables if self._confinement else {}),

@@ -11,7 +11,7 @@ from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
 from fusewire.breakers.attempt.results import Results
-from fusewire.breakers.attempt.types import Attempt, Recorded
+from fusewire.breakers.attempt.types import Attempt, AttemptResult
 from fusewire.run.hook_server import RELAYED
 from fusewire.run.output_log import OutputLog, prune
 from fusewire.run.process import ProcessEnd, run_agent
@@ -45,7 +45,7 @@ class Cycle:
     """What a cycle brought."""
 
     verdict: RunVerdict
-    recorded: Recorded
+    recorded: AttemptResult
     exit_code: int | None
     #: the file with the whole output, relative to the project
     output: str

@@ -11,7 +11,7 @@ from fusewire.util.durations import counted
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
-    from fusewire.breakers.phase.choices import Resolved
+    from fusewire.breakers.phase.choices import PhaseResolution
     from fusewire.server.projects import WatchedProject
 
 CHOICES = ("reset", "skip", "abort", "modify")
@@ -78,7 +78,7 @@ def resolve(project: WatchedProject, choice: str, guidance: str, reason: str, ci
     return _resolved_words(resolved)
 
 
-def _resolved_words(resolved: Resolved) -> str:
+def _resolved_words(resolved: PhaseResolution) -> str:
     match resolved.choice:
         case "skip":
             return f"{resolved.phase} is marked complete, with {counted(resolved.known, 'known failure')}"

@@ -860,14 +860,16 @@ def test_an_imported_trip_is_archived_with_its_own_time(project: Project, clock:
 
 
 def test_retiring_from_the_command_line(project: Project) -> None:
-    """The next command archives, says so once, and the id is gone; a rule that returns starts anew."""
+    """The next command that changes circuits archives and says so once; a rule that returns starts anew."""
     project.constraint(ID)
+    project.constraint("another-rule")
     project.run("record", ID, "--action", "x")
     project.constraint(ID, "status: retired\n")
-    told = project.run("status", "--all")
-    assert ID in told.stderr
-    assert ID not in told.stdout
-    assert project.run("status", "--all").stderr == ""
+    looked = project.run("status", "--all")
+    assert ID not in looked.stdout
+    assert looked.stderr == ""
+    assert ID in project.run("record", "another-rule", "--action", "x").stderr
+    assert project.run("record", "another-rule", "--action", "x").stderr == ""
     gone = project.run("check", ID)
     assert gone.returncode == 1
     assert gone.stderr.startswith(f"Error: Constraint not found: {ID}")

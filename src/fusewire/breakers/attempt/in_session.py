@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fusewire.breakers.attempt.shell_runs import ShellTestRun
     from fusewire.breakers.attempt.state import SliceRecord
     from fusewire.breakers.attempt.tracker import Attempts
-    from fusewire.breakers.attempt.types import Attempt, Recorded
+    from fusewire.breakers.attempt.types import Attempt, AttemptResult
     from fusewire.core.events import Event
     from fusewire.stores import Store
     from fusewire.testruns.judge import RunVerdict
@@ -203,7 +203,7 @@ def _trees(root: str, commits: list[str]) -> list[str]:
 
 def _record(
     attempts: Attempts, slice_id: str, record: SliceRecord, test: str, verdict: RunVerdict, **more: Any
-) -> Recorded:
+) -> AttemptResult:
     return attempts.record_attempt(slice_id, test, _attempt(verdict, record.life, **more))
 
 
@@ -256,7 +256,7 @@ def _failed(
     return answer
 
 
-def _answer(attempts: Attempts, slice_id: str, test: str, recorded: Recorded) -> Decision | None:
+def _answer(attempts: Attempts, slice_id: str, test: str, recorded: AttemptResult) -> Decision | None:
     state = recorded.state
     if not recorded.stops:
         of_test, of_slice = attempts.limits(slice_id)

@@ -15,7 +15,7 @@ from fusewire.breakers.attempt.ownership import boundary_of, doubt, owns
 from fusewire.breakers.attempt.report_text import prior_attempts
 from fusewire.breakers.attempt.scope.types import slice_name
 from fusewire.breakers.attempt.state import SliceRecord
-from fusewire.breakers.attempt.types import Retried
+from fusewire.breakers.attempt.types import SliceRetry
 from fusewire.util.errors import FusewireError, InvalidTransition
 from fusewire.worktree.checkpoint import Checkpoint, Gone
 from fusewire.worktree.moves import ChangedSince
@@ -32,7 +32,7 @@ _UNTOUCHED = "nothing was touched. To start anew all the same: --force"
 _GUIDANCE = 4000
 
 
-def retry(attempts: Attempts, slice_id: str, guidance: str = "", *, force: bool = False) -> Retried:
+def retry(attempts: Attempts, slice_id: str, guidance: str = "", *, force: bool = False) -> SliceRetry:
     """Start a stopped slice anew, and tell what a fresh implementer must know."""
     require_person("`fusewire attempt retry`", attempts.root)
     slice_name(slice_id)
@@ -56,7 +56,7 @@ def retry(attempts: Attempts, slice_id: str, guidance: str = "", *, force: bool 
         record.end_life()
         return prior_attempts(record.prior)
 
-    return Retried(failures, restored, attempts.change(slice_id, start_anew))
+    return SliceRetry(failures, restored, attempts.change(slice_id, start_anew))
 
 
 def _roll_back(

@@ -17,7 +17,7 @@ from fusewire.breakers.attempt.scope.lock import ScopeLock
 from fusewire.breakers.attempt.scope.types import NoScope, slice_name
 from fusewire.breakers.attempt.state import SliceRecord, TestRecord, check_test, one_line, shown, slice_times
 from fusewire.breakers.attempt.strategies import repeated
-from fusewire.breakers.attempt.types import Attempt, Recorded, Retried, Started
+from fusewire.breakers.attempt.types import Attempt, AttemptResult, AttemptStart, SliceRetry
 from fusewire.config.rules import STATE_FOLDER
 from fusewire.core import meters
 from fusewire.core.circuit import near
@@ -62,7 +62,7 @@ class Attempts:
         """What stops the work at a test now, if anything does; the strictest comes first."""
         return next(iter(self._stops(self.record(slice_id), slice_id, test)), None)
 
-    def start(self, slice_id: str, test: str, *, session: str | None = None) -> Started:
+    def start(self, slice_id: str, test: str, *, session: str | None = None) -> AttemptStart:
         """Begin the attempts at a test: everything as it is now becomes their checkpoint. Raises `Blocked`."""
         slice_name(slice_id)
         test = check_test(test)
@@ -96,11 +96,11 @@ class Attempts:
             unlocked = f"nothing in the project may be changed before a person mends this: {error}"
         alike = next((name for name in record.tests if name != test and same_test(name, test)), "")
         prior = prior_attempts(record.prior)
-        return Started(checkpoint, checkpoint == taken, state, prior, unlocked, alike, record.life)
+        return AttemptStart(checkpoint, checkpoint == taken, state, prior, unlocked, alike, record.life)
 
     # -- after ----------------------------------------------------------------------------------------
 
-    def record_attempt(self, slice_id: str, test: str, attempt: Attempt) -> Recorded:
+    def record_attempt(self, slice_id: str, test: str, attempt: Attempt) -> AttemptResult:
         """Count one complete cycle: code was changed, the test was run, the result is there."""
         slice_name(slice_id)
         test = check_test(test)
@@ -123,7 +123,7 @@ class Attempts:
         decisions, again, record = self.change(slice_id, count)
         tripped = {decision.circuit for decision in decisions if decision.tripped}
         stops = [stop.replace(tripped=stop.circuit in tripped) for stop in self._stops(record, slice_id, test)]
-        return Recorded(
+        return AttemptResult(
             self.state(slice_id, test),
             tuple(stops),
             again,
@@ -162,7 +162,7 @@ class Attempts:
 
     # -- the counter reset protocol -------------------------------------------------------------------
 
-    def retry(self, slice_id: str, guidance: str = "", *, force: bool = False) -> Retried:
+    def retry(self, slice_id: str, guidance: str = "", *, force: bool = False) -> SliceRetry:
         """Both counters to 0, files back to where the failed attempts began; for a person or an orchestrator."""
         return anew.retry(self, slice_id, guidance, force=force)
 

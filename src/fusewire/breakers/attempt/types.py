@@ -33,7 +33,7 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Started:
+class AttemptStart:
     """The attempts at a test may go on."""
 
     checkpoint: Checkpoint
@@ -50,7 +50,7 @@ class Started:
 
 
 @dataclass(frozen=True)
-class Recorded:
+class AttemptResult:
     """What an attempt has done to the counters."""
 
     state: dict[str, Any]
@@ -67,7 +67,7 @@ class Recorded:
 
 
 @dataclass(frozen=True)
-class Retried:
+class SliceRetry:
     """A slice that starts anew."""
 
     failures: int

@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from fusewire.breakers.loop.loop import Loop
-    from fusewire.breakers.loop.types import Result
+    from fusewire.breakers.loop.types import IterationResult
 
 
 class OwnIteration:
     """One iteration of somebody's own loop: tell it what the agent printed; its `result` is there afterwards."""
 
-    result: Result
+    result: IterationResult
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop

@@ -22,7 +22,7 @@ from fusewire.breakers.loop.plan import WorkPlan
 from fusewire.breakers.loop.protection import Protection
 from fusewire.breakers.loop.settle import Settling, loop_states
 from fusewire.breakers.loop.state import RATE, LoopRecord
-from fusewire.breakers.loop.types import Begun, Result, Seen
+from fusewire.breakers.loop.types import IterationResult, IterationStart, IterationTrace
 from fusewire.config.rules import load_rules
 from fusewire.core.decision import Blocked, Decision, merge
 from fusewire.core.events import Signal
@@ -88,7 +88,7 @@ class Loop:
         """Why no iteration may begin now, and for how long; nothing is written and no call is counted."""
         return _refused([self.engine.foresee(_question(circuit, "nobody")) for circuit in (*CIRCUITS, RATE)])
 
-    def begin(self, *, owner: str | None = None) -> Begun:
+    def begin(self, *, owner: str | None = None) -> IterationStart:
         """Begin an iteration; raises `Blocked` while a circuit is open or the hour is full.
 
         `owner` is the process that will end it: if it dies before, the next one to begin settles the iteration.
@@ -118,7 +118,7 @@ class Loop:
             return None
         return Decision("deny", rule="loop.halted", reason=halted["text"], next=("a person can start the loop again",))
 
-    def _begin(self, token: str, before: Snapshot, owner: str) -> Begun:
+    def _begin(self, token: str, before: Snapshot, owner: str) -> IterationStart:
         def begin(work: BreakerTransaction, record: LoopRecord) -> tuple[LoopRecord, tuple[str, ...], Advice, int]:
             decisions = [work.send(_question(name, token)) for name in (*CIRCUITS, RATE)]
             refused = _refused(decisions)
@@ -144,11 +144,11 @@ class Loop:
         record, held, advice, left = self._change(begin)
         rows = tuple(row for row in self.breaker.store.circuits() if row.kind == "loop")
         state = "HALF_OPEN" if held else "CLOSED"
-        return Begun(token, record.iteration, state, advice, left, before, held, record.to_data(), rows)
+        return IterationStart(token, record.iteration, state, advice, left, before, held, record.to_data(), rows)
 
     # -- after ----------------------------------------------------------------------------------------
 
-    def look(self, token: str, begun: Begun | None = None, *, ignored: Iterable[str] = ()) -> Seen:
+    def look(self, token: str, begun: IterationStart | None = None, *, ignored: Iterable[str] = ()) -> IterationTrace:
         """What the agent has left behind, before anybody else touches it; protected files are restored here.
 
         Files that are `ignored` are the loop's own, such as the agent's output: no work of the agent's.
@@ -161,10 +161,12 @@ class Loop:
         # Only now: what the guard has put back is no change.
         after = self._snapshot()
         if before is None:
-            return Seen(TreeChange(problem="what was there before is not known"), "", self.plan.boxes(), verdict, text)
+            return IterationTrace(
+                TreeChange(problem="what was there before is not known"), "", self.plan.boxes(), verdict, text
+            )
         real = os.path.realpath(self.root)
         own = {os.path.relpath(os.path.realpath(os.path.join(self.root, path)), real) for path in ignored}
-        return Seen(difference(before, after, ignored=own), before.tree, self.plan.boxes(), verdict, text)
+        return IterationTrace(difference(before, after, ignored=own), before.tree, self.plan.boxes(), verdict, text)
 
     def _rules_changed(self) -> str:
         """Whether another start would follow other rules than this one does: that is for a person to decide."""
@@ -184,11 +186,11 @@ class Loop:
         code: int | None = 0,
         answer: AgentOutput | None = None,
         tests: TestRun | None = None,
-        begun: Begun | None = None,
-        seen: Seen | None = None,
+        begun: IterationStart | None = None,
+        seen: IterationTrace | None = None,
         seconds: float = 0.0,
         finished: str | None = None,
-    ) -> Result:
+    ) -> IterationResult:
         """Judge an iteration that has begun and is over. `tests` are those that somebody else than the agent ran.
 
         `finished` is the claim that all is done, as far as it was verified; by default it is believed.
@@ -247,7 +249,7 @@ class Loop:
         mine = [token for token, entry in record.running.items() if entry["owner"] in owners]
         return max(mine, key=lambda token: int(record.running[token]["number"]), default=None)
 
-    def settle_lost(self) -> list[Result]:
+    def settle_lost(self) -> list[IterationResult]:
         """End and judge the iterations whose supervisor is dead: what they changed counts, else nobody knows."""
         record = LoopRecord.recalled(self.breaker.store)
         self.places.tidy(record.running)

@@ -10,7 +10,7 @@ from fusewire.breakers.loop.detect import CIRCUITS, judge
 from fusewire.breakers.loop.overview import calls_left, risk_of, strictest
 from fusewire.breakers.loop.plan import completed
 from fusewire.breakers.loop.state import RATE, LoopRecord, entry_of
-from fusewire.breakers.loop.types import Result
+from fusewire.breakers.loop.types import IterationResult
 from fusewire.core.events import Signal, plain
 from fusewire.util.errors import NotFound
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fusewire.breakers.loop.detect import Judgement
     from fusewire.breakers.loop.iteration import Iteration
     from fusewire.breakers.loop.loop import Loop
-    from fusewire.breakers.loop.types import Begun, Seen
+    from fusewire.breakers.loop.types import IterationStart, IterationTrace
     from fusewire.core.circuit import CircuitState
     from fusewire.core.decision import Decision
     from fusewire.engine.engine import BreakerTransaction
@@ -43,15 +43,15 @@ class Settling:
         token: str,
         facts: Iteration,
         answer: AgentOutput,
-        seen: Seen,
-        begun: Begun | None,
+        seen: IterationTrace,
+        begun: IterationStart | None,
         seconds: float,
         finished: str,
     ) -> None:
         self.loop, self.token, self.facts, self.answer, self.seen = loop, token, facts, answer, seen
         self.begun, self.seconds, self.finished = begun, seconds, finished
 
-    def settle(self, work: BreakerTransaction) -> Result:
+    def settle(self, work: BreakerTransaction) -> IterationResult:
         """Judge the iteration, tell the circuits, and remember it."""
         loop, transaction, now = self.loop, work.transaction, work.now
         record, removed = self._record(transaction, now)
@@ -76,7 +76,7 @@ class Settling:
         escalates = any(self._escalates(decision, states) for decision in trips)
         record.halted = self._halt(running, halted, trips if escalates else [])
         record.remember(transaction, now)
-        return Result(
+        return IterationResult(
             number=entry["number"],
             state=strictest(states),
             kind=judged.kind,

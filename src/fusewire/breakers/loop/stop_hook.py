@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fusewire.breakers.loop.loop import Loop
-    from fusewire.breakers.loop.types import Result
+    from fusewire.breakers.loop.types import IterationResult
     from fusewire.config.rules import Rules
     from fusewire.core.events import Event
     from fusewire.stores import Store
@@ -139,14 +139,14 @@ class _Stretches:
         running = LoopRecord.recalled(self.loop.breaker.store).running
         return any(token != self.token and is_alive(entry["owner"]) for token, entry in running.items())
 
-    def _judged(self, token: str) -> Result:
+    def _judged(self, token: str) -> IterationResult:
         from fusewire.agents.output.reader import AnswerReader
 
         reader = AnswerReader(self.loop.engine.clock())
         reader.feed((self.event.result or "").encode("utf-8", "replace"))
         return self.loop.end(token, answer=reader.finish(0))
 
-    def _halt(self, result: Result) -> Decision | None:
+    def _halt(self, result: IterationResult) -> Decision | None:
         """Halt the agent if the guard, other rules or a circuit has stopped the loop."""
         from fusewire.guard.calls import INTEGRITY, halted
 

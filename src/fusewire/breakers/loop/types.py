@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Begun:
+class IterationStart:
     """An iteration that may run now."""
 
     token: str
@@ -34,7 +34,7 @@ class Begun:
 
 
 @dataclass(frozen=True)
-class Seen:
+class IterationTrace:
     """What an iteration has left behind."""
 
     change: TreeChange
@@ -47,7 +47,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Result:
+class IterationResult:
     """What an iteration has brought."""
 
     number: int

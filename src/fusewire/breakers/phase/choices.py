@@ -20,7 +20,7 @@ _NAME = 200
 
 
 @dataclass
-class Resolved:
+class PhaseResolution:
     """What a person's choice did."""
 
     choice: str
@@ -29,7 +29,7 @@ class Resolved:
     known: int = 0
 
 
-def resolve(action: Action, choice: str, actor: str, guidance: str, meant: str = "") -> Resolved:
+def resolve(action: Action, choice: str, actor: str, guidance: str, meant: str = "") -> PhaseResolution:
     """Reset, skip or modify an open circuit, which must be the one that is `meant`; or abort, whatever the state."""
     record, halted = action.record, action.record.open_phase()
     if record.aborted:
@@ -47,15 +47,15 @@ def resolve(action: Action, choice: str, actor: str, guidance: str, meant: str =
     elif choice == "modify":
         record.guidance = {"text": plain(guidance), "phase": halted, "given": []}
     action.reset(halted, RESET, actor)
-    return Resolved(choice, halted, [RESET], count)
+    return PhaseResolution(choice, halted, [RESET], count)
 
 
-def _abort(action: Action, actor: str) -> Resolved:
+def _abort(action: Action, actor: str) -> PhaseResolution:
     record, phase = action.record, action.record.shown_phase()
     state, said = record.face(phase).state, "Execution aborted by user"
     record.aborted = f"execution was aborted by {actor} at {whole_seconds(action.now)}"
     record.add(action.now, "state_change", phase, state, state, said)
-    return Resolved("abort", phase, [said])
+    return PhaseResolution("abort", phase, [said])
 
 
 def _skip(action: Action, phase: str) -> int:

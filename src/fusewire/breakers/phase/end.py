@@ -35,7 +35,7 @@ START = "a person can start anew: fusewire phase start"
 
 
 @dataclass
-class Ended:
+class PhaseEnd:
     """What an iteration was worth, and where the phase stands now."""
 
     status: PhaseStatus
@@ -65,7 +65,7 @@ class Ending:
         self.action, self.record, self.rules = action, action.record, rules
         self.phase, self.metrics, self.complete = phase, metrics, complete
 
-    def end(self, error: str, error_type: str, failing: Sequence[str] | None) -> Ended:
+    def end(self, error: str, error_type: str, failing: Sequence[str] | None) -> PhaseEnd:
         record, phase = self.record, self.phase
         record.phase = phase
         record.iterations = {**record.iterations, phase: record.iterations.get(phase, 0) + 1}
@@ -85,7 +85,7 @@ class Ending:
             record.guidance = {}
         status = self._status(missing)
         steps = [START] if record.aborted else [RESOLVE] if status.blockers else []
-        return Ended(status, bool(reasons), reasons, missing if self.complete else "", self.action.log, steps)
+        return PhaseEnd(status, bool(reasons), reasons, missing if self.complete else "", self.action.log, steps)
 
     def _with_completion(self, reasons: list[str], missing: str) -> list[str]:
         """To be complete is progress, but only once: nobody is kept out of the next phase for having finished."""

@@ -13,7 +13,7 @@ from fusewire.breakers.phase import choices
 from fusewire.breakers.phase.action import Action
 from fusewire.breakers.phase.circuits import Circuits
 from fusewire.breakers.phase.detect import PHASES, circuit_of
-from fusewire.breakers.phase.end import RESOLVE, START, Ended, Ending, next_phase
+from fusewire.breakers.phase.end import RESOLVE, START, Ending, PhaseEnd, next_phase
 from fusewire.breakers.phase.metrics import require_comparable
 from fusewire.breakers.phase.overview import open_circuit, view_of
 from fusewire.breakers.phase.schema import Taken, parse, record_of, render
@@ -82,7 +82,7 @@ class Phases:
         error_type: str = "",
         failing: Sequence[str] | None = None,
         complete: bool = False,
-    ) -> Ended:
+    ) -> PhaseEnd:
         """One iteration of a phase is over; `failing` are the names of its failing tests, where they are known."""
         require_comparable(phase, metrics)
         return self._act(
@@ -125,7 +125,7 @@ class Phases:
 
     def resolve(
         self, choice: str, actor: str, guidance: str = "", *, meant: str = "", reason: str = ""
-    ) -> choices.Resolved:
+    ) -> choices.PhaseResolution:
         """One of the seed's four choices about the circuit that is open; a reason goes into the audit trail."""
         guidance = guidance.strip()
         if choice == "modify" and not guidance:
@@ -133,7 +133,7 @@ class Phases:
         if len(guidance.encode("utf-8", "replace")) > GUIDANCE:
             raise FusewireError(f"the guidance is too long; allowed: up to {GUIDANCE} bytes")
 
-        def work(action: Action) -> choices.Resolved:
+        def work(action: Action) -> choices.PhaseResolution:
             resolved = choices.resolve(action, choice, actor, guidance, meant)
             if reason:
                 action.circuits.note(resolved.phase, "resolved", f"{choice}: {reason}", actor)
