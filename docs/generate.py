@@ -146,9 +146,13 @@ def _describe(name: str) -> Iterator[str]:
 
 def _signature(thing: Callable[..., object]) -> str:
     signature = inspect.signature(thing)
-    given = [each.replace(annotation=_Text(each.annotation)) for each in signature.parameters.values()]
-    typed = signature.replace(parameters=given, return_annotation=_Text(signature.return_annotation))
+    given = [each.replace(annotation=_unquoted(each.annotation)) for each in signature.parameters.values()]
+    typed = signature.replace(parameters=given, return_annotation=_unquoted(signature.return_annotation))
     return str(typed).replace("<built-in function time>", "time.time")
+
+
+def _unquoted(annotation: object) -> object:
+    return _Text(annotation) if isinstance(annotation, str) else annotation
 
 
 class _Text(str):
