@@ -16,6 +16,7 @@ __all__ = [
     "AuditRow",
     "Blocked",
     "Breaker",
+    "Checkpoint",
     "Cleanup",
     "Clock",
     "ConfigError",
@@ -31,6 +32,7 @@ __all__ = [
     "Janitor",
     "LogRow",
     "Loop",
+    "MemoryFile",
     "NotFound",
     "OwnBreaker",
     "OwnIteration",
@@ -45,6 +47,7 @@ __all__ = [
     "SliceRetry",
     "Status",
     "StoreError",
+    "TestRecord",
     "Transcript",
     "TranscriptStep",
     "testing",
@@ -56,7 +59,7 @@ if TYPE_CHECKING:
     from fusewire.agents.transcripts.step import TranscriptStep
     from fusewire.breakers.attempt.scope.lock import ScopeLock
     from fusewire.breakers.attempt.scope.types import Scope, ScopeAnswer
-    from fusewire.breakers.attempt.state import SliceRecord
+    from fusewire.breakers.attempt.state import SliceRecord, TestRecord
     from fusewire.breakers.attempt.tracker import Attempts
     from fusewire.breakers.attempt.types import Attempt, AttemptResult, AttemptStart, SliceRetry
     from fusewire.breakers.loop.iteration_api import OwnIteration
@@ -74,7 +77,7 @@ if TYPE_CHECKING:
     from fusewire.engine.status import Status
     from fusewire.engine.testing import Clock, testing
     from fusewire.janitor.janitor import Janitor
-    from fusewire.janitor.report import Cleanup, FolderUsage
+    from fusewire.janitor.report import Cleanup, FolderUsage, MemoryFile
     from fusewire.stores.rows import AuditRow, LogRow
     from fusewire.util.errors import (
         AgentRefused,
@@ -84,9 +87,13 @@ if TYPE_CHECKING:
         NotFound,
         StoreError,
     )
+    from fusewire.worktree.checkpoint import Checkpoint
 
 _HOME = {
     "AttemptStart": "breakers.attempt.types",
+    "Checkpoint": "worktree.checkpoint",
+    "MemoryFile": "janitor.report",
+    "TestRecord": "breakers.attempt.state",
     "AttemptResult": "breakers.attempt.types",
     "SliceRetry": "breakers.attempt.types",
     "SliceRecord": "breakers.attempt.state",

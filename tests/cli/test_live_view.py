@@ -26,7 +26,7 @@ from fusewire.cli.live import LiveView
 from fusewire.worktree.change import TreeChange
 from fusewire.worktree.snapshot import Snapshot
 from fusewire.breakers.loop.advice import Advice
-from fusewire.breakers.loop.types import Begun, Result
+from fusewire.breakers.loop.types import IterationResult, IterationStart
 from fusewire.run.process import ProcessEnd, run_agent
 
 now = 1000.0
@@ -37,13 +37,13 @@ def later(seconds):
 
 def began(number=7, state="CLOSED", scores=(), calls=93, advice=(), neutral=0):
     history = [{"score": score, "kind": "progress"} for score in scores] + [{"score": 0, "kind": "neutral"}] * neutral
-    view.began(Begun("token", number, state, Advice(advice), calls, Snapshot(""), (), {"history": history}, ()))
+    view.began(IterationStart("token", number, state, Advice(advice), calls, Snapshot(""), (), {"history": history}, ()))
 
 def judged(number=7, state="CLOSED", score=3, cost=None, kind="progress", calls=92, seconds=61.0):
     entry = {"calls_left": calls, "cost": cost, "tests": None, "risk": "LOW", "blocked": "the model is away"}
     answer = AgentOutput(cost=cost)
     view.judged(
-        Result(number, state, kind, score, {}, TreeChange(), answer, "exit", (), False, "", "", "", entry),
+        IterationResult(number, state, kind, score, {}, TreeChange(), answer, "exit", (), False, "", "", "", entry),
         ProcessEnd("exit", 0, "", seconds, 0),
     )
 
