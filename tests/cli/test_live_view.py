@@ -37,7 +37,8 @@ def later(seconds):
 
 def began(number=7, state="CLOSED", scores=(), calls=93, advice=(), neutral=0):
     history = [{"score": score, "kind": "progress"} for score in scores] + [{"score": 0, "kind": "neutral"}] * neutral
-    view.began(IterationStart("token", number, state, Advice(advice), calls, Snapshot(""), (), {"history": history}, ()))
+    memory = {"history": history}
+    view.began(IterationStart("token", number, state, Advice(advice), calls, Snapshot(""), (), memory, ()))
 
 def judged(number=7, state="CLOSED", score=3, cost=None, kind="progress", calls=92, seconds=61.0):
     entry = {"calls_left": calls, "cost": cost, "tests": None, "risk": "LOW", "blocked": "the model is away"}
