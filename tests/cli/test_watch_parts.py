@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from fusewire.cli.watch_view.keys import Keys
+from fusewire.cli.watch_view.keys import KeyDecoder
 from fusewire.cli.watch_view.pages import read_lines
 from fusewire.cli.watch_view.source import Source
 from fusewire.cli.watch_view.view import Page, WatchView
@@ -18,17 +18,17 @@ from tests.helpers.watching import DEADLINE
 
 def test_keys_may_come_in_pieces() -> None:
     """A sequence or a character of several bytes that is cut; Escape alone only if nothing follows."""
-    keys = Keys()
-    assert keys.of(b"j\x1b[") == ["j"]
+    keys = KeyDecoder()
+    assert keys.feed(b"j\x1b[") == ["j"]
     assert keys.waiting
-    assert keys.of(b"5~\xc3") == ["pgup"]
-    assert keys.of("é漢".encode()[1:]) == ["é", "漢"]
-    assert keys.of(b"\x1b") == []
-    assert keys.end() == ["esc"]
+    assert keys.feed(b"5~\xc3") == ["pgup"]
+    assert keys.feed("é漢".encode()[1:]) == ["é", "漢"]
+    assert keys.feed(b"\x1b") == []
+    assert keys.flush() == ["esc"]
     assert not keys.waiting
-    assert keys.of(b"\x1bq\x1b\x1b[A") == ["esc", "q", "esc", "up"]
-    assert keys.of(b"\x1b[200~\x1b[1;5A\x01\xff\r\n\x7f \t") == ["enter", "enter", "backspace", " "]
-    assert keys.end() == []
+    assert keys.feed(b"\x1bq\x1b\x1b[A") == ["esc", "q", "esc", "up"]
+    assert keys.feed(b"\x1b[200~\x1b[1;5A\x01\xff\r\n\x7f \t") == ["enter", "enter", "backspace", " "]
+    assert keys.flush() == []
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import stat
 import sys
 import time
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO
 
 from rich.cells import cell_len
@@ -107,9 +106,7 @@ class LiveView(PlainView):
     def __enter__(self) -> None:
         self._footer.began = self._clock()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._end_line()
         self._screen.paint(self._lines(all_of_them=True), [])
 

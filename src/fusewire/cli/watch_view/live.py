@@ -1,4 +1,4 @@
-"""`fusewire watch` on a terminal: looks, paints, and listens to keys and signals. There is no thread."""
+"""`fusewire watch` on a terminal: poll, paint, and react to keys and signals, without a thread."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from fusewire.cli.screen import FullScreen
 from fusewire.cli.watch_view.frame import frame
-from fusewire.cli.watch_view.fullscreen import FullScreen
-from fusewire.cli.watch_view.keys import Keys
+from fusewire.cli.watch_view.keys import KeyDecoder
 from fusewire.cli.watch_view.source import POLL
 from fusewire.cli.watch_view.view import WatchView
 
@@ -23,51 +23,51 @@ if TYPE_CHECKING:
 #: Seconds after which Escape alone is a key: the rest of a longer one comes sooner.
 _ESCAPE = 0.05
 
-#: Signals that only have to be noticed, and those that end it.
-_NOTICED = (signal.SIGWINCH, signal.SIGCONT, signal.SIGTSTP)
+#: Signals that wake the loop, and those that end it.
+_WAKING = (signal.SIGWINCH, signal.SIGCONT, signal.SIGTSTP)
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 class _Ended(BaseException):
-    """A signal says that it is over."""
+    """A signal ends the view."""
 
 
 def watch_live(source: Source) -> None:
-    """Until a person has seen enough."""
+    """Show the panel until a person quits."""
     try:
-        with _signals() as noticed, FullScreen(sys.stdout, sys.stdin.fileno()) as screen:
-            _run(source, screen, noticed)
-    except _Ended as ended:  # the terminal is as it was: now as if nobody had listened
+        with _signals() as wakeups, FullScreen(sys.stdout, sys.stdin.fileno()) as screen:
+            _run(source, screen, wakeups)
+    except _Ended as ended:  # the terminal is restored: now end as if there were no handler
         signal.signal(ended.args[0], signal.SIG_DFL)
         os.kill(os.getpid(), ended.args[0])
 
 
-def _run(source: Source, screen: FullScreen, noticed: int) -> None:
-    view, keys = WatchView(), Keys()
+def _run(source: Source, screen: FullScreen, wakeups: int) -> None:
+    view, keys = WatchView(), KeyDecoder()
     source.look()
     due = time.monotonic() + POLL
     while not view.over:
         screen.measure()
         screen.show(frame(view, source, screen.width, screen.height))
-        data = screen.pressed(_ESCAPE if keys.waiting else due - time.monotonic(), noticed)
+        data = screen.read_keys(_ESCAPE if keys.waiting else due - time.monotonic(), wakeups)
         if data is None:
             return
-        for key in keys.of(data) if data else keys.end():
+        for key in keys.feed(data) if data else keys.flush():
             if key == "redraw":
                 screen.enter()
             view.press(key, source.panel)
-        _heed(_read(noticed), screen)
+        _handle_signals(_read(wakeups), screen)
         if time.monotonic() >= due:
             source.look()
             due = time.monotonic() + POLL
 
 
-def _heed(signals: bytes, screen: FullScreen) -> None:
+def _handle_signals(signals: bytes, screen: FullScreen) -> None:
     if signal.SIGTSTP in signals:
         screen.leave()
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGTSTP)  # here it stands still until somebody wakes it
-        signal.signal(signal.SIGTSTP, _nothing)
+        os.kill(os.getpid(), signal.SIGTSTP)  # stops here until SIGCONT
+        signal.signal(signal.SIGTSTP, _wake)
         screen.enter()
     elif signal.SIGCONT in signals:
         screen.enter()
@@ -75,13 +75,12 @@ def _heed(signals: bytes, screen: FullScreen) -> None:
 
 @contextmanager
 def _signals() -> Iterator[int]:
-    """A pipe that says which signals have come."""
+    """Handle signals meanwhile; a pipe says which have come."""
     reads, writes = os.pipe()
     os.set_blocking(reads, False)
     os.set_blocking(writes, False)
     before = signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
-    handlers = {one: signal.signal(one, _nothing) for one in _NOTICED}
-    handlers |= {one: signal.signal(one, _end) for one in _ENDING}
+    handlers = {one: signal.signal(one, _wake) for one in _WAKING} | {one: signal.signal(one, _end) for one in _ENDING}
     try:
         yield reads
     finally:
@@ -92,8 +91,8 @@ def _signals() -> Iterator[int]:
         os.close(writes)
 
 
-def _nothing(number: int, _: object) -> None:
-    """The pipe has it."""
+def _wake(number: int, _: object) -> None:
+    """The number is in the pipe already."""
 
 
 def _end(number: int, _: object) -> None:
@@ -102,8 +101,8 @@ def _end(number: int, _: object) -> None:
     raise _Ended(number)
 
 
-def _read(noticed: int) -> bytes:
+def _read(wakeups: int) -> bytes:
     try:
-        return os.read(noticed, 4096)
+        return os.read(wakeups, 4096)
     except BlockingIOError:
         return b""
