@@ -586,14 +586,6 @@ def test_a_folder_that_cannot_be_written_is_said_and_left_as_it_is(root: Path) -
     assert listing(memory(root)) == before
 
 
-def test_a_file_in_the_place_of_the_state_folder_is_set_aside(root: Path) -> None:
-    put(root, "a_telemetry.jsonl", telemetry(1001))
-    (root / ".fusewire").write_text("a file is in its place")
-    cleanup = janitor(root).clean(NOW)
-    assert (cleanup.failures, cleanup.files_rotated) == (0, 1)
-    assert (root / ".fusewire.set-aside-1").read_text() == "a file is in its place"
-
-
 def test_where_the_kernel_gives_no_lease_a_file_waits_for_an_hour(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("fcntl.F_SETLEASE")
     put(root, "a_telemetry.jsonl", telemetry(1001))
@@ -621,9 +613,9 @@ def test_a_dry_run_says_what_a_run_does_and_changes_nothing(root: Path) -> None:
     assert listing(root) == before
     wet = janitor(root).clean(NOW)
     assert listing(root) != before
-    for key in ("files_rotated", "ledgers_truncated", "archives_removed"):
+    for key in ("files_rotated", "sessions_pruned", "ledgers_truncated", "archives_removed"):
         assert getattr(dry, key) == getattr(wet, key), key
-    assert (dry.files_rotated, dry.sessions_pruned, dry.archives_removed) == (1, 2, 2)
+    assert (dry.files_rotated, dry.sessions_pruned, dry.archives_removed) == (1, 3, 2)
     assert all(line.startswith("would ") for line in dry.actions)
     assert dry.bytes_freed > 0
 

@@ -16,20 +16,20 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fusewire.janitor.archive import Aside, create_empty, pack, session_aside, set_aside, set_session_aside, store
-from fusewire.janitor.folder import Folder, open_memory
+from fusewire.janitor import files
+from fusewire.janitor.archive import create_empty, pack, prune, set_aside, store
 from fusewire.janitor.janitor import Janitor, JanitorBusy, at_session_start
 from fusewire.janitor.ledgers import replace_state
 from fusewire.janitor.limits import Limits
 from fusewire.janitor.report import Cleanup
-from fusewire.util.files import FileLock, ensure_state_folder
+from fusewire.util.files import FolderLock
 
 NOW = 1_794_000_000.0
 DAY = 86400.0
@@ -82,14 +82,6 @@ def root(tmp_path: Path) -> Path:
 
 def memory(root: Path) -> Path:
     return root / ".claude" / "memory"
-
-
-@contextmanager
-def opened(root: Path) -> Iterator[Folder]:
-    folder = open_memory(str(root), ".claude/memory", ())
-    assert folder is not None
-    with folder:
-        yield folder
 
 
 @contextmanager
@@ -159,18 +151,17 @@ def test_lines_that_come_while_a_file_is_packed_are_not_lost(root: Path, monkeyp
     """A process that the check for writers did not see appends a line before the file is removed."""
     path = memory(root) / "a_telemetry.jsonl"
     path.write_text("1\n2\n")
-    with opened(root) as folder:
-        aside = set_aside(folder, path.name, NOW)
+    aside = set_aside(str(memory(root)), path.name, NOW)
 
-        def late_pack(*given: Any) -> Any:
-            packed = pack(*given)
-            with open(memory(root) / aside.name, "a") as late:
-                late.write("3\n")
-            return packed
+    def late_pack(*given: Any) -> Any:
+        packed = pack(*given)
+        with open(aside.path, "a") as late:
+            late.write("3\n")
+        return packed
 
-        monkeypatch.setattr("fusewire.janitor.archive.pack", late_pack)
-        assert store(aside, Cleanup(), NOW) == "held"
-        monkeypatch.undo()
+    monkeypatch.setattr("fusewire.janitor.archive.pack", late_pack)
+    assert store(aside.path, aside.archives, Cleanup(), NOW) == "held"
+    monkeypatch.undo()
     assert lines_of(root, "a_telemetry") == ["1", "2", "3"]
     Janitor(str(root), Limits()).clean(NOW)
     assert lines_of(root, "a_telemetry") == ["1", "2", "3"]
@@ -181,8 +172,7 @@ def test_an_archive_that_has_only_the_beginning_is_written_anew(root: Path) -> N
     """The last run was killed between the two looks, and a line has come since."""
     path = memory(root) / "a_telemetry.jsonl"
     path.write_text("1\n2\n")
-    with opened(root) as folder:
-        half_way(folder, 4)
+    half_way(str(memory(root)), 4)
     (aside,) = memory(root).glob("*.rotating")
     with open(aside, "a") as late:
         late.write("3\n")
@@ -233,30 +223,42 @@ def test_a_state_that_was_written_anew_meanwhile_is_left_to_its_session(root: Pa
     path.write_text('{"old": 1}')
     before = path.stat()
     path.write_text('{"new": 1, "more": 2}')
-    with opened(root) as folder:
-        assert not replace_state(folder, path.name, before, b"{}")
-        with pytest.raises(FileNotFoundError, match="another state has just taken its place"):
-            set_session_aside(session_aside(folder, "s", before), before)
+    assert not replace_state(str(path), before, b"{}")
     assert path.read_text() == '{"new": 1, "more": 2}'
     assert [one.name for one in memory(root).iterdir()] == [path.name]
+
+
+def test_a_state_that_changes_while_it_is_archived_stays(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = memory(root) / "session_s_state.json"
+    path.write_text('{"old": 1}')
+
+    def late_pack(*given: Any) -> Any:
+        packed = pack(*given)
+        path.write_text('{"new": 1, "more": 2}')
+        return packed
+
+    monkeypatch.setattr("fusewire.janitor.archive.pack", late_pack)
+    cleanup = Cleanup()
+    prune(str(memory(root)), {path.name: "older than 7d"}, cleanup, NOW, None)
+    assert (cleanup.sessions_pruned, path.read_text()) == (0, '{"new": 1, "more": 2}')
+    assert list(memory(root).rglob("*.gz")) == []
 
 
 # -- killed at any moment ---------------------------------------------------------------------------------
 
 
-def half_way(folder: Folder, steps: int) -> None:
+def half_way(folder: str, steps: int) -> None:
     """A rotation as a kill after so many steps leaves it."""
-    facts = folder.stat("a_telemetry.jsonl")
-    assert facts is not None
+    facts = os.stat(f"{folder}/a_telemetry.jsonl")
     aside = set_aside(folder, "a_telemetry.jsonl", NOW)
     if steps >= 2:
-        create_empty(folder, "a_telemetry.jsonl", facts)
+        create_empty(aside.live, facts)
     if steps == 3:
-        os.write(folder.create(".fusewire-janitor.tmp", facts), b"\x1f\x8b half of an archive")
+        os.write(files.create(f"{folder}/.fusewire-janitor.tmp", facts), b"\x1f\x8b half of an archive")
     if steps >= 4:
-        pack(folder, aside.name, folder, aside.archive)
+        pack(aside.path, next(aside.archives))
     if steps >= 5:
-        folder.unlink(aside.name)
+        os.unlink(aside.path)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 4, 5])
@@ -265,8 +267,7 @@ def test_the_next_run_finishes_a_rotation(root: Path, steps: int, written: str) 
     path = memory(root) / "a_telemetry.jsonl"
     path.write_text("1\n2\n")
     path.chmod(0o640)
-    with opened(root) as folder:
-        half_way(folder, steps)
+    half_way(str(memory(root)), steps)
     if written:
         with open(path, "a") as file:  # a writer that opens the file for each line
             file.write(written)
@@ -284,51 +285,36 @@ def test_an_archive_of_the_same_moment_with_other_lines_is_kept_beside(root: Pat
     """It cannot be; but if it is, nothing of either is lost."""
     path = memory(root) / "a_telemetry.jsonl"
     path.write_text("1\n2\n")
-    with opened(root) as folder:
-        aside = set_aside(folder, path.name, NOW)
-    (memory(root) / aside.archive).write_bytes(gzip.compress(b"other\n"))
+    aside = set_aside(str(memory(root)), path.name, NOW)
+    Path(next(aside.archives)).write_bytes(gzip.compress(b"other\n"))
     Janitor(str(root), Limits()).clean(NOW)
     assert sorted(lines_of(root, "a_telemetry")) == ["1", "2", "other"]
     assert leftovers(root) == []
 
 
-def _aside(folder: Folder, aside: Aside) -> None:
-    pass
-
-
-def _packed(folder: Folder, aside: Aside) -> None:
-    with aside.open_place(create=True) as place:
-        pack(folder, aside.name, place, aside.archive)
-
-
-def _came_back(folder: Folder, aside: Aside) -> None:
-    os.link(aside.name, "session_s_state.json", src_dir_fd=folder.descriptor, dst_dir_fd=folder.descriptor)
-
-
-@pytest.mark.parametrize("step", [_aside, _packed, _came_back])
-def test_the_next_run_finishes_a_pruning(root: Path, step: Callable[[Folder, Aside], None]) -> None:
+def test_the_next_run_finishes_a_pruning(root: Path) -> None:
+    """Killed between the archive and the removal of the state: there is no second archive."""
     path = memory(root) / "session_s_state.json"
     path.write_text('{"n": 1}')
     os.utime(path, (NOW - 8 * DAY, NOW - 8 * DAY))
-    with opened(root) as folder:
-        aside = session_aside(folder, "s", path.stat())
-        set_session_aside(aside, path.stat())
-        step(folder, aside)
+    before = path.stat()
+    assert Janitor(str(root), Limits()).clean(NOW).sessions_pruned == 1
+    path.write_text('{"n": 1}')
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     cleanup = Janitor(str(root), Limits()).clean(NOW)
     assert (cleanup.sessions_pruned, cleanup.problems) == (1, [])
-    assert leftovers(root) == []
     assert not path.exists()
     assert [gzip.decompress(one.read_bytes()) for one in memory(root).rglob("*.gz")] == [b'{"n": 1}']
 
 
-def test_a_session_that_has_come_back_gets_its_state_back(root: Path) -> None:
-    path = memory(root) / "session_s_state.json"
+def test_a_state_that_version_0_1_had_set_aside_is_archived(root: Path) -> None:
+    path = memory(root) / "session_s_state.json.pruning"
     path.write_text('{"n": 1}')
-    with opened(root) as folder:
-        set_session_aside(session_aside(folder, "s", path.stat()), path.stat())
-    Janitor(str(root), Limits(), active=("s",)).clean(NOW)
-    assert [one.name for one in memory(root).iterdir()] == [path.name]
-    assert path.read_text() == '{"n": 1}'
+    os.utime(path, (NOW - 8 * DAY, NOW - 8 * DAY))
+    assert Janitor(str(root), Limits()).is_due(NOW)
+    assert Janitor(str(root), Limits()).clean(NOW).sessions_pruned == 1
+    assert leftovers(root) == []
+    assert [one.name for one in memory(root).rglob("*.gz")] == ["s_state.json.gz"]
 
 
 def test_killed_at_random_moments_nothing_is_lost_and_nothing_is_there_twice(root: Path) -> None:
@@ -382,8 +368,7 @@ def test_several_janitors_at_once_do_the_work_once(root: Path) -> None:
 
 def test_while_another_is_at_work_it_says_so(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (memory(root) / "a_telemetry.jsonl").write_text("1\n" * 1001)
-    ensure_state_folder(str(root / ".fusewire"))
-    with FileLock(str(root / ".fusewire" / "janitor.lock")):
+    with FolderLock(str(memory(root))):
         with pytest.raises(
             JanitorBusy, match=r"^another janitor is at work in \.claude/memory; try again in a moment$"
         ):

@@ -5,10 +5,16 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.config.rules import STATE_FOLDER
-from fusewire.janitor.folder import Folder, open_memory
-from fusewire.janitor.limits import Limits, is_anything_due
-from fusewire.janitor.names import TEMPORARY
+from fusewire.janitor import files
+from fusewire.janitor.limits import (
+    Limits,
+    read_state,
+    rotation_reason,
+    sessions_to_prune,
+    surplus_lists,
+    why_untouchable,
+)
+from fusewire.janitor.names import ROTATING, TEMPORARY, is_telemetry, session_of
 from fusewire.util.errors import FusewireError
 
 TYPE_CHECKING = False
@@ -46,9 +52,8 @@ class Janitor:
         cleanup = Cleanup(dry_run=dry_run)
         folder = self._folder()
         if folder is not None:
-            with folder:
-                run = self._clean_folder if dry_run else self._clean_locked
-                run(folder, cleanup, now, deadline)
+            run = self._clean_folder if dry_run else self._clean_locked
+            run(folder, cleanup, now, deadline)
         if not dry_run:
             from fusewire.util.gitdir import sweep
 
@@ -63,43 +68,53 @@ class Janitor:
         """Measure the memory folder."""
         from fusewire.janitor.report import measure
 
-        folder = self._folder()
-        if folder is None:
-            return measure(None, self.limits)
-        with folder:
-            return measure(folder, self.limits)
+        return measure(self._folder(), self.limits)
 
     def is_due(self, now: float) -> bool:
         """Tell whether there is anything to do, by a look at the names and a few small files."""
-        folder = self._folder()
+        folder, limits = self._folder(), self.limits
         if folder is None:
             return False
-        with folder:
-            return is_anything_due(folder, self.limits, self.active, now)
+        entries = files.scan(folder)
+        for name, facts in entries.items():
+            path = os.path.join(folder, name)
+            if why_untouchable(facts):
+                continue
+            if name == TEMPORARY or name.endswith(ROTATING):
+                return True
+            if is_telemetry(name, limits.telemetry) and rotation_reason(path, facts, limits, now):
+                return True
+            if session_of(name) and surplus_lists(read_state(path), limits):
+                return True
+        if sessions_to_prune(entries, limits, self.active, now):
+            return True
+        return sum(facts.st_size for _, facts in files.walk(folder)) > limits.total_max_bytes
 
-    def _folder(self) -> Folder | None:
-        return open_memory(self.root, self.limits.folder, self.limits.other_folders)
+    def _folder(self) -> str | None:
+        return files.find_memory(self.root, self.limits.folder, self.limits.other_folders)
 
-    def _clean_locked(self, folder: Folder, cleanup: Cleanup, now: float, deadline: float | None) -> None:
-        from fusewire.util.files import FileLock, make_folder
+    def _clean_locked(self, folder: str, cleanup: Cleanup, now: float, deadline: float | None) -> None:
+        from fusewire.util.files import FolderLock
 
         try:
-            state = make_folder(self.root, STATE_FOLDER)
-            with FileLock(os.path.join(state, "janitor.lock"), wait=_LOCK_TIMEOUT if deadline is None else 0.2):
-                folder.lock()
-                folder.unlink(TEMPORARY, missing_ok=True)
+            with FolderLock(folder, wait=_LOCK_TIMEOUT if deadline is None else 0.2):
+                files.remove(os.path.join(folder, TEMPORARY))
                 self._clean_folder(folder, cleanup, now, deadline)
         except BlockingIOError:
             raise JanitorBusy(f"another janitor is at work in {self.limits.folder}; try again in a moment") from None
         except OSError as error:
             cleanup.failed(f"{error.filename or self.limits.folder}: nothing more could be done", error)
 
-    def _clean_folder(self, folder: Folder, cleanup: Cleanup, now: float, deadline: float | None) -> None:
-        from fusewire.janitor.archive import prune, remove_surplus, rotate
+    def _clean_folder(self, folder: str, cleanup: Cleanup, now: float, deadline: float | None) -> None:
+        from fusewire.janitor.archive import prune, rotate
         from fusewire.janitor.ledgers import truncate
+        from fusewire.janitor.surplus import remove_surplus
 
         rotate(folder, self.limits, cleanup, now, deadline)
-        staying = prune(folder, self.limits, self.active, cleanup, now, deadline)
+        entries = files.scan(folder)
+        due = sessions_to_prune(entries, self.limits, self.active, now)
+        prune(folder, due, cleanup, now, deadline)
+        staying = [name for name in entries if session_of(name) and name not in due]
         truncate(folder, staying, self.limits, cleanup, now)
         remove_surplus(folder, self.limits, cleanup)
 

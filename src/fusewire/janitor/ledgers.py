@@ -9,7 +9,8 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from fusewire.janitor.limits import read_state, surplus_lists
+from fusewire.janitor import files
+from fusewire.janitor.limits import read_state, surplus_lists, why_untouchable
 from fusewire.janitor.names import TEMPORARY
 from fusewire.util.durations import show_time
 from fusewire.util.file_names import path_shown
@@ -18,18 +19,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from fusewire.janitor.folder import Folder
     from fusewire.janitor.limits import Limits
     from fusewire.janitor.report import Cleanup
 
 SUMMARY = "evidence_ledger_summary"
 
 
-def truncate(folder: Folder, names: list[str], limits: Limits, cleanup: Cleanup, now: float) -> None:
+def truncate(folder: str, names: list[str], limits: Limits, cleanup: Cleanup, now: float) -> None:
     """Shorten the states that stay. One that changes meanwhile is left for the next run."""
     for name in names:
         try:
-            _truncate(folder, name, limits, cleanup, now)
+            _truncate(os.path.join(folder, name), path_shown(name), limits, cleanup, now)
         except FileNotFoundError:
             continue
         except ValueError as error:
@@ -38,14 +38,13 @@ def truncate(folder: Folder, names: list[str], limits: Limits, cleanup: Cleanup,
             cleanup.failed(f"{path_shown(name)} could not be shortened", error)
 
 
-def _truncate(folder: Folder, name: str, limits: Limits, cleanup: Cleanup, now: float) -> None:
-    shown = path_shown(name)
-    facts = folder.stat(name)
-    state = read_state(folder, name)
-    if facts is None or not isinstance(state, dict):
-        if facts is not None:
-            cleanup.left(f"{shown} is not a JSON object: left alone")
+def _truncate(path: str, shown: str, limits: Limits, cleanup: Cleanup, now: float) -> None:
+    facts = os.lstat(path)
+    state = read_state(path)
+    if why_not := why_untouchable(facts) or ("" if isinstance(state, dict) else "is not a JSON object"):
+        cleanup.left(f"{shown} {why_not}: left alone")
         return
+    assert isinstance(state, dict)
     most = surplus_lists(state, limits)
     if not most:
         return
@@ -53,9 +52,9 @@ def _truncate(folder: Folder, name: str, limits: Limits, cleanup: Cleanup, now: 
         state[SUMMARY] = merge_summary(state.get(SUMMARY), state["evidence_ledger"][: -most["evidence_ledger"]], now)
     what = ", ".join(f"{key} {len(state[key])} -> {limit}" for key, limit in most.items())
     state |= {key: state[key][-limit:] for key, limit in most.items()}
-    new = _serialise(state, folder.read(name, facts.st_size))
+    new = _serialise(state, files.read(path, facts.st_size))
     freed = facts.st_size - len(new)
-    if not cleanup.dry_run and (folder.has_writer(name, now) or not replace_state(folder, name, facts, new)):
+    if not cleanup.dry_run and (files.has_writer(path, now) or not replace_state(path, facts, new)):
         cleanup.did(f"left {shown} for the next run: another process writes to it")
         return
     cleanup.ledgers_truncated += 1
@@ -104,17 +103,18 @@ def _serialise(state: object, old: bytes) -> bytes:
     return new + b"\n" if old.endswith(b"\n") else new
 
 
-def replace_state(folder: Folder, name: str, before: os.stat_result, content: bytes) -> bool:
+def replace_state(path: str, before: os.stat_result, content: bytes) -> bool:
     """Replace a state unless it has changed since it was read. Mode and time of change stay."""
+    temporary = os.path.join(os.path.dirname(path), TEMPORARY)
     try:
-        with open(folder.create(TEMPORARY, before), "wb") as file:
+        with open(files.create(temporary, before), "wb") as file:
             file.write(content)
             file.flush()
             os.utime(file.fileno(), ns=(before.st_atime_ns, before.st_mtime_ns))
             os.fsync(file.fileno())
-        if not folder.is_unchanged(name, before):
+        if not files.is_unchanged(path, before):
             return False
-        folder.rename(TEMPORARY, name)
+        files.rename(temporary, path)
     finally:
-        folder.unlink(TEMPORARY, missing_ok=True)
+        files.remove(temporary)
     return True

@@ -1,4 +1,4 @@
-"""Define the memory limits, and find which files of a folder exceed them.
+"""Define the memory limits, and tell which files exceed them.
 
 Loaded at every start of a session, so nothing slow is imported: no `json`, `re`, `zlib` or `dataclasses`.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import stat
 
-from fusewire.janitor.names import PRUNING, TEMPORARY, is_aside, is_telemetry, session_of
+from fusewire.janitor.files import read
+from fusewire.janitor.names import PRUNING, session_of
 from fusewire.util.durations import number, parse_time, show_duration
 from fusewire.util.fast_json import loads
 
@@ -17,57 +18,38 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from typing import Any
 
-    from fusewire.janitor.folder import Folder
-
 _DAY = 86400.0
-
-#: The seed's figures, then ours. Ages are in seconds, as settings are once they are parsed.
-_DEFAULTS: dict[str, Any] = {
-    "telemetry_max_lines": 1000,
-    "telemetry_max_kb": 50,
-    "telemetry_max_age_days": 7 * _DAY,
-    "telemetry_keep_rotations": 5,
-    "session_max_active": 10,
-    "session_max_age_days": 7 * _DAY,
-    "evidence_ledger_max": 100,
-    "tool_history_max": 50,
-    "total_max_kb": 5000,
-    "folder": ".claude/memory",
-    "telemetry": ("*_telemetry.jsonl", "circuit_breaker_incidents.jsonl"),
-    "other_folders": (),
-}
 
 #: Keys under which a line of telemetry has its time.
 _TIMES = ("timestamp", "time", "ts", "at")
 
 #: Bytes of a session's state that are read; a larger one is left alone.
-LARGEST_STATE = 64 << 20
+_LARGEST_STATE = 64 << 20
 
 #: Characters of a shortened session id that still identify one session.
 _SHORT = 8
 
 
 class Limits:
-    """The memory limits of one project, with the settings' own names."""
+    """The memory limits of one project, with the settings' own names: the seed's figures, then ours."""
 
-    telemetry_max_lines: int
-    telemetry_max_kb: int
-    telemetry_max_age_days: float
-    telemetry_keep_rotations: int
-    session_max_active: int
-    session_max_age_days: float
-    evidence_ledger_max: int
-    tool_history_max: int
-    total_max_kb: int
-    folder: str
-    telemetry: tuple[str, ...]
-    other_folders: tuple[str, ...]
+    telemetry_max_lines: int = 1000
+    telemetry_max_kb: int = 50
+    telemetry_max_age_days: float = 7 * _DAY  # ages are in seconds, as settings are once they are parsed
+    telemetry_keep_rotations: int = 5
+    session_max_active: int = 10
+    session_max_age_days: float = 7 * _DAY
+    evidence_ledger_max: int = 100
+    tool_history_max: int = 50
+    total_max_kb: int = 5000
+    folder: str = ".claude/memory"
+    telemetry: tuple[str, ...] = ("*_telemetry.jsonl", "circuit_breaker_incidents.jsonl")
+    other_folders: tuple[str, ...] = ()
 
     def __init__(self, **given: Any) -> None:
-        unknown = sorted(set(given) - set(_DEFAULTS))
-        if unknown:
-            raise TypeError(f"no such limit: {', '.join(unknown)}")
-        for key, value in {**_DEFAULTS, **given}.items():
+        for key, value in given.items():
+            if key not in Limits.__annotations__:
+                raise TypeError(f"no such limit: {key}")
             setattr(self, key, tuple(value) if isinstance(value, list) else value)
         self.telemetry_max_bytes = self.telemetry_max_kb * 1024
         self.total_max_bytes = self.total_max_kb * 1024
@@ -75,25 +57,8 @@ class Limits:
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Limits:
         """Take the limits from the parsed settings of the tool breaker; the others have their defaults."""
-        found = {key: settings.get(f"memory_limits.{key}", default) for key, default in _DEFAULTS.items()}
-        return cls(**found)
-
-
-def is_anything_due(folder: Folder, limits: Limits, active: Collection[str], now: float) -> bool:
-    """Tell whether a cleanup would have something to do."""
-    entries = folder.entries()
-    for name, facts in entries.items():
-        if why_untouchable(facts):
-            continue
-        if name == TEMPORARY or session_of(name, PRUNING) or is_aside(name, limits.telemetry):
-            return True
-        if is_telemetry(name, limits.telemetry) and rotation_reason(folder, name, facts, limits, now):
-            return True
-        if session_of(name) and surplus_lists(read_state(folder, name), limits):
-            return True
-    if sessions_to_prune(entries, limits, active, now):
-        return True
-    return sum(facts.st_size for _, facts in folder.walk()) > limits.total_max_bytes
+        names = {key: f"memory_limits.{key}" for key in cls.__annotations__}
+        return cls(**{key: settings[name] for key, name in names.items() if name in settings})
 
 
 def why_untouchable(facts: os.stat_result) -> str:
@@ -108,14 +73,14 @@ def why_untouchable(facts: os.stat_result) -> str:
 # -- telemetry ----------------------------------------------------------------------------------------
 
 
-def rotation_reason(folder: Folder, name: str, facts: os.stat_result, limits: Limits, now: float) -> str:
+def rotation_reason(path: str, facts: os.stat_result, limits: Limits, now: float) -> str:
     """Say why a file has to be rotated: size, lines or age; empty if it is within its limits, or empty itself."""
     if not facts.st_size:
         return ""
     if facts.st_size > limits.telemetry_max_bytes:
         return f"over {number(limits.telemetry_max_kb)} KB"
     try:
-        content = folder.read(name, limits.telemetry_max_bytes)
+        content = read(path, limits.telemetry_max_bytes)
     except OSError:
         return ""  # removed meanwhile, or not readable for us
     if content.count(b"\n") + (not content.endswith(b"\n")) > limits.telemetry_max_lines:
@@ -155,23 +120,25 @@ def sessions_to_prune(
     entries: Mapping[str, os.stat_result], limits: Limits, active: Collection[str], now: float
 ) -> dict[str, str]:
     """Map each state to be pruned to the reason: too old, or the oldest of too many. An active session never is."""
-    states = {name: facts for name, facts in entries.items() if session_of(name) and stat.S_ISREG(facts.st_mode)}
+    known = {name: facts for name, facts in entries.items() if session_of(name) and stat.S_ISREG(facts.st_mode)}
+    found = {name: "an earlier run was interrupted" for name in known if name.endswith(PRUNING)}
+    states = {name: facts for name, facts in known.items() if name not in found}
     idle = [name for name, facts in states.items() if facts.st_nlink == 1 and not is_active(session_of(name), active)]
-    idle.sort(key=lambda name: (states[name].st_mtime_ns, name))
-    found = {}
-    for name in idle:
+    left = len(states)
+    for name in sorted(idle, key=lambda name: (states[name].st_mtime_ns, name)):
         if now - states[name].st_mtime > limits.session_max_age_days:
             found[name] = f"older than {show_duration(limits.session_max_age_days)}"
-        elif len(states) - len(found) > limits.session_max_active:
+        elif left > limits.session_max_active:
             found[name] = f"more than {limits.session_max_active} sessions"
+        left -= name in found
     return found
 
 
-def read_state(folder: Folder, name: str) -> object:
+def read_state(path: str) -> object:
     """Parse a session's state; None if it cannot be read or is too large."""
     try:
-        content = folder.read(name, LARGEST_STATE + 1)
-        return loads(content.decode("utf-8")) if len(content) <= LARGEST_STATE else None
+        content = read(path, _LARGEST_STATE + 1)
+        return loads(content.decode("utf-8")) if len(content) <= _LARGEST_STATE else None
     except (OSError, ValueError):
         return None
 

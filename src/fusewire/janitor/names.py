@@ -3,7 +3,8 @@
     performance_telemetry.jsonl                                       the live file
     performance_telemetry.20261115T101112-123456Z.jsonl.rotating      set aside, perhaps still written to
     performance_telemetry.20261115T101112-123456Z.jsonl.gz            a rotation
-    session_ID_state.json, session_ID_state.json.pruning              a session's state, and one that is being pruned
+    session_ID_state.json                                             a session's state
+    session_ID_state.json.pruning                                     one that version 0.1 had set aside
     session_archives/2026-11-15/ID_state.json.gz                      a session's archive
 
 A name holds all that the next run needs if this one is killed.
@@ -11,12 +12,11 @@ A name holds all that the next run needs if this one is killed.
 
 from __future__ import annotations
 
-from fusewire.core.events import Noun
 from fusewire.util.globs import matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 ROTATING = ".rotating"
 PRUNING = ".pruning"
@@ -25,23 +25,21 @@ ARCHIVED = ".gz"
 #: The file that is being written. One name is enough, because one janitor at a time works in a folder.
 TEMPORARY = ".fusewire-janitor.tmp"
 
-SESSION_ARCHIVES = "session_archives"
-
 _MICRO = 1_000_000
 
+#: The end of 2099.
+_LATEST = 4_102_444_799
 
-class Rotation(Noun):
+
+class Rotation:
     """A parsed rotation name: the live file's name, the time in microseconds, and whether it is compressed."""
 
     __slots__ = ("live", "micros", "packed")
 
-    live: str
-    micros: int
-    packed: bool
-
     def __init__(self, live: str, micros: int, packed: bool) -> None:
-        for name, value in zip(self.__slots__, (live, micros, packed), strict=True):
-            object.__setattr__(self, name, value)
+        self.live = live
+        self.micros = micros
+        self.packed = packed
 
 
 def rotation_name(live: str, micros: int, suffix: str) -> str:
@@ -55,21 +53,20 @@ def rotation_name(live: str, micros: int, suffix: str) -> str:
 
 def parse_rotation(name: str) -> Rotation | None:
     """Parse the name of a rotation; None for any other name."""
-    suffix = next((one for one in (ARCHIVED, ROTATING) if name.endswith(one)), None)
-    if suffix is None:
+    if not name.endswith((ARCHIVED, ROTATING)):
         return None
-    rest, _, extension = name.removesuffix(suffix).rpartition(".")
-    stem, _, stamp = rest.rpartition(".")
-    if not stem or extension not in ("jsonl", "log") or stamp >= "9999":  # there is no year after that one
-        return None
-    from datetime import datetime
+    import re
+    from datetime import UTC, datetime
 
+    found = re.fullmatch(r"(?s)(.+)\.(\d{8}T\d{6}-\d{6})Z\.(jsonl|log)\.(gz|rotating)", name, re.ASCII)
+    if found is None or found[2] >= "9999":  # there is no year after that one
+        return None
     try:
-        micros = int(datetime.fromisoformat(f"{stamp[:15]}+00:00").timestamp()) * _MICRO + int(stamp[16:22])
+        at = datetime.strptime(found[2], "%Y%m%dT%H%M%S-%f").replace(tzinfo=UTC)
     except ValueError:
         return None
-    live = f"{stem}.{extension}"
-    return Rotation(live, micros, suffix == ARCHIVED) if rotation_name(live, micros, suffix) == name else None
+    micros = int(at.replace(microsecond=0).timestamp()) * _MICRO + at.microsecond
+    return Rotation(f"{found[1]}.{found[3]}", micros, name.endswith(ARCHIVED))
 
 
 def next_moment(now: float, live: str, names: Iterable[str]) -> int:
@@ -84,27 +81,28 @@ def is_telemetry(name: str, patterns: Iterable[str]) -> bool:
     return name.endswith(".jsonl") and len(name) > 6 and any(matches(name, pattern) for pattern in patterns)
 
 
-def is_aside(name: str, patterns: Iterable[str]) -> bool:
-    """Tell whether a rotation has set a file aside and not yet compressed it."""
-    known = parse_rotation(name)
-    return known is not None and not known.packed and is_telemetry(known.live, patterns)
+def rotation_aside(name: str) -> Rotation | None:
+    """Parse the name of a file that was set aside for rotation and is not yet compressed; None for any other name."""
+    known = parse_rotation(name) if name.endswith(ROTATING) else None
+    return known if known is not None and not known.packed else None
 
 
-def session_of(name: str, suffix: str = "") -> str:
+def session_of(name: str) -> str:
     """Return the id of the session whose state this is; empty for any other file."""
-    head, tail = "session_", f"_state.json{suffix}"
+    name = name.removesuffix(PRUNING)
+    head, tail = "session_", "_state.json"
     fits = name.startswith(head) and name.endswith(tail)
     return name[len(head) : -len(tail)] if fits and len(name) > len(head) + len(tail) else ""
 
 
-def is_session_archive(parts: tuple[str, ...]) -> bool:
-    """Tell whether a path below the memory folder is `session_archives/DATE/ID_state[.NUMBER].json.gz`."""
-    if len(parts) != 3 or parts[0] != SESSION_ARCHIVES or not _is_date(parts[1]):
-        return False
-    head, marker, number = parts[2].removesuffix(".json.gz").rpartition("_state")
-    numbered = not number or (number[0] == "." and number[1:].isdigit())
-    return bool(marker and head and numbered) and parts[2].endswith(".json.gz")
+def session_archives(name: str, changed: float) -> tuple[tuple[str, str], Iterator[str]]:
+    """Return the folders of a state's archive, below the memory folder, and the names that it may get there.
 
+    The day is that of the state's last change, so that an interrupted run finds the archive again.
+    """
+    from datetime import UTC, datetime
+    from itertools import count
 
-def _is_date(text: str) -> bool:
-    return len(text) == 10 and all(char.isdigit() if at not in (4, 7) else char == "-" for at, char in enumerate(text))
+    day = f"{datetime.fromtimestamp(min(max(changed, 0), _LATEST), UTC):%Y-%m-%d}"  # a file's time can be anything
+    stem = f"{session_of(name)}_state"
+    return ("session_archives", day), (f"{stem}{'' if at == 1 else f'.{at}'}.json.gz" for at in count(1))

@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from typing import TYPE_CHECKING
 
 from fusewire.config.rules import STATE_FOLDER
-from fusewire.janitor.archive import bytes_saved, rotation_aside, set_aside, store
-from fusewire.janitor.folder import DEEPEST, open_folder, resolve
+from fusewire.janitor import files
+from fusewire.janitor.archive import Aside, bytes_saved, set_aside, store
 from fusewire.janitor.limits import why_untouchable
-from fusewire.janitor.names import TEMPORARY, parse_rotation
+from fusewire.janitor.names import TEMPORARY, rotation_aside
 from fusewire.janitor.report import Cleanup
 from fusewire.util.durations import show_duration, show_time
 from fusewire.util.errors import FusewireError
 from fusewire.util.file_names import path_shown
-from fusewire.util.files import make_folder, read_file, replace_file
+from fusewire.util.files import FolderLock, make_folder, read_file, replace_file
 
 if TYPE_CHECKING:
-    from fusewire.janitor.folder import Folder
     from fusewire.janitor.limits import Limits
 
 _EXTENSIONS = (".jsonl", ".log")
@@ -33,101 +31,95 @@ _SKIPPED = frozenset((".git", STATE_FOLDER))
 
 def clean_others(root: str, limits: Limits, cleanup: Cleanup, now: float) -> None:
     """Clean each configured folder; the first run for a folder only lists what the next one will do."""
-    memory = resolve(root, limits.folder)
+    memory = files.resolve(root, limits.folder)
     # the memory folder is among them if it is outside the project
-    paths = {path: name for name in limits.other_folders if (path := resolve(root, name)) != memory}
+    paths = {path: name for name in limits.other_folders if (path := files.resolve(root, name)) != memory}
     seen = _read_seen(root)
     for path, name in paths.items():
-        is_new = path not in seen and not cleanup.dry_run
-        # what is only listed does not count in the report of a run that acts
-        run = Cleanup(dry_run=True) if is_new else cleanup
         try:
-            folder = _open(root, path, name)
-            if folder is None:
+            if not _check(root, path, name):
                 continue
-            with folder:
-                if is_new:
-                    seen[path] = show_time(now)
-                    cleanup.did(f"{name}: seen for the first time, so this is only what the next run will do")
-                if not run.dry_run:
-                    folder.lock()
-                _clean(folder, memory, path, limits, run, now, 0)
+            if cleanup.dry_run or path in seen:
+                with FolderLock(path, wait=0):
+                    _clean(path, name, memory, limits, cleanup, now)
+                continue
+            seen[path] = show_time(now)
+            # what is only listed does not count in the report of a run that acts
+            planned = Cleanup(dry_run=True)
+            _clean(path, name, memory, limits, planned, now)
+            cleanup.did(f"{name}: seen for the first time, so this is only what the next run will do")
+            cleanup.actions += planned.actions
+            cleanup.problems += planned.problems
         except FusewireError as error:
             cleanup.left(str(error))
         except BlockingIOError:
             cleanup.left(f"{path_shown(name)}: another janitor is at work there")
         except OSError as error:
             cleanup.failed(path_shown(name), error)
-        if is_new:
-            cleanup.actions += run.actions
-            cleanup.problems += run.problems
     if not cleanup.dry_run:
         _write_seen(root, {path: at for path, at in seen.items() if path in paths}, cleanup)
 
 
-def _open(root: str, path: str, name: str) -> Folder | None:
+def _check(root: str, path: str, name: str) -> bool:
+    """Tell whether a folder exists; FusewireError if it may not be cleaned."""
     real = os.path.realpath(path)
-    if root == real or root.startswith(real.rstrip("/") + "/") or real == os.path.realpath(os.path.expanduser("~")):
+    if f"{root}/".startswith(f"{real.rstrip('/')}/") or real == os.path.realpath(os.path.expanduser("~")):
         allowed = "a folder of logs, not one around the project, nor a whole home"
         raise FusewireError(f"memory_limits.other_folders: {name!r} is refused; allowed: {allowed}")
-    return open_folder(path, name)
+    return files.check_folder(path, name)
 
 
-def _clean(folder: Folder, memory: str, path: str, limits: Limits, cleanup: Cleanup, now: float, depth: int) -> None:
-    entries = folder.entries()
-    if not cleanup.dry_run:
-        folder.unlink(TEMPORARY, missing_ok=True)
-    for name, facts in entries.items():
-        below = os.path.join(path, name)
-        try:
-            if not stat.S_ISDIR(facts.st_mode):
-                _pack_old(folder, name, facts, limits, cleanup, now)
-            elif name not in _SKIPPED and below != memory and depth < DEEPEST:
-                with folder.sub(name) as inner:
-                    _clean(inner, memory, below, limits, cleanup, now, depth + 1)
-        except FileNotFoundError:
-            continue  # removed meanwhile
-        except OSError as error:
-            cleanup.failed(path_shown(os.path.join(folder.shown, name)), error)
+def _clean(path: str, shown: str, memory: str, limits: Limits, cleanup: Cleanup, now: float) -> None:
+    for folder, below, names in os.walk(path):
+        below[:] = [name for name in below if name not in _SKIPPED and os.path.join(folder, name) != memory]
+        if not cleanup.dry_run:
+            files.remove(os.path.join(folder, TEMPORARY))
+        for name in names:
+            try:
+                _pack_old(folder, name, shown + folder[len(path) :], limits, cleanup, now)
+            except FileNotFoundError:
+                continue  # removed meanwhile
+            except OSError as error:
+                cleanup.failed(path_shown(os.path.join(folder, name)), error)
 
 
-def _pack_old(folder: Folder, name: str, facts: os.stat_result, limits: Limits, cleanup: Cleanup, now: float) -> None:
-    known = parse_rotation(name)
-    shown = path_shown(os.path.join(folder.shown, name))
-    if known is not None and not known.packed:  # of an interrupted run
-        if cleanup.dry_run or (folder.is_same(known.live, facts) and folder.put_back(name, known.live)):
+def _pack_old(folder: str, name: str, folder_shown: str, limits: Limits, cleanup: Cleanup, now: float) -> None:
+    path = os.path.join(folder, name)
+    known = rotation_aside(name)  # of an interrupted run
+    shown = path_shown(os.path.join(folder_shown, known.live if known else name))
+    facts = os.lstat(path)
+    if known:
+        if cleanup.dry_run or (files.is_same(os.path.join(folder, known.live), path) and why_untouchable(facts)):
             return
-        if why_untouchable(facts):
-            return
-        aside = rotation_aside(folder, known.live, known.micros)
-    elif not _is_old(name, facts, limits, now) or folder.has_writer(name, now):
+        aside = Aside(folder, known.live, known.micros)
+    elif (
+        not name.endswith(_EXTENSIONS)
+        or name.startswith(".")
+        or why_untouchable(facts)
+        or not facts.st_size
+        or now - facts.st_mtime <= limits.telemetry_max_age_days
+        or files.has_writer(path, now)
+    ):
         return
     elif cleanup.dry_run:
         cleanup.files_rotated += 1
-        age = show_duration(limits.telemetry_max_age_days)
-        cleanup.did(f"would pack {shown} (older than {age})", bytes_saved(folder, name))
+        cleanup.did(
+            f"would pack {shown} (older than {show_duration(limits.telemetry_max_age_days)})", bytes_saved(path)
+        )
         return
     else:
         aside = set_aside(folder, name, now)
-    state = store(aside, cleanup, now)
-    if state == "packed":
+    state = store(aside.path, aside.archives, cleanup, now)
+    if state in ("held", "failed"):
+        back = files.put_back(aside.path, aside.live)
+        if state == "held" and not back:
+            cleanup.left(f"{shown} is open in another process: left for a later run")
+    elif state != "gone":
         cleanup.files_rotated += 1
-        packed, archive = (path_shown(os.path.join(folder.shown, one)) for one in (aside.live, aside.archive))
-        cleanup.did(f"packed {packed} -> {archive}")
-    elif state != "gone" and not folder.put_back(aside.name, aside.live) and state == "held":
-        cleanup.left(f"{shown} is open in another process: left for a later run")
-
-
-def _is_old(name: str, facts: os.stat_result, limits: Limits, now: float) -> bool:
-    fits = name.endswith(_EXTENSIONS) and not name.startswith(".") and bool(facts.st_size)
-    return fits and now - facts.st_mtime > limits.telemetry_max_age_days and not why_untouchable(facts)
+        cleanup.did(f"packed {shown} -> {path_shown(os.path.join(folder_shown, os.path.basename(state)))}")
 
 
 # -- folders that were listed -----------------------------------------------------------------------------
-
-
-def _file(root: str) -> str:
-    return os.path.join(root, STATE_FOLDER, "janitor.json")
 
 
 def _read_seen(root: str) -> dict[str, object]:
@@ -144,3 +136,7 @@ def _write_seen(root: str, seen: dict[str, object], cleanup: Cleanup) -> None:
         replace_file(_file(root), json.dumps({"shown": seen}, indent=2).encode())
     except OSError as error:
         cleanup.failed("the folders that were listed cannot be saved", error)
+
+
+def _file(root: str) -> str:
+    return os.path.join(root, STATE_FOLDER, "janitor.json")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
-from fusewire.janitor.names import PRUNING, is_aside, is_session_archive, is_telemetry, parse_rotation, session_of
+from fusewire.janitor import files
+from fusewire.janitor.names import PRUNING, is_telemetry, parse_rotation, session_of
 from fusewire.util.durations import counted
 
 if TYPE_CHECKING:
     import os
     from typing import Any
 
-    from fusewire.janitor.folder import Folder
     from fusewire.janitor.limits import Limits
 
 _KB = 1024
@@ -21,6 +22,8 @@ _CHUNK = 1 << 20
 
 #: The seed's configuration is in the memory folder, too; it is never touched.
 _CONFIGURATION = "circuit_breaker_config.json"
+
+_SESSION_ARCHIVE = re.compile(r"(?s)session_archives/\d{4}-\d\d-\d\d/[^/]+_state(\.\d+)?\.json\.gz", re.ASCII)
 
 
 @dataclass
@@ -157,46 +160,43 @@ class FolderUsage:
         }
 
 
-def measure(folder: Folder | None, limits: Limits) -> FolderUsage:
+def measure(folder: str | None, limits: Limits) -> FolderUsage:
     """Measure the files of the memory folder."""
     usage = FolderUsage(limits.folder, folder is not None, 0, limits)
-    for parts, facts in folder.walk() if folder is not None else ():
+    for name, facts in files.walk(folder) if folder is not None else ():
         usage.total_bytes += facts.st_size
-        file = MemoryFile("/".join(parts), kind_of(parts, facts, limits), facts.st_size, facts.st_mtime_ns // 1000)
-        if file.kind == "rotation" and (known := parse_rotation(parts[0])):
+        file = MemoryFile(name, kind_of(name, facts, limits), facts.st_size, facts.st_mtime_ns // 1000)
+        if file.kind == "rotation" and (known := parse_rotation(name)):
             file.live, file.micros = known.live, known.micros
         if folder is not None and file.kind == "telemetry":
-            file.lines = _count_lines(folder, parts[0])
+            file.lines = _count_lines(f"{folder}/{name}")
             file.share = max(file.lines / limits.telemetry_max_lines, file.bytes / limits.telemetry_max_bytes)
         usage.files.append(file)
     return usage
 
 
-def kind_of(parts: tuple[str, ...], facts: os.stat_result, limits: Limits) -> str:
+def kind_of(name: str, facts: os.stat_result, limits: Limits) -> str:
     """Classify a file by its path below the memory folder; `rotation` and `session archive` may be removed."""
     if not stat.S_ISREG(facts.st_mode):
         return "link" if stat.S_ISLNK(facts.st_mode) else "unknown"
-    if is_session_archive(parts) and facts.st_nlink == 1:
+    if _SESSION_ARCHIVE.fullmatch(name) and facts.st_nlink == 1:
         return "session archive"
-    name = parts[0]
-    if len(parts) > 1:
+    if "/" in name:
         return "unknown"
     known = parse_rotation(name)
-    if known is not None and known.packed and facts.st_nlink == 1 and is_telemetry(known.live, limits.telemetry):
-        return "rotation"
+    if known is not None and is_telemetry(known.live, limits.telemetry) and not (known.packed and facts.st_nlink > 1):
+        return "rotation" if known.packed else "waiting"
     if is_telemetry(name, limits.telemetry):
         return "telemetry"
     if session_of(name):
-        return "session"
-    if is_aside(name, limits.telemetry) or session_of(name, PRUNING):
-        return "waiting"
+        return "waiting" if name.endswith(PRUNING) else "session"
     return "configuration" if name == _CONFIGURATION else "unknown"
 
 
-def _count_lines(folder: Folder, name: str) -> int:
+def _count_lines(path: str) -> int:
     count, last = 0, b"\n"
     try:
-        with open(folder.open(name), "rb") as file:
+        with open(files.open_regular(path), "rb") as file:
             while chunk := file.read(_CHUNK):
                 count += chunk.count(b"\n")
                 last = chunk[-1:]
