@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from fusewire.agents.claude import hooks as claude
+from fusewire.agents.claude.hooks import AGENT as claude
 from fusewire.breakers.session.tool_calls import ToolCallBreakers
 from fusewire.config.rules import load_rules
 from fusewire.engine.breaker import default_rules

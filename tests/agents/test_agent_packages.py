@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fusewire.agents import AGENTS, agent_module
+from fusewire.agents import AGENTS, agent_module, agent_named
 from fusewire.agents.registry import CLIENTS
 from fusewire.guard.known_agents import AGENTS_BY_NAME
 from tests.helpers import SOURCE
@@ -19,7 +19,6 @@ MENTIONS = {
     "cli/replay.py": "names of agents in a help text",
     "cli/run.py": "examples in a help text",
     "hook.py": "imports nothing, and must know for whom each exit code but 0 refuses the call",
-    "gate/pipeline.py": "what one agent does not show its hooks",
     "gate/process.py": "as hook.py",
     "gate/relay.py": "beginnings of the names of variables",
 }
@@ -43,7 +42,8 @@ def test_a_package_has_what_an_agent_needs(name: str) -> None:
     assert agent_module(name, "client").CLIENT is CLIENTS[name]
     assert CLIENTS[name].name == name
     assert agent_module(name, "usage").RECORDS
-    assert CLIENTS[name].gate in agent_module(name, "hooks").GATES
+    assert CLIENTS[name].gate in agent_named(name).GATES
+    assert agent_named(name).name == name
 
 
 def test_the_guard_knows_every_agent() -> None:

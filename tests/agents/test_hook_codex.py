@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fusewire.agents.codex import hooks as codex
+from fusewire.agents.codex.hooks import AGENT as codex
 from tests.helpers import DATA, SOURCE
 from tests.helpers.project import Project
 
@@ -199,7 +199,7 @@ def test_the_answers_of_each_hook_to_the_letter(hook: str) -> None:
 def test_no_answer_has_a_field_that_its_hook_does_not_know(hook: str) -> None:
     """One unknown field, and the whole answer is thrown away: a denied tool would run."""
     for answer in (codex.tell, codex.deny, codex.halt, codex.inform):
-        if answer is codex.deny and hook not in ("PreToolUse", "PermissionRequest", "UserPromptSubmit"):
+        if answer == codex.deny and hook not in ("PreToolUse", "PermissionRequest", "UserPromptSubmit"):
             continue
         stdout, stderr, code = answer(TEXT, hook)
         output = json.loads(stdout or "{}")
@@ -350,8 +350,8 @@ def test_a_record_that_cannot_be_read_says_nothing(transcript: object) -> None:
 
 # -- its process ----------------------------------------------------------------------------------------
 
-ASKS = f"{sys.executable} -c 'import sys; sys.path.append(sys.argv[1]); from fusewire.agents.codex import hooks; "
-ASKS += f"print(hooks.process(dict()))' {SOURCE.parent}"
+ASKS = f"{sys.executable} -c 'import sys; sys.path.append(sys.argv[1]); from fusewire.agents.codex.hooks import AGENT; "
+ASKS += f"print(AGENT.process(dict()))' {SOURCE.parent}"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fusewire.agents import BadPayload
-from fusewire.agents.copilot import hooks as copilot
+from fusewire.agents.copilot.hooks import AGENT as copilot
 from fusewire.core.events import Event
 from fusewire.util.fast_json import dumps
 from tests.helpers import DATA, SOURCE
@@ -370,7 +370,7 @@ def test_each_event_is_answered_once_however_often_the_hook_is_registered(
         for name, folder in places.items():
             monkeypatch.setenv("COPILOT_HOOK_DIR", folder)
             # In a process of its own, below one that was started after the files were made, as Copilot is.
-            code = "import json, sys; from fusewire.agents.copilot import hooks as copilot\n"
+            code = "import json, sys; from fusewire.agents.copilot.hooks import AGENT as copilot\n"
             code += "payload = json.loads(sys.stdin.read());"
             code += " sys.exit(copilot.parse(payload, '/') is None)"
             line = ["sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-c", code]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fusewire.agents import BadPayload
-from fusewire.agents.gemini import hooks as gemini
+from fusewire.agents.gemini.hooks import AGENT as gemini
 from tests.helpers import DATA, SOURCE
 from tests.helpers.project import Project
 

@@ -36,7 +36,7 @@ HOT_PATH = {
     "fusewire.agents",
     "fusewire.agents.claude",
     "fusewire.agents.claude.hooks",
-    "fusewire.agents.payload",
+    "fusewire.agents.protocol",
     "fusewire.breakers",
     "fusewire.breakers.constraint",
     "fusewire.breakers.constraint.detect",

@@ -9,56 +9,13 @@ from fusewire.util.errors import FusewireError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any, Protocol
+    from typing import Any
 
+    from fusewire.agents.protocol import Agent
     from fusewire.core.decision import Decision
-    from fusewire.core.events import Event
 
+    #: standard output, standard error, exit code
     Answer = tuple[str, str, int]
-
-    class Agent(Protocol):
-        """What a module of this package gives. Answers are (stdout, stderr, exit code)."""
-
-        __name__: str
-        #: hooks that ask before a call: what cannot be judged there is denied
-        GATES: tuple[str, ...]
-        #: hooks at which the agent cannot be told anything beside a call that passes
-        UNHEARD: tuple[str, ...]
-
-        def started_in(self, payload: Any, environment: Mapping[str, str]) -> str | None:
-            """The folder of the project; where the agent has moved to since does not change its rules."""
-
-        def parse(self, payload: Any, root: str) -> Event | None:
-            """The event behind a hook's input; None if it asks for no decision; BadPayload if it makes no sense."""
-
-        def allow(self) -> tuple[str, str, int]: ...
-
-        def tell(self, text: str, hook: str = ..., shown: str = ...) -> tuple[str, str, int]:
-            """Let the call pass and tell the agent something; `shown` is what the person sees, if that is more."""
-
-        #: whether a person can be asked before a call
-        ASKS: bool
-
-        def ask(self, text: str, hook: str = ...) -> tuple[str, str, int]:
-            """Let the person decide, in the program's own way; a denial where there is none."""
-
-        def halt(self, text: str, hook: str = ...) -> tuple[str, str, int]:
-            """Stop the agent, not only this call; where its program has no way to, at least refuse the call."""
-
-        def deny(self, text: str, hook: str = ...) -> tuple[str, str, int]:
-            """Refuse the call, or what a person said."""
-
-        def inform(self, text: str, hook: str = ...) -> tuple[str, str, int]:
-            """Let the call pass and tell the person something, not the agent."""
-
-        #: the signal that ends its process in good order
-        ENDED_BY: str
-
-        def process(self, environment: Mapping[str, str]) -> int | None:
-            """The agent's own process, which is ended if it goes on although it was halted; None if nobody knows."""
-
-        def interrupt(self, payload: Any) -> bool:
-            """Stop what it works on in a gentler way, if there is one; whether that was done."""
 
 
 #: Agents cut a text at 10,000 characters.
@@ -103,15 +60,15 @@ def client_process() -> int:
 def speaking(agent: Agent, payload: Any, environment: Mapping[str, str]) -> Agent:
     """Whose words a payload really is: Copilot also runs the hooks that a project has registered for Claude Code."""
     if environment.get("COPILOT_PROJECT_DIR") and isinstance(payload, dict) and "timestamp" in payload:
-        return agent_named("copilot") if agent is agent_named("claude") else agent
+        return agent_named("copilot") if agent.name == "claude" else agent
     return agent
 
 
 def agent_named(name: str) -> Agent:
-    """The `hooks` module of an agent."""
+    """An agent as its hooks see it: `AGENT` of its `hooks` module."""
     if name not in AGENTS:
         raise FusewireError(f"no agent named {name!r}; allowed: {', '.join(AGENTS)}")
-    agent: Agent = agent_module(name, "hooks")
+    agent: Agent = agent_module(name, "hooks").AGENT
     return agent
 
 

@@ -80,10 +80,10 @@ def tampering(event: Event, context: Context) -> Decision | None:
     """Refuse what would disarm the breaker."""
     if event.kind != "before_tool":
         return None
-    if event.agent == "codex" and event.command:
-        from fusewire.agents.codex.interactive import check_unseen, may_be_unseen
+    if event.agent and event.command:
+        from fusewire.agents import agent_named
 
-        unseen = check_unseen(event.command, context.read_commands()) if may_be_unseen(event.command) else None
+        unseen = agent_named(event.agent).check_unseen(event.command, context.read_commands)
         if unseen is not None:
             return unseen
     if not _needs_reading(event, context):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, NoReturn
 
-    from fusewire.agents import Agent
+    from fusewire.agents.protocol import Agent
     from fusewire.core.decision import Decision
     from fusewire.core.events import Event
 
@@ -174,7 +174,7 @@ def _relayed(agent: Agent, raw: bytes, environment: Any, root: str) -> Answer | 
     if not is_sealed(root):
         return None
     try:
-        return relay_hook(root, agent.__name__.split(".")[-2], raw, environment, max(0.5, _RELAY_UNTIL - age()))
+        return relay_hook(root, agent.name, raw, environment, max(0.5, _RELAY_UNTIL - age()))
     except (OSError, NoSupervisor) as error:
         news.append(f"the supervisor of this run does not answer, so that nothing is counted: {error}")
         return None

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from fusewire.agents import Agent
+    from fusewire.agents.protocol import Agent
     from fusewire.gate.process import Answer
     from fusewire.server.projects import Projects
 

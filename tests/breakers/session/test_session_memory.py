@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fusewire.agents.claude import hooks as claude
+from fusewire.agents.claude.hooks import AGENT as claude
 from fusewire.breakers.session.tool_calls import ToolCallBreakers
 from fusewire.engine.breaker import default_rules
 from fusewire.stores.memory import MemoryStore

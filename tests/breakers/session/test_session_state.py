@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from fusewire.agents.claude.hooks import parse
+from fusewire.agents.claude.hooks import AGENT
 from fusewire.breakers.session.tool_calls import ToolCallBreakers
 from fusewire.core.decision import Decision
 from fusewire.engine.breaker import default_rules
@@ -297,7 +297,7 @@ class Inside:
 
     def send(self, hook: str, session: str = "long", **fields: Any) -> Decision:
         payload = {"session_id": session, "hook_event_name": hook, "cwd": "/home/dev/project", **fields}
-        event = parse(payload, "/home/dev/project")
+        event = AGENT.parse(payload, "/home/dev/project")
         assert event is not None
         return self.watch.handle(event)
 

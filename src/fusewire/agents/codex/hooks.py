@@ -12,32 +12,20 @@ from __future__ import annotations
 
 import os
 
-from fusewire.agents.payload import (
-    SESSION_KINDS,
-    an_object,
-    answered,
-    as_text,
-    call_event,
-    given_to,
-    optional,
-    prompt_event,
-    required,
-    session_event,
-)
+from fusewire.agents.patches import BEGIN, patched_files
+from fusewire.agents.protocol import Agent, answered, as_text, given_to, optional, required
 from fusewire.core.events import Event
 from fusewire.util.fast_json import dumps
 from fusewire.util.quoting import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
-GATES: tuple[str, ...] = ("PreToolUse",)
-#: They take no context for the agent.
-UNHEARD: tuple[str, ...] = ("PermissionRequest", "Stop", "SubagentStop", "SessionEnd")
-
-_CALL_KINDS = {"PreToolUse": "before_tool", "PostToolUse": "after_tool", "PermissionRequest": "permission"}
+    from fusewire.agents import Answer
+    from fusewire.core.decision import Decision
+    from fusewire.util.fast_json import JsonObject
 
 #: A tool of a group has the group's name in front, with nothing in between.
 _GROUPS = ("multi_agent_v1", "collaboration", "clock")
@@ -63,14 +51,6 @@ _NOT_A_PERSON = ("<codex_internal_context", "<subagent_notification>", "<turn_ab
 #: How much of the end of a session's record is searched for a command: Codex keeps 64 KB of its output, escaped there.
 _TAIL = 1 << 19
 
-_PATCH = "*** Begin Patch"
-#: Of a file that is added, it shows what is in it.
-_FATES = {
-    "*** Add File": "empty",
-    "*** Update File": "update",
-    "*** Move to": "update",
-    "*** Delete File": "delete",
-}
 _APPLYING = frozenset(("apply_patch", "applypatch"))
 
 #: How Codex is told to work alone.
@@ -80,71 +60,95 @@ _ALONE = frozenset(("exec", "e", "review"))
 _BETWEEN = 3
 
 
-def started_in(payload: Any, environment: Mapping[str, str]) -> str | None:
-    """Nobody says, but a hook is started in the folder of its session; `cwd` is where the one call would run."""
-    return None
+class CodexHooks(Agent):
+    """What only Codex does."""
 
+    name = "codex"
+    #: they take no context for the agent
+    UNHEARD = ("PermissionRequest", "Stop", "SubagentStop", "SessionEnd")
+    #: then it also says that the session has ended
+    ENDED_BY = "SIGINT"
+    CALLS = {"PreToolUse": "before_tool", "PostToolUse": "after_tool", "PermissionRequest": "permission"}
 
-def parse(payload: Any, root: str) -> Event | None:
-    payload = an_object(payload)
-    hook = required(payload, "hook_event_name")
-    if hook == "UserPromptSubmit":
-        return _prompt(payload)
-    if hook in SESSION_KINDS:
-        return _session(payload, hook)
-    kind = _CALL_KINDS.get(hook)
-    if kind is None:
+    def started_in(self, payload: Any, environment: Mapping[str, str]) -> str | None:
+        """Nobody says, but a hook is started in the folder of its session; `cwd` is where the one call would run."""
         return None
-    event = _call(kind, hook, payload, root)
-    return _ended(event, payload) if kind == "after_tool" else event
+
+    def prompt(self, payload: JsonObject) -> Event:
+        """A helper's task is a prompt too, and no person's."""
+        said = optional(payload, "prompt") or ""
+        typed = not payload.get("agent_id") and not said.lstrip().startswith(_NOT_A_PERSON)
+        return self.prompt_event(payload, typed=typed)
+
+    def session(self, payload: JsonObject, hook: str) -> Event:
+        transcript = optional(payload, "agent_transcript_path") or optional(payload, "transcript_path")
+        return self.session_event(payload, hook, transcript=transcript)
+
+    def call(self, payload: JsonObject, hook: str, kind: str, root: str) -> Event:
+        name = required(payload, "tool_name")
+        for group in _GROUPS:
+            name = name.removeprefix(group) or name
+        tool = _TOOLS.get(name, name)
+        given = given_to("Bash" if tool == "apply_patch" else tool, payload)
+        names = _FIELDS.get(tool)
+        if names:
+            given = {names.get(field, field): value for field, value in given.items()}
+        more: JsonObject = {}
+        if tool == "apply_patch" or (tool == "Bash" and _applies(given["command"])):
+            tool, given, more = _patch(tool, given["command"])
+        event = self.call_event(payload, hook, kind, tool, given, root, **more)
+        return _ended(event, payload) if kind == "after_tool" else event
+
+    def check_unseen(self, command: str, commands: Callable[[], list[list[str]]]) -> Decision | None:
+        from fusewire.agents.codex.interactive import check_unseen, may_be_unseen
+
+        return check_unseen(command, commands()) if may_be_unseen(command) else None
+
+    def deny(self, text: str, hook: str = "") -> Answer:
+        if hook == "PermissionRequest":
+            refusal = {"hookEventName": hook, "decision": {"behavior": "deny", "message": text}}
+            return dumps({"hookSpecificOutput": refusal}), text, 2
+        return super().deny(text, hook)
+
+    def halt(self, text: str, hook: str) -> Answer:
+        """Stop the agent where Codex lets a hook do that: at a prompt, and when it wants to stop. Before a call it is
+        refused, and after one the agent reads the text in place of the result."""
+        if hook in ("PreToolUse", "PermissionRequest"):
+            return self.deny(text, hook)
+        if hook == "SessionEnd":
+            return self.allow()
+        return dumps({"continue": False, "stopReason": text}), "", 0
+
+    def inform(self, text: str, hook: str) -> Answer:
+        """Tell the person, not the agent; of the end of a session nothing is shown any more."""
+        return self.allow() if hook == "SessionEnd" else super().inform(text, hook)
+
+    def process(self, environment: Mapping[str, str]) -> int | None:
+        """The run that started this hook, if it has nobody in front of it. Else Codex works in a server that other
+        sessions share, or holds a terminal that it would leave in disorder: there a person can stop it."""
+        from fusewire.util.processes import ancestors, started_as
+
+        for pid in ancestors()[:_BETWEEN]:
+            words = started_as(pid)
+            if words and words[0].rpartition("/")[2].startswith("codex"):
+                return pid if not _ALONE.isdisjoint(words[1:]) else None
+        return None
+
+    def interrupt(self, payload: Any) -> bool:
+        """Where a person is in front of it, what Codex works on is interrupted as that person would do it."""
+        from fusewire.agents.codex.interrupt import interrupt as interrupt_turn
+
+        record, turn = optional(payload, "transcript_path") or "", optional(payload, "turn_id")
+        thread = optional(payload, "session_id")
+        return bool(record and thread and turn) and interrupt_turn(record, str(thread), str(turn))
 
 
-def _prompt(payload: dict[str, Any]) -> Event:
-    """A helper's task is a prompt too, and no person's."""
-    said = optional(payload, "prompt") or ""
-    typed = not payload.get("agent_id") and not said.lstrip().startswith(_NOT_A_PERSON)
-    return prompt_event(payload, "UserPromptSubmit", typed=typed, agent="codex")
-
-
-def _session(payload: dict[str, Any], hook: str) -> Event:
-    transcript = optional(payload, "agent_transcript_path") or optional(payload, "transcript_path")
-    return session_event(payload, hook, SESSION_KINDS[hook], agent="codex", transcript=transcript)
-
-
-# -- calls ----------------------------------------------------------------------------------------------
-
-
-def _call(kind: str, hook: str, payload: dict[str, Any], root: str) -> Event:
-    name = required(payload, "tool_name")
-    for group in _GROUPS:
-        name = name.removeprefix(group) or name
-    tool = _TOOLS.get(name, name)
-    given = given_to("Bash" if tool == "apply_patch" else tool, payload)
-    names = _FIELDS.get(tool)
-    if names:
-        given = {names.get(field, field): value for field, value in given.items()}
-    more: dict[str, Any] = {}
-    if tool == "apply_patch" or (tool == "Bash" and _applies(given["command"])):
-        tool, given, more = _patch(tool, given["command"])
-    return call_event(
-        kind,
-        hook,
-        tool,
-        given,
-        agent="codex",
-        root=root,
-        cwd=optional(payload, "cwd"),
-        session=optional(payload, "session_id"),
-        call=optional(payload, "tool_use_id"),
-        subagent=optional(payload, "agent_id"),
-        transcript=optional(payload, "transcript_path"),
-        **more,
-    )
+# -- patches --------------------------------------------------------------------------------------------
 
 
 def _applies(line: str) -> bool:
     """Whether a shell line applies a patch that stands in it; one that only speaks of it does not."""
-    before, begins, _ = line.partition(_PATCH)
+    before, begins, _ = line.partition(BEGIN)
     if not begins:
         return False
     caller = before.rstrip().rpartition("\n")[2].replace("|", " | ").split()
@@ -153,9 +157,9 @@ def _applies(line: str) -> bool:
     return piped or not _APPLYING.isdisjoint(caller)
 
 
-def _patch(tool: str, text: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
+def _patch(tool: str, text: str) -> tuple[str, JsonObject, JsonObject]:
     """A patch as an edit of all its files. If it removes or empties only some of them, that is said as commands."""
-    fates = _fates(text)
+    fates = patched_files(text)
     line = text if tool == "Bash" else ""
     change = "update"
     if len(set(fates.values())) == 1:
@@ -171,24 +175,6 @@ def _patch(tool: str, text: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
     return "Write" if new else "Edit", given, {"change": change, "command": line or None}
 
 
-def _fates(text: str) -> dict[str, str]:
-    """What a patch does to its files: update, empty or delete. One that is moved away is deleted where it was."""
-    fates: dict[str, str] = {}
-    current = ""
-    for raw in text.split("\n"):
-        line = raw.strip()
-        verb, _, path = line.partition(": ") if line.startswith("*** ") else ("", "", "")
-        path = path.strip()
-        if verb in _FATES and path:
-            fates[path] = _FATES[verb]
-            if verb == "*** Move to" and current:
-                fates[current] = "delete"
-            current = path
-        elif fates.get(current) == "empty" and raw.startswith("+") and line != "+":
-            fates[current] = "update"
-    return fates
-
-
 def _moved_to(line: str) -> str:
     """The folder of `cd FOLDER && apply_patch`, in which Codex applies the patch."""
     words = line.lstrip().partition("&&")[0].strip()
@@ -198,7 +184,7 @@ def _moved_to(line: str) -> str:
 # -- results --------------------------------------------------------------------------------------------
 
 
-def _ended(event: Event, payload: dict[str, Any]) -> Event:
+def _ended(event: Event, payload: JsonObject) -> Event:
     response = payload.get("tool_response")
     if event.tool == "Agent":
         return _launched(event, response)
@@ -247,75 +233,4 @@ def _exit_code(record: str | None, call: str | None) -> int | None:
     return int(number) if number.removeprefix(b"-").isdigit() else None
 
 
-# -- answers --------------------------------------------------------------------------------------------
-
-
-ASKS = False
-
-#: Then it also says that the session has ended.
-ENDED_BY = "SIGINT"
-
-
-def process(environment: Mapping[str, str]) -> int | None:
-    """The run that started this hook, if it has nobody in front of it. Else Codex works in a server that other sessions
-    share, or holds a terminal that it would leave in disorder: there a person can stop it."""
-    from fusewire.util.processes import ancestors, started_as
-
-    for pid in ancestors()[:_BETWEEN]:
-        words = started_as(pid)
-        if words and words[0].rpartition("/")[2].startswith("codex"):
-            return pid if not _ALONE.isdisjoint(words[1:]) else None
-    return None
-
-
-def interrupt(payload: Any) -> bool:
-    """Where a person is in front of it, what Codex works on is interrupted as that person would do it."""
-    from fusewire.agents.codex.interrupt import interrupt as interrupt_turn
-
-    record, turn = optional(payload, "transcript_path") or "", optional(payload, "turn_id")
-    thread = optional(payload, "session_id")
-    return bool(record and thread and turn) and interrupt_turn(record, str(thread), str(turn))
-
-
-def allow() -> tuple[str, str, int]:
-    return "", "", 0
-
-
-def tell(text: str, hook: str = "PreToolUse", shown: str = "") -> tuple[str, str, int]:
-    if hook in UNHEARD:
-        return inform(shown or text, hook)
-    context = {"hookEventName": hook, "additionalContext": text}
-    return dumps({"hookSpecificOutput": context, "systemMessage": shown or text}), "", 0
-
-
-def deny(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
-    if hook == "UserPromptSubmit":
-        return dumps({"decision": "block", "reason": text}), "", 0
-    if hook == "PermissionRequest":
-        refusal: dict[str, Any] = {"hookEventName": hook, "decision": {"behavior": "deny", "message": text}}
-    else:
-        refusal = {
-            "hookEventName": "PreToolUse",
-            "permissionDecision": "deny",
-            "permissionDecisionReason": text,
-        }
-    return dumps({"hookSpecificOutput": refusal}), text, 2
-
-
-def ask(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
-    return deny(f"{text}\nIt is refused: this agent's program cannot ask the user.", hook)
-
-
-def halt(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
-    """Stop the agent where Codex lets a hook do that: at a prompt, and when it wants to stop. Before a call it is
-    refused, and after one the agent reads the text in place of the result."""
-    if hook in ("PreToolUse", "PermissionRequest"):
-        return deny(text, hook)
-    if hook == "SessionEnd":
-        return allow()
-    return dumps({"continue": False, "stopReason": text}), "", 0
-
-
-def inform(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
-    """Tell the person, not the agent; of the end of a session nothing is shown any more."""
-    return allow() if hook == "SessionEnd" else (dumps({"systemMessage": text}), "", 0)
+AGENT = CodexHooks()

@@ -14,19 +14,8 @@ from __future__ import annotations
 import os
 
 from fusewire.agents import BadPayload, client_process
-from fusewire.agents.payload import (
-    CALL_KINDS,
-    SESSION_KINDS,
-    an_object,
-    answered,
-    as_text,
-    call_event,
-    given_to,
-    optional,
-    prompt_event,
-    required,
-    session_event,
-)
+from fusewire.agents.patches import BEGIN, patched_files
+from fusewire.agents.protocol import Agent, answered, as_text, given_to, optional, required
 from fusewire.core.events import Event
 from fusewire.util.fast_json import dumps
 
@@ -35,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-GATES: tuple[str, ...] = ("PreToolUse", "PermissionRequest")
-UNHEARD: tuple[str, ...] = ("PermissionRequest", "Stop", "SubagentStop", "SessionEnd")
+    from fusewire.agents import Answer
+    from fusewire.util.fast_json import JsonObject
 
 #: The file that says which hooks of ours are to be run.
 _REGISTERED = "fusewire.json"
@@ -71,46 +60,109 @@ _NOT_HEEDED = frozenset(
     ("command", "cmd", "script", "cwd", "workdir", "working_directory", "dir_path", "directory", "shellId")
 )
 
-_PATCH = "*** Begin Patch"
-_PATCHED = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
-_TAKEN_AWAY = ("*** Delete File: ", "*** Move to: ")
-
 _LAUNCHED = "Agent started in background with agent_id: "
 _TOO_LARGE = "Output too large to read at once"
 _EXIT_CODE = " completed with exit code "
 
 
-def started_in(payload: Any, environment: Mapping[str, str]) -> str | None:
-    folder = environment.get("COPILOT_PROJECT_DIR")
-    return folder or (optional(payload, "cwd") if isinstance(payload, dict) else None)
+class CopilotHooks(Agent):
+    """What only Copilot CLI does."""
 
+    name = "copilot"
+    GATES = ("PreToolUse", "PermissionRequest")
+    UNHEARD = ("PermissionRequest", "Stop", "SubagentStop", "SessionEnd")
+    PROJECT = "COPILOT_PROJECT_DIR"
 
-def parse(payload: Any, root: str) -> Event | None:
-    payload = an_object(payload)
-    hook = _hook(payload)
-    if _answered_elsewhere():
-        return None
-    if hook == "PermissionRequest":
+    def hook_of(self, payload: JsonObject) -> str:
+        """The hook that a payload is for; none if the same event goes to another process of ours, too."""
+        hook = _hook(payload)
+        return "" if _answered_elsewhere() else hook
+
+    def prompt(self, payload: JsonObject) -> Event:
+        said = optional(payload, "prompt") or ""
+        whose = _whose(payload)
+        typed = whose["subagent"] is None and not said.lstrip().startswith(_NOT_A_PERSON)
+        # The prompt of a helper is what the agent has told it to do; to name the helper would say that it has ended.
+        return self.prompt_event(payload, typed=typed, **{**whose, "subagent": None})
+
+    def session(self, payload: JsonObject, hook: str) -> Event | None:
+        whose = _whose(payload)
+        if hook == "Stop" and whose["subagent"]:
+            return None  # SubagentStop comes behind it
+        return self.session_event(payload, hook, **whose)
+
+    def call(self, payload: JsonObject, hook: str, kind: str, root: str) -> Event:
+        event = self._call(payload, hook, kind, root)
+        if kind == "before_tool":
+            return event
+        if hook == "PostToolUseFailure":
+            return answered(event, optional(payload, "error") or "", True)
+        return _ended(event, payload.get("tool_result"))
+
+    def _call(self, payload: JsonObject, hook: str, kind: str, root: str) -> Event:
+        tool = _tool(required(payload, "tool_name"))
+        given = payload.get("tool_input")
+        more = _whose(payload)
+        if isinstance(given, str) and BEGIN in given:
+            paths, change = _patched(given)
+            patch = {"paths": paths, "patch": given}
+            return self.call_event(payload, hook, kind, tool, patch, root, change=change, **more)
+        if isinstance(given, dict):
+            if "path" in _FIELDS.get(tool, ()) and not isinstance(given.get("path"), str):
+                raise BadPayload("tool_input.path must be a text")
+            given = _translated(tool, given)
+        given = given_to(tool, {**payload, "tool_input": given})
+        if tool == "write_bash":  # typed into a shell that runs already
+            more["command"] = (optional(given, "input") or "").replace("{enter}", "\n")
+        asks = tool == "Bash" and kind == "before_tool"
+        return self.call_event(payload, _SHELL if asks else hook, kind, tool, given, root, **more)
+
+    def other(self, payload: JsonObject, hook: str, root: str) -> Event | None:
+        """The request for permission, which comes behind a call that has passed, or was halted."""
+        if hook != "PermissionRequest":
+            return None
         given = payload.get("toolInput")
         halted = isinstance(given, dict) and given.get("command") == _NOTHING
         text = "HALTED: the agent was stopped at this call; what was said there is in its context." if halted else ""
-        return Event("permission", hook=hook, tool=optional(payload, "toolName") or "", text=text, **_whose(payload))
-    if hook == "UserPromptSubmit":
-        return _prompt(payload)
-    if hook in SESSION_KINDS:
-        return _session(payload, hook)
-    kind = CALL_KINDS.get(hook)
-    if kind is None:
-        return None
-    event = _call(kind, hook, payload, root)
-    if kind == "before_tool":
-        return event
-    if hook == "PostToolUseFailure":
-        return answered(event, optional(payload, "error") or "", True)
-    return _ended(event, payload.get("tool_result"))
+        fields = {"tool": optional(payload, "toolName") or "", "text": text, **_whose(payload)}
+        return self.event(payload, hook, "permission", fields)
+
+    def tell(self, text: str, hook: str, shown: str = "") -> Answer:
+        if hook in self.UNHEARD:
+            return self.inform(shown or text, hook)
+        return dumps({"additionalContext": shown or text}), "", 0
+
+    def inform(self, text: str, hook: str) -> Answer:
+        """Tell the person, not the agent: a warning, where exit code 2 is no more than that. Elsewhere it is only
+        written to the program's log."""
+        return "", text, 0 if hook in _NOT_SHOWN else 2
+
+    def deny(self, text: str, hook: str = "") -> Answer:
+        if hook in ("Stop", "SubagentStop"):
+            return dumps({"decision": "block", "reason": f"{_KEPT_GOING}{text}"}), "", 0
+        if hook == "PermissionRequest":
+            return dumps({"behavior": "deny", "message": text}), text, 2
+        if hook == self.PROMPT:
+            return super().deny(text, hook)
+        return dumps({"permissionDecision": "deny", "permissionDecisionReason": text}), text, 2
+
+    def halt(self, text: str, hook: str) -> Answer:
+        """Stop the agent, here or when it asks for permission in a moment. After a call, there is no way to: it is
+        told, and halted when it calls again."""
+        if hook == _SHELL:
+            return dumps({"modifiedArgs": {"command": _NOTHING}, "additionalContext": text}), "", 0
+        if hook == "PermissionRequest":
+            return dumps({"behavior": "deny", "message": text, "interrupt": True}), text, 2
+        if hook in ("PreToolUse", self.PROMPT):
+            return self.deny(text, hook)
+        return self.tell(text, hook)
+
+    def process(self, environment: Mapping[str, str]) -> int | None:
+        """It starts its hooks itself; a shell in between has become the hook."""
+        return client_process() if environment.get("COPILOT_PROJECT_DIR") else None
 
 
-def _hook(payload: dict[str, Any]) -> str:
+def _hook(payload: JsonObject) -> str:
     if payload.get("hookName") == "permissionRequest":
         return "PermissionRequest"
     if "agentName" in payload and "hook_event_name" not in payload:
@@ -148,7 +200,7 @@ def _is_in_force(path: str) -> bool:
 # -- whose event it is ----------------------------------------------------------------------------------
 
 
-def _whose(payload: dict[str, Any]) -> dict[str, Any]:
+def _whose(payload: JsonObject) -> JsonObject:
     """Session, helper and transcript. A helper calls itself a session; what counts is the one it works for."""
     helper = optional(payload, "agent_id")
     session = optional(payload, "session_id") or optional(payload, "sessionId")
@@ -159,7 +211,7 @@ def _whose(payload: dict[str, Any]) -> dict[str, Any]:
         session = _main_session(optional(payload, "parent_agent_id") or session)
     if session and not transcript and os.path.basename(session) == session:
         transcript = os.path.join(_sessions(), session, "events.jsonl")
-    return {"agent": "copilot", "session": session, "subagent": helper, "transcript": transcript}
+    return {"session": session, "subagent": helper, "transcript": transcript}
 
 
 def _main_session(parent: str) -> str:
@@ -184,40 +236,7 @@ def _own_folder() -> str:
     return os.environ.get("COPILOT_HOME") or os.path.join(os.path.expanduser("~"), ".copilot")
 
 
-# -- events ---------------------------------------------------------------------------------------------
-
-
-def _prompt(payload: dict[str, Any]) -> Event:
-    said = optional(payload, "prompt") or ""
-    whose = _whose(payload)
-    typed = whose["subagent"] is None and not said.lstrip().startswith(_NOT_A_PERSON)
-    # The prompt of a helper is what the agent has told it to do; to name the helper would say that it has ended.
-    return prompt_event(payload, "UserPromptSubmit", typed=typed, **{**whose, "subagent": None})
-
-
-def _session(payload: dict[str, Any], hook: str) -> Event | None:
-    whose = _whose(payload)
-    if hook == "Stop" and whose["subagent"]:
-        return None  # SubagentStop comes behind it
-    return session_event(payload, hook, SESSION_KINDS[hook], **whose)
-
-
-def _call(kind: str, hook: str, payload: dict[str, Any], root: str) -> Event:
-    tool = _tool(required(payload, "tool_name"))
-    given = payload.get("tool_input")
-    more = {"root": root, "cwd": optional(payload, "cwd"), **_whose(payload)}
-    if isinstance(given, str) and _PATCH in given:
-        paths, change = _patched(given)
-        return call_event(kind, hook, tool, {"paths": paths, "patch": given}, change=change, **more)
-    if isinstance(given, dict):
-        if "path" in _FIELDS.get(tool, ()) and not isinstance(given.get("path"), str):
-            raise BadPayload("tool_input.path must be a text")
-        given = _translated(tool, given)
-    given = given_to(tool, {**payload, "tool_input": given})
-    if tool == "write_bash":  # typed into a shell that runs already
-        more["command"] = (optional(given, "input") or "").replace("{enter}", "\n")
-    asks = tool == "Bash" and kind == "before_tool"
-    return call_event(kind, _SHELL if asks else hook, tool, given, **more)
+# -- calls ----------------------------------------------------------------------------------------------
 
 
 def _tool(name: str) -> str:
@@ -226,7 +245,7 @@ def _tool(name: str) -> str:
     return f"mcp__{server}__{name_there}" if hyphen and server else _TOOLS.get(name, name)
 
 
-def _translated(tool: str, given: dict[str, Any]) -> dict[str, Any]:
+def _translated(tool: str, given: JsonObject) -> JsonObject:
     names = _FIELDS.get(tool)
     if names is None:
         return given
@@ -240,15 +259,10 @@ def _translated(tool: str, given: dict[str, Any]) -> dict[str, Any]:
 
 def _patched(patch: str) -> tuple[list[str], str]:
     """The files that a patch names, and the worst that it does to one of them."""
-    paths, change = [], "update"
-    for line in map(str.strip, patch.splitlines()):
-        mark = next((mark for mark in _PATCHED if line.startswith(mark)), "")
-        if mark:
-            paths.append(line.removeprefix(mark).strip())
-            change = "delete" if mark in _TAKEN_AWAY else change
-    if not all(paths) or not paths or "\0" in "".join(paths):
+    fates = patched_files(patch)
+    if not fates or any("\0" in path for path in fates):
         raise BadPayload("tool_input must be a patch that names its files")
-    return paths, change
+    return list(fates), "delete" if "delete" in fates.values() else "update"
 
 
 # -- results --------------------------------------------------------------------------------------------
@@ -284,60 +298,4 @@ def _of_shell(said: str) -> tuple[str, bool]:
     return (said, False) if code == "0" else (f"Exit code {code}\n{said}".rstrip("\n"), True)
 
 
-# -- answers --------------------------------------------------------------------------------------------
-
-
-ASKS = False
-
-ENDED_BY = "SIGTERM"
-
-
-def process(environment: Mapping[str, str]) -> int | None:
-    """It starts its hooks itself; a shell in between has become the hook."""
-    return client_process() if environment.get("COPILOT_PROJECT_DIR") else None
-
-
-def interrupt(payload: Any) -> bool:
-    return False
-
-
-def allow() -> tuple[str, str, int]:
-    return "", "", 0
-
-
-def tell(text: str, hook: str = "PreToolUse", shown: str = "") -> tuple[str, str, int]:
-    if hook in UNHEARD:
-        return inform(shown or text, hook)
-    return dumps({"additionalContext": shown or text}), "", 0
-
-
-def ask(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
-    return deny(f"{text}\nIt is refused: this agent's program cannot ask the user.", hook)
-
-
-def halt(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
-    """Stop the agent, here or when it asks for permission in a moment. After a call, there is no way to: it is told,
-    and halted when it calls again."""
-    if hook == _SHELL:
-        return dumps({"modifiedArgs": {"command": _NOTHING}, "additionalContext": text}), "", 0
-    if hook == "PermissionRequest":
-        return dumps({"behavior": "deny", "message": text, "interrupt": True}), text, 2
-    if hook in ("PreToolUse", "UserPromptSubmit"):
-        return deny(text, hook)
-    return tell(text, hook)
-
-
-def inform(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
-    """Tell the person, not the agent: a warning, where exit code 2 is no more than that. Elsewhere it is only
-    written to the program's log."""
-    return "", text, 0 if hook in _NOT_SHOWN else 2
-
-
-def deny(text: str, hook: str = "PreToolUse") -> tuple[str, str, int]:
-    if hook == "UserPromptSubmit":
-        return dumps({"decision": "block", "reason": text}), "", 0
-    if hook in ("Stop", "SubagentStop"):
-        return dumps({"decision": "block", "reason": f"{_KEPT_GOING}{text}"}), "", 0
-    if hook == "PermissionRequest":
-        return dumps({"behavior": "deny", "message": text}), text, 2
-    return dumps({"permissionDecision": "deny", "permissionDecisionReason": text}), text, 2
+AGENT = CopilotHooks()

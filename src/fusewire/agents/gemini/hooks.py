@@ -13,17 +13,7 @@ from __future__ import annotations
 import os
 
 from fusewire.agents import client_process
-from fusewire.agents.payload import (
-    an_object,
-    answered,
-    as_text,
-    call_event,
-    given_to,
-    optional,
-    prompt_event,
-    required,
-    session_event,
-)
+from fusewire.agents.protocol import Agent, answered, as_text, given_to, optional, required, shown_text
 from fusewire.core.events import Event
 from fusewire.guard.shell.paths import in_project
 from fusewire.util.fast_json import dumps
@@ -33,11 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-GATES: tuple[str, ...] = ("BeforeTool",)
-#: Context beside a call that has not been made yet, or beside the last answer, goes nowhere.
-UNHEARD: tuple[str, ...] = ("BeforeTool", "AfterAgent")
-
-_SESSION_KINDS = {"SessionStart": "session_start", "SessionEnd": "session_end", "AfterAgent": "stop"}
+    from fusewire.agents import Answer
+    from fusewire.util.fast_json import JsonObject
 
 #: The tools, by the names that they have for everybody.
 _TOOLS = {
@@ -101,43 +88,60 @@ _STOPPED = ("Command was automatically cancelled", "Command injection detected:"
 _PGID, _BACKGROUND, _SIGNAL, _EXIT = "Process Group PGID: ", "Background PIDs: ", "Signal: ", "Exit Code: "
 
 
-def started_in(payload: Any, environment: Mapping[str, str]) -> str | None:
-    folder = environment.get("GEMINI_PROJECT_DIR")
-    return folder or (optional(payload, "cwd") if isinstance(payload, dict) else None)
+class GeminiHooks(Agent):
+    """What only Gemini CLI does."""
+
+    name = "gemini"
+    GATES = ("BeforeTool",)
+    #: context beside a call that has not been made yet, or beside the last answer, goes nowhere
+    UNHEARD = ("BeforeTool", "AfterAgent")
+    PROJECT = "GEMINI_PROJECT_DIR"
+    PROMPT = "BeforeAgent"
+    SESSIONS = {"SessionStart": "session_start", "SessionEnd": "session_end", "AfterAgent": "stop"}
+    CALLS = {"BeforeTool": "before_tool", "AfterTool": "after_tool"}
+
+    def prompt(self, payload: JsonObject) -> Event:
+        said = (optional(payload, "prompt") or "").partition(_FILES)[0]
+        return self.prompt_event(payload, typed=not said.startswith(_NOT_A_PERSON), text=said)
+
+    def session(self, payload: JsonObject, hook: str) -> Event:
+        return self.session_event(payload, hook, result=optional(payload, "prompt_response"))
+
+    def call(self, payload: JsonObject, hook: str, kind: str, root: str) -> Event:
+        tool = _tool(payload)
+        given = given_to(tool, {"tool_input": _input(tool, payload)})
+        more: JsonObject = {}
+        if tool == "Bash":
+            more = {"command": _as_run(given["command"]), "folders": ("dir_path",)}
+        event = self.call_event(payload, hook, kind, tool, given, root, **more)
+        if tool in ("Read", "Write", "Edit"):
+            event = _found(event, root)
+        return event if kind == "before_tool" else _outcome(event, payload.get("tool_response"))
+
+    def tell(self, text: str, hook: str, shown: str = "") -> Answer:
+        return self.inform(shown or text, hook) if hook == "SessionEnd" else super().tell(text, hook, shown)
+
+    def deny(self, text: str, hook: str = "") -> Answer:
+        if hook == "AfterAgent":  # it is what the agent is asked to do next
+            return dumps({"decision": "deny", "reason": _KEPT_GOING + text}), "", 0
+        answer = dumps({"decision": "deny", "reason": text})
+        return (answer, "", 0) if hook in ("BeforeAgent", "AfterTool") else (answer, text, 2)
+
+    def halt(self, text: str, hook: str) -> Answer:
+        """Stop the agent. Before a call it is refused as well, should the halt not be heeded."""
+        stop = {"continue": False, "stopReason": text}
+        if hook == "BeforeTool":
+            return dumps({"decision": "deny", "reason": text, **stop}), text, 2
+        if hook in ("SessionStart", "SessionEnd"):
+            return self.inform(text, hook)
+        return dumps(stop), "", 0
+
+    def process(self, environment: Mapping[str, str]) -> int | None:
+        """Gemini starts its hooks with `bash -c`, and bash gives way to the one command it is to run."""
+        return client_process() if environment.get("GEMINI_SESSION_ID") else None
 
 
-def parse(payload: Any, root: str) -> Event | None:
-    payload = an_object(payload)
-    hook = required(payload, "hook_event_name")
-    if hook == "BeforeAgent":
-        return _prompt(payload)
-    if hook in _SESSION_KINDS:
-        return _session(payload, hook)
-    if hook not in ("BeforeTool", "AfterTool"):
-        return None
-    tool = _tool(payload)
-    given = given_to(tool, {"tool_input": _input(tool, payload)})
-    more: dict[str, Any] = {}
-    if tool == "Bash":
-        more = {"command": _as_run(given["command"]), "folders": ("dir_path",)}
-    event = call_event(
-        "before_tool" if hook == "BeforeTool" else "after_tool",
-        hook,
-        tool,
-        given,
-        agent="gemini",
-        root=root,
-        cwd=optional(payload, "cwd"),
-        session=optional(payload, "session_id"),
-        transcript=optional(payload, "transcript_path"),
-        **more,
-    )
-    if tool in ("Read", "Write", "Edit"):
-        event = _found(event, root)
-    return event if hook == "BeforeTool" else _outcome(event, payload.get("tool_response"))
-
-
-def _tool(payload: dict[str, Any]) -> str:
+def _tool(payload: JsonObject) -> str:
     """The shared name of the tool; one of another server says whose it is (`mcp_server_tool` alone does not)."""
     name = required(payload, "tool_name")
     server = payload.get("mcp_context")
@@ -148,7 +152,7 @@ def _tool(payload: dict[str, Any]) -> str:
     return _TOOLS.get(name, name)
 
 
-def _input(tool: str, payload: dict[str, Any]) -> Any:
+def _input(tool: str, payload: JsonObject) -> Any:
     given = payload.get("tool_input")
     renamed, filled = _FIELDS.get(tool), _FILLED_IN.get(tool)
     if not isinstance(given, dict) or (renamed is None and filled is None):
@@ -237,23 +241,13 @@ def _ending(name: str, folder: str) -> list[str]:
     return found
 
 
-def _prompt(payload: dict[str, Any]) -> Event:
-    said = (optional(payload, "prompt") or "").partition(_FILES)[0]
-    return prompt_event(payload, "BeforeAgent", typed=not said.startswith(_NOT_A_PERSON), agent="gemini", text=said)
-
-
-def _session(payload: dict[str, Any], hook: str) -> Event:
-    said = optional(payload, "prompt_response")
-    return session_event(payload, hook, _SESSION_KINDS[hook], agent="gemini", result=said)
-
-
 # -- what came back ---------------------------------------------------------------------------------------
 
 
 def _outcome(event: Event, response: Any) -> Event:
     if not isinstance(response, dict):
         return answered(event, as_text(response), None)
-    shown = _text(response.get("llmContent"))
+    shown = shown_text(response.get("llmContent"))
     if shown.startswith("<untrusted_context>\n"):
         shown = shown.removeprefix("<untrusted_context>\n").removesuffix("\n</untrusted_context>")
     if shown.startswith(_INTERRUPTED):
@@ -267,16 +261,6 @@ def _outcome(event: Event, response: Any) -> Event:
     if isinstance(error, dict):
         return answered(event, shown or optional(error, "message") or "", True)
     return answered(event, shown, False)
-
-
-def _text(content: Any) -> str:
-    """What the model is shown: a text, or parts of which some are text."""
-    if not isinstance(content, list):
-        content = [content]
-    return "\n".join(
-        part["text"] if isinstance(part, dict) and isinstance(part.get("text"), str) else as_text(part)
-        for part in content
-    )
 
 
 def _ran(event: Event, shown: str, display: Any, *, failed: bool) -> Event:
@@ -309,56 +293,4 @@ def _facts(text: str, output: str) -> tuple[str, dict[str, str]]:
     return text, facts
 
 
-# -- answers ----------------------------------------------------------------------------------------------
-
-
-ASKS = False
-
-ENDED_BY = "SIGTERM"
-
-
-def process(environment: Mapping[str, str]) -> int | None:
-    """Gemini starts its hooks with `bash -c`, and bash gives way to the one command it is to run."""
-    return client_process() if environment.get("GEMINI_SESSION_ID") else None
-
-
-def interrupt(payload: Any) -> bool:
-    return False
-
-
-def allow() -> tuple[str, str, int]:
-    return "", "", 0
-
-
-def tell(text: str, hook: str = "BeforeTool", shown: str = "") -> tuple[str, str, int]:
-    if hook in UNHEARD or hook == "SessionEnd":
-        return inform(shown or text, hook)
-    context = {"hookEventName": hook, "additionalContext": text}
-    return dumps({"hookSpecificOutput": context, "systemMessage": shown or text}), "", 0
-
-
-def ask(text: str, hook: str = "BeforeTool") -> tuple[str, str, int]:
-    return deny(f"{text}\nIt is refused: this agent's program cannot ask the user.", hook)
-
-
-def halt(text: str, hook: str = "BeforeTool") -> tuple[str, str, int]:
-    """Stop the agent. Before a call it is refused as well, for whoever does not heed the halt."""
-    stop = {"continue": False, "stopReason": text}
-    if hook == "BeforeTool":
-        return dumps({"decision": "deny", "reason": text, **stop}), text, 2
-    if hook in ("SessionStart", "SessionEnd"):
-        return inform(text, hook)
-    return dumps(stop), "", 0
-
-
-def inform(text: str, hook: str = "BeforeTool") -> tuple[str, str, int]:
-    """Tell the person, not the agent."""
-    return dumps({"systemMessage": text}), "", 0
-
-
-def deny(text: str, hook: str = "BeforeTool") -> tuple[str, str, int]:
-    if hook == "AfterAgent":  # it is what the agent is asked to do next
-        return dumps({"decision": "deny", "reason": _KEPT_GOING + text}), "", 0
-    if hook in ("BeforeAgent", "AfterTool"):
-        return dumps({"decision": "deny", "reason": text}), "", 0
-    return dumps({"decision": "deny", "reason": text}), text, 2
+AGENT = GeminiHooks()

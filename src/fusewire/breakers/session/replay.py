@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fusewire.agents import BadPayload
-from fusewire.agents.claude.hooks import parse
+from fusewire.agents.claude.hooks import AGENT
 from fusewire.breakers.session.results import DENIED, MALFORMED
 from fusewire.breakers.session.tool_calls import ToolCallBreakers
 from fusewire.core.events import changes_files
@@ -264,7 +264,7 @@ class _Session:
     def _ask(self, payload: dict[str, Any], *, failed: bool | None = None) -> Decision | None:
         """The answer to one event; what makes no sense to the hook is not asked."""
         try:
-            event = parse(payload, _ROOT)
+            event = AGENT.parse(payload, _ROOT)
         except BadPayload:
             return None
         if event is None:
