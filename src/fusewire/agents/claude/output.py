@@ -7,8 +7,9 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 
 from fusewire.agents.output.answer import Limit
-from fusewire.agents.output.conversation import TEXT, Conversation, amount, count, part, tool_line, total, words
+from fusewire.agents.output.conversation import TEXT, Conversation, tool_line
 from fusewire.agents.output.format import JSON_STRING, OutputFormat
+from fusewire.agents.values import amount, count, part, parts, text_of, total, words
 from fusewire.core.events import plain
 from fusewire.testruns.evidence import runs_something
 from fusewire.testruns.run import problem
@@ -58,7 +59,7 @@ class _Call:
 
 def _call(name: str, given: object) -> _Call:
     arguments = part(given)
-    asked = [words(question.get("question")) for question in _blocks(arguments.get("questions"))]
+    asked = [words(question.get("question")) for question in parts(arguments.get("questions"))]
     question = (
         plain((asked[0] if asked else "") or words(arguments.get("plan")) or name, 500) if name in _ASKING else ""
     )
@@ -108,7 +109,7 @@ class Claude(Conversation):
             self._spend(identity, part(said.get("usage")))
         shown = ""
         own = not message.get("parent_tool_use_id")
-        for block in _blocks(said.get("content")):
+        for block in parts(said.get("content")):
             if block.get("type") == "text" and own:
                 text = words(block.get("text"))
                 before = f"{self.text}\n" if self._speaking == identity and identity and self.text else ""
@@ -138,10 +139,10 @@ class Claude(Conversation):
             self._spend(identity, {"output_tokens": part(event.get("usage")).get("output_tokens")})
 
     def _user(self, message: JsonObject) -> None:
-        for meta in _blocks(message.get("tool_result_meta")):
+        for meta in parts(message.get("tool_result_meta")):
             if part(meta.get("permission_decision")).get("decision") == "reject":
                 _remember(self._rejected, words(meta.get("id")), "")
-        for block in _blocks(part(message.get("message")).get("content")):
+        for block in parts(part(message.get("message")).get("content")):
             if block.get("type") == "tool_result":
                 self._tool_result(words(block.get("tool_use_id")), block)
 
@@ -149,7 +150,7 @@ class Claude(Conversation):
         self._results.append(identity)
         failed = block.get("is_error") is True
         if self._calls.get(identity, _Call()).runs:
-            self.work.saw(_text(block.get("content")), failed=failed and identity not in self._rejected)
+            self.work.saw(text_of(block.get("content")), failed=failed and identity not in self._rejected)
         else:
             self.work.other_call(failed=failed)
 
@@ -201,7 +202,9 @@ class Claude(Conversation):
         self.calls = self._requests or count(message.get("num_turns"))
 
     def _error(self, message: JsonObject, subtype: str) -> None:
-        said = words(message.get("result")) or "; ".join(map(words, _list(message.get("errors")))) or subtype
+        listed = message.get("errors")
+        errors = "; ".join(map(words, listed)) if isinstance(listed, list) else ""
+        said = words(message.get("result")) or errors or subtype
         status = count(message.get("api_error_status"))
         if status is None and not words(message.get("terminal_reason")) and said.startswith("API Error"):
             match = _STATUS.match(said)  # older clients tell the status only here
@@ -212,7 +215,7 @@ class Claude(Conversation):
             self.failures.append(problem("agent", self.ended if subtype in ("", "success") else subtype, said))
 
     def _denials(self, message: JsonObject) -> None:
-        listed = _blocks(message.get("permission_denials"))
+        listed = parts(message.get("permission_denials"))
         calls = [_call(words(denial.get("tool_name")), denial.get("tool_input")) for denial in listed]
         for denial, call in zip(listed, calls, strict=True):
             _remember(self._rejected, words(denial.get("tool_use_id")), call.name)
@@ -255,19 +258,6 @@ def _remember(table: OrderedDict[str, Any], key: str, value: Any) -> None:
 
 def _larger(one: int | None, other: int | None) -> int | None:
     return max(known) if (known := [value for value in (one, other) if value is not None]) else None
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _blocks(value: object) -> list[JsonObject]:
-    return [block for block in _list(value) if isinstance(block, dict)]
-
-
-def _text(content: object) -> str:
-    """A tool's result: a text, or blocks of which some are texts."""
-    return content if isinstance(content, str) else "\n".join(words(block.get("text")) for block in _blocks(content))
 
 
 FORMAT = OutputFormat(

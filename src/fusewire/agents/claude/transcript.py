@@ -6,10 +6,11 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from fusewire.agents.transcripts.step import TranscriptStep
-from fusewire.agents.transcripts.values import FormatReader, moment, part, parts, text_of, words
+from fusewire.agents.transcripts.format_reader import FormatReader, moment
+from fusewire.agents.values import part, parts, text_of, words
 
 if TYPE_CHECKING:
+    from fusewire.agents.transcripts.step import TranscriptStep
     from fusewire.util.fast_json import JsonObject
 
 _KINDS = ("assistant", "user", "attachment", "system", "summary", "progress", "file-history-snapshot")
@@ -85,31 +86,15 @@ class ClaudeReader(FormatReader):
         yield from self._begin(turn, at, agent)
         for block in parts(message.get("content")):
             if block.get("type") in ("tool_use", "server_tool_use"):
-                yield TranscriptStep(
-                    "call",
-                    at,
-                    agent,
-                    turn,
-                    words(block.get("name")),
-                    part(block.get("input")),
-                    words(block.get("id")),
-                    session=self.session,
-                )
+                name, identity = words(block.get("name")), words(block.get("id"))
+                yield self._call(at, turn, name, part(block.get("input")), identity, agent)
 
     def _user(self, message: JsonObject, record: JsonObject, at: float | None, agent: str) -> Iterator[TranscriptStep]:
         content = message.get("content")
         results = [block for block in parts(content) if block.get("type") == "tool_result"]
         for block in results:
-            yield TranscriptStep(
-                "result",
-                at,
-                agent,
-                self._open.get(agent, ""),
-                call=words(block.get("tool_use_id")),
-                text=text_of(block.get("content")),
-                failed=block.get("is_error") is True,
-                session=self.session,
-            )
+            call, text = words(block.get("tool_use_id")), text_of(block.get("content"))
+            yield self._result(at, self._open.get(agent, ""), call, text, block.get("is_error") is True, agent)
         if results or agent or record.get("isMeta") or record.get("isCompactSummary"):
             return
         said = text_of(content)

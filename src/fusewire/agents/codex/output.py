@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass, field
 
 from fusewire.agents.output.answer import Limit
-from fusewire.agents.output.conversation import Conversation, Requests, count, part, tool_line, words
+from fusewire.agents.output.conversation import Conversation, Requests, tool_line
 from fusewire.agents.output.format import JSON_STRING, OutputFormat
+from fusewire.agents.values import count, part, words
 from fusewire.core.events import plain
 from fusewire.testruns.evidence import runs_something
 from fusewire.testruns.run import problem

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fusewire.agents.transcripts.step import SHELL, TranscriptStep
-from fusewire.agents.transcripts.values import FormatReader, moment, part, text_of, words
+from fusewire.agents.transcripts.format_reader import FormatReader, moment
+from fusewire.agents.transcripts.step import SHELL
+from fusewire.agents.values import part, text_of, words
 
 if TYPE_CHECKING:
+    from fusewire.agents.transcripts.step import TranscriptStep
     from fusewire.util.fast_json import JsonObject
 
 _WRAPPED = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
@@ -109,17 +112,15 @@ class CodexReader(FormatReader):
         if kind in _OUTPUTS:
             self._answered = True
             call = words(item.get("call_id"))
-            text, failed = _result(item.get("output"), shell=call in self._shells)
-            self._waiting[call] = TranscriptStep(
-                "result", at, self.agent, self._turn(), call=call, text=text, failed=failed, session=self.session
-            )
+            text, failed = _output(item.get("output"), shell=call in self._shells)
+            self._waiting[call] = self._result(at, self._turn(), call, text, failed)
         elif kind == "message" and item.get("role") == "user":
             if not wrapped:
                 yield from self._person(text_of(item.get("content")), at)
         elif kind in _CALLS or kind == "reasoning" or (kind == "message" and item.get("role") == "assistant"):
             yield from self._speaks(at)
             if kind in _CALLS:
-                yield self._call(item, at)
+                yield self._called(item, at)
 
     def _speaks(self, at: float | None) -> Iterator[TranscriptStep]:
         """What comes after an output was asked for anew, so it is another reply."""
@@ -133,7 +134,7 @@ class CodexReader(FormatReader):
     def _turn(self) -> str:
         return f"reply-{self._replies}"
 
-    def _call(self, item: JsonObject, at: float | None) -> TranscriptStep:
+    def _called(self, item: JsonObject, at: float | None) -> TranscriptStep:
         name = words(item.get("name")) or {"local_shell_call": "local_shell"}.get(words(item.get("type")), "web_search")
         call = words(item.get("call_id")) or words(item.get("id"))
         given: Any = item.get("action") if "action" in item else item.get("arguments", item.get("input"))
@@ -149,23 +150,14 @@ class CodexReader(FormatReader):
             arguments.pop("type", None)
             line = arguments.pop("command", None) or arguments.pop("cmd", "")
             arguments = {"command": _command(line), **arguments}
-        return TranscriptStep("call", at, self.agent, self._turn(), name, arguments, call, session=self.session)
+        return self._call(at, self._turn(), name, arguments, call)
 
     def _settle(self) -> Iterator[TranscriptStep]:
         """The results that came in are told, with what is known of them by now."""
         for call, step in self._waiting.items():
             code = self._codes.pop(call, None)
             if code is not None:
-                step = TranscriptStep(
-                    "result",
-                    step.at,
-                    step.agent,
-                    step.turn,
-                    call=call,
-                    text=step.text,
-                    failed=code != 0,
-                    session=step.session,
-                )
+                step = replace(step, failed=code != 0)
             yield step
         self._waiting.clear()
 
@@ -182,7 +174,7 @@ def _command(given: object) -> str:
     return words(given)
 
 
-def _result(output: object, *, shell: bool) -> tuple[str, bool | None]:
+def _output(output: object, *, shell: bool) -> tuple[str, bool | None]:
     """A call's output, and whether it failed: by a field, or by what the client writes above a command's output."""
     if isinstance(output, dict):
         success, is_error = output.get("success"), output.get("isError")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from fusewire.agents.output.conversation import TEXT, Conversation, Requests, count, part, tool_line, total, words
+from fusewire.agents.output.conversation import TEXT, Conversation, Requests, tool_line
 from fusewire.agents.output.format import JSON_STRING, OutputFormat
+from fusewire.agents.values import count, part, total, words
 from fusewire.testruns.evidence import runs_something
 from fusewire.testruns.run import problem
 from fusewire.util.fast_json import loads

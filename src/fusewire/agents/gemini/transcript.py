@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from fusewire.agents.transcripts.step import SHELL, TranscriptStep
-from fusewire.agents.transcripts.values import FormatReader, moment, part, parts, text_of, words
+from fusewire.agents.transcripts.format_reader import FormatReader, moment
+from fusewire.agents.transcripts.step import SHELL
+from fusewire.agents.values import part, parts, text_of, words
 
 if TYPE_CHECKING:
+    from fusewire.agents.transcripts.step import TranscriptStep
     from fusewire.util.fast_json import JsonObject
 
 _SHELL = "run_shell_command"
@@ -70,24 +72,19 @@ class GeminiReader(FormatReader):
             identity, name = words(call.get("id")), words(call.get("name"))
             if self._new(f"call {identity}"):
                 tool = SHELL if name == _SHELL else name
-                yield TranscriptStep(
-                    "call", at, self.agent, turn, tool, part(call.get("args")), identity, session=self.session
-                )
+                yield self._call(at, turn, tool, part(call.get("args")), identity)
         for call in calls:
             if call.get("status") in _ENDED and self._new(f"result {call.get('id')}"):
-                yield self._result(call, turn)
+                yield self._ended(call, turn)
 
-    def _result(self, call: JsonObject, turn: str) -> TranscriptStep:
+    def _ended(self, call: JsonObject, turn: str) -> TranscriptStep:
         answers = [part(part(one.get("functionResponse")).get("response")) for one in parts(call.get("result"))]
         text = "\n".join(words(one.get("output")) or words(one.get("error")) for one in answers)
         failed: bool | None = {"success": False, "error": True}.get(words(call.get("status")))
         code = _EXIT.search(text) if words(call.get("name")) == _SHELL else None
         if failed is False and code:
             failed = int(code[1]) != 0
-        at, identity = moment(call.get("timestamp")), words(call.get("id"))
-        return TranscriptStep(
-            "result", at, self.agent, turn, call=identity, text=text, failed=failed, session=self.session
-        )
+        return self._result(moment(call.get("timestamp")), turn, words(call.get("id")), text, failed)
 
     def _new(self, what: str) -> bool:
         if what in self._told:

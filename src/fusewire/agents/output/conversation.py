@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fusewire.agents.output.answer import Limit
+from fusewire.agents.values import amount, part
 from fusewire.core.events import plain
 from fusewire.testruns.evidence import RunEvidence
 from fusewire.testruns.run import problem
@@ -110,35 +111,6 @@ class Requests:
     def result(self) -> None:
         """A tool has answered, so the model is asked again."""
         self._due = True
-
-
-def count(value: object) -> int | None:
-    """A whole number that counts something, else None: JSON may hold -1, 1e999 and true."""
-    number = amount(value)
-    return int(number) if number is not None and number < 1e15 else None
-
-
-def amount(value: object) -> float | None:
-    """A finite number from 0 on."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return float(value) if 0 <= value <= 1e300 else None
-
-
-def total(*values: int | None) -> int | None:
-    """The sum of what is known; None if nothing is."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
-
-
-def words(value: object) -> str:
-    """A text, or nothing."""
-    return value if isinstance(value, str) else ""
-
-
-def part(value: object) -> JsonObject:
-    """An object, or an empty one."""
-    return value if isinstance(value, dict) else {}
 
 
 def tool_line(name: str, given: object) -> str:

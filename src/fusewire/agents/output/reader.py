@@ -1,4 +1,4 @@
-"""Reads what an agent prints while it prints, in bounded memory, and says at the end what is known of it.
+"""Read what an agent prints while it prints, in bounded memory, and say at the end what is known of it.
 
 Three layers: the JSON of a known format; the text that can be taken out of a damaged one; the raw text.
 """
@@ -11,11 +11,9 @@ from dataclasses import replace
 from fusewire.agents import agent_modules
 from fusewire.agents.output.answer import AgentOutput
 from fusewire.agents.output.conversation import TEXT, Conversation
-from fusewire.agents.output.pieces import Pieces
-from fusewire.agents.output.question import question_in
-from fusewire.agents.output.salvage import looks_like_an_answer, salvage
-from fusewire.agents.output.status_block import read_status
-from fusewire.agents.output.tail import Tail
+from fusewire.agents.output.format import looks_like_an_answer, salvage
+from fusewire.agents.output.status_block import question_in, read_status
+from fusewire.agents.output.stream import Pieces, Tail
 from fusewire.core.events import fingerprint, plain
 from fusewire.testruns.errors import LIMIT, problems_in
 from fusewire.testruns.masks import normalised, without_numbers

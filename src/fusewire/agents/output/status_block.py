@@ -1,4 +1,4 @@
-"""The status block that an agent puts at the end of its answer, read leniently but never out of a template."""
+"""Read how an answer ends: its status block, leniently but never out of a template, and a question to the user."""
 
 from __future__ import annotations
 
@@ -32,6 +32,9 @@ _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 #: A count beyond this is no count.
 _MOST = 1_000_000
 _LONGEST = 500
+
+_WAITING = ("BLOCKED", "WAITING", "NEEDS_INPUT")
+_SENTENCE = re.compile(r"(?<=[.!?:])[*_\"')\]`]*\s+")
 
 
 def read_status(text: str) -> StatusBlock | None:
@@ -128,3 +131,22 @@ def _count(text: str, *, listed: bool) -> int | None:
     if not listed or text.startswith("-"):
         return None
     return len([part for part in re.split(r"[,;]", text.strip("[]")) if part.strip()])
+
+
+def question_in(text: str, status: StatusBlock | None) -> str | None:
+    """What an answer asks that waits for a person: its last sentence if that is a question; else what a waiting block
+    recommends."""
+    asked = _last_question(without_status(text))
+    if asked or status is None or status.status not in _WAITING:
+        return asked
+    return status.recommendation or status.status
+
+
+def _last_question(text: str) -> str | None:
+    """Rhetorical ones stand in the middle; the last sentence of the last paragraph is meant."""
+    text = text[-8000:].rstrip(" \t\r\n*_`~-")
+    paragraph = re.split(r"\n[ \t]*\n", text)[-1]
+    sentence = _SENTENCE.split(paragraph.strip())[-1].strip()
+    if not sentence.rstrip("*_\"')]` ").endswith("?"):
+        return None
+    return plain(" ".join(sentence.split()), _LONGEST)

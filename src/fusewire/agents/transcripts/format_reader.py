@@ -1,23 +1,16 @@
-"""What the readers of the formats share: pieces of JSON that may be anything, and the bounds of a model's reply."""
+"""Read the records of one transcript as steps: what the readers of all formats share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from fusewire.agents.output.conversation import amount, part, words
 from fusewire.agents.transcripts.step import TranscriptStep
+from fusewire.agents.values import amount
 from fusewire.util.durations import parse_time
 
 if TYPE_CHECKING:
     from fusewire.util.fast_json import JsonObject
-
-__all__ = ["FormatReader", "moment", "part", "parts", "text_of", "words"]
-
-
-def parts(value: object) -> list[JsonObject]:
-    """The objects of a list."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def moment(value: object) -> float | None:
@@ -28,20 +21,6 @@ def moment(value: object) -> float | None:
         except (ValueError, OverflowError):
             return None
     return amount(value)
-
-
-def text_of(content: object) -> str:
-    """A text, or the texts of a list of blocks."""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, dict):
-        return text_of(content.get("content") if "content" in content else content.get("text"))
-    found = (
-        [one if isinstance(one, str) else words(part(one).get("text")) for one in content or ()]
-        if isinstance(content, list)
-        else []
-    )
-    return "\n".join(text for text in found if text)
 
 
 class FormatReader:
@@ -79,6 +58,20 @@ class FormatReader:
         """The file has ended: what was open is over."""
         for agent in list(self._open):
             yield from self._end(agent, self._last.get(agent))
+
+    def _call(
+        self, at: float | None, turn: str, tool: str, given: JsonObject, call: str, agent: str | None = None
+    ) -> TranscriptStep:
+        """A call of a tool, by the main agent of the file unless another is named."""
+        agent = self.agent if agent is None else agent
+        return TranscriptStep("call", at, agent, turn, tool, given, call, session=self.session)
+
+    def _result(
+        self, at: float | None, turn: str, call: str, text: str, failed: bool | None, agent: str | None = None
+    ) -> TranscriptStep:
+        """What a call gave back."""
+        agent = self.agent if agent is None else agent
+        return TranscriptStep("result", at, agent, turn, call=call, text=text, failed=failed, session=self.session)
 
     def _begin(self, turn: str, at: float | None, agent: str = "") -> Iterator[TranscriptStep]:
         """The model speaks: another reply than before ends that one."""

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fusewire.agents import agent_modules
+from fusewire.agents.transcripts.format_reader import FormatReader
 from fusewire.agents.transcripts.records import Records
 from fusewire.agents.transcripts.step import TranscriptStep
 from fusewire.agents.transcripts.swe_agent import SweAgentReader
-from fusewire.agents.transcripts.values import FormatReader
 from fusewire.util.errors import FusewireError
 
 #: format -> its reader, in the order in which they are tried

@@ -12,10 +12,12 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from fusewire.agents.transcripts.step import SHELL, TranscriptStep
-from fusewire.agents.transcripts.values import FormatReader, moment, part, parts, text_of, words
+from fusewire.agents.transcripts.format_reader import FormatReader, moment
+from fusewire.agents.transcripts.step import SHELL
+from fusewire.agents.values import part, parts, text_of, words
 
 if TYPE_CHECKING:
+    from fusewire.agents.transcripts.step import TranscriptStep
     from fusewire.util.fast_json import JsonObject
 
 _FENCE = re.compile(r"^```[\w-]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -68,7 +70,7 @@ class SweAgentReader(FormatReader):
                 yield from self._prompt(task[-1], None)
         yield from self._reply([({"command": words(record.get("action")).strip("\n")}, "")], None)
         if self._due:
-            yield from self._result(text_of(record.get("observation")), None, None)
+            yield from self._answered(text_of(record.get("observation")), None, None)
 
     def _message(self, record: JsonObject) -> Iterator[TranscriptStep]:
         role, extra = record.get("role"), part(record.get("extra"))
@@ -80,7 +82,7 @@ class SweAgentReader(FormatReader):
             identity = words(record.get("tool_call_id"))
             code = extra.get("returncode")
             text = extra.get("raw_output")
-            yield from self._result(text if isinstance(text, str) else said, code, at, identity)
+            yield from self._answered(text if isinstance(text, str) else said, code, at, identity)
         elif role == "user" and not self._asked:
             self._asked = True
             yield from self._prompt(said, at)
@@ -94,9 +96,9 @@ class SweAgentReader(FormatReader):
             if given.get("command"):
                 call = identity or f"{turn}.{number}"
                 self._due.append(call)
-                yield TranscriptStep("call", at, self.agent, turn, SHELL, given, call, session=self.session)
+                yield self._call(at, turn, SHELL, given, call)
 
-    def _result(self, text: str, code: object, at: float | None, identity: str = "") -> Iterator[TranscriptStep]:
+    def _answered(self, text: str, code: object, at: float | None, identity: str = "") -> Iterator[TranscriptStep]:
         call = identity if identity in self._due else self._due[0]
         self._due.remove(call)
         told = _CODE.match(text)
@@ -105,16 +107,7 @@ class SweAgentReader(FormatReader):
             code = int(told[1]) if type(code) is not int else code
             text = inner[1] if inner else text[told.end() :]
         failed = code != 0 if type(code) is int else None
-        yield TranscriptStep(
-            "result",
-            at,
-            self.agent,
-            f"reply-{self._replies}",
-            call=call,
-            text=text,
-            failed=failed,
-            session=self.session,
-        )
+        yield self._result(at, f"reply-{self._replies}", call, text, failed)
 
 
 def _actions(record: JsonObject, extra: JsonObject, said: str) -> list[tuple[JsonObject, str]]:
