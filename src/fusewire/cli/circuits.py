@@ -197,8 +197,7 @@ def warn_of(breaker: Breaker, decision: Decision) -> None:
         frame = "!" * min(max(map(len, lines)), 100)
         tell(frame, *lines, frame, fg="red", bold=True, err=True)
     elif decision.verdict == "tell":
-        for fact in decision.evidence:
-            warn(fact)
+        warn(*decision.evidence)
 
 
 @click.command("reset")

@@ -13,7 +13,7 @@ import click
 
 from fusewire.cli.streams import hand_over, tell, warn
 from fusewire.config.rules import Rules, find_project, load_rules
-from fusewire.core.decision import Decision
+from fusewire.core.decision import Blocked, Decision
 from fusewire.core.messages import message_lines
 from fusewire.engine.breaker import Breaker
 from fusewire.util.durations import parse_duration
@@ -45,17 +45,30 @@ def project_command(command: Command) -> Command:
 
 
 def with_breaker(command: Command) -> Command:
-    """Open the project's breaker for a command, and show what is wrong with its configuration or its state."""
+    """Open the project's breaker for a command; print a refusal and what is wrong with configuration or state."""
 
     @functools.wraps(command)
     def wrapped(project: str | None, **options: Any) -> Any:
         with Breaker.open(project=project_root(project)) as breaker:
             try:
                 return command(breaker, **options)
+            except Blocked as blocked:
+                return show_refusal(options["as_json"], blocked.decision, breaker.engine.clock())
             finally:
                 show_warnings(breaker)
 
     return wrapped
+
+
+class CommandBehindDashes(click.Command):
+    """A command that runs another one: `--` must stand before it, so that a person or a guard sees where it begins."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        behind = args[args.index("--") + 1 :] if "--" in args else []
+        rest = super().parse_args(ctx, args)
+        if list(ctx.params["command"]) != behind:
+            raise click.UsageError("put the command behind --, after the other arguments and the options", ctx)
+        return rest
 
 
 def archiving_retired(command: Command) -> Command:
@@ -100,17 +113,15 @@ def rules_of(root: str) -> Rules:
     """The project's rules; what is wrong with its configuration is shown once by every command."""
     shown = click.get_current_context().meta.setdefault("warned", set())
     rules = load_rules(root)
-    for warning in rules.warnings if root not in shown else ():
-        warn(warning)
+    warn(*rules.warnings if root not in shown else ())
     shown.add(root)
     return rules
 
 
 def show_warnings(breaker: Breaker) -> None:
     notices = breaker.store.notices()
-    for warning in warnings(breaker):
-        hint = " (seen it? fusewire doctor --acknowledge)" if warning in notices else ""
-        warn(f"{warning}{hint}")
+    hint = " (seen it? fusewire doctor --acknowledge)"
+    warn(*(f"{warning}{hint if warning in notices else ''}" for warning in warnings(breaker)))
 
 
 def seconds(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
@@ -149,7 +160,7 @@ def show_result(as_json: bool, data: object, *lines: str, code: int = 0) -> int:
     """Print what a command found, as JSON or in lines for a person; returns the exit code."""
     if as_json:
         print_json(data)
-    elif lines:
+    else:
         tell(*lines)
     return code
 

@@ -140,8 +140,7 @@ def import_command(breaker: Breaker, file: str | None, as_json: bool) -> int:
     except UnicodeDecodeError:
         raise FusewireError(f"{path}: it is not UTF-8 text") from None
     taken, problems = import_states(breaker, text, str(file or STATE_FILE), actor=actor)
-    for problem in problems:
-        warn(problem)
+    warn(*problems)
     if problems and not taken:
         raise FusewireError("nothing was imported")
     lines = [f"{name}: {state}" for name, state in taken.items()] + [f"{len(taken)} circuits imported"]

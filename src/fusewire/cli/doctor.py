@@ -82,13 +82,14 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
         )
         return 1 if findings else 0
     active = sum(not constraint.retired for constraint in breaker.rules.constraints.values())
-    tell(f"project      {root}")
-    tell(f"constraints  {active} active")
-    tell(f"state        {'; '.join(damage) or 'readable and writable'}")
-    tell(f"hook         {' '.join(map(quoted, line[:-1]))}")
-    tell(f"sandbox      {_sandbox(sandbox, mode)}")
-    for row in columns((f"{checkup.client.name:<11}", *_agent(checkup)) for checkup in checkups):
-        tell(row)
+    tell(
+        f"project      {root}",
+        f"constraints  {active} active",
+        f"state        {'; '.join(damage) or 'readable and writable'}",
+        f"hook         {' '.join(map(quoted, line[:-1]))}",
+        f"sandbox      {_sandbox(sandbox, mode)}",
+    )
+    tell(*columns((f"{checkup.client.name:<11}", *_agent(checkup)) for checkup in checkups))
     tell(_sum(findings, [checkup.client.name for checkup in checkups if checkup.is_unguarded]))
     for finding in findings:
         tell(f"  {finding.about}: {finding.what}", f"    do: {finding.do}")
@@ -97,8 +98,7 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
     if is_fallback(root):
         tell(f"  note on the guard: {base()} cannot be written: copies of protected files are kept in the project")
     for checkup in checkups:
-        for note in checkup.notes:
-            tell(f"  note on {checkup.client.name}: {note}")
+        tell(*(f"  note on {checkup.client.name}: {note}" for note in checkup.notes))
     return 1 if findings else 0
 
 

@@ -188,8 +188,7 @@ def explain_command(project: str | None, command_line: str, cwd: str | None, as_
             mark = "  PROTECTED" if effect["protected"] else ""
             below = " and all below" if effect["recursive"] else ""
             tell(f"  {effect['effect']:<7} {effect['path']}{below}  [{effect['rule']}]{mark}")
-        for text in reading.effects.unreadable:
-            tell(f"  unreadable: {text[:80]}")
+        tell(*(f"  unreadable: {text[:80]}" for text in reading.effects.unreadable))
         tell("Verdict")
         tell(f"  {PUBLIC_VERDICT[decision.verdict]} {decision.rule}".rstrip())
     return 0 if decision.allowed else 3

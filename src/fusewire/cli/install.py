@@ -247,5 +247,4 @@ def _show(
         )
         return
     tell_text(change.diff(), nl=False)
-    for note in notes:
-        tell(note, err=True)
+    tell(*notes, err=True)

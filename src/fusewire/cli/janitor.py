@@ -12,7 +12,7 @@ from fusewire.cli.streams import tell, warn
 from fusewire.engine.breaker import Breaker
 from fusewire.janitor.janitor import Janitor
 from fusewire.janitor.limits import Limits
-from fusewire.janitor.report import space
+from fusewire.janitor.report import MemoryFile, space
 from fusewire.util.durations import counted
 from fusewire.util.file_names import path_shown
 from fusewire.util.tables import columns
@@ -26,8 +26,7 @@ def janitor_command(breaker: Breaker, dry_run: bool, as_json: bool) -> int:
     cleanup = _janitor(breaker).clean(time.time(), dry_run=dry_run)
     report = f"{cleanup.report()}{' (dry run: nothing was changed)' if dry_run else ''}"
     show_result(as_json, cleanup.to_json(), *cleanup.actions, report)
-    for problem in cleanup.problems:
-        warn(problem)
+    warn(*cleanup.problems)
     return 1 if cleanup.failures else 0
 
 
@@ -42,22 +41,17 @@ def memory_command(breaker: Breaker, as_json: bool) -> int:
     if not usage.exists:
         tell(f"Nothing yet: there is no {path_shown(usage.folder)}")
         return 0
-    tell("Memory Health:")
-    for line in usage.lines():
-        tell(f"  • {line}")
+    tell("Memory Health:", *(f"  • {line}" for line in usage.lines()))
     if usage.files:
-        tell("", path_shown(usage.folder))
-    rows = []
-    for file in usage.files:
-        details = (
-            ""
-            if file.lines is None
-            else f", {counted(file.lines, 'line')}, {100 * (file.share or 0):.0f}% of its limit"
-        )
-        rows.append((path_shown(file.name), space(file.bytes), f"{file.kind}{details}"))
-    for row in columns(rows):
-        tell(f"  {row}")
+        rows = [(path_shown(file.name), space(file.bytes), _details(file)) for file in usage.files]
+        tell("", path_shown(usage.folder), *(f"  {row}" for row in columns(rows)))
     return 0
+
+
+def _details(file: MemoryFile) -> str:
+    if file.lines is None:
+        return file.kind
+    return f"{file.kind}, {counted(file.lines, 'line')}, {100 * (file.share or 0):.0f}% of its limit"
 
 
 def _janitor(breaker: Breaker) -> Janitor:

@@ -57,8 +57,7 @@ def _show(breaker: Breaker, as_json: bool) -> int:
     if not found.targets:
         tell_text(_NONE.format(file=user_config_path()))
         return 0
-    for row in columns(_row(one) for one in found.targets):
-        tell(row)
+    tell(*columns(_row(one) for one in found.targets))
     tell(
         f"The same within {found.dedup} is told once; {counted(found.attempts, 'attempt')} for each message;"
         f" at most {counted(found.per_minute, 'message')} within a minute."

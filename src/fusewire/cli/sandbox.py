@@ -89,8 +89,7 @@ def _check(made: MountPlan, found: Support, mode: str, as_json: bool) -> int:
     absent = [path for path in made.absent if path.startswith(f"{made.root}/")]
     _list("Not there, so the kernel cannot keep it from being created", absent, made.root)
     _list("Can be changed under another name (hard links)", linked, made.root)
-    for warning in (*made.warnings, *(["too many files to look for hard links in all of them"] if is_cut else [])):
-        warn(warning)
+    warn(*made.warnings, *["too many files to look for hard links in all of them"] * is_cut)
     return 0 if found else 3
 
 

@@ -70,8 +70,7 @@ def check_command(
         _say(answer)
     if not answers:
         tell("nothing is staged" if staged and not since_checkpoint else "nothing has changed", err=True)
-    for step in steps:
-        tell(f"Next: {step}", err=True)
+    tell(*(f"Next: {step}" for step in steps), err=True)
     return 3 if blocked else 0
 
 

@@ -90,8 +90,7 @@ def _hook_call(folder: Path, command: str) -> None:
     else:
         tell("       passes", fg="green")
     said = answer.stderr.decode() if denied else _context(answer.stdout)
-    for line in said.splitlines():
-        tell(f"       {line}")
+    tell(*(f"       {line}" for line in said.splitlines()))
 
 
 def _context(stdout: bytes) -> str:
