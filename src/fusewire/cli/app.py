@@ -10,7 +10,6 @@ import click
 
 from fusewire import __version__
 from fusewire.cli.streams import silence, tell
-from fusewire.core.decision import Blocked
 from fusewire.util.errors import AgentRefused, FusewireError
 from fusewire.util.text import in_line
 
@@ -33,8 +32,8 @@ COMMANDS = {
     "scope": "scope",
     "guard": "guard",
     "sandbox": "sandbox",
-    "wrap": "session",
-    "grant": "session",
+    "wrap": "hook",
+    "grant": "spend",
     "spend": "spend",
     "janitor": "janitor",
     "memory": "janitor",
@@ -44,7 +43,7 @@ COMMANDS = {
     "install": "install",
     "uninstall": "install",
     "doctor": "doctor",
-    "statusline": "statusline",
+    "statusline": "hook",
     "serve": "serve",
     "watch": "watch",
     "export": "export",
@@ -96,9 +95,6 @@ def main(arguments: list[str] | None = None) -> int:
         return error.exit_code
     except AgentRefused as error:
         tell(f"BLOCKED: {error}", err=True)
-        return 3
-    except Blocked as error:
-        tell(f"BLOCKED {error}", err=True)
         return 3
     except FusewireError as error:
         tell(f"Error: {error}", err=True)

@@ -1,15 +1,21 @@
-"""`fusewire attempt`: attempts at the failing tests of a slice, their limits, the report, and the way to start anew."""
+"""`fusewire attempt`: attempts at the failing tests of a slice, their limits, the report, and the reset."""
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from fusewire.agents.caller import require_person
+from fusewire.breakers.attempt.report import MIND, check_field, fill_in, missing, reports, to_report
 from fusewire.breakers.attempt.report_text import yaml_text
-from fusewire.cli.attempt_report import report_command
+from fusewire.breakers.attempt.scope.lock import session_of
+from fusewire.breakers.attempt.tracker import Attempts
+from fusewire.breakers.attempt.types import Attempt
 from fusewire.cli.attempt_words import (
     counts,
     restored_json,
@@ -18,14 +24,14 @@ from fusewire.cli.attempt_words import (
     say_recorded,
     say_restored,
 )
-from fusewire.cli.common import print_json, project_command, read_input, seconds, show_refusal, show_result
-from fusewire.cli.streams import tell, tell_text, warn
-from fusewire.core.decision import Blocked
+from fusewire.cli.common import CommandBehindDashes, print_json, project_command, read_input, seconds, show_result
+from fusewire.cli.streams import is_interactive, tell, tell_text, warn
 from fusewire.core.messages import message_lines
+from fusewire.testruns.judge import judge
 from fusewire.util.errors import FusewireError
+from fusewire.util.text import in_line
 
 if TYPE_CHECKING:
-    from fusewire.breakers.attempt.tracker import Attempts
     from fusewire.engine.breaker import Breaker
 
 
@@ -41,23 +47,34 @@ def attempt_command() -> None:
     """
 
 
+slice_argument = click.argument("slice_id", metavar="SLICE")
+test_argument = click.argument("test", metavar="TEST")
+
+
+def with_attempts(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The common options, and the project's attempts as first argument."""
+
+    @functools.wraps(command)
+    def wrapped(breaker: Breaker, **options: Any) -> Any:
+        return command(Attempts(breaker), **options)
+
+    return project_command(wrapped)
+
+
+# -- around an attempt ----------------------------------------------------------------------------------
+
+
 @attempt_command.command("start")
-@click.argument("slice_id", metavar="SLICE")
-@click.argument("test", metavar="TEST")
-@project_command
-def start_command(breaker: Breaker, slice_id: str, test: str, as_json: bool) -> int:
-    """Begin the attempts at a test: everything as it is now is kept as their checkpoint.
+@slice_argument
+@test_argument
+@with_attempts
+def start_command(attempts: Attempts, slice_id: str, test: str, as_json: bool) -> int:
+    """Begin the attempts at a test: the project as it is now is kept as their checkpoint.
 
-    Neither index, branch nor stash are touched. If the attempts are under way already, their checkpoint stays. The
-    slice's scope lock holds from now on. After a retry, what was tried before is printed.
+    Index, branch and stash are not touched. If the attempts have begun already, their checkpoint stays. The slice's
+    scope lock holds from now on. After a retry, what was tried before is printed.
     """
-    from fusewire.breakers.attempt.scope.lock import session_of
-
-    attempts = _attempts(breaker)
-    try:
-        started = attempts.start(slice_id, test, session=session_of(os.environ))
-    except Blocked as blocked:
-        return show_refusal(as_json, blocked.decision, breaker.engine.clock())
+    started = attempts.start(slice_id, test, session=session_of(os.environ))
     if as_json:
         ref = {"ref": started.checkpoint.ref, "left_out": list(started.checkpoint.left_out)}
         more = {"prior_attempts": started.prior or None, "scope_problem": started.unlocked or None}
@@ -74,27 +91,16 @@ def start_command(breaker: Breaker, slice_id: str, test: str, as_json: bool) -> 
     return 0
 
 
-class _CommandBehindDashes(click.Command):
-    """`--` must stand before the command: whoever reads the line, a person or a guard, sees where it begins."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        behind = args[args.index("--") + 1 :] if "--" in args else []
-        rest = super().parse_args(ctx, args)
-        if list(ctx.params["command"]) != behind:
-            raise click.UsageError("put the test command behind --, right after SLICE, TEST and options", ctx)
-        return rest
-
-
-@attempt_command.command("run", cls=_CommandBehindDashes)
-@click.argument("slice_id", metavar="SLICE")
-@click.argument("test", metavar="TEST")
+@attempt_command.command("run", cls=CommandBehindDashes)
+@slice_argument
+@test_argument
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED, required=True)
 @click.option("--strategy", default="", help="What was tried, in one sentence.")
 @click.option("--timeout", default="30m", callback=seconds, help="The longest it may take (default: 30m).")
 @click.option("--junit", metavar="FILE", help="Results that the command writes: outcomes by name, exactly.")
-@project_command
+@with_attempts
 def run_command(
-    breaker: Breaker,
+    attempts: Attempts,
     slice_id: str,
     test: str,
     command: tuple[str, ...],
@@ -103,29 +109,24 @@ def run_command(
     junit: str | None,
     as_json: bool,
 ) -> int:
-    """The whole cycle: run the test command, judge, record. Exit 0 passed, 1 not passed, 3 stopped.
+    """Run the test command, judge the result and record it. Exit 0 passed, 1 not passed, 3 stopped.
 
-    What the command prints is passed on, and kept whole in a file. A test that could not run (collection, build,
-    environment, network, permissions, a crash of the runner) is an infrastructure error, and no attempt.
+    The output of the command is passed on, and kept whole in a file. A test that could not run (collection, build,
+    environment, network, permissions, a crash of the runner) is an infrastructure error and does not count.
     """
-    from fusewire.breakers.attempt.scope.lock import session_of
     from fusewire.run.test_cycle import run_cycle
 
-    attempts = _attempts(breaker)
-    try:
-        cycle = run_cycle(
-            attempts,
-            slice_id,
-            test,
-            command,
-            strategy=strategy,
-            timeout=timeout,
-            junit=junit,
-            session=session_of(os.environ),
-            on_output=_to_nobody if as_json else _pass_on,
-        )
-    except Blocked as blocked:
-        return show_refusal(as_json, blocked.decision, breaker.engine.clock())
+    cycle = run_cycle(
+        attempts,
+        slice_id,
+        test,
+        command,
+        strategy=strategy,
+        timeout=timeout,
+        junit=junit,
+        session=session_of(os.environ),
+        on_output=(lambda data: None) if as_json else _pass_on,
+    )
     if cycle.late and not as_json:
         tell("This test had no checkpoint; one was taken before the run.", err=True)
     say_alike(cycle.alike, test)
@@ -144,19 +145,19 @@ def run_command(
 
 
 @attempt_command.command("record")
-@click.argument("slice_id", metavar="SLICE")
-@click.argument("test", metavar="TEST")
-@click.option("--pass", "passed", is_flag=True, help="The test ran and passed: its count starts anew.")
+@slice_argument
+@test_argument
+@click.option("--pass", "passed", is_flag=True, help="The test ran and passed: its count goes back to 0.")
 @click.option("--fail", "failed", is_flag=True, help="The test ran and failed: one attempt.")
-@click.option("--infra", "infra", is_flag=True, help="The test could not run: no attempt.")
+@click.option("--infra", "infra", is_flag=True, help="The test could not run: does not count.")
 @click.option("--error-file", metavar="FILE", help="What the runner printed (- reads standard input).")
 @click.option(
     "--file", "files", multiple=True, metavar="PATH", help="A file that was changed (default: all that were)."
 )
 @click.option("--strategy", default="", help="What was tried, in one sentence.")
-@project_command
+@with_attempts
 def record_command(
-    breaker: Breaker,
+    attempts: Attempts,
     slice_id: str,
     test: str,
     passed: bool,
@@ -167,15 +168,10 @@ def record_command(
     strategy: str,
     as_json: bool,
 ) -> int:
-    """Record an attempt that somebody else has run: --pass, --fail or --infra. Exit 3 if the work is stopped."""
-    from fusewire.breakers.attempt.types import Attempt
-    from fusewire.testruns.judge import judge
-
-    said = [name for name, told in (("pass", passed), ("fail", failed), ("infra", infra)) if told]
-    if len(said) != 1:
+    """Record an attempt that was run elsewhere: --pass, --fail or --infra. Exit 3 if the work is stopped."""
+    if passed + failed + infra != 1:
         raise click.UsageError("say how it went, once: --pass, --fail or --infra")
-    (result,) = said
-    attempts = _attempts(breaker)
+    result = "pass" if passed else "fail" if failed else "infra"
     text = read_input(error_file, "what the runner printed").decode("utf-8", "replace") if error_file else ""
     judged = judge(test, text, 0 if result == "pass" else 1) if text else None
     if judged is not None and result == "fail" and judged.result == "infra" and not as_json:
@@ -198,10 +194,9 @@ def record_command(
 @attempt_command.command("status")
 @click.argument("slice_id", metavar="[SLICE]", required=False)
 @click.argument("test", metavar="[TEST]", required=False)
-@project_command
-def status_command(breaker: Breaker, slice_id: str | None, test: str | None, as_json: bool) -> int:
+@with_attempts
+def status_command(attempts: Attempts, slice_id: str | None, test: str | None, as_json: bool) -> int:
     """The slices; or the tracking state of every test of a slice (or of one), and what stops the work."""
-    attempts = _attempts(breaker)
     if slice_id is None:
         return _say_slices(attempts, as_json)
     record = attempts.known(slice_id)
@@ -213,42 +208,102 @@ def status_command(breaker: Breaker, slice_id: str | None, test: str | None, as_
         stops += [stop for stop in attempts.stops(slice_id, name) if stop not in stops]
     infrastructure = [{key: one[key] for key in ("test", "kind", "reason")} for one in record.infrastructure]
     if as_json:
-        print_json(
-            {
-                "slice_id": slice_id,
-                "tests": states,
-                "stops": [stop.to_json() for stop in stops],
-                "infrastructure_errors": infrastructure,
-            }
-        )
+        stopped = [stop.to_json() for stop in stops]
+        print_json({"slice_id": slice_id, "tests": states, "stops": stopped, "infrastructure_errors": infrastructure})
         return 0
     tell_text("---\n".join(yaml_text(state) for state in states) or f"{slice_id}: no test is under way\n", nl=False)
-    for one in infrastructure:
-        tell(f"No attempt ({one['kind']}): {one['test']}: {one['reason']}", err=True)
+    tell(*(f"No attempt ({one['kind']}): {one['test']}: {one['reason']}" for one in infrastructure), err=True)
     for stop in stops:
-        tell(*message_lines(stop, breaker.engine.clock()), fg="red", err=True)
+        tell(*message_lines(stop, attempts.engine.clock()), fg="red", err=True)
     return 0
 
 
-attempt_command.add_command(report_command)
+# -- when the work is stopped ---------------------------------------------------------------------------
+
+
+@attempt_command.command("report")
+@slice_argument
+@click.option("--test", help="Report only this test; the fields below are about it.")
+@click.option("--test-expectation", help="What the test expects: the behaviour, not the syntax.")
+@click.option("--best-hypothesis", help="The best theory of the root cause.")
+@click.option("--specific-question", help="The question whose answer would unblock the work.")
+@click.option("--from", "source", metavar="FILE", help="The fields as YAML or JSON, or {test: fields} (- reads stdin).")
+@with_attempts
+def report_command(
+    attempts: Attempts, slice_id: str, test: str | None, source: str | None, as_json: bool, **fields: str | None
+) -> int:
+    """Print the diagnostic report of each failing test: 8 fields, as YAML (or --json).
+
+    Five fields are filled from what was recorded. The other three need thought: give them as options or in a file; at
+    a terminal they are asked for. They are remembered. `not applicable` needs a reason.
+    """
+    tests = to_report(attempts, slice_id, test)
+    given: dict[str, dict[str, Any]] = _from_file(source, tests) if source else {}
+    told = {name: value for name, value in fields.items() if value is not None}
+    if told:
+        if len(tests) > 1:
+            raise click.UsageError(f"say which test they are about: --test ({', '.join(tests)})")
+        given[tests[0]] = {**given.get(tests[0], {}), **told}
+    if given:
+        fill_in(attempts, slice_id, given)
+    for about, names in missing(attempts, slice_id, tests).items() if is_interactive() else ():
+        for name in names:
+            fill_in(attempts, slice_id, {about: {name: _ask_field(about, name)}})
+    made = reports(attempts, slice_id, tests)
+    if as_json:
+        print_json({"slice_id": slice_id, "reports": made})
+    else:
+        tell_text("---\n".join(yaml_text(one) for one in made), nl=False)
+    return 0
+
+
+def _from_file(source: str, tests: list[str]) -> dict[str, dict[str, Any]]:
+    """The fields of one test, or {test: fields}."""
+    import yaml
+
+    text = read_input(source, "the fields of the report")
+    try:
+        data = yaml.safe_load(text.decode("utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise FusewireError(f"{source} is neither YAML nor JSON: {' '.join(str(error).split())[:200]}") from error
+    if not isinstance(data, dict) or not data:
+        raise FusewireError(f"{source} must be a mapping of fields ({', '.join(MIND)}), or of tests to such mappings")
+    if all(isinstance(value, dict) for value in data.values()):
+        return {str(test): {str(key): value for key, value in fields.items()} for test, fields in data.items()}
+    if len(tests) > 1:
+        raise FusewireError(f"{source} has the fields of one test, but these fail: {', '.join(tests)}; say --test")
+    return {tests[0]: {str(key): value for key, value in data.items()}}
+
+
+def _ask_field(test: str, name: str) -> str:
+    """Ask at the terminal until the answer is valid."""
+
+    def checked(text: str) -> str:
+        try:
+            return check_field(name, text)
+        except FusewireError as error:
+            raise click.UsageError(str(error)) from error
+
+    answer: str = click.prompt(f"{in_line(test)}\n{MIND[name]}", err=True, prompt_suffix="\n> ", value_proc=checked)
+    return answer
 
 
 @attempt_command.command("arch-stop")
-@click.argument("slice_id", metavar="SLICE")
+@slice_argument
 @click.option("--reason", required=True, help="Which architectural change is needed, and why.")
-@project_command
-def arch_stop_command(breaker: Breaker, slice_id: str, reason: str, as_json: bool) -> int:
+@with_attempts
+def arch_stop_command(attempts: Attempts, slice_id: str, reason: str, as_json: bool) -> int:
     """Deviation rule 4: stop the slice at once for an architectural decision. No attempt is burned."""
-    decision = _attempts(breaker).arch_stop(slice_id, reason)
-    return show_result(as_json, decision.to_json(), *message_lines(decision, breaker.engine.clock()))
+    decision = attempts.arch_stop(slice_id, reason)
+    return show_result(as_json, decision.to_json(), *message_lines(decision, attempts.engine.clock()))
 
 
 @attempt_command.command("prior")
-@click.argument("slice_id", metavar="SLICE")
-@project_command
-def prior_command(breaker: Breaker, slice_id: str, as_json: bool) -> int:
+@slice_argument
+@with_attempts
+def prior_command(attempts: Attempts, slice_id: str, as_json: bool) -> int:
     """What was tried before the last retry: the <prior_attempts> block for a fresh implementer."""
-    text = _attempts(breaker).prior(slice_id)
+    text = attempts.prior(slice_id)
     if as_json:
         print_json({"slice_id": slice_id, "prior_attempts": text or None})
     elif text:
@@ -259,17 +314,17 @@ def prior_command(breaker: Breaker, slice_id: str, as_json: bool) -> int:
 
 
 @attempt_command.command("retry")
-@click.argument("slice_id", metavar="SLICE")
+@slice_argument
 @click.option("--guidance", default="", help="What the fresh implementer must know or do otherwise.")
 @click.option("--force", is_flag=True, help="Also if files were changed since the last attempt (they are saved).")
-@project_command
-def retry_command(breaker: Breaker, slice_id: str, guidance: str, force: bool, as_json: bool) -> int:
+@with_attempts
+def retry_command(attempts: Attempts, slice_id: str, guidance: str, force: bool, as_json: bool) -> int:
     """The counter reset protocol, for a person or the orchestrator: refused inside an agent.
 
     Both counters go to 0, files go back to where the failed attempts began (what is there now is saved first, and the
     way back is printed), and the <prior_attempts> block for the fresh implementer is printed.
     """
-    retried = _attempts(breaker).retry(slice_id, guidance, force=force)
+    retried = attempts.retry(slice_id, guidance, force=force)
     if as_json:
         print_json(
             {
@@ -290,17 +345,14 @@ def retry_command(breaker: Breaker, slice_id: str, guidance: str, force: bool, a
 
 @attempt_command.command("restore")
 @click.argument("ref", metavar="REF")
-@project_command
-def restore_command(breaker: Breaker, ref: str, as_json: bool) -> int:
+@with_attempts
+def restore_command(attempts: Attempts, ref: str, as_json: bool) -> int:
     """Bring files back as they were at a checkpoint or before a retry. For a person: refused inside an agent.
 
     What is there now is saved first. REF is what `attempt retry` or `attempt start` has named.
     """
-    from fusewire.agents.caller import require_person
-
-    require_person("`fusewire attempt restore`", breaker.root)
-    checkpoints = _attempts(breaker).checkpoints
-    done = checkpoints.restore(checkpoints.load(ref), name="restore")
+    require_person("`fusewire attempt restore`", attempts.root)
+    done = attempts.checkpoints.restore(attempts.checkpoints.load(ref), name="restore")
     if as_json:
         print_json(restored_json(done))
     else:
@@ -309,22 +361,16 @@ def restore_command(breaker: Breaker, ref: str, as_json: bool) -> int:
 
 
 @attempt_command.command("finish")
-@click.argument("slice_id", metavar="SLICE")
+@slice_argument
 @click.option("--force", is_flag=True, help="For a person: whatever its state; its counters start anew.")
-@project_command
-def finish_command(breaker: Breaker, slice_id: str, force: bool, as_json: bool) -> int:
+@with_attempts
+def finish_command(attempts: Attempts, slice_id: str, force: bool, as_json: bool) -> int:
     """The slice is done, every test of it has passed: its scope lock is lifted, its counters stay."""
-    _attempts(breaker).finish(slice_id, force=force)
+    attempts.finish(slice_id, force=force)
     return show_result(as_json, {"slice_id": slice_id, "finished": True}, f"{slice_id}: finished")
 
 
 # -- in words -------------------------------------------------------------------------------------------
-
-
-def _attempts(breaker: Breaker) -> Attempts:
-    from fusewire.breakers.attempt.tracker import Attempts
-
-    return Attempts(breaker)
 
 
 def _say_slices(attempts: Attempts, as_json: bool) -> int:
@@ -357,8 +403,4 @@ def _pass_on(data: bytes) -> None:
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
     except OSError:
-        pass  # nobody reads; the attempt is made and recorded all the same
-
-
-def _to_nobody(data: bytes) -> None:
-    pass
+        pass  # stdout is closed; the attempt is recorded all the same

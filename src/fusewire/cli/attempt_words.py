@@ -54,8 +54,7 @@ def say_recorded(attempts: Attempts, recorded: AttemptResult, about: dict[str, A
         for one in recorded.violations
     ]
     warnings += [text for text in (recorded.near, recorded.problem) if text]
-    for warning in warnings:
-        warn(warning)
+    warn(*warnings)
     for stop in recorded.stops:
         tell(*message_lines(stop, attempts.engine.clock()), fg="red", err=True)
     return 3 if recorded.stops else 0
@@ -79,9 +78,8 @@ def say_restored(restored: RolledBack) -> None:
         if paths:
             more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
             tell(f"{verb}: {', '.join(map(shortened, paths[:_NAMED]))}{more}", err=True)
-    for line in (*restored.left, *restored.notes):
-        tell(line, err=True)
-    tell(f"What was there is saved; the way back: {_way_back(restored)}", err=True)
+    saved = f"What was there is saved; the way back: {_way_back(restored)}"
+    tell(*restored.left, *restored.notes, saved, err=True)
 
 
 def _way_back(restored: RolledBack) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusewire.agents.caller import require_outside_loop
-from fusewire.cli.common import print_json, project_command, read_input, show_refusal, show_result
+from fusewire.cli.common import print_json, project_command, read_input, show_result
 from fusewire.cli.plain import PlainView
 from fusewire.cli.streams import tell, tell_text
 from fusewire.core.decision import Blocked
@@ -63,7 +63,7 @@ def begin_command(breaker: Breaker, wait: bool, as_json: bool) -> int:
             break
         except Blocked as blocked:
             if not wait or blocked.decision.retry_after is None:
-                return show_refusal(as_json, blocked.decision, loop.engine.clock())
+                raise
             _wait(loop, blocked.decision)
     if as_json:
         print_json(

@@ -1,4 +1,4 @@
-"""`fusewire spend`: what sessions cost, from their transcripts or from what the hook has counted."""
+"""`fusewire spend` and `fusewire grant`: what sessions cost, and how much more they may."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fusewire.agents.caller import require_person
 from fusewire.agents.spending.account import Account, account_of, together
+from fusewire.breakers.session.grants import dollars, grant
 from fusewire.breakers.session.state import SPEND, recalled
 from fusewire.cli.common import print_json, project_command
 from fusewire.cli.streams import tell, warn
@@ -73,8 +75,7 @@ def _show(account: Account) -> None:
     for name, told in sorted(account.unknown.items()):
         rows.append((name, *_counts(told), "unknown"))
     if len(rows) > 1:
-        for row in columns(rows, numbers=True):
-            tell(f"  {row}")
+        tell(*(f"  {row}" for row in columns(rows, numbers=True)))
     else:
         tell("  no tokens are told in it")
     more = " and what the unknown models cost" if account.unknown else ""
@@ -132,10 +133,8 @@ def _known(breaker: Breaker, as_json: bool) -> int:
     if not sessions and not days:
         tell("Nothing yet: the hook counts while an agent works. Of a transcript: fusewire spend FILE")
         return 0
-    for session in sessions:
-        tell(f"{show_time(session.at)}  ${session.usd:>8.2f}  {session.session}")
-    for day in sorted(days, reverse=True):
-        tell(f"{day}            ${days[day]:>8.2f}")
+    tell(*(f"{show_time(session.at)}  ${session.usd:>8.2f}  {session.session}" for session in sessions))
+    tell(*(f"{day}            ${days[day]:>8.2f}" for day in sorted(days, reverse=True)))
     tell(f"total ${total:.2f}")
     _warn_of_unknown(unknown)
     return 0
@@ -144,3 +143,38 @@ def _known(breaker: Breaker, as_json: bool) -> int:
 def _warn_of_unknown(models: Iterable[str]) -> None:
     if names := ", ".join(sorted(models)):
         warn(f"no price is known for {names}: not in the total, and not free")
+
+
+@click.command("grant")
+@click.argument("amount", metavar="AMOUNT")
+@click.option("--session", metavar="ID", help="For this session (default: the one heard of last).")
+@click.option("--day", is_flag=True, help="For all sessions of today (UTC).")
+@click.option("--project-total", is_flag=True, help="For all sessions of the project.")
+@click.option("--reason", required=True, help="Why; kept in the audit trail.")
+@project_command
+def grant_command(
+    breaker: Breaker, amount: str, session: str | None, day: bool, project_total: bool, reason: str, as_json: bool
+) -> int:
+    """Allow more spend: AMOUNT dollars on top of the limit. For a person: refused inside an agent.
+
+    \b
+    fusewire grant 5 --reason "the migration is worth it"
+    """
+    actor = require_person("`fusewire grant`", breaker.root)
+    if sum((session is not None, day, project_total)) > 1:
+        raise click.UsageError("give only one of --session, --day and --project-total")
+    if not reason.strip():
+        raise click.UsageError("--reason must say why")
+    whom = "day" if day else "project" if project_total else "session"
+    granted = grant(breaker, dollars(amount), whom, session, reason, actor)
+    if as_json:
+        print_json({**granted, "at": show_time(granted["at"])})
+        return 0
+    where = {"day": f"Today ({granted['key']})", "project": "The project", "session": f"Session {granted['key']}"}[whom]
+    tell(
+        f"{where}: ${granted['allowed_usd']:.2f} allowed now (limit ${granted['limit_usd']:.2f}"
+        f" and ${granted['granted_usd']:.2f} granted), ${granted['spent_usd']:.2f} spent so far"
+    )
+    if not granted["limit_usd"]:
+        tell(f"There is no limit for that, so nothing changes: {granted['setting']} is 0.", err=True)
+    return 0
