@@ -18,7 +18,7 @@ from fusewire.breakers.phase.phases import Phases
 from fusewire.breakers.phase.report import known_lines, open_block, overview, status_block
 from fusewire.breakers.phase.state_file import LIMIT
 from fusewire.cli.common import print_json, project_command, read_input, show_result
-from fusewire.cli.streams import tell, tell_text, warn
+from fusewire.cli.streams import is_interactive, tell, tell_text, warn
 from fusewire.util.durations import counted
 from fusewire.util.errors import FusewireError
 
@@ -28,31 +28,31 @@ if TYPE_CHECKING:
     from fusewire.breakers.phase.phases import PhaseStart
     from fusewire.engine.breaker import Breaker
 
-_LETTERS = {**{choice[0]: choice for choice in CHOICES}, **{str(at): choice for at, choice in enumerate(CHOICES, 1)}}
-
-#: How often a person at a terminal is asked again.
+#: How often a person at a terminal is asked for one of the four choices.
 _ASKED = 3
 
-
-def _phase_name(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
-    """One of the four, in whatever case."""
-    if value is not None and value.upper() not in PHASES:
-        raise click.BadParameter(f"{value!r} is no phase; allowed: {', '.join(PHASES)}")
-    return value and value.upper()
+_PHASE = click.Choice(PHASES, case_sensitive=False)
+_ALIASES = {alias: choice for at, choice in enumerate(CHOICES, 1) for alias in (choice, choice[0], str(at))}
 
 
-def _named_values(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> list[tuple[str, str]]:
+def _parse_choice(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    """One of the four choices by its name, its first letter or its number, in any case."""
+    choice = _ALIASES.get(value.strip().lower())
+    if choice is None:
+        raise click.BadParameter(f"{value!r} is not one of {', '.join(CHOICES)} (or r, s, a, m)")
+    return choice
+
+
+def _parse_metrics(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> list[tuple[str, str]]:
     """Names and values of `NAME=VALUE` texts; what they mean depends on the phase."""
-    pairs = []
-    for text in given:
-        name, equals, value = (part.strip() for part in text.partition("="))
+    pairs = [tuple(part.strip() for part in text.partition("=")) for text in given]
+    for text, (name, equals, _) in zip(given, pairs, strict=True):
         if not (name and equals):
             raise click.BadParameter(f"{text!r} is refused; allowed: NAME=VALUE")
-        pairs.append((name, value))
-    return pairs
+    return [(name, value) for name, _, value in pairs]
 
 
-phase_argument = click.argument("phase", metavar="PHASE", callback=_phase_name)
+phase_argument = click.argument("phase", metavar="PHASE", type=_PHASE)
 
 
 @click.group("phase")
@@ -64,8 +64,8 @@ def phase_command() -> None:
     ... the agent works, the tests run ...
     fusewire phase end GREEN --from-junit report.xml
 
-    A phase without progress, or with one error again and again, opens its circuit. Then nothing begins until a
-    person has chosen: `fusewire phase resolve reset|skip|abort|modify`.
+    A phase that makes no progress, or repeats one error, opens its circuit. Then no phase begins until a person
+    decides: `fusewire phase resolve reset|skip|abort|modify`.
     """
 
 
@@ -78,8 +78,7 @@ def with_phases(command: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return command(phases, **options)
         finally:
-            for warning in phases.warnings:
-                warn(warning)
+            warn(*phases.warnings)
 
     return project_command(wrapped)
 
@@ -91,17 +90,17 @@ def with_phases(command: Callable[..., Any]) -> Callable[..., Any]:
 @phase_argument
 @with_phases
 def begin_command(phases: Phases, phase: str, as_json: bool) -> int:
-    """May a phase be worked on? Exit 0, with a person's guidance on standard output, or exit 3.
+    """May work on a phase begin? Exit 0, with a person's guidance on standard output, or exit 3.
 
-    While any phase's circuit is open nothing begins: the block with the four choices is printed. At a terminal you are
-    asked for one.
+    While the circuit of any phase is open, no phase begins: the block with the four choices is printed, and at a
+    terminal you are asked for one. PHASE is RED, GREEN, REFACTOR or DOCUMENT.
     """
     begun = phases.begin(phase)
     if as_json:
         print_json(_begun_json(begun))
         return 0 if begun.allowed else 3
     while begun.halted is not None:
-        # Who is asked reads it on the terminal; standard output is for whoever waits for an allowed begin.
+        # The block is for the person who is asked; standard output is for a script that waits for an allowed begin.
         asks = _person_at_a_terminal(phases)
         tell_text(open_block(begun.halted), err=asks)
         _say_next(begun.next)
@@ -112,7 +111,11 @@ def begin_command(phases: Phases, phase: str, as_json: bool) -> int:
         tell(f"BLOCKED {begun.phase}: {begun.refused}.", fg="red", err=True)
         _say_next(begun.next)
         return 3
-    _say_begun(begun)
+    if begun.warning:
+        tell(f"WARNING: {begun.phase} is {begun.state}: {begun.warning}", fg="yellow", err=True)
+    if begun.guidance:
+        tell_text(f"Guidance from a person:\n{begun.guidance}")
+    tell(*known_lines(begun.known))
     return 0
 
 
@@ -131,54 +134,36 @@ def _begun_json(begun: PhaseStart) -> dict[str, object]:
 
 
 def _say_next(steps: list[str]) -> None:
-    for step in steps:
-        tell(f"{step[:1].upper()}{step[1:]}", err=True)
-
-
-def _say_begun(begun: PhaseStart) -> None:
-    if begun.warning:
-        tell(f"WARNING: {begun.phase} is {begun.state}: {begun.warning}", fg="yellow", err=True)
-    if begun.guidance:
-        tell_text(f"Guidance from a person:\n{begun.guidance}")
-    for line in known_lines(begun.known):
-        tell(line)
+    tell(*(f"{step[:1].upper()}{step[1:]}" for step in steps), err=True)
 
 
 def _person_at_a_terminal(phases: Phases) -> bool:
-    if sys.stdin is None or sys.stderr is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return False
     inside = any(os.environ.get(name) for name in AGENT_VARIABLES)
-    return not inside and not inside_loop(phases.breaker.root or "")
+    return is_interactive() and not inside and not inside_loop(phases.breaker.root or "")
 
 
 def _ask_for_choice(phases: Phases) -> bool:
-    """Ask until the answer is one of the four; whether there was one. No answer leaves the circuit open."""
+    """Ask for one of the four choices and apply it; no answer leaves the circuit open."""
     for _ in range(_ASKED):
-        answer = _asked("Choice [R/S/A/M, nothing leaves it open]: ")
+        answer = _ask("Choice [R/S/A/M, nothing leaves it open]: ")
         if not answer:
             return False
-        choice = _choice(answer)
+        choice = _ALIASES.get(answer.lower())
         if choice is None:
             tell(f"{answer!r} is none of: r, s, a, m", err=True)
             continue
-        guidance = _asked("Guidance: ") if choice == "modify" else ""
+        guidance = _ask("Guidance: ") if choice == "modify" else ""
         if choice == "modify" and not guidance:
             return False
         actor = require_person("`fusewire phase resolve`", phases.breaker.root)
-        for line in phases.resolve(choice, actor, guidance).log:
-            tell(line, err=True)
+        tell(*phases.resolve(choice, actor, guidance).log, err=True)
         return True
     return False
 
 
-def _asked(question: str) -> str:
+def _ask(question: str) -> str:
     tell_text(question, err=True, nl=False)
     return sys.stdin.readline().strip()
-
-
-def _choice(text: str) -> str | None:
-    text = text.strip().lower()
-    return text if text in CHOICES else _LETTERS.get(text)
 
 
 # -- end --------------------------------------------------------------------------------------------------
@@ -191,7 +176,7 @@ def _choice(text: str) -> str | None:
     "pairs",
     multiple=True,
     metavar="NAME=VALUE",
-    callback=_named_values,
+    callback=_parse_metrics,
     help="What was measured; may be repeated.",
 )
 @click.option("--from-junit", metavar="FILE", help="Take the tests from a JUnit XML file (- is standard input).")
@@ -258,8 +243,7 @@ def _say_ended(ended: PhaseEnd, as_json: bool) -> None:
         print_json({**data, "next": ended.next})
     else:
         tell_text(status_block(ended.status))
-        for line in ended.log:
-            tell(line, err=True)
+        tell(*ended.log, err=True)
         _say_next(ended.next)
     if ended.incomplete:
         tell(f"{ended.status.phase} is not complete: {ended.incomplete}.", err=True)
@@ -269,8 +253,8 @@ def _say_ended(ended: PhaseEnd, as_json: bool) -> None:
 
 
 @phase_command.command("resolve")
-@click.argument("choice", metavar="reset|skip|abort|modify")
-@click.option("--guidance", help="What to do differently; given with the next begin (for modify).")
+@click.argument("choice", metavar="reset|skip|abort|modify", callback=_parse_choice)
+@click.option("--guidance", help="For modify: what to do differently; the next begin prints it.")
 @with_phases
 def resolve_command(phases: Phases, choice: str, guidance: str | None, as_json: bool) -> int:
     """Decide about a phase whose circuit is open. For a person.
@@ -282,24 +266,20 @@ def resolve_command(phases: Phases, choice: str, guidance: str | None, as_json: 
     modify  as reset, with guidance that the next begin gives to the agent
     """
     actor = require_person("`fusewire phase resolve`", phases.breaker.root)
-    name = _choice(choice)
-    if name is None:
-        raise click.UsageError(f"{choice!r} is no choice; allowed: {', '.join(CHOICES)} (or r, s, a, m)")
-    if guidance is not None and name != "modify":
+    if guidance is not None and choice != "modify":
         raise click.UsageError("--guidance is for modify")
-    if name == "modify" and guidance is None and _person_at_a_terminal(phases):
-        guidance = _asked("Guidance: ")
-    if name == "modify" and not (guidance or "").strip():
+    if choice == "modify" and guidance is None and _person_at_a_terminal(phases):
+        guidance = _ask("Guidance: ")
+    if choice == "modify" and not (guidance or "").strip():
         raise click.UsageError("modify needs --guidance TEXT")
-    resolved = phases.resolve(name, actor, guidance or "")
+    resolved = phases.resolve(choice, actor, guidance or "")
     if as_json:
-        print_json({"choice": name, "phase": resolved.phase or None, "log": resolved.log, "known": resolved.known})
+        print_json({"choice": choice, "phase": resolved.phase or None, "log": resolved.log, "known": resolved.known})
         return 0
-    for line in resolved.log:
-        tell(line, err=True)
-    if name == "skip":
+    tell(*resolved.log, err=True)
+    if choice == "skip":
         tell(f"{resolved.phase} is marked complete, with {counted(resolved.known, 'known failure')}.", err=True)
-    if name == "abort":
+    if choice == "abort":
         tell("A person can start anew: fusewire phase start", err=True)
     return 0
 
@@ -320,7 +300,7 @@ def start_command(phases: Phases, name: str, as_json: bool) -> int:
 
 @phase_command.command("import")
 @click.argument("file", type=click.Path(dir_okay=False))
-@click.option("--phase", metavar="PHASE", callback=_phase_name, help="Which phase the file is about.")
+@click.option("--phase", metavar="PHASE", type=_PHASE, help="The phase that the file is about.")
 @with_phases
 def import_command(phases: Phases, file: str, phase: str | None, as_json: bool) -> int:
     """Take over the state in a file of the schema of `.prp-session/circuit-breaker.json`. For a person."""
