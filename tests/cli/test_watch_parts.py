@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -66,7 +68,7 @@ def test_a_panel_that_takes_long_is_collected_less_often(project: Project) -> No
         while source.panel is seen and time.monotonic() < deadline:
             source.look()
         assert source.panel is not None
-        assert source.panel["circuits"][0]["level"] == 2
+        assert source.panel.circuits[0].level == 2
         source.close()
 
 
@@ -106,14 +108,16 @@ def test_levels_are_said_in_their_own_unit() -> None:
         (3, 5, "3 of 5 within 30d", "3/5"),
         (-13, 0, "-13, not below 0", "-13/0"),
     ):
-        assert level_of({"level": level, "threshold": threshold, "measure": measure}) == told
+        card: Any = SimpleNamespace(level=level, threshold=threshold, measure=measure)
+        assert level_of(card) == told
 
 
 def test_a_session_that_is_halted_is_in_the_list_however_old_it_is() -> None:
     """Before those that were heard of since."""
-    halted, other = {"id": "a", "state": "halted"}, {"id": "b", "state": "running"}
-    panel = {"circuits": [], "halted": [halted], "sessions": [other]}
+    halted, other = SimpleNamespace(id="a", state="halted"), SimpleNamespace(id="b", state="running")
+    panel: Any = SimpleNamespace(circuits=[], halted=[halted], sessions=[other])
     view = WatchView([Page("panel"), Page("sessions")])
     assert view.rows(panel) == [halted, other]
-    assert view.rows({**panel, "sessions": [other, halted]}) == [halted, other]
+    panel.sessions = [other, halted]
+    assert view.rows(panel) == [halted, other]
     assert view.rows(None) == []

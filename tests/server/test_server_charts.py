@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -22,7 +24,8 @@ from fusewire.server.drawing.timelines import (
     session_rows,
 )
 from fusewire.util.text import visible
-from fusewire.views.measures import fullness, measure
+from fusewire.views.cards import fullness, measure
+from fusewire.views.moves import History, LoggedSignal, Move
 
 NOON = 1_794_830_400.0  # 2026-11-16 12:00 UTC
 DAY = 86400.0
@@ -177,7 +180,7 @@ def doing(at: str, kind: str, text: str = "ls") -> dict[str, object]:
 
 def test_a_session_becomes_lanes_and_rows() -> None:
     """Dollars are in a chart of their own; whose session it is is not repeated in each row."""
-    move = {"at": "2026-11-16T12:00:02Z", "circuit": "tool/x/s1", "from": "CLOSED", "to": "OPEN", "cause": "tripped"}
+    step = ("CLOSED", "OPEN", "closed", "open", "tripped", "3 times", "s1")
     view = {
         "session": "s1",
         "doings": [
@@ -188,7 +191,7 @@ def test_a_session_becomes_lanes_and_rows() -> None:
             doing("2026-11-16T12:00:04Z", "halted", "tool.x/s1: ls"),
             doing("2026-11-16T12:00:05Z", "prompt", ""),
         ],
-        "moves": [{**move, "reason": "3 times", "actor": "s1"}],
+        "moves": [Move("2026-11-16T12:00:02Z", "tool/x/s1", *step)],
     }
     root = parsed(session_chart(view, NOON, NOON + 5))
     assert root.findtext("desc") == "1 messages, 1 calls that worked, 1 failed, 0 warned, 2 refused, 1 trips"
@@ -209,9 +212,9 @@ def test_rows_are_cut_and_keep_their_keys() -> None:
 
 def test_the_window_begins_between_two_rows() -> None:
     """One that is exactly as old as the window no longer counts."""
-    entry = {"kind": "bad", "signal": "violation", "action": "push", "session": None, "effect": "counted"}
-    entries = [{**entry, "timestamp": f"2026-11-{day:02}T12:00:00Z"} for day in (16, 15, 14)]
-    rows, _ = circuit_rows({"entries": entries, "transitions": []})
+    entry = ("bad", "violation", "push", None, "counted", True)
+    entries = [LoggedSignal(f"2026-11-{day:02}T12:00:00Z", *entry) for day in (16, 15, 14)]
+    rows, _ = circuit_rows(History(None, entries, []))
     assert before_window(rows, "2026-11-15T12:00:00Z") == 1
     assert before_window(rows, "2026-11-01T12:00:00Z") is None
     assert before_window(rows, None) is None
@@ -220,10 +223,12 @@ def test_the_window_begins_between_two_rows() -> None:
 @pytest.mark.parametrize(("days", "first", "line"), [(7, "12:00", False), (60, "22 Oct", True)])
 def test_a_circuit_is_drawn_over_the_days_that_are_shown(days: int, first: str, line: bool) -> None:
     """From the first row of the list on, whatever it is; the window's beginning is there if it lies within them."""
-    entry = {"kind": "ask", "signal": "action", "action": "ls", "session": None, "effect": "refused"}
-    history = {"entries": [{**entry, "timestamp": "2026-11-15T12:00:00Z"}], "transitions": []}
-    nothing = {"trips": [], "cooldown": {"until": None}, "state": "CLOSED", "days": days}
-    drawn = circuit_chart({**nothing, "history": {**history, "window_start": "2026-10-17T12:00:00Z"}}, NOON)
+    entry = LoggedSignal("2026-11-15T12:00:00Z", "ask", "action", "ls", None, "refused", True)
+    history = History("2026-10-17T12:00:00Z", [entry], [])
+    view: Any = SimpleNamespace(
+        trips=[], cooldown=SimpleNamespace(until=None), state="CLOSED", days=days, history=history
+    )
+    drawn = circuit_chart(view, NOON)
     assert drawn is not None
     root = parsed(drawn)
     assert ("window begins" in written(root)) == line

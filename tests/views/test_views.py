@@ -18,16 +18,20 @@ from fusewire.engine.breaker import Breaker
 from fusewire.stores.rows import DOINGS, Doing
 from fusewire.util.durations import parse_time
 from fusewire.util.errors import NotFound
-from fusewire.views.circuits import circuit_view
-from fusewire.views.panel import panel
-from fusewire.views.session_list import sessions_view
-from fusewire.views.sessions import loop_view, session_view
-from fusewire.views.slices import attempts_view, slice_view
-from fusewire.views.storage import memory_view
 from tests.breakers.attempt.test_attempt_seed import MIND, attempt, fail, slice_project
 from tests.breakers.session.test_grant import message
 from tests.helpers.project import Project
 from tests.helpers.session_hook import Session
+from tests.helpers.views import (
+    attempts_view,
+    circuit_view,
+    loop_view,
+    memory_view,
+    panel,
+    session_view,
+    sessions_view,
+    slice_view,
+)
 
 __all__ = ["slice_project"]
 

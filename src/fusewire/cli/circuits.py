@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,12 +20,15 @@ from fusewire.util.durations import number, show_time
 from fusewire.util.errors import FusewireError, NotFound
 from fusewire.util.quoting import quoted
 from fusewire.util.tables import columns
+from fusewire.views.models import to_json
+from fusewire.views.moves import history_of
 from fusewire.views.settings import settings_of
 from fusewire.views.warnings import warnings
 
 if TYPE_CHECKING:
     from fusewire.core.decision import Decision
     from fusewire.engine.breaker import Breaker
+    from fusewire.views.settings import SettingInForce
 
 
 @click.command("status")
@@ -88,15 +91,15 @@ def _status_of(breaker: Breaker, circuits: list[str], as_json: bool) -> int:
     elif len(statuses) > 1:
         tell(*layout.groups(statuses, everything=True))
     else:
-        rows = [(key, str(value), source) for key, value, source in settings]
+        rows = [(one.key, str(one.value), one.source) for one in settings]
         constraint = breaker.rules.constraints.get(circuit)
         log = breaker.store.log_of(circuit)
         tell(*layout.detail(statuses[0], breaker.rules.policy(circuit), constraint, rows, log))
     return 0
 
 
-def _config_json(settings: list[tuple[str, Any, str]]) -> dict[str, dict[str, object]]:
-    return {key: {"value": value, "source": source} for key, value, source in settings}
+def _config_json(settings: list[SettingInForce]) -> dict[str, dict[str, object]]:
+    return {one.key: {"value": one.value, "source": one.source} for one in settings}
 
 
 @click.command("check")
@@ -253,7 +256,7 @@ def history_command(breaker: Breaker, circuit: str, days: float, as_json: bool) 
     meter = breaker.rules.policy(circuits[0]).meters[0]
     rolling = meter.family == "window" and not meter.turns
     window_start = breaker.engine.clock() - meter.span if rolling else None
-    data = {"id": circuit, "days": days, **layout.history_json(rows, audit, window_start)}
+    data = {"id": circuit, "days": days, **to_json(history_of(rows, audit, window_start))}
     return show_result(as_json, data, *layout.history(circuit, rows, audit, window_start, days))
 
 
@@ -264,6 +267,6 @@ def config_command(breaker: Breaker, circuit: str, as_json: bool) -> int:
     """The settings in force for a circuit, and where each of them comes from. Refused inside an agent."""
     require_person("`fusewire config`", breaker.root)
     settings = settings_of(breaker, circuit if is_known(breaker, circuit) else resolve_ids(breaker, circuit)[0])
-    lines = columns((key, str(value), source) for key, value, source in settings)
+    lines = columns((one.key, str(one.value), one.source) for one in settings)
     data = {"id": circuit, "config": _config_json(settings), "warnings": warnings(breaker)}
     return show_result(as_json, data, circuit, *(f"  {line}" for line in lines))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, get_args
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.registry import Collector
@@ -16,6 +16,8 @@ from prometheus_client.registry import Collector
 from fusewire import __version__
 from fusewire.core.state import Policy
 from fusewire.util.errors import FusewireError
+from fusewire.views.models import Kind, State
+from fusewire.views.panel import UnreadablePanel
 from fusewire.views.session_list import STATES as SESSION_STATES
 from fusewire.views.trail import Trail
 
@@ -27,14 +29,14 @@ if TYPE_CHECKING:
     from fusewire.server.live import Live
     from fusewire.server.projects import Projects, WatchedProject
     from fusewire.stores.rows import AuditRow
+    from fusewire.views.cards import CircuitCard
 
 #: Circuits of one project that have a line of their own: open ones first, then those that are nearest to it.
 _CIRCUITS = 200
 
-_KINDS = ("constraint", "loop", "phase", "tool", "attempt", "own")
 #: Their circuits are named in files of the project or of ours; those of the others come and go with sessions.
 _NAMED = ("constraint", "loop", "phase")
-_STATES = ("CLOSED", "HALF_OPEN", "OPEN")
+_STATES = get_args(State)
 
 
 class Numbers(Collector):
@@ -89,34 +91,33 @@ class _Families:
     def add_project(self, project: WatchedProject, trips: Trips) -> None:
         panel = project.panel()
         try:
-            counted = None if panel["problem"] else trips.counted()
+            counted = None if isinstance(panel, UnreadablePanel) else trips.counted()
         except FusewireError:
             counted = None
         name = project.name
         self.readable.add_metric([name], 0 if counted is None else 1)
-        if counted is None:
+        if counted is None or isinstance(panel, UnreadablePanel):
             return
         for breaker, count in counted.items():
             self.trips.add_metric([name, breaker], count)
-        self._add_circuits(name, panel["circuits"])
-        for period, key in (("day", "today_usd"), ("project", "project_usd")):
-            self.spend.add_metric([name, period], panel["spend"][key])
-        sessions = panel["session_counts"]
+        self._add_circuits(name, panel.circuits)
+        self.spend.add_metric([name, "day"], panel.spend.today_usd)
+        self.spend.add_metric([name, "project"], panel.spend.project_usd)
         for state in SESSION_STATES:
-            self.sessions.add_metric([name, state], sessions[state])
-        self.agents.add_metric([name], sessions["agents"])
-        self.iterations.add_metric([name], panel["loop"]["iterations"])
-        self.score.add_metric([name], panel["loop"]["score"])
-        self.calls_left.add_metric([name], panel["loop"]["calls_left"])
-        self.warnings.add_metric([name], len(panel["warnings"]))
+            self.sessions.add_metric([name, state], getattr(panel.session_counts, state))
+        self.agents.add_metric([name], panel.session_counts.agents)
+        self.iterations.add_metric([name], panel.loop.iterations)
+        self.score.add_metric([name], panel.loop.score)
+        self.calls_left.add_metric([name], panel.loop.calls_left)
+        self.warnings.add_metric([name], len(panel.warnings))
 
-    def _add_circuits(self, name: str, circuits: list[dict[str, Any]]) -> None:
-        counts = Counter((one["kind"], one["state"]) for one in circuits)
-        for kind in _KINDS:
+    def _add_circuits(self, name: str, circuits: Iterable[CircuitCard]) -> None:
+        counts = Counter((one.kind, one.state) for one in circuits)
+        for kind in get_args(Kind):
             for state in _STATES:
                 self.circuits.add_metric([name, kind, state], counts[kind, state])
-        for one in [one for one in circuits if one["kind"] in _NAMED][:_CIRCUITS]:
-            self.state.add_metric([name, one["id"]], _STATES.index(one["state"]))
+        for one in [one for one in circuits if one.kind in _NAMED][:_CIRCUITS]:
+            self.state.add_metric([name, one.id], _STATES.index(one.state))
 
 
 # -- trips ------------------------------------------------------------------------------------------------

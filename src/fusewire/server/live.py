@@ -16,6 +16,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from fusewire.util.errors import FusewireError, in_a_line
+from fusewire.views.models import to_json
 from fusewire.views.moves import numbered_move
 from fusewire.views.trail import Trail
 
@@ -116,7 +117,7 @@ class Feed:
 
 def encoded(project: str, number: int, row: AuditRow) -> str:
     """One move as JSON."""
-    return json.dumps({"project": project, **numbered_move(number, row)})
+    return json.dumps({"project": project, **to_json(numbered_move(number, row))})
 
 
 class Live:

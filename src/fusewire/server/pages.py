@@ -17,7 +17,8 @@ from fusewire.server.templating import REFRESH, page
 from fusewire.util.errors import FusewireError, NotFound
 from fusewire.views import session_list, slices
 from fusewire.views.circuits import circuit_view
-from fusewire.views.sessions import loop_view, session_view
+from fusewire.views.loop import loop_view
+from fusewire.views.sessions import session_view
 from fusewire.views.storage import memory_view
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def circuit(request: Request) -> Response:
     project = project_of(request)
     breaker = project.breaker()
     view = circuit_view(breaker, request.query_params.get("id", ""), _days(request))
-    rows, left_out = timelines.circuit_rows(view["history"])
+    rows, left_out = timelines.circuit_rows(view.history)
     return page(
         request,
         "circuit.html",
@@ -107,7 +108,7 @@ def circuit(request: Request) -> Response:
         choices=[int(days) for days in _CHOICES],
         rows=rows,
         left_out=left_out,
-        boundary=timelines.before_window(rows, view["history"]["window_start"]),
+        boundary=timelines.before_window(rows, view.history.window_start),
         drawn=timelines.circuit_chart(view, breaker.engine.clock()),
     )
 
@@ -143,7 +144,7 @@ def session(request: Request) -> Response:
 def sessions(request: Request) -> Response:
     project = project_of(request)
     panel, offset = project.panel(), _offset(request)
-    listed = [] if panel["problem"] else session_list.sessions_view(project.breaker(), offset=offset)["sessions"]
+    listed = [] if panel.problem else session_list.sessions_view(project.breaker(), offset=offset).sessions
     return page(
         request,
         "sessions.html",
@@ -165,7 +166,7 @@ def _offset(request: Request) -> int:
 def loop(request: Request) -> Response:
     project = project_of(request)
     view = loop_view(project.breaker())
-    broken = [one for one in project.panel()["circuits"] if one["kind"] == "loop" and one["phase"] != "closed"]
+    broken = [one for one in project.panel().circuits if one.kind == "loop" and one.phase != "closed"]
     return page(
         request,
         "loop.html",
@@ -174,8 +175,8 @@ def loop(request: Request) -> Response:
         view=view,
         broken=broken,
         worth=figures.worth,
-        scores_drawn=figures.score_chart(view["history"]),
-        output_drawn=figures.output_chart(view["history"]),
+        scores_drawn=figures.score_chart(view.history),
+        output_drawn=figures.output_chart(view.history),
     )
 
 

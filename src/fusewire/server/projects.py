@@ -6,12 +6,12 @@ import os
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fusewire.config.rules import DATABASE, load_rules
 from fusewire.engine.breaker import Breaker
 from fusewire.util.errors import FusewireError, NotFound, StoreError
-from fusewire.views.panel import panel
+from fusewire.views.panel import Panel, ProjectName, UnreadablePanel, panel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,7 +29,7 @@ class WatchedProject:
         self.store = Breaker.open(project=root, read_only=True).store
         self._was_there = False
         self._lock = threading.Lock()
-        self._seen: tuple[Any, dict[str, Any]] | None = None
+        self._seen: tuple[object, Panel] | None = None
 
     def version(self) -> tuple[int, ...]:
         """That of the store; a state that was there and has gone is not one in which nothing has happened yet."""
@@ -46,25 +46,16 @@ class WatchedProject:
         self.version()
         return Breaker(self.store, load_rules(self.root), time.time, self.root)
 
-    def panel(self) -> dict[str, Any]:
-        """The panel; if the state cannot be read, one that says so and shows no circuit as closed."""
+    def panel(self) -> Panel | UnreadablePanel:
+        """The panel as it is now."""
         with self._lock:
             try:
                 key = (self.version(), int(time.time()))
                 if self._seen is None or self._seen[0] != key:
-                    self._seen = (key, {**panel(self.breaker()), "problem": None})
+                    self._seen = (key, panel(self.breaker()))
             except FusewireError as error:
-                return self._unreadable(str(error))
+                return UnreadablePanel(ProjectName(os.path.basename(self.root), self.root), str(error))
             return self._seen[1]
-
-    def _unreadable(self, problem: str) -> dict[str, Any]:
-        return {
-            "project": {"name": os.path.basename(self.root), "root": self.root},
-            "headline": {"text": "The state cannot be read", "open": 0, "half_open": 0, "closed": 0},
-            "problem": problem,
-            **{name: [] for name in ("circuits", "warnings", "sessions", "halted")},
-            **dict.fromkeys(("at", "session_counts", "loop", "spend")),
-        }
 
 
 def _mend(root: str) -> None:

@@ -61,9 +61,12 @@ def counted(count: int, what: str) -> str:
 
 
 def show_time(moment: float | None) -> str | None:
+    """The time as `format_time` has it; None for none."""
+    return None if moment is None else format_time(moment)
+
+
+def format_time(moment: float) -> str:
     """ISO 8601 in UTC; milliseconds only where there are any."""
-    if moment is None:
-        return None
     from datetime import UTC, datetime
 
     text = datetime.fromtimestamp(round(moment, 3), UTC).isoformat(timespec="milliseconds")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
-from fusewire.breakers.constraint.report import history_json
 from fusewire.breakers.session.names import session_ids
 from fusewire.breakers.session.spend_limits import in_dollars, spent_and_granted
 from fusewire.core import circuit as circuits
@@ -16,10 +16,11 @@ from fusewire.engine.status import status_of
 from fusewire.stores.rows import AuditRow
 from fusewire.util.durations import seconds_until, show_duration, show_time
 from fusewire.util.errors import NotFound
-from fusewire.views.measures import fullness, measure
-from fusewire.views.panel import circuit_card, policy_of
-from fusewire.views.settings import settings_of
-from fusewire.views.trips import trips_in
+from fusewire.views.cards import CircuitCard, circuit_card, fullness, measure, policy_of
+from fusewire.views.models import Count, Seconds, Time, about
+from fusewire.views.moves import History, history_of
+from fusewire.views.settings import SettingInForce, settings_of
+from fusewire.views.trips import PastTrip, trips_in
 
 if TYPE_CHECKING:
     from fusewire.core.circuit import CircuitState, Policy
@@ -29,19 +30,64 @@ if TYPE_CHECKING:
 _DAY = 86400
 
 
-def circuit_view(breaker: Breaker, circuit: str, days: float = 30) -> dict[str, Any]:
-    """Everything of one circuit; NotFound if there is none. Nothing is written.
+@dataclass(frozen=True)
+class ConstraintTitle:
+    """What a constraint's circuit is about."""
 
-    The fields of a circuit in `panel`, and
-    about      of a constraint: `title`, `severity`, `file`; null for others
-    settings   [{`key`, `value`, `source`}, ...]; none where the constraint's file is gone
-    meters     [{`name`, `counts`, `level`, `trip`, `trip_by`, `warn`, `window` (" within 30d"), `refuses`,
-               `measure` (in words), `full` (from 0 to 1)}, ...]
-    cooldown   `schedule`, `steps` (seconds), `words`, `in_a_row`, `next_seconds` (what the next trip in a row would
-               wait), and `began`, `until`, `seconds` (in all), `left`, which are null while nothing cools down
-    history    as `history --json`: `window_start`, `entries`, `transitions`, newest first
-    trips      newest first, see `trips_in`
-    """
+    title: str
+    severity: str
+    file: str
+
+
+@dataclass(frozen=True)
+class MeterView:
+    """One meter of a circuit, and how full it is."""
+
+    name: str
+    counts: str
+    level: float
+    trip: float
+    trip_by: str
+    warn: float | None
+    window: str
+    measure: str
+    full: float
+    refuses: bool
+
+
+@dataclass(frozen=True)
+class CooldownView:
+    """How a circuit cools down, and how far it has come; None where nothing cools down."""
+
+    schedule: str
+    steps: list[Seconds]
+    in_a_row: Count
+    began: Time | None
+    until: Time | None
+    #: in all, and left of it
+    seconds: Seconds | None
+    left: Seconds | None
+    #: what the next trip in a row would wait
+    next_seconds: Seconds | None
+    words: str
+
+
+@dataclass(frozen=True)
+class CircuitView(CircuitCard):
+    """Everything of one circuit."""
+
+    trips: Annotated[list[PastTrip], about("newest first")]  # type: ignore[assignment]  # not their number
+    about: ConstraintTitle | None
+    days: float
+    #: none where the constraint's file is gone
+    settings: list[SettingInForce]
+    meters: list[MeterView]
+    cooldown: CooldownView
+    history: History
+
+
+def circuit_view(breaker: Breaker, circuit: str, days: float = 30) -> CircuitView:
+    """Everything of one circuit; NotFound if there is none. Nothing is written."""
     policy, row = _found(breaker, circuit)
     now = breaker.engine.clock()
     state = breaker.engine.state_in(row, circuit, policy)
@@ -50,16 +96,19 @@ def circuit_view(breaker: Breaker, circuit: str, days: float = 30) -> dict[str, 
     log = breaker.store.log_of(identifier(circuit), since)
     recent = [move for move in trail if move.at >= since]
     status = in_dollars(breaker, status_of(circuit, policy, state, now))
-    return {
-        **circuit_card(breaker, status, session_ids(breaker.store)),
-        "about": _about(breaker, circuit),
-        "days": days,
-        "settings": _settings(breaker, circuit),
-        "meters": [_meter(meter, state, now, spent_and_granted(status, meter.trip)) for meter in policy.meters],
-        "cooldown": _cooldown(policy, state, now),
-        "history": history_json(log, recent, window_start(policy, now)),
-        "trips": trips_in(trail, state.phase, since, now),
-    }
+    card = circuit_card(breaker, status, session_ids(breaker.store))
+    return CircuitView(
+        **{
+            **vars(card),
+            "trips": trips_in(trail, state.phase, since, now),
+            "about": _about(breaker, circuit),
+            "days": days,
+            "settings": _settings(breaker, circuit),
+            "meters": [_meter(meter, state, now, spent_and_granted(status, meter.trip)) for meter in policy.meters],
+            "cooldown": _cooldown(policy, state, now),
+            "history": history_of(log, recent, window_start(policy, now)),
+        }
+    )
 
 
 def window_start(policy: Policy, now: float) -> float | None:
@@ -92,51 +141,47 @@ def _unwritten(row: CircuitRow | None, policy: Policy, now: float) -> list[Audit
     return [AuditRow(row.id, one.at, one.source, one.target, one.cause, one.reason, "") for one in outcome.transitions]
 
 
-def _about(breaker: Breaker, circuit: str) -> dict[str, Any] | None:
+def _about(breaker: Breaker, circuit: str) -> ConstraintTitle | None:
     constraint = breaker.rules.constraints.get(circuit)
-    if constraint is None:
-        return None
-    return {"title": constraint.title, "severity": constraint.severity, "file": constraint.file}
+    return None if constraint is None else ConstraintTitle(constraint.title, constraint.severity, constraint.file)
 
 
-def _settings(breaker: Breaker, circuit: str) -> list[dict[str, Any]]:
+def _settings(breaker: Breaker, circuit: str) -> list[SettingInForce]:
     try:
-        found = settings_of(breaker, circuit)
+        return settings_of(breaker, circuit)
     except NotFound:
         return []
-    return [{"key": key, "value": value, "source": source} for key, value, source in found]
 
 
-def _meter(meter: meters.Meter, state: CircuitState, now: float, dollars: tuple[float, float] | None) -> dict[str, Any]:
+def _meter(meter: meters.Meter, state: CircuitState, now: float, dollars: tuple[float, float] | None) -> MeterView:
     level = meters.level(meter, state.meters.get(meter.name, []), now)
-    return {
-        "name": meter.name,
-        "counts": meter.on,
-        "level": level,
-        "trip": meter.trip,
-        "trip_by": meter.trip_by,
-        "warn": meter.warn,
-        "window": within(meter),
-        "refuses": meter.limits,
-        "measure": measure(meter, level, dollars),
-        "full": round(fullness(meter, level, dollars), 4),
-    }
+    return MeterView(
+        name=meter.name,
+        counts=meter.on,
+        level=level,
+        trip=meter.trip,
+        trip_by=meter.trip_by,
+        warn=meter.warn,
+        window=within(meter),
+        measure=measure(meter, level, dollars),
+        full=round(fullness(meter, level, dollars), 4),
+        refuses=meter.limits,
+    )
 
 
-def _cooldown(policy: Policy, state: CircuitState, now: float) -> dict[str, Any]:
+def _cooldown(policy: Policy, state: CircuitState, now: float) -> CooldownView:
     until = state.until if state.phase == "open" else None
-    whole = None if until is None or state.opened_at is None else round(until - state.opened_at, 3)
-    return {
-        "schedule": policy.schedule,
-        "steps": list(policy.cooldown),
-        "in_a_row": state.in_a_row,
-        "began": show_time(state.opened_at) if until is not None else None,
-        "until": show_time(until),
-        "seconds": whole,
-        "left": None if until is None else seconds_until(until, now),
-        "next_seconds": circuits.cooldown(policy, state.in_a_row + 1),
-        "words": _in_words(policy),
-    }
+    return CooldownView(
+        schedule=policy.schedule,
+        steps=list(policy.cooldown),
+        in_a_row=state.in_a_row,
+        began=show_time(state.opened_at) if until is not None else None,
+        until=show_time(until),
+        seconds=None if until is None or state.opened_at is None else round(until - state.opened_at, 3),
+        left=None if until is None else seconds_until(until, now),
+        next_seconds=circuits.cooldown(policy, state.in_a_row + 1),
+        words=_in_words(policy),
+    )
 
 
 def _in_words(policy: Policy) -> str:

@@ -11,6 +11,7 @@ from fusewire.core.events import identifier, plain
 from fusewire.util.durations import show_time
 from fusewire.util.errors import NotFound, StoreError, in_a_line
 from fusewire.util.globs import matches
+from fusewire.views.models import to_json
 from fusewire.views.moves import moved_in, numbered_move
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def _sessions(breaker: Breaker, wanted: Wanted) -> list[str]:
 
 
 def _move(number: int, move: AuditRow) -> Row:
-    return {"row": "move", **numbered_move(number, move)}
+    return {"row": "move", **to_json(numbered_move(number, move))}
 
 
 def _reached(one: LogRow) -> Row:

@@ -1,30 +1,126 @@
-"""Moves of circuits as everybody shows them, and which of them belong to a session."""
+"""The history of circuits: what reached them, how they moved, and which moves belong to a session."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
-from fusewire.breakers.constraint.report import step_json
 from fusewire.breakers.session.names import session_ids, session_of
 from fusewire.breakers.session.state import recalled, session_name
+from fusewire.core.decision import PUBLIC_STATE
 from fusewire.core.events import identifier
-from fusewire.util.durations import show_time
+from fusewire.util.durations import format_time, show_time
+from fusewire.views.models import Count, Time, about
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from fusewire.engine.breaker import Breaker
-    from fusewire.stores.rows import AuditRow
+    from fusewire.stores.rows import AuditRow, LogRow
 
 
-def move_json(row: AuditRow) -> dict[str, Any]:
-    """One row of the audit trail, with the names that `history --json` has."""
-    return {"at": show_time(row.at), "circuit": row.circuit, **step_json(row)}
+@dataclass(frozen=True)
+class Step:
+    """From where to where, why, and who did it."""
+
+    from_: Annotated[str, about("CLOSED, HALF_OPEN or OPEN")]
+    to: Annotated[str, about("likewise, or `removed`")]
+    from_phase: Annotated[str, about("closed, watch, open or probe")]
+    to_phase: Annotated[str, about("likewise, or `removed`")]
+    cause: str
+    reason: str
+    actor: str | None
 
 
-def numbered_move(number: int, row: AuditRow) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Moment:
+    at: Time
+    circuit: str
+
+
+@dataclass(frozen=True)
+class _Number:
+    number: Count
+
+
+@dataclass(frozen=True)
+class Move(Step, _Moment):
+    """One row of the audit trail. In JSON, fields of the last base come first."""
+
+
+@dataclass(frozen=True)
+class NumberedMove(Move, _Number):
     """The same with its place in the trail."""
-    return {"number": number, **move_json(row)}
+
+
+@dataclass(frozen=True)
+class _Timestamp:
+    timestamp: Time
+
+
+@dataclass(frozen=True)
+class HistoryMove(Step, _Timestamp):
+    """A move in the history of its circuit."""
+
+
+@dataclass(frozen=True)
+class LoggedSignal:
+    """A signal that reached a circuit."""
+
+    timestamp: Time
+    kind: str
+    signal: str
+    action: str
+    session: str | None
+    effect: str | None
+    in_window: bool
+
+
+@dataclass(frozen=True)
+class History:
+    """What reached a circuit, and its moves."""
+
+    window_start: Time | None
+    entries: Annotated[list[LoggedSignal], about("newest first")]
+    transitions: Annotated[list[HistoryMove], about("newest first")]
+
+
+def history_of(rows: Sequence[LogRow], audit: Sequence[AuditRow], window_start: float | None) -> History:
+    entries = [
+        LoggedSignal(
+            timestamp=format_time(row.at),
+            kind=row.kind,
+            signal=row.name,
+            action=row.text,
+            session=row.session,
+            effect=row.effect or None,
+            in_window=window_start is None or row.at > window_start,
+        )
+        for row in reversed(rows)
+    ]
+    moves = [HistoryMove(timestamp=format_time(row.at), **_step(row)) for row in reversed(audit)]
+    return History(show_time(window_start), entries, moves)
+
+
+def move_of(row: AuditRow) -> Move:
+    return Move(at=format_time(row.at), circuit=row.circuit, **_step(row))
+
+
+def numbered_move(number: int, row: AuditRow) -> NumberedMove:
+    return NumberedMove(number=number, at=format_time(row.at), circuit=row.circuit, **_step(row))
+
+
+def _step(row: AuditRow) -> dict[str, Any]:
+    """The fields of `Step`."""
+    return {
+        "from_": PUBLIC_STATE.get(row.source, row.source),
+        "to": PUBLIC_STATE.get(row.target, row.target),
+        "from_phase": row.source,
+        "to_phase": row.target,
+        "cause": row.cause,
+        "reason": row.reason,
+        "actor": row.actor or None,
+    }
 
 
 def moved_in(breaker: Breaker, session: str) -> Callable[[AuditRow], bool]:

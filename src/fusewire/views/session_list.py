@@ -3,51 +3,77 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from fusewire.breakers.session.names import session_ids
 from fusewire.breakers.session.overview import running_in, standing
 from fusewire.breakers.session.state import recalled, session_name
+from fusewire.views.models import Count, Time, Usd, about
 
 if TYPE_CHECKING:
     from fusewire.engine.breaker import Breaker
     from fusewire.stores import Store
 
+SessionState = Literal["running", "silent", "halted", "ended"]
+STATES: tuple[SessionState, ...] = get_args(SessionState)
+
 #: Sessions of a page, unless somebody asks for more or fewer.
 SHOWN = 20
 
-STATES = ("running", "silent", "halted", "ended")
+
+@dataclass(frozen=True)
+class SessionLine:
+    """One session in a list."""
+
+    id: str
+    state: Annotated[SessionState, about("silent: nothing was heard of it for an hour")]
+    heard: Time | None
+    ended: Time | None
+    halted: Annotated[str | None, about("why it was halted")]
+    needs: Annotated[Literal["message", "grant"] | None, about("what a halted one needs of a person to go on")]
+    usd: Usd
+    agents: Annotated[Count, about("helpers that run")]
 
 
-def sessions_view(breaker: Breaker, limit: int = SHOWN, offset: int = 0) -> dict[str, Any]:
-    """Nothing is written; times are ISO 8601 in UTC.
+@dataclass(frozen=True)
+class SessionCounts:
+    """Sessions by state, and the helpers that run."""
 
-    sessions  the one heard of last first, without the first `offset`: `id`, `state` (`running`, `silent`, `halted`,
-              `ended`), `heard`, `ended`, `halted` (why), `needs` (a `message` or a `grant`, to go on), `usd`, `agents`
-              (helpers that run)
-    halted    all of them that are halted and wait for a person
-    counts    how many there are in each state, `all`, and `agents` that run
-    """
+    all: Count
+    running: Count
+    silent: Count
+    halted: Count
+    ended: Count
+    agents: Count
+
+
+@dataclass(frozen=True)
+class SessionList:
+    """A page of the sessions of a project."""
+
+    sessions: Annotated[list[SessionLine], about("the one heard of last first")]
+    halted: Annotated[list[SessionLine], about("all that are halted")]
+    counts: Annotated[SessionCounts, about("sessions by state, and helpers that run")]
+
+
+def sessions_view(breaker: Breaker, limit: int = SHOWN, offset: int = 0) -> SessionList:
+    """Nothing is written."""
     now = breaker.engine.clock()
     usd = breaker.rules.tool["resource_limits.api_cost_block_usd"]
     found = [_line(breaker.store, name, now, usd) for name in session_ids(breaker.store)]
-    states = Counter(one["state"] for one in found)
-    return {
-        "sessions": found[offset : offset + limit],
-        "halted": [one for one in found if one["state"] == "halted"],
-        "counts": {
-            "all": len(found),
-            **{state: states[state] for state in STATES},
-            "agents": sum(one["agents"] for one in found if not one["ended"]),
-        },
-    }
+    states = Counter(one.state for one in found)
+    agents = sum(one.agents for one in found if not one.ended)
+    counts = SessionCounts(all=len(found), agents=agents, **{state: states[state] for state in STATES})
+    halted = [one for one in found if one.state == "halted"]
+    return SessionList(found[offset : offset + limit], halted, counts)
 
 
-def _line(store: Store, name: str, now: float, limit: float) -> dict[str, Any]:
+def _line(store: Store, name: str, now: float, limit: float) -> SessionLine:
     record = recalled(store, session_name(name))
-    return {
-        "id": name,
+    return SessionLine(
+        id=name,
         **standing(record, now, limit),
-        "usd": round((record.get("spend") or {}).get("usd", 0.0), 4),
-        "agents": len(running_in(record, now)),
-    }
+        usd=round((record.get("spend") or {}).get("usd", 0.0), 4),
+        agents=len(running_in(record, now)),
+    )

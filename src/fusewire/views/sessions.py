@@ -1,20 +1,17 @@
-"""A session and the loop as a page shows them: what was done, what was stopped, what it costs, in the order of time."""
+"""A session as a page shows it: what was done, what was stopped, what it costs, in the order of time."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from fusewire.breakers.loop.overview import overview as loop_overview
-from fusewire.breakers.loop.state import LoopRecord
 from fusewire.breakers.session.names import is_session
 from fusewire.breakers.session.overview import overview, running_in
 from fusewire.breakers.session.state import recalled, session_name
 from fusewire.core.events import plain
-from fusewire.run.registry import under_way
 from fusewire.util.durations import show_time
 from fusewire.util.errors import NotFound
-from fusewire.views.moves import move_json, moved_in
+from fusewire.views.moves import move_of, moved_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,9 +24,6 @@ _DOINGS = 500
 _MOVES = 500
 _POINTS = 300
 _MINUTES = 120
-
-#: What is added up of a loop's iterations; while the first runs there is nothing yet.
-_TOTALS = ("iterations", "tasks", "files", "calls", "cost", "seconds", "since_task")
 
 #: Kinds of what agents did that are counted under their own names.
 _COUNTED = ("ok", "failed", "told", "refused", "halted")
@@ -59,43 +53,13 @@ def session_view(breaker: Breaker, session: str) -> dict[str, Any]:
         **view,
         "since": show_time(record.get("since")),
         "doings": [_doing(one) for one in doings[-_DOINGS:]],
-        "moves": [move_json(row) for row in _moves(breaker, session)],
+        "moves": [move_of(row) for row in _moves(breaker, session)],
         "counts": _counts(doings),
         "calls_per_minute": _per_minute(doings),
         "spend_curve": _thinned([[one.at, one.value] for one in doings if one.kind == "spend"]),
         "warn_usd": cost["warn_usd"] + cost["granted_usd"],
         "limit_usd": cost["limit_usd"] + cost["granted_usd"],
         "agents": _running(record, breaker.engine.clock()),
-    }
-
-
-def loop_view(breaker: Breaker) -> dict[str, Any]:
-    """The supervised loop. Nothing is written.
-
-    What `loop` of `status --json` has, with times in ISO 8601, and
-    history    the last 20 iterations, oldest first: `number`, `at`, `seconds`, `state`, `kind`, `score`, `points`,
-               `tasks`, `files`, `names`, `tests`, `errors`, `lines` (of output), `calls`, `calls_left`, `cost`, ...
-    under_way  iterations that have begun and not ended: `number`, `since`, `probe` (whether it is one)
-    runs       runs of `fusewire run` that are there: `pid`, `command`, `since`, the oldest first
-    totals     of all iterations: `iterations`, `tasks`, `files`, `calls`, `cost`, `seconds`, `since_task`
-    halted     why the loop was halted for a person, or null
-    """
-    record = LoopRecord.recalled(breaker.store)
-    view = loop_overview(breaker)
-    history = [{**entry, "at": show_time(entry["at"])} for entry in record.history]
-    running = sorted(record.running.values(), key=lambda entry: int(entry["number"]))
-    return {
-        **view,
-        "last": history[-1] if history else None,
-        "history": history,
-        "under_way": [
-            {"number": one["number"], "since": show_time(one["at"]), "probe": bool(one["held"])} for one in running
-        ],
-        "runs": [
-            {"pid": run.pid, "command": run.command, "since": show_time(run.at)} for run in under_way(breaker.store)
-        ],
-        "totals": {**dict.fromkeys(_TOTALS, 0), **record.totals},
-        "halted": record.halted.get("text") or None,
     }
 
 

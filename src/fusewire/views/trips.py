@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from fusewire.util.durations import show_time
+from fusewire.util.durations import format_time, show_time
+from fusewire.views.models import Count, Seconds, Time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,12 +17,24 @@ if TYPE_CHECKING:
 _ENDS = ("closed", "open")
 
 
-def trips_in(trail: Iterable[AuditRow], phase: str, since: float, now: float) -> list[dict[str, Any]]:
-    """Those that were not over before `since`, newest first; `phase` is the circuit's own by now.
+@dataclass(frozen=True)
+class PastTrip:
+    """A trip, which may last still. One that a failed probe ended is followed by the next."""
 
-    Each has `opened_at`, `closed_at` (null while it lasts), `seconds`, how it ended (`cause`, in words `method`), why
-    it opened (`reason`) and `in_a_row`. One that a failed probe ended is followed by the next.
-    """
+    opened_at: Time
+    #: None while it lasts
+    closed_at: Time | None
+    seconds: Seconds | None
+    #: how it ended, and the same in words
+    cause: str | None
+    method: str
+    #: why it opened
+    reason: str
+    in_a_row: Count
+
+
+def trips_in(trail: Iterable[AuditRow], phase: str, since: float, now: float) -> list[PastTrip]:
+    """Those that were not over before `since`, newest first; `phase` is the circuit's own by now."""
     found: list[_Trip] = []
     current: _Trip | None = None
     for row in trail:
@@ -37,7 +51,7 @@ def trips_in(trail: Iterable[AuditRow], phase: str, since: float, now: float) ->
             current = None
     if current is not None and phase == "closed":
         current.lost = True
-    return [one.to_json(now) for one in reversed(found) if one.ended is None or one.ended.at >= since]
+    return [one.finished(now) for one in reversed(found) if one.ended is None or one.ended.at >= since]
 
 
 class _Trip:
@@ -49,18 +63,18 @@ class _Trip:
         #: the circuit is closed, and nobody has written how that came
         self.lost = False
 
-    def to_json(self, now: float) -> dict[str, Any]:
+    def finished(self, now: float) -> PastTrip:
         end = None if self.ended is None else self.ended.at
         until = now if end is None else end
-        return {
-            "opened_at": show_time(self.opened.at),
-            "closed_at": show_time(end),
-            "seconds": None if self.lost else round(max(0.0, until - self.opened.at), 3),
-            "cause": None if self.ended is None else self.ended.cause,
-            "method": self._method(),
-            "reason": self.opened.reason,
-            "in_a_row": self.in_a_row,
-        }
+        return PastTrip(
+            opened_at=format_time(self.opened.at),
+            closed_at=show_time(end),
+            seconds=None if self.lost else round(max(0.0, until - self.opened.at), 3),
+            cause=None if self.ended is None else self.ended.cause,
+            method=self._method(),
+            reason=self.opened.reason,
+            in_a_row=self.in_a_row,
+        )
 
     def _method(self) -> str:
         if self.ended is None:

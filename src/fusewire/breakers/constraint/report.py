@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fusewire.core.circuit import within
 from fusewire.core.decision import PUBLIC_STATE
@@ -131,35 +131,3 @@ def _move(row: AuditRow) -> str:
     moved = f"{source} -> {target}" if source != target else source
     by = f", by {row.actor}" if row.actor else ""
     return f"{moved} ({row.cause}): {row.reason or 'no reason given'}{by}"
-
-
-def history_json(rows: list[LogRow], audit: list[AuditRow], window_start: float | None) -> dict[str, Any]:
-    return {
-        "window_start": show_time(window_start),
-        "entries": [
-            {
-                "timestamp": show_time(row.at),
-                "kind": row.kind,
-                "signal": row.name,
-                "action": row.text,
-                "session": row.session,
-                "effect": row.effect or None,
-                "in_window": window_start is None or row.at > window_start,
-            }
-            for row in reversed(rows)
-        ],
-        "transitions": [{"timestamp": show_time(move.at), **step_json(move)} for move in reversed(audit)],
-    }
-
-
-def step_json(move: AuditRow) -> dict[str, Any]:
-    """From where to where, why, and who did it."""
-    return {
-        "from": PUBLIC_STATE.get(move.source, move.source),
-        "to": PUBLIC_STATE.get(move.target, move.target),
-        "from_phase": move.source,
-        "to_phase": move.target,
-        "cause": move.cause,
-        "reason": move.reason,
-        "actor": move.actor or None,
-    }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -31,7 +32,10 @@ _WITH_KEYS, _WITH_HEAD = 4, 5
 _WITH_TITLES, _WITH_MOVES = 6, 11
 _MOVES = 8
 
-_LISTS = {"panel": (circuit_titles, circuit_row), "sessions": (session_titles, session_row)}
+_LISTS: dict[str, tuple[Callable[[int], Text], Callable[[Any, int], Text]]] = {
+    "panel": (circuit_titles, circuit_row),
+    "sessions": (session_titles, session_row),
+}
 
 _KEYS = "q quit  ? help  Enter open  / filter  o open only  a all  s sessions  l loop  w warnings"
 _INSIDE = "q quit  ? help  Esc back  Enter open"
@@ -70,7 +74,7 @@ def _head(source: Source, width: int) -> Text:
     """Which project, what it costs, what is wrong with it; a clock that goes on says that this is alive."""
     parts = [Text(f"{(show_time(int(source.seen_at)) or '')[11:19]} UTC", style="dim")]
     if source.panel is not None:
-        if faults := len(source.panel["warnings"]):
+        if faults := len(source.panel.warnings):
             parts.insert(0, Text(f"{counted(faults, 'warning')} (w)", style="yellow"))
         parts.insert(0, Text(f"{money(source.panel)} today"))
     while parts and sum(len(part) + 3 for part in parts) > width - 12:
@@ -83,10 +87,10 @@ def _head(source: Source, width: int) -> Text:
 def _headline(view: WatchView, source: Source) -> Text:
     if source.panel is None:
         return Text("The state cannot be read; it is tried again and again", style=STYLES["OPEN"])
-    words = source.panel["headline"]
-    stopped = words["open"] or "halted" in words["text"]
-    style = STYLES["OPEN" if stopped else "HALF_OPEN" if words["half_open"] else "CLOSED"]
-    line = Text.assemble((words["text"], style))
+    words = source.panel.headline
+    stopped = words.open or "halted" in words.text
+    style = STYLES["OPEN" if stopped else "HALF_OPEN" if words.half_open else "CLOSED"]
+    line = Text.assemble((words.text, style))
     if view.words and not view.typing:
         line.append(f"   filter: {shown(view.words)} (Esc clears it)", style="cyan")
     if view.only_open:

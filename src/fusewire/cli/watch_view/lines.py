@@ -12,16 +12,18 @@ from fusewire.cli.watch_view.source import POLL, require_readable
 from fusewire.cli.watch_view.words import circuit_line, headline, move_line, shown
 from fusewire.util.durations import counted
 from fusewire.util.errors import FusewireError
+from fusewire.views.models import to_json
 
 if TYPE_CHECKING:
     from fusewire.cli.watch_view.source import Source
+    from fusewire.views.panel import Panel
     from fusewire.views.trail import Move
 
 
 class LineFormat(Protocol):
     """How it is told."""
 
-    def panel(self, panel: dict[str, Any]) -> None: ...
+    def panel(self, panel: Panel) -> None: ...
 
     def move(self, move: Move) -> None: ...
 
@@ -33,12 +35,12 @@ class LineFormat(Protocol):
 class WordFormat:
     """In words: the headline, a line for each circuit that is not closed, a line for each move."""
 
-    def panel(self, panel: dict[str, Any]) -> None:
-        for warning in panel["warnings"]:
+    def panel(self, panel: Panel) -> None:
+        for warning in panel.warnings:
             say(f"Warning: {shown(warning)}")
         _print(headline(panel))
-        for circuit in panel["circuits"]:
-            if circuit["state"] != "CLOSED":
+        for circuit in panel.circuits:
+            if circuit.state != "CLOSED":
                 _print(circuit_line(circuit))
 
     def move(self, move: Move) -> None:
@@ -54,13 +56,13 @@ class WordFormat:
 class JsonLines:
     """One JSON object a line; `type` says what it is."""
 
-    def panel(self, panel: dict[str, Any]) -> None:
-        _print(_json("panel", panel))
+    def panel(self, panel: Panel) -> None:
+        _print(_json("panel", to_json(panel)))
 
     def move(self, move: Move) -> None:
         from fusewire.views.moves import numbered_move
 
-        _print(_json("move", numbered_move(*move)))
+        _print(_json("move", to_json(numbered_move(*move))))
 
     def lost(self, count: int) -> None:
         _print(_json("lost", {"count": count}))

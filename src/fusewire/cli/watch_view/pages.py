@@ -102,15 +102,15 @@ def _loop(source: Source, _: str) -> list[Text]:
     from fusewire.breakers.loop.report import details
 
     assert source.panel is not None
-    loop = source.panel["loop"]
-    if not loop["iterations"]:
+    loop = source.panel.loop
+    if not loop.iterations:
         return [Text("No iteration of a supervised loop has run yet in this project (fusewire run, fusewire loop).")]
-    return [Text(harmless(line)) for line in details(loop)]
+    return [Text(harmless(line)) for line in details(vars(loop))]
 
 
 def _warnings(source: Source, _: str) -> list[Text]:
     assert source.panel is not None
-    lines = [Text(shown(one)) for one in source.panel["warnings"]]
+    lines = [Text(shown(one)) for one in source.panel.warnings]
     if not lines:
         return [Text("Nothing is wrong with the configuration or the state.")]
     return [*lines, Text(), Text("Notices stay until a person runs: fusewire doctor --acknowledge", style="dim")]

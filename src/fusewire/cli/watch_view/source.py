@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fusewire.config.rules import DATABASE, load_rules
 from fusewire.engine.breaker import Breaker
@@ -16,6 +16,7 @@ from fusewire.views.trail import Trail
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from fusewire.views.panel import Panel
     from fusewire.views.trail import Move
 
 #: Seconds between two looks at whether something was written, and after which time alone has changed enough.
@@ -32,7 +33,7 @@ class Source:
 
     def __init__(self, root: str, *, recent: int = 0) -> None:
         self.root = root
-        self.panel: dict[str, Any] | None = None
+        self.panel: Panel | None = None
         self.problem = ""
         self.seen_at = time.time()
         self.moves: deque[Move] = deque(maxlen=recent)
@@ -67,7 +68,7 @@ class Source:
         require_readable(self.root)
         return self.trail.news(self.breaker().store)
 
-    def collected(self) -> dict[str, Any]:
+    def collected(self) -> Panel:
         """The panel as it is now, by the rules that the project has now."""
         self._breaker = Breaker(self.breaker().store, load_rules(self.root), time.time, self.root)
         return panel(self._breaker)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -25,6 +25,8 @@ from fusewire.util.durations import parse_time, show_duration
 
 if TYPE_CHECKING:
     from fusewire.stores.rows import AuditRow
+    from fusewire.views.cards import CircuitCard
+    from fusewire.views.session_list import SessionLine
 
 _STATE, _LEVEL, _BAR, _LEFT = 9, 10, 8, 8
 
@@ -63,11 +65,11 @@ def circuit_titles(width: int) -> Text:
     )
 
 
-def circuit_row(circuit: dict[str, Any], width: int) -> Text:
+def circuit_row(circuit: CircuitCard, width: int) -> Text:
     name, bar, level, reason = _columns(width)
     return _row(
-        cell(state_text(circuit["state"]), _STATE),
-        cell(short(circuit["id"]), name),
+        cell(state_text(circuit.state), _STATE),
+        cell(short(circuit.id), name),
         bar_of(circuit, bar),
         cell(level_of(circuit), level),
         cell(time_left(circuit), _LEFT),
@@ -79,21 +81,21 @@ def session_titles(width: int) -> Text:
     return _row(cell("STATE", 8), cell("HEARD", 11), cell("COST", 8), cell("AGENTS", 6), Text("SESSION"))
 
 
-def session_row(session: dict[str, Any], width: int) -> Text:
-    ago = time.time() - parse_time(session["heard"]) if session["heard"] else math.inf
-    why = f": {shown(session['halted'])}" if session["halted"] else ""
+def session_row(session: SessionLine, width: int) -> Text:
+    ago = time.time() - parse_time(session.heard) if session.heard else math.inf
+    why = f": {shown(session.halted)}" if session.halted else ""
     return _row(
         cell(_session_state(session), 8),
         cell("?" if ago == math.inf else f"{show_duration(max(1, int(ago)))} ago", 11),
-        cell(f"${session['usd']:.2f}", 8),
-        cell(str(session["agents"]), 6),
-        Text(f"{shown(session['id'])}{why}"),
+        cell(f"${session.usd:.2f}", 8),
+        cell(str(session.agents), 6),
+        Text(f"{shown(session.id)}{why}"),
     )
 
 
-def _session_state(session: dict[str, Any]) -> Text:
-    style = {"halted": STYLES["OPEN"], "running": STYLES["CLOSED"]}.get(session["state"], "dim")
-    return Text("HALTED" if session["state"] == "halted" else session["state"], style=style)
+def _session_state(session: SessionLine) -> Text:
+    style = {"halted": STYLES["OPEN"], "running": STYLES["CLOSED"]}.get(session.state, "dim")
+    return Text("HALTED" if session.state == "halted" else session.state, style=style)
 
 
 def move_row(row: AuditRow) -> Text:

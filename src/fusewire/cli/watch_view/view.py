@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fusewire.views.cards import CircuitCard
+    from fusewire.views.panel import Panel
+    from fusewire.views.session_list import SessionLine
+
+    Rows = Sequence[CircuitCard | SessionLine]
 
 #: Pages with rows of which one is chosen; the others are read.
 _LISTS = ("panel", "sessions")
@@ -55,31 +64,31 @@ class WatchView:
     def page(self) -> Page:
         return self.pages[-1]
 
-    def rows(self, panel: dict[str, Any] | None) -> list[dict[str, Any]]:
+    def rows(self, panel: Panel | None) -> Rows:
         """The rows of a list, as far as they are wanted."""
         if panel is None:
             return []
         if self.page.kind == "sessions":  # one that waits for a person may be older than those that are listed
-            return [*panel["halted"], *(one for one in panel["sessions"] if one["state"] != "halted")]
-        return [one for one in panel["circuits"] if self.page.kind != "panel" or self._wanted(one)]
+            return [*panel.halted, *(one for one in panel.sessions if one.state != "halted")]
+        return [one for one in panel.circuits if self.page.kind != "panel" or self._wanted(one)]
 
-    def _wanted(self, circuit: dict[str, Any]) -> bool:
-        if self.only_open and circuit["state"] != "OPEN":
+    def _wanted(self, circuit: CircuitCard) -> bool:
+        if self.only_open and circuit.state != "OPEN":
             return False
-        text = " ".join(str(circuit[name] or "") for name in ("state", "id", "title", "reason")).casefold()
+        text = " ".join((circuit.state, circuit.id, circuit.title, circuit.reason or "")).casefold()
         return all(word in text for word in self.words.casefold().split())
 
-    def settle(self, rows: list[dict[str, Any]]) -> int:
+    def settle(self, rows: Rows) -> int:
         """The place of the chosen row; of its neighbour if it is gone."""
         page = self.page
-        ids = [one["id"] for one in rows]
+        ids = [one.id for one in rows]
         place = ids.index(page.chosen) if page.chosen in ids else min(page.place, len(ids) - 1)
         page.place = max(0, place)
         page.chosen = ids[page.place] if ids else ""
         page.top = max(0, min(page.top, page.place, len(ids) - self.room), page.place - self.room + 1)
         return page.place
 
-    def press(self, key: str, panel: dict[str, Any] | None) -> None:
+    def press(self, key: str, panel: Panel | None) -> None:
         if self.typing:
             self._type(key)
         elif key in _STEPS or key in _LEAPS or key in _ENDS:
@@ -128,11 +137,11 @@ class WatchView:
         else:
             self.words = ""
 
-    def _move(self, amount: int, panel: dict[str, Any] | None) -> None:
+    def _move(self, amount: int, panel: Panel | None) -> None:
         page = self.page
         if page.kind not in _LISTS:
             page.place = max(0, min(page.place + amount, self.furthest))
             return
         rows = self.rows(panel)
         page.place = max(0, min(self.settle(rows) + amount, len(rows) - 1))
-        page.chosen = rows[page.place]["id"] if rows else ""
+        page.chosen = rows[page.place].id if rows else ""

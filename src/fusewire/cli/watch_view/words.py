@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -15,6 +15,8 @@ from fusewire.util.durations import counted, number, show_duration, show_time
 
 if TYPE_CHECKING:
     from fusewire.stores.rows import AuditRow
+    from fusewire.views.cards import CircuitCard
+    from fusewire.views.panel import Panel
 
 STYLES = {"OPEN": "bold red", "HALF_OPEN": "bold yellow", "CLOSED": "green"}
 
@@ -50,68 +52,68 @@ def state_text(state: str) -> Text:
     return Text(state, style=STYLES.get(state, ""))
 
 
-def level_of(circuit: dict[str, Any]) -> str:
+def level_of(circuit: CircuitCard) -> str:
     """`3/5`; dollars and shares are said as such: `$2.40/$5`, `40%/70%`."""
-    if circuit["measure"].startswith("$") or "%" in circuit["measure"]:
-        return str(circuit["measure"]).replace(".00", "").replace(" of ", "/")
-    return f"{number(circuit['level'])}/{number(circuit['threshold'])}"
+    if circuit.measure.startswith("$") or "%" in circuit.measure:
+        return circuit.measure.replace(".00", "").replace(" of ", "/")
+    return f"{number(circuit.level)}/{number(circuit.threshold)}"
 
 
-def bar_of(circuit: dict[str, Any], room: int) -> Text:
+def bar_of(circuit: CircuitCard, room: int) -> Text:
     """How full it is; what is open is full, whatever its level has become since."""
-    full = room if circuit["phase"] == "open" else math.floor(circuit["full"] * room)
-    style = STYLES[circuit["state"]] if not circuit["near"] else "yellow"
+    full = room if circuit.phase == "open" else math.floor(circuit.full * room)
+    style = STYLES[circuit.state] if not circuit.near else "yellow"
     return Text.assemble(("━" * full, style), ("─" * (room - full), "dim"))
 
 
-def time_left(circuit: dict[str, Any]) -> str:
+def time_left(circuit: CircuitCard) -> str:
     """In a column: how long still, or who must act."""
-    left = circuit["retry_after"]
-    if circuit["phase"] == "open":
+    left = circuit.retry_after
+    if circuit.phase == "open":
         return "a person" if left is None else _whole(left)
-    if circuit["phase"] == "probe":
+    if circuit.phase == "probe":
         return "ready" if left is None else "probing"
     return ""
 
 
-def standing(circuit: dict[str, Any]) -> str:
+def standing(circuit: CircuitCard) -> str:
     """The same in a sentence."""
-    left = circuit["retry_after"]
-    if circuit["phase"] == "open":
+    left = circuit.retry_after
+    if circuit.phase == "open":
         return "a person must act" if left is None else f"a probe in {_whole(left)}"
-    if circuit["phase"] == "probe":
+    if circuit.phase == "probe":
         return "the next check is the one probe" if left is None else f"a probe is under way, for up to {_whole(left)}"
-    return "a warning, nothing is stopped" if circuit["phase"] == "watch" else ""
+    return "a warning, nothing is stopped" if circuit.phase == "watch" else ""
 
 
-def reason_of(circuit: dict[str, Any]) -> str:
-    parts = [f"passes until {to_second(circuit['override_until'])}"] if circuit["override_until"] else []
-    if circuit["phase"] != "closed" and circuit["reason"]:
-        parts.append(shown(circuit["reason"]))
-    elif circuit["near"]:
+def reason_of(circuit: CircuitCard) -> str:
+    parts = [f"passes until {to_second(circuit.override_until)}"] if circuit.override_until else []
+    if circuit.phase != "closed" and circuit.reason:
+        parts.append(shown(circuit.reason))
+    elif circuit.near:
         parts.append("the next one may open it")
-    elif circuit["title"]:
-        parts.append(shown(circuit["title"]))
+    elif circuit.title:
+        parts.append(shown(circuit.title))
     return ", ".join(parts)
 
 
-def circuit_line(circuit: dict[str, Any]) -> str:
+def circuit_line(circuit: CircuitCard) -> str:
     """One circuit that is not closed, in plain words."""
     how = ", ".join(part for part in (level_of(circuit), standing(circuit)) if part)
     why = reason_of(circuit)
-    return f"{circuit['state']} {shown(circuit['id'])} {how}" + (f": {why}" if why else "")
+    return f"{circuit.state} {shown(circuit.id)} {how}" + (f": {why}" if why else "")
 
 
-def headline(panel: dict[str, Any]) -> str:
+def headline(panel: Panel) -> str:
     """What the project is like, in a line: what is tripped, what it costs, what is wrong."""
-    parts = [panel["headline"]["text"], f"{money(panel)} today"]
-    if panel["warnings"]:
-        parts.append(counted(len(panel["warnings"]), "warning"))
-    return f"{shown(panel['project']['name'])}: {', '.join(parts)}"
+    parts = [panel.headline.text, f"{money(panel)} today"]
+    if panel.warnings:
+        parts.append(counted(len(panel.warnings), "warning"))
+    return f"{shown(panel.project.name)}: {', '.join(parts)}"
 
 
-def money(panel: dict[str, Any]) -> str:
-    return f"${panel['spend']['today_usd']:.2f}"
+def money(panel: Panel) -> str:
+    return f"${panel.spend.today_usd:.2f}"
 
 
 def move_line(row: AuditRow) -> str:

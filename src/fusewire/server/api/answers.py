@@ -1,14 +1,16 @@
-"""What the JSON interface answers, by name.
+"""What the JSON interface answers, by name; the schemas of all answers come from their classes.
 
 Objects may get further fields in later versions; every field that is here stays, and is always there.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Annotated
+
 from fusewire.server.api import answer_parts as parts
 from fusewire.server.api.schemas import (
     COUNT,
-    MOMENT,
     NUMBER,
     TEXT,
     TEXTS,
@@ -16,7 +18,6 @@ from fusewire.server.api.schemas import (
     USD,
     WHOLE,
     YES_NO,
-    Schema,
     fields,
     maybe,
     one_of,
@@ -24,55 +25,107 @@ from fusewire.server.api.schemas import (
     rows,
     told,
 )
+from fusewire.views.cards import CircuitCard, CircuitStatus
+from fusewire.views.circuits import CircuitView
+from fusewire.views.loop import IterationView, LoopOverview, LoopView
+from fusewire.views.models import Count, Schema, about, schema_of
+from fusewire.views.moves import History, NumberedMove
+from fusewire.views.panel import Panel
+from fusewire.views.session_list import SessionLine, SessionList
+from fusewire.views.settings import SettingInForce
+
+
+@dataclass(frozen=True)
+class ErrorAnswer:
+    """Whatever went wrong."""
+
+    error: Annotated[str, about("one line: what, where, what is allowed")]
+
+
+@dataclass(frozen=True)
+class Done:
+    """An act of a person that was done."""
+
+    done: Annotated[str, about("what came of it, in a sentence")]
+
+
+@dataclass(frozen=True)
+class ProjectLine:
+    """A project that the server shows."""
+
+    name: Annotated[str, about("as it stands in addresses")]
+    root: str
+    problem: Annotated[str | None, about("why its state cannot be read")]
+    headline: Annotated[str | None, about("one sentence")] = None
+    open: Count | None = None
+    half_open: Count | None = None
+    closed: Count | None = None
+
+
+@dataclass(frozen=True)
+class ProjectList:
+    """All of them."""
+
+    projects: list[ProjectLine]
+
+
+@dataclass(frozen=True)
+class CircuitList:
+    """Every circuit, and what is wrong."""
+
+    circuits: list[CircuitStatus]
+    warnings: list[str]
+
+
+@dataclass(frozen=True)
+class _CircuitAndDays:
+    id: str
+    days: float
+
+
+@dataclass(frozen=True)
+class CircuitHistory(History, _CircuitAndDays):
+    """The history of one circuit."""
+
+
+@dataclass(frozen=True)
+class CircuitSettings:
+    """The settings of one circuit."""
+
+    id: str
+    settings: list[SettingInForce]
+
+
+@dataclass(frozen=True)
+class MovePage:
+    """The audit trail behind a number."""
+
+    moves: Annotated[list[NumberedMove], about("oldest first")]
+    last: Annotated[Count, about("the number of the newest move; less than `after` if the trail was begun anew")]
+    more: Annotated[bool, about("whether there are moves behind these")]
+
+
+NAMES: dict[type, str] = {
+    ErrorAnswer: "Error",
+    Done: "Done",
+    ProjectList: "Projects",
+    CircuitStatus: "Circuit",
+    CircuitList: "Circuits",
+    CircuitCard: "CircuitCard",
+    CircuitView: "CircuitView",
+    CircuitHistory: "History",
+    CircuitSettings: "Settings",
+    LoopOverview: "LoopOverview",
+    LoopView: "Loop",
+    IterationView: "Iteration",
+    Panel: "Panel",
+    SessionLine: "SessionLine",
+    SessionList: "Sessions",
+    MovePage: "Moves",
+}
 
 ANSWERS: dict[str, Schema] = {
-    "Error": fields(error=told(TEXT, "one line: what, where, what is allowed")),
-    "Done": fields(done=told(TEXT, "what came of it, in a sentence")),
-    "Projects": fields(projects=rows(parts.PROJECT)),
-    "Circuit": parts.CIRCUIT,
-    "Circuits": fields(circuits=rows(ref("Circuit")), warnings=TEXTS),
-    "CircuitCard": parts.CARD,
-    "CircuitView": fields(
-        **{name: one for name, one in parts.CARD["properties"].items() if name != "trips"},
-        about=maybe(fields(title=TEXT, severity=TEXT, file=TEXT)),
-        days=NUMBER,
-        settings=parts.SETTINGS,
-        meters=rows(parts.METER),
-        cooldown=parts.COOLDOWN,
-        history=fields(**parts.HISTORY),
-        trips=told(rows(parts.TRIP), "newest first"),
-    ),
-    "History": fields(id=TEXT, days=NUMBER, **parts.HISTORY),
-    "Settings": fields(id=TEXT, settings=parts.SETTINGS),
-    "LoopOverview": fields(**parts.LOOP, last=maybe(parts.iteration(MOMENT))),
-    "Loop": fields(
-        **parts.LOOP,
-        last=maybe(ref("Iteration")),
-        history=told(rows(ref("Iteration")), "the last 20, oldest first"),
-        under_way=rows(fields(number=COUNT, since=TIME, probe=YES_NO)),
-        runs=rows(fields(pid=COUNT, command=TEXT, since=TIME)),
-        totals=parts.TOTALS,
-        halted=maybe(TEXT),
-    ),
-    "Iteration": parts.iteration(TIME),
-    "Panel": fields(
-        project=fields(name=TEXT, root=TEXT),
-        at=TIME,
-        headline=fields(text=TEXT, open=COUNT, half_open=COUNT, closed=COUNT),
-        circuits=told(rows(ref("CircuitCard")), "open ones first"),
-        warnings=TEXTS,
-        sessions=told(rows(ref("SessionLine")), "the 20 heard of last, the newest first"),
-        halted=told(rows(ref("SessionLine")), "all that are halted, however long ago they were heard of"),
-        session_counts=parts.SESSION_COUNTS,
-        loop=ref("LoopOverview"),
-        spend=fields(today_usd=USD, project_usd=USD),
-    ),
-    "SessionLine": parts.SESSION_LINE,
-    "Sessions": fields(
-        sessions=told(rows(ref("SessionLine")), "the one heard of last first"),
-        halted=told(rows(ref("SessionLine")), "all that are halted"),
-        counts=parts.SESSION_COUNTS,
-    ),
+    **{name: schema_of(model, NAMES) for model, name in NAMES.items()},
     "Session": fields(
         session=TEXT,
         turn=maybe(COUNT),
@@ -122,10 +175,5 @@ ANSWERS: dict[str, Schema] = {
         next_cleanup=maybe(fields(**parts.CLEANUP, due=YES_NO)),
         by_hand=maybe(fields(**parts.CLEANUP)),
         problem=maybe(TEXT),
-    ),
-    "Moves": fields(
-        moves=told(rows(fields(number=COUNT, **parts.MOVE)), "oldest first"),
-        last=told(COUNT, "the number of the newest move; less than `after` if the trail was begun anew"),
-        more=told(YES_NO, "whether there are moves behind these"),
     ),
 }

@@ -9,75 +9,74 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fusewire.server import actions as acting
-from fusewire.server.api import schemas
+from fusewire.server.api import answers, schemas
 from fusewire.util.errors import StoreError
 from fusewire.views import session_list, slices
+from fusewire.views.cards import CircuitStatus
 from fusewire.views.circuits import circuit_view
+from fusewire.views.loop import loop_view
 from fusewire.views.moves import numbered_move
-from fusewire.views.sessions import loop_view, session_view
+from fusewire.views.panel import Panel, UnreadablePanel
+from fusewire.views.sessions import session_view
 from fusewire.views.storage import memory_view
 from fusewire.views.warnings import warnings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from fusewire.server.api.schemas import Schema
     from fusewire.server.projects import WatchedProject
 
     Given = dict[str, Any]
-    Answer = Mapping[str, object]
 
 PREFIX = "/api/v1"
 
 # -- what is read, where a view alone is not the answer ---------------------------------------------------
 
 
-def _panel(watched: WatchedProject, given: Given) -> Answer:
+def _panel(watched: WatchedProject, given: Given) -> Panel:
     panel = watched.panel()
-    if panel["problem"]:
-        raise StoreError(panel["problem"])
-    return {name: value for name, value in panel.items() if name != "problem"}
+    if isinstance(panel, UnreadablePanel):
+        raise StoreError(panel.problem)
+    return panel
 
 
-def _circuits(watched: WatchedProject, given: Given) -> Answer:
+def _circuits(watched: WatchedProject, given: Given) -> answers.CircuitList:
     breaker = watched.breaker()
-    found = [status.to_json() for status in breaker.statuses()]
-    wanted = [one for one in found if all(one[name] == value for name, value in given.items())]
-    return {"circuits": wanted, "warnings": warnings(breaker)}
+    found = [status for status in breaker.statuses() if all(getattr(status, name) == given[name] for name in given)]
+    return answers.CircuitList([CircuitStatus(**status.to_json()) for status in found], warnings(breaker))
 
 
-def _history(watched: WatchedProject, given: Given) -> Answer:
-    return {**given, **circuit_view(watched.breaker(), given["id"], given["days"])["history"]}
+def _history(watched: WatchedProject, given: Given) -> answers.CircuitHistory:
+    view = circuit_view(watched.breaker(), given["id"], given["days"])
+    return answers.CircuitHistory(**given, **vars(view.history))
 
 
-def _settings(watched: WatchedProject, given: Given) -> Answer:
-    return {"id": given["id"], "settings": circuit_view(watched.breaker(), given["id"])["settings"]}
+def _settings(watched: WatchedProject, given: Given) -> answers.CircuitSettings:
+    return answers.CircuitSettings(given["id"], circuit_view(watched.breaker(), given["id"]).settings)
 
 
-def _moves(watched: WatchedProject, given: Given) -> Answer:
+def _moves(watched: WatchedProject, given: Given) -> answers.MovePage:
     found = watched.store.moves(given["after"], given["limit"])
     last = max(watched.store.last_move(), found[-1][0] if found else 0)
-    return {
-        "moves": [numbered_move(number, row) for number, row in found],
-        "last": last,
-        "more": bool(found) and found[-1][0] < last,
-    }
+    moves = [numbered_move(number, row) for number, row in found]
+    return answers.MovePage(moves, last, more=bool(found) and found[-1][0] < last)
 
 
 # -- what a person does -----------------------------------------------------------------------------------
 
 
-def _reset(watched: WatchedProject, given: Given) -> Answer:
-    return {"done": acting.reset(watched, given["circuit"], given["reason"])}
+def _reset(watched: WatchedProject, given: Given) -> answers.Done:
+    return answers.Done(acting.reset(watched, given["circuit"], given["reason"]))
 
 
-def _grant(watched: WatchedProject, given: Given) -> Answer:
+def _grant(watched: WatchedProject, given: Given) -> answers.Done:
     amount = f"{given['amount']:.2f}"
-    return {"done": acting.grant(watched, amount, given["whom"], given.get("session", ""), given["reason"])}
+    return answers.Done(acting.grant(watched, amount, given["whom"], given.get("session", ""), given["reason"]))
 
 
-def _resolve(watched: WatchedProject, given: Given) -> Answer:
-    return {"done": acting.resolve(watched, given["choice"], given.get("guidance", ""), given["reason"])}
+def _resolve(watched: WatchedProject, given: Given) -> answers.Done:
+    return answers.Done(acting.resolve(watched, given["choice"], given.get("guidance", ""), given["reason"]))
 
 
 # -- the table --------------------------------------------------------------------------------------------
@@ -91,7 +90,7 @@ class Endpoint:
     about: str
     #: the name of the answer's schema
     answer: str
-    work: Callable[[WatchedProject, Given], Answer]
+    work: Callable[[WatchedProject, Given], object]
     query: Schema = field(default_factory=schemas.question)
     #: the shapes that a body may have; an endpoint with a body changes something
     body: list[Schema] = field(default_factory=list)

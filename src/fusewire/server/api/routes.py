@@ -15,14 +15,17 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from fusewire.server.api.answers import ProjectLine, ProjectList
 from fusewire.server.api.endpoints import ENDPOINTS, PREFIX
 from fusewire.server.api.schemas import question
 from fusewire.server.api.validation import asked, sent
 from fusewire.server.requests import project_of, projects_of, require_no_agent, require_role
 from fusewire.util.errors import AgentRefused, ConfigError, FusewireError, InvalidTransition, NotFound, StoreError
+from fusewire.views.models import to_json
+from fusewire.views.panel import UnreadablePanel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from starlette.requests import Request
 
@@ -55,10 +58,10 @@ def _answering(endpoint: Endpoint) -> Callable[[Request], Any]:
     return answer
 
 
-async def _worked(work: Callable[..., Mapping[str, object]], *given: Any) -> Response:
+async def _worked(work: Callable[..., object], *given: Any) -> Response:
     """The answer; reading and writing block, so it is done in a thread."""
     try:
-        return Json(await run_in_threadpool(work, *given))
+        return Json(await run_in_threadpool(lambda: to_json(work(*given))))
     except FusewireError as error:
         raise HTTPException(_status(error), str(error)) from error
 
@@ -74,24 +77,20 @@ def _require_person(request: Request) -> None:
         raise HTTPException(403, "a cookie is not enough: send the token, in the header Authorization: Bearer TOKEN")
 
 
-def _project(watched: WatchedProject) -> dict[str, Any]:
+def _project(watched: WatchedProject) -> ProjectLine:
     """One line of the list; of a project that cannot be read, why."""
     panel = watched.panel()
-    head = {} if panel["problem"] else panel["headline"]
-    return {
-        "name": watched.name,
-        "root": watched.root,
-        "problem": panel["problem"],
-        "headline": head.get("text"),
-        **{state: head.get(state) for state in ("open", "half_open", "closed")},
-    }
+    if isinstance(panel, UnreadablePanel):
+        return ProjectLine(watched.name, watched.root, panel.problem)
+    head = panel.headline
+    return ProjectLine(watched.name, watched.root, None, head.text, head.open, head.half_open, head.closed)
 
 
 async def projects(request: Request) -> Response:
     """The projects that this server shows."""
     require_role(request, "person", "reader")
     asked(request, question())
-    return await _worked(lambda: {"projects": [_project(watched) for watched in projects_of(request)]})
+    return await _worked(lambda: ProjectList([_project(watched) for watched in projects_of(request)]))
 
 
 def said(request: Request, error: HTTPException) -> Response:

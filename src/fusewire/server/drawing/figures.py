@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
+    from fusewire.views.loop import IterationView
+
 
 def calls_chart(series: Sequence[Sequence[int]]) -> Markup:
     """Calls of each minute, and how many of them failed."""
@@ -39,7 +41,7 @@ def spend_chart(view: dict[str, Any], start: float, end: float) -> Markup:
     return curve("Dollars of the session", facts, points, lines, start, end)
 
 
-def score_chart(history: Sequence[dict[str, Any]]) -> Markup:
+def score_chart(history: Sequence[IterationView]) -> Markup:
     """The score of each iteration; one that was neutral has none."""
     given = [
         Bar(
@@ -54,7 +56,7 @@ def score_chart(history: Sequence[dict[str, Any]]) -> Markup:
     return bars("Progress score of each iteration", facts, given)
 
 
-def output_chart(history: Sequence[dict[str, Any]]) -> Markup:
+def output_chart(history: Sequence[IterationView]) -> Markup:
     """Lines that each iteration printed."""
     given = [
         Bar(str(one["number"]), one["lines"], f"iteration {one['number']}: {counted(one['lines'], 'line')}", "plain")
@@ -64,9 +66,9 @@ def output_chart(history: Sequence[dict[str, Any]]) -> Markup:
     return bars("Lines of output of each iteration", "; ".join(bar.text for bar in given), given)
 
 
-def worth(one: dict[str, Any]) -> str:
+def worth(one: IterationView) -> str:
     """The score of an iteration in words, and what it is made of."""
     if one["kind"] == "neutral":
-        return str(one["blocked"] or "neutral, not judged")
+        return one["blocked"] or "neutral, not judged"
     made_of = ", ".join(f"{what} {points:+d}" for what, points in one["points"].items())
     return f"{one['score']:+d} ({made_of or 'nothing that counts'})"

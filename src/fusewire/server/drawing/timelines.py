@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fusewire.breakers.constraint.report import EFFECTS
 from fusewire.server.drawing.charts import Lane, Mark, Marker, timeline
 from fusewire.util.durations import counted, parse_time, show_duration
+from fusewire.views.moves import LoggedSignal
 
 if TYPE_CHECKING:
     from markupsafe import Markup
+
+    from fusewire.views.circuits import CircuitView
+    from fusewire.views.moves import History, HistoryMove, Step
+    from fusewire.views.trips import PastTrip
 
 #: Rows of a list; what is older is counted.
 ROWS = 200
@@ -58,10 +63,10 @@ def newest(rows: Iterable[TimelineRow]) -> tuple[list[TimelineRow], int]:
 # -- a circuit --------------------------------------------------------------------------------------------
 
 
-def circuit_rows(history: dict[str, Any]) -> tuple[list[TimelineRow], int]:
+def circuit_rows(history: History) -> tuple[list[TimelineRow], int]:
     """Signals and moves; the window's boundary goes where `before_window` says."""
-    signals = (_signal(one) for one in history["entries"] if one["kind"] not in _BY_PEOPLE)
-    moves = (_move(one, one["timestamp"]) for one in history["transitions"])
+    signals = (_signal(one) for one in history.entries if one.kind not in _BY_PEOPLE)
+    moves = (_move(one, one.timestamp) for one in history.transitions)
     return newest([*moves, *signals])
 
 
@@ -73,32 +78,34 @@ def before_window(rows: Sequence[TimelineRow], window_start: str | None) -> int 
     return next((place for place, row in enumerate(rows) if parse_time(row.at) <= start), None)
 
 
-def circuit_chart(view: dict[str, Any], now: float) -> Markup | None:
+def circuit_chart(view: CircuitView, now: float) -> Markup | None:
     """When it was open, what was counted, what people did, where its window begins; None if nothing happened."""
-    history, trips, cooldown = view["history"], view["trips"], view["cooldown"]
-    counts = [one for one in history["entries"] if one["kind"] == "bad" and one["effect"] in (None, "counted")]
-    others = [one for one in history["entries"] if one["kind"] == "bad" and one not in counts]
-    well = [one for one in history["entries"] if one["kind"] == "good"]
-    people = [one for one in history["transitions"] if one["cause"] in ("reset", "overridden", "retried", "resolved")]
-    if not (history["entries"] or history["transitions"]):
+    history, trips, cooldown = view.history, view.trips, view.cooldown
+    counts = [one for one in history.entries if one.kind == "bad" and one.effect in (None, "counted")]
+    others = [one for one in history.entries if one.kind == "bad" and one not in counts]
+    well = [one for one in history.entries if one.kind == "good"]
+    people = [one for one in history.transitions if one.cause in ("reset", "overridden", "retried", "resolved")]
+    if not (history.entries or history.transitions):
         return None
     lanes = [Lane("open", "open", [_trip(one, now) for one in trips])]
-    if cooldown["until"] is not None:
-        until = parse_time(cooldown["until"])
+    if cooldown.until is not None:
+        until = parse_time(cooldown.until)
         waits = Mark(now, f"cooldown, {show_duration(until - now)} left", until, "cooling")
         lanes.append(Lane("cooldown", "cooling", [waits]))
-    for name, kind, found in (
+    named: Sequence[tuple[str, str, Sequence[LoggedSignal | HistoryMove]]] = (
         ("counted", "failed", counts),
         ("not counted", "warned", others),
         ("went well", "call", well),
         ("by people", "said", people),
-    ):
+    )
+    for name, kind, found in named:
         if found or name == "counted":
             lanes.append(Lane(name, kind, [_at(one) for one in found]))
     moments, lines = [now], [Marker(now, "now", "now")]
-    moments += [parse_time(one["timestamp"]) for one in (*history["entries"], *history["transitions"])]
-    began = None if history["window_start"] is None else parse_time(history["window_start"])
-    if began is not None and began >= now - view["days"] * _DAY:
+    moments += [parse_time(one.timestamp) for one in history.entries]
+    moments += [parse_time(one.timestamp) for one in history.transitions]
+    began = None if history.window_start is None else parse_time(history.window_start)
+    if began is not None and began >= now - view.days * _DAY:
         moments.append(began)
         lines.append(Marker(began, "window begins", "window"))
     first = min([*moments, *(mark.at for lane in lanes for mark in lane.marks)])
@@ -106,35 +113,36 @@ def circuit_chart(view: dict[str, Any], now: float) -> Markup | None:
     room = max(1.0, 0.03 * (last - first))
     facts = (
         f"{counted(len(trips), 'trip')}, {len(counts)} counted, {len(others)} not counted, {len(people)} by people;"
-        f" {view['state'].replace('_', '-')} now"
+        f" {view.state.replace('_', '-')} now"
     )
     return timeline("History over time", facts, lanes, first - room, last + room, lines)
 
 
-def _signal(one: dict[str, Any]) -> TimelineRow:
-    name = _SIGNALS.get(one["kind"], one["signal"])
-    effect = EFFECTS.get(one["effect"] or "", "")
-    kind = "call" if one["kind"] == "good" else "failed" if one["kind"] == "bad" and not effect else "warned"
-    notes = [effect, f"session {one['session']}" if one["session"] else ""]
-    return TimelineRow(one["timestamp"], kind, name, one["action"] or "", ", ".join(filter(None, notes)))
+def _signal(one: LoggedSignal) -> TimelineRow:
+    name = _SIGNALS.get(one.kind, one.signal)
+    effect = EFFECTS.get(one.effect or "", "")
+    kind = "call" if one.kind == "good" else "failed" if one.kind == "bad" and not effect else "warned"
+    notes = [effect, f"session {one.session}" if one.session else ""]
+    return TimelineRow(one.timestamp, kind, name, one.action, ", ".join(filter(None, notes)))
 
 
-def _move(one: dict[str, Any], at: str, circuit: str = "") -> TimelineRow:
-    source, target = (one[name].replace("_", "-") for name in ("from", "to"))
-    what = f"{source} → {target}" if source != target else one["cause"]
-    kind = {"OPEN": "refused", "CLOSED": "call"}.get(one["to"], "warned") if source != target else "said"
-    note = ", ".join(filter(None, [circuit, one["cause"], f"by {one['actor']}" if one["actor"] else ""]))
-    return TimelineRow(at, kind, what, one["reason"] or "", note)
+def _move(one: Step, at: str, circuit: str = "") -> TimelineRow:
+    source, target = one.from_.replace("_", "-"), one.to.replace("_", "-")
+    what = f"{source} → {target}" if source != target else one.cause
+    kind = {"OPEN": "refused", "CLOSED": "call"}.get(one.to, "warned") if source != target else "said"
+    note = ", ".join(filter(None, [circuit, one.cause, f"by {one.actor}" if one.actor else ""]))
+    return TimelineRow(at, kind, what, one.reason, note)
 
 
-def _trip(one: dict[str, Any], now: float) -> Mark:
-    began = parse_time(one["opened_at"])
-    until = began + (one["seconds"] or 0.0)
-    return Mark(began, f"open for {show_duration(until - began)}: {one['reason']} ({one['method']})", min(until, now))
+def _trip(one: PastTrip, now: float) -> Mark:
+    began = parse_time(one.opened_at)
+    until = began + (one.seconds or 0.0)
+    return Mark(began, f"open for {show_duration(until - began)}: {one.reason} ({one.method})", min(until, now))
 
 
-def _at(one: dict[str, Any]) -> Mark:
-    return Mark(parse_time(one["timestamp"]), f"{one['timestamp']}: {one.get('action') or one.get('reason') or ''}")
+def _at(one: LoggedSignal | HistoryMove) -> Mark:
+    text = one.action if isinstance(one, LoggedSignal) else one.reason
+    return Mark(parse_time(one.timestamp), f"{one.timestamp}: {text}")
 
 
 # -- a session --------------------------------------------------------------------------------------------
@@ -144,13 +152,13 @@ def session_rows(view: dict[str, Any]) -> tuple[list[TimelineRow], int]:
     """Calls, warnings, refusals, messages and moves of circuits."""
     whose = view["session"]
     done = [_doing(one, whose) for one in reversed(view["doings"]) if one["kind"] in _DONE]
-    moves = [{**one, "actor": None if one["actor"] == whose else one["actor"]} for one in reversed(view["moves"])]
-    return newest([*(_move(one, one["at"], one["circuit"].removesuffix(f"/{whose}")) for one in moves), *done])
+    moves = [replace(one, actor=None) if one.actor == whose else one for one in reversed(view["moves"])]
+    return newest([*(_move(one, one.at, one.circuit.removesuffix(f"/{whose}")) for one in moves), *done])
 
 
 def session_span(view: dict[str, Any]) -> tuple[float, float] | None:
     """From the first to the last that is known; None if nothing is."""
-    moments = [parse_time(one["at"]) for one in [*view["doings"], *view["moves"]]]
+    moments = [parse_time(one["at"]) for one in view["doings"]] + [parse_time(one.at) for one in view["moves"]]
     moments += [at for at, _ in view["spend_curve"]]
     return (min(moments), max(moments)) if moments else None
 
@@ -160,14 +168,14 @@ def session_chart(view: dict[str, Any], start: float, end: float) -> Markup:
     by_kind: dict[str, list[Mark]] = {}
     for one in view["doings"]:
         by_kind.setdefault(_DONE.get(one["kind"], ("", ""))[0], []).append(_told(one))
-    trips = [one for one in view["moves"] if one["to"] == "OPEN" and one["from"] != "OPEN"]
+    trips = [one for one in view["moves"] if one.to == "OPEN" and one.from_ != "OPEN"]
     lanes = [
         Lane("messages", "said", by_kind.get("said", [])),
         Lane("calls that worked", "call", by_kind.get("call", [])),
         Lane("failed", "failed", by_kind.get("failed", [])),
         Lane("warned", "warned", by_kind.get("warned", [])),
         Lane("refused", "refused", by_kind.get("refused", [])),
-        Lane("trips", "open", [Mark(parse_time(one["at"]), f"{one['circuit']}: {one['reason']}") for one in trips]),
+        Lane("trips", "open", [Mark(parse_time(one.at), f"{one.circuit}: {one.reason}") for one in trips]),
     ]
     facts = ", ".join(f"{len(lane.marks)} {lane.name}" for lane in lanes)
     room = max(0.5, 0.02 * (end - start))
