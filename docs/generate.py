@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import typing
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -129,6 +130,10 @@ def _describe(name: str) -> Iterator[str]:
         return
     if issubclass(thing, Exception):
         yield f"{name}({thing.__mro__[1].__name__})"
+        return
+    if typing.is_typeddict(thing):
+        keys = ", ".join(f"{key}: {kind.__forward_arg__}" for key, kind in thing.__annotations__.items())
+        yield f"{name}(TypedDict): {keys}"
         return
     yield f"{name}{_signature(thing)}"
     for member, value in sorted(vars(thing).items()):

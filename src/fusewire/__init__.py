@@ -30,6 +30,7 @@ __all__ = [
     "IterationStart",
     "IterationTrace",
     "Janitor",
+    "Justification",
     "LogRow",
     "Loop",
     "MemoryFile",
@@ -48,6 +49,7 @@ __all__ = [
     "Status",
     "StoreError",
     "TestRecord",
+    "TrackingState",
     "Transcript",
     "TranscriptStep",
     "testing",
@@ -57,11 +59,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.agents.transcripts.reader import Transcript
     from fusewire.agents.transcripts.step import TranscriptStep
-    from fusewire.breakers.attempt.scope.lock import ScopeLock
-    from fusewire.breakers.attempt.scope.types import Scope, ScopeAnswer
+    from fusewire.breakers.attempt.scope.lock import ScopeAnswer, ScopeLock
+    from fusewire.breakers.attempt.scope.sources import Scope
+    from fusewire.breakers.attempt.scope.state import Justification
     from fusewire.breakers.attempt.state import SliceRecord, TestRecord
     from fusewire.breakers.attempt.tracker import Attempts
-    from fusewire.breakers.attempt.types import Attempt, AttemptResult, AttemptStart, SliceRetry
+    from fusewire.breakers.attempt.types import Attempt, AttemptResult, AttemptStart, SliceRetry, TrackingState
     from fusewire.breakers.loop.iteration_api import OwnIteration
     from fusewire.breakers.loop.loop import Loop
     from fusewire.breakers.loop.types import IterationResult, IterationStart, IterationTrace
@@ -96,6 +99,7 @@ _HOME = {
     "TestRecord": "breakers.attempt.state",
     "AttemptResult": "breakers.attempt.types",
     "SliceRetry": "breakers.attempt.types",
+    "TrackingState": "breakers.attempt.types",
     "SliceRecord": "breakers.attempt.state",
     "Cleanup": "janitor.report",
     "FolderUsage": "janitor.report",
@@ -107,8 +111,9 @@ _HOME = {
     "PhaseStart": "breakers.phase.phases",
     "PhaseEnd": "breakers.phase.end",
     "PhaseResolution": "breakers.phase.choices",
-    "Scope": "breakers.attempt.scope.types",
-    "ScopeAnswer": "breakers.attempt.scope.types",
+    "Justification": "breakers.attempt.scope.state",
+    "Scope": "breakers.attempt.scope.sources",
+    "ScopeAnswer": "breakers.attempt.scope.lock",
     "TranscriptStep": "agents.transcripts.step",
     "Attempt": "breakers.attempt.types",
     "Attempts": "breakers.attempt.tracker",

@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusewire.agents.caller import require_person
-from fusewire.breakers.attempt.report import MIND, check_field, fill_in, missing, reports, to_report
-from fusewire.breakers.attempt.report_text import yaml_text
+from fusewire.breakers.attempt.report import (
+    MIND,
+    check_field,
+    fill_in,
+    missing,
+    reports,
+    tests_to_report,
+    yaml_text,
+)
 from fusewire.breakers.attempt.scope.lock import session_of
 from fusewire.breakers.attempt.tracker import Attempts
 from fusewire.breakers.attempt.types import Attempt
@@ -206,7 +213,9 @@ def status_command(attempts: Attempts, slice_id: str | None, test: str | None, a
     stops = attempts.stops(slice_id)
     for name in record.tests:
         stops += [stop for stop in attempts.stops(slice_id, name) if stop not in stops]
-    infrastructure = [{key: one[key] for key in ("test", "kind", "reason")} for one in record.infrastructure]
+    infrastructure = [
+        {"test": one["test"], "kind": one["kind"], "reason": one["reason"]} for one in record.infrastructure
+    ]
     if as_json:
         stopped = [stop.to_json() for stop in stops]
         print_json({"slice_id": slice_id, "tests": states, "stops": stopped, "infrastructure_errors": infrastructure})
@@ -237,7 +246,7 @@ def report_command(
     Five fields are filled from what was recorded. The other three need thought: give them as options or in a file; at
     a terminal they are asked for. They are remembered. `not applicable` needs a reason.
     """
-    tests = to_report(attempts, slice_id, test)
+    tests = tests_to_report(attempts, slice_id, test)
     given: dict[str, dict[str, Any]] = _from_file(source, tests) if source else {}
     told = {name: value for name, value in fields.items() if value is not None}
     if told:

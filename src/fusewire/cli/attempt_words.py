@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fusewire.cli.common import print_json
 from fusewire.cli.streams import tell, warn
@@ -12,7 +12,8 @@ from fusewire.worktree.discover import shortened
 
 if TYPE_CHECKING:
     from fusewire.breakers.attempt.tracker import Attempts
-    from fusewire.breakers.attempt.types import AttemptResult
+    from fusewire.breakers.attempt.types import AttemptResult, TrackingState
+    from fusewire.util.fast_json import JsonObject
     from fusewire.worktree.checkpoint import Checkpoint
     from fusewire.worktree.rollback import RolledBack
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _NAMED = 10
 
 
-def counts(attempts: Attempts, state: dict[str, Any]) -> str:
+def counts(attempts: Attempts, state: TrackingState) -> str:
     test, whole = attempts.limits(state["slice_id"])
     return (
         f"{state['attempt_count']} of {test} failed attempts for the test,"
@@ -28,7 +29,7 @@ def counts(attempts: Attempts, state: dict[str, Any]) -> str:
     )
 
 
-def say_recorded(attempts: Attempts, recorded: AttemptResult, about: dict[str, Any], as_json: bool) -> int:
+def say_recorded(attempts: Attempts, recorded: AttemptResult, about: JsonObject, as_json: bool) -> int:
     state = recorded.state
     if as_json:
         print_json(

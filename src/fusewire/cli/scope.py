@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import click
 
 from fusewire.agents.caller import require_person
-from fusewire.breakers.attempt.scope.justification import command, shown
-from fusewire.breakers.attempt.scope.lock import ScopeLock
+from fusewire.breakers.attempt.scope.lock import ScopeAnswer, ScopeLock
 from fusewire.breakers.attempt.scope.patterns import unmatched
-from fusewire.breakers.attempt.scope.types import ScopeAnswer, Unjustifiable
+from fusewire.breakers.attempt.scope.state import Justification, Unjustifiable, how_to_justify, justification_lines
 from fusewire.cli.common import print_json, project_command, show_result
 from fusewire.cli.streams import tell, warn
 from fusewire.engine.breaker import Breaker
@@ -84,7 +82,7 @@ def _say(answer: ScopeAnswer) -> None:
 def _next(slice_id: str, blocked: list[ScopeAnswer]) -> list[str]:
     """The ways on: say why, or say that the slice needs a decision of somebody else."""
     outside = list(dict.fromkeys(answer.opens for answer in blocked if answer.opens))
-    steps = [command(slice_id, path) for path in outside[:_NAMED]]
+    steps = [how_to_justify(slice_id, path) for path in outside[:_NAMED]]
     if len(outside) > _NAMED:
         steps.append(f"the same for {len(outside) - _NAMED} more")
     if any(not answer.opens for answer in blocked):
@@ -132,7 +130,7 @@ def justify_command(
             tell(f"BLOCKED scope.{slice_id}: {error}", f"Next: {steps[0]}", fg="red", err=True)
         return 3
     data = {"slice": slice_id, "rule": f"scope.{slice_id}", "decision": "JUSTIFIED", **_timed(record)}
-    return show_result(as_json, data, *shown(record))
+    return show_result(as_json, data, *justification_lines(record))
 
 
 @scope_command.command("set")
@@ -182,12 +180,12 @@ def show_command(breaker: Breaker, slice_id: str, as_json: bool) -> int:
         tell(f"  {path_shown(pattern)}  ({path_shown(source)})")
     tell("Justified", *([] if records else ["  nothing"]))
     for record in records:
-        tell(*(f"  {line}" for line in shown(record)))
+        tell(*(f"  {line}" for line in justification_lines(record)))
     where = "every session" if None in sessions else f"session {', '.join(filter(None, sessions))}"
     idle = f"Not under way: the hook holds nobody to it until: fusewire attempt start {slice_id} TEST"
     tell(f"Under way in {where}" if sessions else idle)
     return 0
 
 
-def _timed(record: dict[str, Any]) -> dict[str, Any]:
+def _timed(record: Justification) -> dict[str, object]:
     return {**record, "at": show_time(record["at"])}

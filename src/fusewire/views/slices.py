@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from fusewire.breakers.attempt.report import missing, reports
-from fusewire.breakers.attempt.report_text import prior_attempts, yaml_text
+from fusewire.breakers.attempt.report import missing, prior_attempts, reports, yaml_text
+from fusewire.breakers.attempt.scope.sources import NoScope
 from fusewire.breakers.attempt.scope.state import recall_active
-from fusewire.breakers.attempt.scope.types import NoScope
 from fusewire.breakers.attempt.state import TestRecord, slice_times
 from fusewire.breakers.attempt.tracker import Attempts
 from fusewire.core import meters
@@ -117,7 +116,7 @@ def _slice(attempts: Attempts, slice_id: str, rows: dict[str, CircuitRow], at: f
         "limit": limit,
         "retries": record.life,
         "stops": [stop.to_json() for stop in attempts.stops(slice_id)],
-        "arch_stop": record.arch_stop.get("reason") or None,
+        "arch_stop": record.arch_stop["reason"] if record.arch_stop else None,
         "tests": [
             {
                 "name": name,

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fusewire.breakers.attempt.scope.boundary import covers
-from fusewire.breakers.attempt.scope.justification import BLANKS, KEPT
+from fusewire.breakers.attempt.scope.contracts import prose, references
 from fusewire.breakers.attempt.scope.lock import ScopeLock, session_of
-from fusewire.breakers.attempt.scope.references import prose, references
-from fusewire.breakers.attempt.scope.types import NoScope, Unjustifiable
+from fusewire.breakers.attempt.scope.sources import NoScope
+from fusewire.breakers.attempt.scope.state import BLANKS, KEPT, Unjustifiable
 from fusewire.cli.app import main
 from fusewire.engine.breaker import Breaker
 from fusewire.util.errors import FusewireError

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from fusewire.agents import agent_named
-from fusewire.breakers.attempt.scope.active import FILE
 from fusewire.breakers.attempt.scope.lock import ScopeLock
 from fusewire.breakers.attempt.scope.state import SESSIONS, SLICES
+from fusewire.config.rules import SCOPE_FILE
 from fusewire.engine.breaker import Breaker
 from fusewire.gate import process as gate
 from fusewire.util.errors import FusewireError
@@ -391,7 +391,7 @@ def test_nothing_is_locked_without_a_slice(shop: Project) -> None:
         lock.activate("S-1", None)
         denied(edit(shop, "src/billing/pay.py"))
         lock.deactivate("S-1")
-        assert not (shop.root / FILE).exists()
+        assert not (shop.root / SCOPE_FILE).exists()
         assert edit(shop, "src/billing/pay.py") == ALLOWED
 
 
@@ -518,8 +518,8 @@ def test_an_agent_cannot_widen_its_scope(shop: Project, lock: ScopeLock) -> None
     result = shop.run("scope", "set", "S-1", ".", env={"CLAUDECODE": "1"})
     assert (result.returncode, result.stdout) == (3, "")
     for given in (
-        edit(shop, FILE),
-        bash(shop, f"rm {FILE}"),
+        edit(shop, SCOPE_FILE),
+        bash(shop, f"rm {SCOPE_FILE}"),
         bash(shop, "rm -rf .fusewire"),
         edit(shop, ".fusewire/state.db"),
     ):
@@ -541,7 +541,7 @@ def test_the_order_is_guard_first_then_scope_then_constraints(shop: Project, loc
 
 def test_a_damaged_file_is_made_anew_from_the_store(shop: Project, lock: ScopeLock) -> None:
     """Also one that a process left behind which died between the store and the file."""
-    path = shop.root / FILE
+    path = shop.root / SCOPE_FILE
     good = path.read_bytes()
     for number, content in enumerate((b"", b"garbage", good[:-5], b"i\x01\x00\x00\x00")):
         path.write_bytes(content)
@@ -575,7 +575,7 @@ def test_a_process_that_dies_between_the_store_and_the_file(shop: Project, act: 
 
 def test_a_store_that_cannot_be_read_is_no_open_door(shop: Project, lock: ScopeLock) -> None:
     lock.breaker.close()
-    (shop.root / FILE).write_bytes(b"")
+    (shop.root / SCOPE_FILE).write_bytes(b"")
     with Breaker.open(project=shop.root) as breaker, breaker.store.transact() as transaction:
         transaction.remember("scope", {"active": [["S-1"]]}, 1.0)
     denied(edit(shop, "src/users/a.py"), "BLOCKED scope: what is in scope cannot be told", "damaged")

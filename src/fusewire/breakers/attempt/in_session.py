@@ -184,7 +184,7 @@ def _worked_on(root: str, record: SliceRecord, failed: list[str], run: ShellTest
     failed = sorted(asked or failed, key=lambda test: record.tests[test].began)
     if len(failed) < 2 or asked:
         return next(iter(failed), "")
-    trees = _trees(root, [record.tests[test].checkpoint["commit"] for test in failed])
+    trees = _trees(root, [found.commit for test in failed if (found := record.tests[test].checkpoint)])
     return failed[trees.index(trees[-1])]
 
 

@@ -5,13 +5,14 @@ An attempt is a whole cycle: without a change since the last one it is only anot
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from fusewire.breakers.attempt.scope.places import by_products, is_own
 from fusewire.breakers.session.state import recalled
+from fusewire.worktree.checkpoint import Checkpoint, Gone
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from fusewire.breakers.attempt.state import SliceRecord
+    from fusewire.breakers.attempt.state import SliceRecord, TestRecord
     from fusewire.breakers.attempt.tracker import Attempts
 
 #: Tests of a slice that something is remembered of, and seconds after which nothing is remembered of a slice.
@@ -30,10 +31,13 @@ class LastAttempts:
         self.name = f"{_NAME}{slice_id}"
         data = recalled(attempts.breaker.store, self.name)
         known = data.get("tests") if data.get("life") == life else None
-        known = known if isinstance(known, dict) else {}
-        self.tests: dict[str, Any] = {
-            test: one for test, one in known.items() if isinstance(one, dict) and one.keys() == {"attempt", "files"}
-        }
+        #: test -> the number of the attempt, and the files as it left them
+        self.tests: dict[str, tuple[int, Checkpoint]] = {}
+        for test, one in known.items() if isinstance(known, dict) else ():
+            try:
+                self.tests[test] = one["attempt"], Checkpoint.from_data(one["files"])
+            except (TypeError, KeyError, ValueError):
+                continue
         #: looks take too long in this project
         self.given_up = data.get("life") == life and data.get("looking") is True
 
@@ -49,9 +53,10 @@ class LastAttempts:
         self._remember(looking=True)
 
     def _remember(self, *, looking: bool) -> None:
-        newest = dict(list(self.tests.items())[-_REMEMBERED:])
+        newest = list(self.tests.items())[-_REMEMBERED:]
+        tests = {test: {"attempt": number, "files": files.to_data()} for test, (number, files) in newest}
         with self.attempts.breaker.store.transact() as transaction:
-            data = {"life": self.life, "tests": newest, "looking": looking}
+            data = {"life": self.life, "tests": tests, "looking": looking}
             now = self.attempts.engine.clock()
             transaction.remember(self.name, data, now)
             transaction.forget(_NAME, now - _FORGOTTEN)
@@ -59,42 +64,29 @@ class LastAttempts:
     def is_changed(self, record: SliceRecord, test: str) -> bool:
         """Whether work has been done since the last attempt at a test, and is still there."""
         entry = record.tests[test]
-        last = self._last(record, test)
-        bases = [entry.checkpoint] if last is None else [last, entry.checkpoint]
-        return all(self._differs(record, test, base) for base in bases)
+        last = (self._files_after(entry, test) or record.after) if entry.log else None
+        return all(self._differs(entry, base) for base in (last, entry.checkpoint) if base)
 
     def is_last(self, record: SliceRecord, test: str) -> bool:
         """Whether the last attempt at a test was counted here, and nothing was changed since."""
-        known = self.tests.get(test)
         entry = record.tests.get(test)
-        if known is None or entry is None or not entry.log or known["attempt"] != entry.log[-1]["attempt"]:
-            return False
-        return not self._differs(record, test, known["files"])
+        files = self._files_after(entry, test) if entry is not None else None
+        return entry is not None and files is not None and not self._differs(entry, files)
 
-    def _last(self, record: SliceRecord, test: str) -> dict[str, Any] | None:
-        """Where the last attempt left the files: one that was recorded otherwise left them as the slice knows."""
-        entry, known = record.tests[test], self.tests.get(test)
-        if not entry.log:
-            return None
-        if known is not None and known["attempt"] == entry.log[-1]["attempt"]:
-            files: dict[str, Any] = known["files"]
-            return files
-        return record.after or None
+    def _files_after(self, entry: TestRecord, test: str) -> Checkpoint | None:
+        """The files after the last attempt at a test; None if that was not counted in a session."""
+        number, files = self.tests.get(test, (0, None))
+        return files if entry.log and entry.log[-1]["attempt"] == number else None
 
-    def _differs(self, record: SliceRecord, test: str, base: dict[str, Any]) -> bool:
-        from fusewire.breakers.attempt.ownership import without_others
-        from fusewire.breakers.attempt.scope.places import by_products, is_own
-        from fusewire.worktree.checkpoint import Checkpoint, Gone
-
+    def _differs(self, entry: TestRecord, base: Checkpoint) -> bool:
         try:
-            files = self.attempts.checkpoints.changed_since(Checkpoint.from_data(base))
-        except (Gone, ValueError):
+            files = self.attempts.checkpoints.changed_since(base)
+        except Gone:
             return True
         files = [path for path in files if not is_own(path)]
         if files:
             files = sorted(set(files) - by_products(self.attempts.root, files))
-        others = self.attempts.others(self.slice, record.tests[test].began)
-        return bool(without_others(self.attempts.lock, self.slice, files, others) if others else files)
+        return bool(self.attempts.own_files(self.slice, files, entry.began))
 
     def note(self, test: str) -> None:
         """The attempt that was just recorded."""
@@ -102,4 +94,4 @@ class LastAttempts:
         entry = record.tests.get(test)
         if entry is not None and entry.log and record.after:
             self.tests.pop(test, None)
-            self.tests[test] = {"attempt": entry.log[-1]["attempt"], "files": record.after}
+            self.tests[test] = entry.log[-1]["attempt"], record.after

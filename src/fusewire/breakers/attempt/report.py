@@ -1,32 +1,27 @@
-"""The structured diagnostic report of a test whose circuit has tripped: eight fields, none of them left out.
+"""The texts of the attempt seed: the structured diagnostic report, and what a fresh implementer gets after a retry.
 
-Most of it is filled from what was recorded. Three fields need a mind, and are asked for: what the test expects, the
-best hypothesis, and the one question whose answer would unblock the work.
+A report of a test has eight fields, none of them left out. Most of it is filled from what was recorded. Three fields
+need a mind, and are asked for: what the test expects, the best hypothesis, and the one question whose answer would
+unblock the work.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+import unicodedata
+from typing import TYPE_CHECKING, Any, cast
 
-from fusewire.breakers.attempt.state import check_test
+from fusewire.breakers.attempt.state import RecoveryOption, check_test, tried_before
 from fusewire.util.errors import FusewireError
+from fusewire.util.text import visible
 
 if TYPE_CHECKING:
-    from fusewire.breakers.attempt.state import SliceRecord, TestRecord
+    from collections.abc import Sequence
+
+    from fusewire.breakers.attempt.state import SliceRecord, TestRecord, Thoughts, Tried, TriedBefore
     from fusewire.breakers.attempt.tracker import Attempts
     from fusewire.engine.engine import BreakerTransaction
-
-FIELDS = (
-    "test_expectation",
-    "actual_error",
-    "attempt_log",
-    "cumulative_files_modified",
-    "scope_violations",
-    "best_hypothesis",
-    "specific_question",
-    "recovery_options",
-)
+    from fusewire.util.fast_json import JsonObject
 
 #: The fields that need a mind, and how to ask for them.
 MIND = {
@@ -35,20 +30,11 @@ MIND = {
     "specific_question": "Which single question, if it were answered, would unblock the work?",
 }
 
+#: What stands for a field that was not filled.
+UNREPORTED = "not reported"
+
 _NOT_APPLICABLE = re.compile(r"\W*(not applicable|n\.?/?a\.?|none|nothing|unknown|tbd|todo|-)\W*", re.IGNORECASE)
 _LONGEST = 8000
-
-
-class Incomplete(FusewireError):
-    """Fields that are missing, test by test."""
-
-    def __init__(self, missing: dict[str, list[str]], slice_id: str) -> None:
-        self.missing = missing
-        named = "; ".join(f"{test}: {', '.join(fields)}" for test, fields in missing.items())
-        super().__init__(
-            f"the diagnostic report of {slice_id} is not complete. Missing: {named}."
-            " Give them with --test-expectation, --best-hypothesis, --specific-question (and --test), or --from FILE"
-        )
 
 
 def check_field(name: str, value: object) -> str:
@@ -64,7 +50,7 @@ def check_field(name: str, value: object) -> str:
     return value.strip()
 
 
-def check_options(value: object) -> list[dict[str, str]]:
+def check_options(value: object) -> list[RecoveryOption]:
     """Recovery options: each with its risk."""
     if not isinstance(value, list) or not value or len(value) > 20:
         raise FusewireError("recovery_options must be a list of 1 to 20 entries with `option` and `risk`")
@@ -72,23 +58,25 @@ def check_options(value: object) -> list[dict[str, str]]:
     for one in value:
         if not isinstance(one, dict) or {str(key) for key in one} != {"option", "risk"}:
             raise FusewireError("each of recovery_options has exactly two keys: option, risk")
-        options.append({key: check_field(f"recovery_options: {key}", one[key]) for key in ("option", "risk")})
+        option, risk = (check_field(f"recovery_options: {key}", one[key]) for key in ("option", "risk"))
+        options.append(RecoveryOption(option=option, risk=risk))
     return options
 
 
-def fill_in(attempts: Attempts, slice_id: str, given: dict[str, dict[str, Any]]) -> None:
+def fill_in(attempts: Attempts, slice_id: str, given: dict[str, JsonObject]) -> None:
     """Remember what a mind has said about tests: {test: {field: value}}."""
-    checked: dict[str, dict[str, Any]] = {}
+    checked: dict[str, Thoughts] = {}
     for test, fields in given.items():
         check_test(test)
         unknown = sorted(set(fields) - {*MIND, "recovery_options"})
         if unknown:
             allowed = ", ".join([*MIND, "recovery_options"])
             raise FusewireError(f"{unknown[0]} is no field that can be given; allowed: {allowed}")
-        checked[test] = {
+        made = {
             name: check_options(value) if name == "recovery_options" else check_field(name, value)
             for name, value in fields.items()
         }
+        checked[test] = cast("Thoughts", made)
 
     def keep(work: BreakerTransaction, record: SliceRecord) -> None:
         for test, fields in checked.items():
@@ -99,7 +87,7 @@ def fill_in(attempts: Attempts, slice_id: str, given: dict[str, dict[str, Any]])
     attempts.change(slice_id, keep)
 
 
-def to_report(attempts: Attempts, slice_id: str, test: str | None = None) -> list[str]:
+def tests_to_report(attempts: Attempts, slice_id: str, test: str | None = None) -> list[str]:
     """The tests that need a report: those that fail."""
     record = attempts.known(slice_id)
     failing = record.failing()
@@ -111,22 +99,26 @@ def to_report(attempts: Attempts, slice_id: str, test: str | None = None) -> lis
 
 
 def missing(attempts: Attempts, slice_id: str, tests: list[str]) -> dict[str, list[str]]:
-    """The fields that nobody has filled yet."""
+    """The fields that are not filled yet."""
     record = attempts.known(slice_id)
     lacking = {test: [name for name in MIND if not record.tests[test].report.get(name)] for test in tests}
     return {test: names for test, names in lacking.items() if names}
 
 
-def reports(attempts: Attempts, slice_id: str, tests: list[str]) -> list[dict[str, Any]]:
-    """The complete reports; `Incomplete` if a field is missing."""
+def reports(attempts: Attempts, slice_id: str, tests: list[str]) -> list[JsonObject]:
+    """The complete reports; FusewireError if a field is missing."""
     lacking = missing(attempts, slice_id, tests)
     if lacking:
-        raise Incomplete(lacking, slice_id)
+        named = "; ".join(f"{test}: {', '.join(fields)}" for test, fields in lacking.items())
+        raise FusewireError(
+            f"the diagnostic report of {slice_id} is not complete. Missing: {named}."
+            " Give them with --test-expectation, --best-hypothesis, --specific-question (and --test), or --from FILE"
+        )
     record = attempts.known(slice_id)
     return [_report(attempts, record, slice_id, test) for test in tests]
 
 
-def _report(attempts: Attempts, record: SliceRecord, slice_id: str, test: str) -> dict[str, Any]:
+def _report(attempts: Attempts, record: SliceRecord, slice_id: str, test: str) -> JsonObject:
     entry = record.tests[test]
     modified = list(dict.fromkeys([*(file for line in entry.log for file in line["files"]), *entry.files_touched]))
     log = [
@@ -150,9 +142,9 @@ def _report(attempts: Attempts, record: SliceRecord, slice_id: str, test: str) -
         "specific_question": entry.report["specific_question"],
         "recovery_options": entry.report.get("recovery_options") or _options(slice_id),
     }
-    errors = [one for one in record.infrastructure if one["test"] == test]
-    if errors:  # they were no attempts, and whoever reads the report must know why
-        report["infrastructure_errors"] = [{key: one[key] for key in ("kind", "reason")} for one in errors]
+    errors = [{"kind": one["kind"], "reason": one["reason"]} for one in record.infrastructure if one["test"] == test]
+    if errors:  # they were no attempts, and the reader of the report must know why
+        report["infrastructure_errors"] = errors
     return report
 
 
@@ -169,7 +161,7 @@ def _violations(attempts: Attempts, slice_id: str, files: list[str]) -> list[dic
     return found or "not applicable: every modified file is in scope"
 
 
-def _options(slice_id: str) -> list[dict[str, str]]:
+def _options(slice_id: str) -> list[RecoveryOption]:
     return [
         {
             "option": f"Answer the question and start anew: fusewire attempt retry {slice_id} --guidance ANSWER",
@@ -184,3 +176,62 @@ def _options(slice_id: str) -> list[dict[str, str]]:
             "risk": "Medium: other slices may wait for this one",
         },
     ]
+
+
+# -- as texts -----------------------------------------------------------------------------------------------
+
+
+def yaml_text(data: object) -> str:
+    """YAML as people write it: texts of several lines as blocks, keys in their order."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+    def text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
+        quoted = None if visible(value) == value else '"'  # what is written for it may look like a list
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else quoted)
+
+    Dumper.add_representer(str, text)
+    return yaml.dump(data, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=1_000_000, indent=2)
+
+
+def prior_attempts(prior: Sequence[TriedBefore]) -> str:
+    """The `<prior_attempts>` block after a retry; empty if there was none."""
+    if not prior:
+        return ""
+    newest = prior[-1]
+    lines = ["<prior_attempts>", f"Circuit tripped after {newest['failures']} total failed attempts."]
+    if newest["arch_stop"]:
+        lines.append(f"ARCH-STOP: {_inside(newest['arch_stop'])}")
+    for name, test in newest["tests"].items():
+        report = test["report"]
+        earlier = tried_before(prior[:-1], name)
+        tried = _tried(test["log"]) + (f"; and before an earlier retry: {_tried(earlier)}" if earlier else "")
+        lines += [
+            "",
+            f'For test "{_inside(name)}":',
+            f"- what was tried: {_inside(tried)}",
+            f"- hypothesis: {_inside(report.get('best_hypothesis', UNREPORTED))}",
+            f"- question: {_inside(report.get('specific_question', UNREPORTED))}",
+            f"- guidance: {_inside(newest['guidance'] or 'none given')}",
+        ]
+    if not newest["tests"] and newest["guidance"]:
+        lines += ["", f"- guidance: {_inside(newest['guidance'])}"]
+    return "\n".join([*lines, "</prior_attempts>"])
+
+
+def _tried(log: Sequence[Tried]) -> str:
+    """`1. strategy -> result; 2. …`."""
+    steps = []
+    for entry in log:
+        result = f" -> {entry['result']}" if entry["result"] else ""
+        steps.append(f"{entry['attempt']}. {entry['strategy'] or 'strategy not described'}{result}")
+    return "; ".join(steps)
+
+
+def _inside(text: str) -> str:
+    """On one line, without characters that nobody sees, and unable to end the block that it stands in."""
+    seen = "".join(letter if unicodedata.category(letter) not in ("Cc", "Cf", "Cs") else " " for letter in text)
+    return re.sub(r"<(?=\s*/?\s*prior_attempts)", "&lt;", " ".join(seen.split()), flags=re.IGNORECASE)

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fusewire.agents.caller import require_person
-from fusewire.breakers.attempt.ownership import boundary_of, doubt, owns
-from fusewire.breakers.attempt.report_text import prior_attempts
-from fusewire.breakers.attempt.scope.types import slice_name
-from fusewire.breakers.attempt.state import SliceRecord
+from fusewire.breakers.attempt.report import prior_attempts
+from fusewire.breakers.attempt.scope.lock import boundary_of
+from fusewire.breakers.attempt.scope.sources import NoScope, slice_name
+from fusewire.breakers.attempt.state import SliceRecord, Tried, TriedBefore, TriedTest
 from fusewire.breakers.attempt.types import SliceRetry
 from fusewire.util.errors import FusewireError, InvalidTransition
-from fusewire.worktree.checkpoint import Checkpoint, Gone
+from fusewire.worktree.checkpoint import Gone
 from fusewire.worktree.moves import ChangedSince
 
 if TYPE_CHECKING:
-    from fusewire.breakers.attempt.state import TestRecord
     from fusewire.breakers.attempt.tracker import Attempts
     from fusewire.engine.engine import BreakerTransaction
+    from fusewire.worktree.checkpoint import Checkpoint
     from fusewire.worktree.rollback import RolledBack
 
 _UNTOUCHED = "nothing was touched. To start anew all the same: --force"
@@ -42,7 +42,9 @@ def retry(attempts: Attempts, slice_id: str, guidance: str = "", *, force: bool 
         raise InvalidTransition(f"Invalid transition from CLOSED: nothing of {slice_id} is stopped")
     before = attempts.record(slice_id)
     failures, first = attempts.failures(slice_id), before.first()
-    restored = _roll_back(attempts, slice_id, before, first, force) if first else None
+    restored = None
+    if first is not None and first.checkpoint is not None:
+        restored = _roll_back(attempts, slice_id, before, first.checkpoint, first.began, force)
 
     def start_anew(work: BreakerTransaction, record: SliceRecord) -> str:
         if record.life != before.life:
@@ -52,7 +54,7 @@ def retry(attempts: Attempts, slice_id: str, guidance: str = "", *, force: bool 
         # What has passed since then went back with the files.
         undone = first.began if first and restored else work.now
         passed = {name: test for name, test in record.tests.items() if test.is_done and test.passed_at < undone}
-        record.tests, record.arch_stop, record.infrastructure = passed, {}, []
+        record.tests, record.arch_stop, record.infrastructure = passed, None, []
         record.end_life()
         return prior_attempts(record.prior)
 
@@ -60,20 +62,20 @@ def retry(attempts: Attempts, slice_id: str, guidance: str = "", *, force: bool 
 
 
 def _roll_back(
-    attempts: Attempts, slice_id: str, record: SliceRecord, first: TestRecord, force: bool
+    attempts: Attempts, slice_id: str, record: SliceRecord, checkpoint: Checkpoint, began: float, force: bool
 ) -> RolledBack | None:
     """Back to where the failed attempts began: what had passed before stays."""
-    checkpoint = Checkpoint.from_data(first.checkpoint)
-    since = Checkpoint.from_data(record.after) if record.after and not force else None
+    since = None if force else record.after
     mine = None
-    unsure = "" if force else doubt(record, checkpoint, attempts.others(slice_id, first.began))
+    unsure = "" if force else _other_work(record, checkpoint, attempts.others(slice_id, began))
     if unsure:
-        mine = boundary_of(attempts.lock, slice_id)
-        if mine is None:
-            raise FusewireError(f"{unsure}, and no scope says which files are whose; {_UNTOUCHED}")
+        try:
+            mine = boundary_of(attempts.lock, slice_id)
+        except NoScope:
+            raise FusewireError(f"{unsure}, and no scope says which files are whose; {_UNTOUCHED}") from None
     try:
         return attempts.checkpoints.restore(
-            checkpoint, since=since, force=force, name=slice_id, only=lambda path: mine is None or owns(mine, path)
+            checkpoint, since=since, force=force, name=slice_id, only=lambda path: mine is None or mine.allows(path)
         )
     except ChangedSince as error:
         raise FusewireError(f"{error}; {_UNTOUCHED}") from error
@@ -81,6 +83,14 @@ def _roll_back(
         if force:
             return None
         raise FusewireError(f"{error}; {_UNTOUCHED} (without a rollback)") from error
+
+
+def _other_work(record: SliceRecord, checkpoint: Checkpoint, others: list[str]) -> str:
+    """Who else may have changed files since a checkpoint; empty if there is no sign of anyone."""
+    if others:
+        return f"{', '.join(others)} was worked on meanwhile"
+    moved = record.after is not None and record.after.head != checkpoint.head
+    return "commits were made since the checkpoint" if moved else ""
 
 
 def finish(attempts: Attempts, slice_id: str, *, force: bool = False) -> None:
@@ -99,7 +109,7 @@ def finish(attempts: Attempts, slice_id: str, *, force: bool = False) -> None:
             raise FusewireError(f"{slice_id} is not done ({what}); a person can run: fusewire attempt finish --force")
         if force:
             attempts.restart(work, slice_id, "finished")
-            record.tests, record.prior, record.arch_stop, record.infrastructure = {}, [], {}, []
+            record.tests, record.prior, record.arch_stop, record.infrastructure = {}, [], None, []
         record.finished = True
         record.end_life()
 
@@ -108,16 +118,14 @@ def finish(attempts: Attempts, slice_id: str, *, force: bool = False) -> None:
     shutil.rmtree(os.path.join(attempts.root, attempts.output_folder(slice_id)), ignore_errors=True)
 
 
-def _prior(record: SliceRecord, failures: int, guidance: str) -> dict[str, Any]:
-    """What a retry keeps of the attempts that it ends."""
-    tests = {}
+def _prior(record: SliceRecord, failures: int, guidance: str) -> TriedBefore:
+    tests: dict[str, TriedTest] = {}
     for name in record.failing():
         entry = record.tests[name]
-        log = [{key: line[key] for key in ("attempt", "strategy", "files", "result")} for line in entry.log]
+        log = [
+            Tried(attempt=one["attempt"], strategy=one["strategy"], files=one["files"], result=one["result"])
+            for one in entry.log
+        ]
         tests[name] = {"log": log, "report": entry.report}
-    return {
-        "failures": failures,
-        "guidance": guidance.strip(),
-        "arch_stop": record.arch_stop.get("reason", ""),
-        "tests": tests,
-    }
+    stop = record.arch_stop["reason"] if record.arch_stop else ""
+    return {"failures": failures, "guidance": guidance.strip(), "arch_stop": stop, "tests": tests}

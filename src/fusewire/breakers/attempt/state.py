@@ -6,7 +6,7 @@ How often a test has failed is the circuits' matter; here is what was tried, on 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from fusewire.core.events import plain
 from fusewire.stores.records import require_types
@@ -14,7 +14,10 @@ from fusewire.util.errors import FusewireError
 from fusewire.worktree.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fusewire.stores import Store, Transaction
+    from fusewire.util.fast_json import JsonObject
 
 #: Tests of a slice that are remembered, those that fail rather than others; and whose errors are.
 _TESTS = 200
@@ -29,9 +32,74 @@ _PRIOR = 3
 SHOWN = 16_000
 _LINE = 500
 
-#: What a line of a test's log has, and what is kept at a retry.
-LINE = {"attempt", "strategy", "files", "result", "output"}
-PRIOR = {"failures", "guidance", "arch_stop", "tests"}
+
+class Tried(TypedDict):
+    """What a retry keeps of a failed attempt."""
+
+    attempt: int
+    strategy: str
+    files: list[str]
+    result: str
+
+
+class FailedAttempt(Tried):
+    """One failed attempt at a test."""
+
+    #: the file with the whole output, relative to the project; empty if there is none
+    output: str
+    #: seconds
+    at: float
+
+
+class InfrastructureError(TypedDict):
+    """A run that could not start the test, and so is no attempt."""
+
+    test: str
+    kind: str
+    reason: str
+    evidence: str
+    at: float
+
+
+class ArchStop(TypedDict):
+    """Why an architectural decision is needed (deviation rule 4), and since when."""
+
+    reason: str
+    at: float
+
+
+class RecoveryOption(TypedDict):
+    option: str
+    risk: str
+
+
+class Thoughts(TypedDict, total=False):
+    """The fields of a diagnostic report that need a mind."""
+
+    test_expectation: str
+    best_hypothesis: str
+    specific_question: str
+    recovery_options: list[RecoveryOption]
+
+
+class TriedTest(TypedDict):
+    """What a retry keeps of one test."""
+
+    log: list[Tried]
+    report: Thoughts
+
+
+class TriedBefore(TypedDict):
+    """What a retry keeps of the attempts that it ends."""
+
+    failures: int
+    guidance: str
+    #: the reason; empty if there was none
+    arch_stop: str
+    tests: dict[str, TriedTest]
+
+
+_TRIED = Tried.__annotations__.keys()
 
 
 def check_test(name: str) -> str:
@@ -42,6 +110,11 @@ def check_test(name: str) -> str:
     return name
 
 
+def _checkpoint(data: object) -> Checkpoint | None:
+    """An empty object is stored for none."""
+    return Checkpoint.from_data(data) if data else None
+
+
 @dataclass
 class TestRecord:
     """One test since it last passed."""
@@ -50,11 +123,10 @@ class TestRecord:
 
     #: which of the slice's tests was started first, second, ...
     number: int = 0
-    #: where and when its attempts began; empty until it is started, and again after it has passed
-    checkpoint: dict[str, Any] = field(default_factory=dict)
+    #: where and when its attempts began; None until it is started, and again after it has passed
+    checkpoint: Checkpoint | None = None
     began: float = 0.0
-    #: the failed attempts: attempt, strategy, files, result, output
-    log: list[dict[str, Any]] = field(default_factory=list)
+    log: list[FailedAttempt] = field(default_factory=list)
     files_touched: list[str] = field(default_factory=list)
     description: str = ""
     last_error: str = ""
@@ -62,24 +134,24 @@ class TestRecord:
     last_result: str = ""
     #: when it last passed
     passed_at: float = 0.0
-    #: the fields of its diagnostic report that need a mind
-    report: dict[str, Any] = field(default_factory=dict)
+    report: Thoughts = field(default_factory=Thoughts)
 
     @classmethod
-    def from_data(cls, data: dict[str, Any]) -> TestRecord:
+    def from_data(cls, data: JsonObject) -> TestRecord:
         """The record again; ValueError if the data is none."""
-        record = cls(**data)
+        record = cls(**{**data, "checkpoint": _checkpoint(data.get("checkpoint"))})
         require_types(record, cls())
-        if record.checkpoint:
-            Checkpoint.from_data(record.checkpoint)
-        if not all(isinstance(line, dict) and line.keys() >= LINE for line in record.log):
+        if not all(isinstance(line, dict) and line.keys() >= {*_TRIED, "output"} for line in record.log):
             raise ValueError("not a test's log")
         return record
+
+    def to_data(self) -> JsonObject:
+        return {**vars(self), "checkpoint": self.checkpoint.to_data() if self.checkpoint else {}}
 
     def touched(self, files: list[str]) -> None:
         self.files_touched = list(dict.fromkeys([*self.files_touched, *files]))[:_FILES]
 
-    def failed(self, entry: dict[str, Any], error: str) -> None:
+    def failed(self, entry: FailedAttempt, error: str) -> None:
         self.log = [*self.log, entry][-_LOG:]
         self.last_error = error
         self.last_result = "fail"
@@ -87,12 +159,12 @@ class TestRecord:
     @property
     def is_done(self) -> bool:
         """It has passed, and nobody has begun with it again."""
-        return self.last_result == "pass" and not self.checkpoint and not self.log
+        return self.last_result == "pass" and self.checkpoint is None and not self.log
 
     def passed(self, now: float) -> None:
         """Its attempts are over; the next ones begin at a checkpoint of their own."""
         self.passed_at = now
-        self.checkpoint, self.log, self.files_touched, self.report = {}, [], [], {}
+        self.checkpoint, self.log, self.files_touched, self.report = None, [], [], {}
         self.last_error, self.last_result = "", "pass"
 
 
@@ -101,16 +173,15 @@ class SliceRecord:
     """A slice under way; every list in it has an end."""
 
     tests: dict[str, TestRecord] = field(default_factory=dict)
-    #: errors of the surroundings, newest last: test, kind, reason, evidence, at
-    infrastructure: list[dict[str, Any]] = field(default_factory=list)
-    #: why an architectural decision is needed (deviation rule 4), and since when
-    arch_stop: dict[str, Any] = field(default_factory=dict)
+    #: newest last
+    infrastructure: list[InfrastructureError] = field(default_factory=list)
+    arch_stop: ArchStop | None = None
     #: everything as it was when the slice, or its last retry, began
-    began: dict[str, Any] = field(default_factory=dict)
+    began: Checkpoint | None = None
     #: everything as it was at the last recorded attempt
-    after: dict[str, Any] = field(default_factory=dict)
-    #: what was tried before each retry, newest last: failures, guidance, tests
-    prior: list[dict[str, Any]] = field(default_factory=list)
+    after: Checkpoint | None = None
+    #: newest last
+    prior: list[TriedBefore] = field(default_factory=list)
     #: counts its retries: an attempt that was begun before one of them says nothing about what came after it
     life: int = 0
     #: whether somebody has said that it is done
@@ -129,21 +200,28 @@ class SliceRecord:
             raise ValueError(f"not a slice's memory: {error}") from error
 
     @classmethod
-    def from_data(cls, data: dict[str, Any]) -> SliceRecord:
+    def from_data(cls, data: JsonObject) -> SliceRecord:
         tests = {name: TestRecord.from_data(test) for name, test in data.get("tests", {}).items()}
-        record = cls(**{**data, "tests": tests})
+        stop: ArchStop | None = data.get("arch_stop") or None
+        began, after = _checkpoint(data.get("began")), _checkpoint(data.get("after"))
+        record = cls(**{**data, "tests": tests, "arch_stop": stop, "began": began, "after": after})
         require_types(record, cls())
-        for checkpoint in (record.began, record.after):
-            if checkpoint:
-                Checkpoint.from_data(checkpoint)
+        if stop is not None and not stop.keys() >= ArchStop.__annotations__.keys():
+            raise ValueError("not an ARCH-STOP")
         for prior in record.prior:
             logs = [entry for test in prior["tests"].values() for entry in test["log"]]
-            if not prior.keys() >= PRIOR or not all(LINE - {"output"} <= entry.keys() for entry in logs):
+            if not prior.keys() >= TriedBefore.__annotations__.keys() or not all(one.keys() >= _TRIED for one in logs):
                 raise ValueError("not what was tried before")
         return record
 
-    def to_data(self) -> dict[str, Any]:
-        return {**vars(self), "tests": {name: dict(vars(test)) for name, test in self.tests.items()}}
+    def to_data(self) -> JsonObject:
+        return {
+            **vars(self),
+            "tests": {name: test.to_data() for name, test in self.tests.items()},
+            "arch_stop": self.arch_stop or {},
+            "began": self.began.to_data() if self.began else {},
+            "after": self.after.to_data() if self.after else {},
+        }
 
     def remember(self, transaction: Transaction, slice_id: str, now: float) -> None:
         oldest = sorted(self.tests, key=lambda name: (bool(self.tests[name].log), self.tests[name].number))
@@ -166,13 +244,12 @@ class SliceRecord:
 
     def checkpoints(self) -> list[Checkpoint]:
         """Those that somebody may go back to."""
-        kept = [self.began, *(test.checkpoint for test in self.tests.values())]
-        return [Checkpoint.from_data(data) for data in kept if data]
+        return [one for one in (self.began, *(test.checkpoint for test in self.tests.values())) if one]
 
     def end_life(self) -> None:
         """What is begun from now on has nothing to do with what was begun before."""
         self.life += 1
-        self.began, self.after = {}, {}
+        self.began = self.after = None
 
     def first(self) -> TestRecord | None:
         """The test at which the failed attempts began; if none failed, the first that was begun."""
@@ -185,8 +262,14 @@ class SliceRecord:
         return sorted((name for name, test in self.tests.items() if test.log), key=lambda name: self.tests[name].number)
 
     def add_infrastructure(self, test: str, kind: str, reason: str, evidence: str, now: float) -> None:
-        entry = {"test": test, "kind": kind, "reason": one_line(reason), "evidence": plain(evidence, 2000), "at": now}
-        self.infrastructure = [*self.infrastructure, entry]
+        reason, evidence = one_line(reason), plain(evidence, 2000)
+        error = InfrastructureError(test=test, kind=kind, reason=reason, evidence=evidence, at=now)
+        self.infrastructure = [*self.infrastructure, error]
+
+
+def tried_before(prior: Sequence[TriedBefore], test: str) -> list[Tried]:
+    """The failed attempts at a test before the retries."""
+    return [entry for one in prior if test in one["tests"] for entry in one["tests"][test]["log"]]
 
 
 def slice_times(store: Store | Transaction) -> dict[str, float]:

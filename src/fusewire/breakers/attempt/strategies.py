@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fusewire.breakers.attempt.state import Tried
 
 #: Words that make no strategy another one.
 _FILLING = frozenset(
@@ -28,7 +32,7 @@ def _stem(word: str) -> str:
     return word.removesuffix("e") if len(word) > 3 else word
 
 
-def repeated(strategy: str, tried: list[dict[str, Any]]) -> dict[str, Any] | None:
+def repeated(strategy: str, tried: Sequence[Tried]) -> Tried | None:
     """The newest entry of the log that has the same strategy."""
     words = _words(strategy)
     return next((entry for entry in reversed(tried) if _alike(words, _words(entry["strategy"]))), None)

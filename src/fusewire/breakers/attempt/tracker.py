@@ -1,4 +1,4 @@
-"""Attempts at the tests of a slice: counted, stopped at their limits, and started anew from a checkpoint.
+"""Count the attempts at the tests of a slice, stop them at their limits, and reset them to a checkpoint.
 
 Who goes first is the seed's order: an architectural decision that is needed (deviation rule 4), then the test with its
 three failures, then the slice with its seven. Git is asked outside of transactions; what was found is then judged,
@@ -8,16 +8,25 @@ counted and remembered in one.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from fusewire.breakers.attempt import retry as anew
-from fusewire.breakers.attempt.ownership import without_others
-from fusewire.breakers.attempt.report_text import prior_attempts
-from fusewire.breakers.attempt.scope.lock import ScopeLock
-from fusewire.breakers.attempt.scope.types import NoScope, slice_name
-from fusewire.breakers.attempt.state import SliceRecord, TestRecord, check_test, one_line, shown, slice_times
+from fusewire.breakers.attempt import retry as reset
+from fusewire.breakers.attempt.report import prior_attempts
+from fusewire.breakers.attempt.scope.lock import ScopeLock, boundary_of
+from fusewire.breakers.attempt.scope.sources import NoScope, slice_name
+from fusewire.breakers.attempt.state import (
+    ArchStop,
+    FailedAttempt,
+    SliceRecord,
+    TestRecord,
+    check_test,
+    one_line,
+    shown,
+    slice_times,
+    tried_before,
+)
 from fusewire.breakers.attempt.strategies import repeated
-from fusewire.breakers.attempt.types import Attempt, AttemptResult, AttemptStart, SliceRetry
+from fusewire.breakers.attempt.types import Attempt, AttemptResult, AttemptStart, SliceRetry, TrackingState
 from fusewire.config.rules import STATE_FOLDER
 from fusewire.core import meters
 from fusewire.core.circuit import near
@@ -29,8 +38,10 @@ from fusewire.util.errors import FusewireError, NotFound
 from fusewire.worktree.checkpoint import Checkpoint, Checkpoints
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from fusewire.breakers.attempt.scope.boundary import Boundary
+    from fusewire.breakers.attempt.state import Tried
     from fusewire.engine.engine import BreakerTransaction
     from fusewire.stores.rows import CircuitRow
 
@@ -71,20 +82,21 @@ class Attempts:
             raise Blocked(refused)
         known = self.record(slice_id)
         taken = None
-        if test not in known.tests or not known.tests[test].checkpoint:
+        if test not in known.tests or known.tests[test].checkpoint is None:
             taken = self.checkpoints.take(slice_id, f"{slice_id}: {test}", known.checkpoints())
 
-        def begin(work: BreakerTransaction, record: SliceRecord) -> SliceRecord:
+        def begin(work: BreakerTransaction, record: SliceRecord) -> tuple[SliceRecord, Checkpoint]:
             entry = record.test(test)
-            if taken is not None and not entry.checkpoint:
-                entry.checkpoint, entry.began, entry.last_result = taken.to_data(), work.now, ""
-                record.began = record.began or taken.to_data()
-                record.after = record.after or taken.to_data()
+            if entry.checkpoint is None:
+                if taken is None:
+                    raise FusewireError(f"another process ended the attempts at {test} just now; try again")
+                entry.checkpoint, entry.began, entry.last_result = taken, work.now, ""
+                record.began = record.began or taken
+                record.after = record.after or taken
             record.finished = False
-            return record
+            return record, entry.checkpoint
 
-        record = self.change(slice_id, begin)
-        checkpoint = Checkpoint.from_data(record.tests[test].checkpoint)
+        record, checkpoint = self.change(slice_id, begin)
         state = self.state(slice_id, test)
         self.lock.activate(slice_id, session)
         unlocked = ""
@@ -112,10 +124,10 @@ class Attempts:
             if attempt.life not in (None, record.life):
                 raise FusewireError(f"{slice_id} was started anew meanwhile; this attempt at {test} counts nowhere")
             entry = record.test(test)
-            again = _said_again(attempt.strategy, _tried_before(record, test), entry.log)
+            again = _said_again(attempt.strategy, tried_before(record.prior, test), entry.log)
             decisions = [work.send(signal) for signal in _signals(slice_id, test, attempt)]
             record.attempts += 1
-            record.after = after.to_data() if after is not None else record.after
+            record.after = after or record.after
             late = attempt.result == "pass" and decisions[0].phase == "open"
             _write_down(record, entry, test, attempt, files, late, work.now)
             return decisions, again, record
@@ -137,13 +149,12 @@ class Attempts:
         name, message = f"{slice_id}/after", f"{slice_id}: after an attempt at {test}"
         known = self.record(slice_id).tests.get(test)
         try:
-            if attempt.files is not None or known is None or not known.checkpoint:
+            if attempt.files is not None or known is None or known.checkpoint is None:
                 return attempt.files or [], self.checkpoints.take(name, message), ""
-            after, files = self.checkpoints.take_since(Checkpoint.from_data(known.checkpoint), name, message)
+            after, files = self.checkpoints.take_since(known.checkpoint, name, message)
         except FusewireError as error:
             return attempt.files or [], None, str(error)
-        others = self.others(slice_id, known.began)
-        return without_others(self.lock, slice_id, files, others) if others else files, after, ""
+        return self.own_files(slice_id, files, known.began), after, ""
 
     def arch_stop(self, slice_id: str, reason: str) -> Decision:
         """Deviation rule 4: the slice needs an architectural decision; stop at once, no attempt is burned."""
@@ -153,7 +164,7 @@ class Attempts:
         signal = Signal("bad", _circuit(slice_id), "arch_stop", text=one_line(reason))
 
         def halt(work: BreakerTransaction, record: SliceRecord) -> tuple[Decision, SliceRecord]:
-            record.arch_stop = {"reason": one_line(reason), "at": work.now}
+            record.arch_stop = ArchStop(reason=one_line(reason), at=work.now)
             return work.send(signal), record
 
         decision, record = self.change(slice_id, halt)
@@ -164,11 +175,11 @@ class Attempts:
 
     def retry(self, slice_id: str, guidance: str = "", *, force: bool = False) -> SliceRetry:
         """Both counters to 0, files back to where the failed attempts began; for a person or an orchestrator."""
-        return anew.retry(self, slice_id, guidance, force=force)
+        return reset.retry(self, slice_id, guidance, force=force)
 
     def finish(self, slice_id: str, *, force: bool = False) -> None:
         """The slice is done: its scope lock is lifted. `force` is for a person, and ends its counters too."""
-        anew.finish(self, slice_id, force=force)
+        reset.finish(self, slice_id, force=force)
 
     def restart(self, work: BreakerTransaction, slice_id: str, why: str) -> None:
         """Every counter of the slice to 0, whatever its circuit says."""
@@ -204,6 +215,26 @@ class Attempts:
         times = slice_times(self.breaker.store)
         return sorted(name for name, at in times.items() if name != slice_id and at > since)
 
+    def own_files(self, slice_id: str, files: list[str], since: float) -> list[str]:
+        """The files without those that only belong to the scope of another slice that was worked on since a moment.
+
+        A checkpoint is of the whole project, but several slices may be under way in it at once.
+        """
+        theirs = [found for name in self.others(slice_id, since) if (found := self._boundary(name)) is not None]
+        mine = self._boundary(slice_id) if theirs else None
+        return [
+            path
+            for path in files
+            if (mine is not None and mine.allows(path)) or not any(one.allows(path) for one in theirs)
+        ]
+
+    def _boundary(self, slice_id: str) -> Boundary | None:
+        """None where its scope is not defined, or cannot be read: then it takes no file away from another."""
+        try:
+            return boundary_of(self.lock, slice_id)
+        except FusewireError:
+            return None
+
     def is_stopped(self, slice_id: str) -> bool:
         return any(row.phase == "open" for row in self._circuits(slice_id))
 
@@ -211,7 +242,7 @@ class Attempts:
         """The slice's total of failed attempts."""
         return self._level(slice_id)
 
-    def state(self, slice_id: str, test: str) -> dict[str, Any]:
+    def state(self, slice_id: str, test: str) -> TrackingState:
         """The seed's tracking state of one test, field by field."""
         entry = self.record(slice_id).tests.get(test) or TestRecord()
         return {
@@ -221,7 +252,7 @@ class Attempts:
             "files_touched": list(entry.files_touched),
             "description": entry.description,
             "last_error": entry.last_error,
-            "checkpoint_tag": entry.checkpoint.get("commit", ""),
+            "checkpoint_tag": entry.checkpoint.commit if entry.checkpoint else "",
             "total_failed_attempts": self._level(slice_id),
         }
 
@@ -242,9 +273,9 @@ class Attempts:
     def files_touched(self, slice_id: str) -> list[str]:
         """What differs now from where the slice, or its last retry, began."""
         began = self.known(slice_id).began
-        if not began:
+        if began is None:
             raise FusewireError(f"no checkpoint of {slice_id}; take one: fusewire attempt start {slice_id} TEST")
-        return self.checkpoints.changed_since(Checkpoint.from_data(began))
+        return self.checkpoints.changed_since(began)
 
     def output_folder(self, slice_id: str) -> str:
         """Where the whole outputs of its attempts are, relative to the project."""
@@ -333,27 +364,22 @@ def _write_down(
         entry.last_result = "infra"
         record.add_infrastructure(test, attempt.kind or "runner", attempt.reason, attempt.evidence, now)
         return
-    number = int(entry.log[-1]["attempt"]) + 1 if entry.log else 1
-    line = {
-        "attempt": number,
-        "strategy": one_line(attempt.strategy),
-        "files": files[:100],
-        "result": one_line(attempt.reason),
-        "output": attempt.output,
-        "at": now,
-    }
-    entry.failed(line, shown(attempt.error, attempt.output or "not kept"))
+    number = entry.log[-1]["attempt"] + 1 if entry.log else 1
+    failed = FailedAttempt(
+        attempt=number,
+        strategy=one_line(attempt.strategy),
+        files=files[:100],
+        result=one_line(attempt.reason),
+        output=attempt.output,
+        at=now,
+    )
+    entry.failed(failed, shown(attempt.error, attempt.output or "not kept"))
 
 
-def _said_again(strategy: str, before: list[dict[str, Any]], log: list[dict[str, Any]]) -> str:
+def _said_again(strategy: str, before: Sequence[Tried], log: Sequence[Tried]) -> str:
     """An earlier attempt with the same strategy, in words; empty if there is none."""
     for tried, when in ((log, ""), (before, " before the retry")):
         again = repeated(strategy, tried)
         if again is not None:
             return f"attempt {again['attempt']}{when} has tried this already: {again['strategy']}"
     return ""
-
-
-def _tried_before(record: SliceRecord, test: str) -> list[dict[str, Any]]:
-    """What was tried at this test before the retries."""
-    return [entry for prior in record.prior for entry in prior["tests"].get(test, {}).get("log", ())]

@@ -1,9 +1,9 @@
-"""What a slice's tracker tells."""
+"""What the tracker of a slice takes and returns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
     from fusewire.core.decision import Decision
@@ -11,9 +11,22 @@ if TYPE_CHECKING:
     from fusewire.worktree.rollback import RolledBack
 
 
+class TrackingState(TypedDict):
+    """The seed's tracking state of one test, field by field."""
+
+    slice_id: str
+    test_name: str
+    attempt_count: int
+    files_touched: list[str]
+    description: str
+    last_error: str
+    checkpoint_tag: str
+    total_failed_attempts: int
+
+
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt that is over, as whoever made it tells it; files are relative to the project."""
+    """One attempt that is over; files are relative to the project."""
 
     #: "pass", "fail" or "infra"
     result: str
@@ -28,7 +41,7 @@ class Attempt:
     files: list[str] | None = None
     #: where the whole output is; empty if nowhere
     output: str = ""
-    #: of the slice, when the attempt was begun; None if nobody knows
+    #: of the slice, when the attempt was begun; None if that is unknown
     life: int | None = None
 
 
@@ -39,7 +52,7 @@ class AttemptStart:
     checkpoint: Checkpoint
     #: whether the checkpoint was taken now; otherwise the attempts are under way
     fresh: bool
-    state: dict[str, Any]
+    state: TrackingState
     #: what a fresh implementer must know of the attempts before the last retry; empty if there were none
     prior: str
     #: why the scope lock does not hold, or holds everything; empty if all is well
@@ -53,7 +66,7 @@ class AttemptStart:
 class AttemptResult:
     """What an attempt has done to the counters."""
 
-    state: dict[str, Any]
+    state: TrackingState
     #: what stops the work now, strictest first; empty if nothing does
     stops: tuple[Decision, ...]
     #: an earlier attempt with the same strategy, in words
@@ -68,7 +81,7 @@ class AttemptResult:
 
 @dataclass(frozen=True)
 class SliceRetry:
-    """A slice that starts anew."""
+    """A slice whose counters were reset."""
 
     failures: int
     #: None where there was no checkpoint to go back to

@@ -154,7 +154,7 @@ def _slices(breaker: Breaker, home: str, session: str | None) -> Iterator[str]:
     for one in active:
         of_test, of_slice = attempts.limits(one.slice)
         yield f"Slice {one.slice} is under way: {attempts.failures(one.slice)} of {of_slice} failed attempts" + (
-            f"; change only: {one.boundary.shown()}" if one.boundary.entries else ""
+            f"; change only: {one.summary()}" if one.entries else ""
         )
         for test, entry in attempts.record(one.slice).tests.items():
             if entry.checkpoint and attempts.refusal(one.slice, test) is None:

@@ -1,7 +1,7 @@
 """The slices under way, ready for the hook: their boundaries in one small file beside the store.
 
 The store has the truth; the file is there exactly while a slice is under way, and is `marshal` data with the stamps of
-every place that could define a scope. When one of them differs, or the file is not what it should be, it is made anew.
+every place that could define a scope. When one of them differs, or the file is damaged, it is written again.
 """
 
 from __future__ import annotations
@@ -15,55 +15,21 @@ from fusewire.util.files import FileLock, claim, make_folder, read_file, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from fusewire.engine.breaker import Breaker
 
 #: Raised when the shape of the file changes.
-_FORMAT = 1
+_FORMAT = 2
 
-FILE = SCOPE_FILE
 LOCK = os.path.join(STATE_FOLDER, "scope.lock")
 
 
-class Active:
-    """One slice under way."""
-
-    __slots__ = ("boundary", "problem", "sessions", "slice")
-
-    def __init__(
-        self,
-        slice: str,
-        sessions: tuple[str | None, ...],
-        entries: tuple[tuple[str, str], ...],
-        justified: tuple[str, ...],
-        problem: str,
-    ) -> None:
-        self.slice = slice
-        self.sessions = sessions
-        #: why its scope cannot be told, though somebody has tried to define it
-        self.problem = problem
-        self.boundary = Boundary(slice, entries, justified)
-
-    def holds_for(self, session: str | None) -> bool:
-        return None in self.sessions or session in self.sessions
-
-    @property
-    def locks(self) -> bool:
-        """A slice for which nobody has defined a scope locks nothing."""
-        return bool(self.problem or self.boundary.entries)
-
-    def to_data(self) -> tuple[Any, ...]:
-        return self.slice, self.sessions, self.boundary.entries, self.boundary.justified, self.problem
-
-
-def load(root: str, patience: float) -> list[Active]:
-    """The slices under way, newest first; StoreError if that cannot be told."""
+def load(root: str, patience: float) -> list[Boundary]:
+    """The slices under way, newest first; StoreError if that is unknown."""
     try:
         claim(os.path.join(root, STATE_FOLDER))
-        form, made_from, slices = unsealed(read_file(os.path.join(root, FILE)))
+        form, made_from, slices = unsealed(read_file(os.path.join(root, SCOPE_FILE)))
         if form == _FORMAT and made_from == stamps(root):
-            return [Active(*data) for data in slices]
+            return [Boundary(*data) for data in slices]
     except (OSError, ValueError, EOFError, TypeError):
         pass
     from fusewire.engine.breaker import Breaker
@@ -73,20 +39,20 @@ def load(root: str, patience: float) -> list[Active]:
             with FileLock(os.path.join(root, LOCK), wait=patience):
                 return renew(breaker, root)
         except BlockingIOError:
-            return compiled(breaker, root)  # whoever holds the lock writes the file
+            return _compile(breaker, root)  # the process that holds the lock writes the file
 
 
-def doubt(root: str) -> None:
-    """Before the store changes: should this process die in between, nobody takes the old file for the truth."""
+def invalidate(root: str) -> None:
+    """Before the store changes: should this process die in between, the old file must not be taken for the truth."""
     make_folder(root, STATE_FOLDER)
-    replace_file(os.path.join(root, FILE), b"")
+    replace_file(os.path.join(root, SCOPE_FILE), b"")
 
 
-def renew(breaker: Breaker, root: str) -> list[Active]:
-    """Write the file anew from the store, or remove it when nothing is under way. Under the lock."""
+def renew(breaker: Breaker, root: str) -> list[Boundary]:
+    """Write the file from the store, or remove it when no slice is under way. Under the lock."""
     made_from = stamps(root)
-    active = compiled(breaker, root)
-    path = os.path.join(root, FILE)
+    active = _compile(breaker, root)
+    path = os.path.join(root, SCOPE_FILE)
     try:
         if active:
             # version 2 of marshal is read by every Python: the hook may run on another one
@@ -98,24 +64,21 @@ def renew(breaker: Breaker, root: str) -> list[Active]:
     return active
 
 
-def compiled(breaker: Breaker, root: str) -> list[Active]:
-    from fusewire.breakers.attempt.scope.sources import read_scope
+def _compile(breaker: Breaker, root: str) -> list[Boundary]:
+    from fusewire.breakers.attempt.scope.sources import NoScope, read_scope
     from fusewire.breakers.attempt.scope.state import recall_active, recall_slice
-    from fusewire.breakers.attempt.scope.types import NoScope
     from fusewire.util.errors import FusewireError
 
     found = []
     for slice, sessions in reversed(recall_active(breaker.store).items()):
-        entries: tuple[tuple[str, str], ...] = ()
-        justified: tuple[str, ...] = ()
-        problem = ""
+        one = Boundary(slice, (), {}, "", tuple(sessions))
         try:
             given, records = recall_slice(breaker.store, slice)
-            justified = tuple(record["file"] for record in records)
-            entries = read_scope(root, slice, given).entries
+            one.justified = {record["file"]: record["test"] for record in records}
+            one.entries = read_scope(root, slice, given).entries
         except NoScope:
             pass
         except FusewireError as error:
-            problem = str(error)
-        found.append(Active(slice, tuple(sessions), entries, justified, problem))
+            one.problem = str(error)
+        found.append(one)
     return found

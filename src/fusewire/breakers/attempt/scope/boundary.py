@@ -23,15 +23,38 @@ _NAMED = 5
 class Boundary:
     """What one slice may change."""
 
-    __slots__ = ("entries", "justified", "slice")
+    __slots__ = ("entries", "justified", "problem", "sessions", "slice")
 
-    def __init__(self, slice: str, entries: tuple[Entry, ...], justified: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        slice: str,
+        entries: tuple[Entry, ...],
+        justified: dict[str, str],
+        problem: str = "",
+        sessions: tuple[str | None, ...] = (),
+    ) -> None:
         self.slice = slice
         self.entries = entries
+        #: file -> the failing test that needs it
         self.justified = justified
+        #: why its scope is unknown although somebody has tried to define it
+        self.problem = problem
+        #: those that it holds for while the slice is under way; None is every session
+        self.sessions = sessions
+
+    def to_data(self) -> tuple[object, ...]:
+        return self.slice, self.entries, self.justified, self.problem, self.sessions
+
+    def holds_for(self, session: str | None) -> bool:
+        return None in self.sessions or session in self.sessions
+
+    @property
+    def locks(self) -> bool:
+        """A slice for which nobody has defined a scope locks nothing."""
+        return bool(self.problem or self.entries)
 
     def answer(self, path: str) -> tuple[str, str]:
-        """What is to be said of a path of the project, and why."""
+        """The decision about a path of the project, and why."""
         why = closed(path)
         if why:
             return BLOCKED, why
@@ -39,10 +62,13 @@ class Boundary:
             if covers(pattern, path):
                 return IN_SCOPE, source
         if path in self.justified:
-            return JUSTIFIED, "justified"
+            return JUSTIFIED, f"needed by {self.justified[path]}"
         return BLOCKED, f"outside the scope of {self.slice}"
 
-    def shown(self) -> str:
+    def allows(self, path: str) -> bool:
+        return self.answer(path)[0] != BLOCKED
+
+    def summary(self) -> str:
         """The scope in a few words."""
         names = list(dict.fromkeys(pattern for pattern, _ in self.entries))
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 
 from fusewire.breakers.attempt.scope.active import load
-from fusewire.breakers.attempt.scope.boundary import BLOCKED
 from fusewire.breakers.attempt.scope.places import (
     by_products,
     closed,
@@ -27,9 +26,10 @@ if TYPE_CHECKING:
     #: (a path of the project, whether it goes with all that is in it, whether it is only guessed)
     Change = tuple[str, bool, bool]
 
-    from fusewire.breakers.attempt.scope.active import Active
+    from fusewire.breakers.attempt.scope.boundary import Boundary
     from fusewire.core.events import Event
     from fusewire.guard.check import Reading
+    from fusewire.guard.effects import Effect
 
 #: git commands that put the tree into another state as a whole, or put files back. They write no work of the agent's;
 #: but another version of what defines the scope would be another scope.
@@ -44,8 +44,15 @@ _WHOLE_TREE = frozenset(
 #: A folder is no file; git does not even know it.
 _MKDIR = "guard.mkdir"
 
-#: The guard's rule for what may be a report, or no file at all; `guesses` looks closer.
+#: The guard's rule for what may be a report, or no file at all.
 _GUESSED = "guard.output"
+
+#: Endings of the files that test runners and linters write their findings to, and words that say it.
+_REPORTS = (".xml", ".html", ".json", ".txt", ".sarif", ".lcov", ".info", ".tap", ".prof", ".out")
+_SAYS_REPORT = r"report|junit|cov(?:er|erage)?\b|coverage|results?\b|lcov"
+
+#: How options end that have a value and no target.
+_NO_TARGET = ("config", "template", "format", "level", "style", "stdout", "timeout")
 
 
 def check_scope(
@@ -82,9 +89,7 @@ def _by_command(reading: Reading, root: str) -> list[Change]:
         if effect.kind == READ or effect.rule == _MKDIR or UNKNOWN in effect.path:
             continue
         if effect.rule == _GUESSED and effect.kind == WRITE:
-            from fusewire.breakers.attempt.scope.guesses import guessed
-
-            places = [place(reading.disk.real(name), root) for name in guessed(effect)]
+            places = [place(reading.disk.real(name), root) for name in _guessed_paths(effect)]
             found += [(path, False, True) for path in places if path is not None and _counts(root, path)]
             continue
         destroys = effect.kind in (DELETE, MOVE)
@@ -106,7 +111,7 @@ def _is_gits(path: str) -> bool:
     return ".git" in path.split("/") and not path.endswith("/info/exclude")
 
 
-def _outside(paths: list[Change], active: list[Active], root: str) -> str:
+def _outside(paths: list[Change], active: list[Boundary], root: str) -> str:
     """The first path that may not be changed; git is asked only about what would be refused."""
     for path, whole, is_guess in paths:
         full = os.path.join(root, path)
@@ -116,22 +121,19 @@ def _outside(paths: list[Change], active: list[Active], root: str) -> str:
             return locked
         if _may(path, active) or by_products(root, [path]):
             continue
-        if is_guess:
-            from fusewire.breakers.attempt.scope.guesses import is_report
-
-            if is_report(root, path):
-                continue
+        if is_guess and _is_report(root, path):
+            continue
         outside = _first_in(path, active, root) if whole else path
         if outside:
             return outside
     return ""
 
 
-def _may(path: str, active: list[Active]) -> bool:
-    return any(one.boundary.answer(path)[0] != BLOCKED for one in active if not one.problem)
+def _may(path: str, active: list[Boundary]) -> bool:
+    return any(one.allows(path) for one in active if not one.problem)
 
 
-def _first_in(path: str, active: list[Active], root: str) -> str:
+def _first_in(path: str, active: list[Boundary], root: str) -> str:
     """The first file of a folder that may not be changed: a folder is as good as all that is in it."""
     inside, is_all = files_below(root, path)
     out = [name for name in inside if not _may(name, active)]
@@ -139,8 +141,79 @@ def _first_in(path: str, active: list[Active], root: str) -> str:
     return next((name for name in out if name not in free), "" if is_all else path)
 
 
-def _refused(path: str, active: list[Active], root: str) -> Decision:
-    from fusewire.breakers.attempt.scope.justification import command
+# -- guesses ------------------------------------------------------------------------------------------------
+#
+# Writes that the guard only guesses: the value of an option, of a program whose files nobody knows for certain. To
+# guard what is protected, `--reporter=dot` is taken for a file. The scope lock would refuse half of all test runs if it
+# did so, too; it refuses a guess only where a file of somebody's work is there that would be overwritten.
+
+
+def _guessed_paths(effect: Effect) -> list[str]:
+    """The absolute paths that a guess may mean."""
+    words = effect.command
+    ours = _is_ours(words)
+    if ours:  # it writes nothing but its state; what it runs may
+        words = words[words.index("--") + 1 :] if "--" in words else []
+    options = _options(words, effect.path)
+    if not options:
+        return [] if ours else [effect.path]
+    values = {value for option, value in options if value != "-" and not _has_no_target(option.lower())}
+    found = [effect.path] if values else []
+    for value in values:
+        kind, colon, target = value.partition(":")  # html:FOLDER
+        found += [effect.path.removesuffix(value) + target] if colon and kind and target else []
+    return found
+
+
+def _is_report(root: str, path: str) -> bool:
+    """Whether a file of the project holds the findings of an earlier run of a program."""
+    import re
+
+    if not path.endswith(_REPORTS):
+        return False
+    return re.search(_SAYS_REPORT, os.path.basename(path), re.IGNORECASE) is not None or not _is_committed(root, path)
+
+
+def _has_no_target(option: str) -> bool:
+    """Whether an option says something else than a file, or reads it; `--no-output` takes no value."""
+    return option.startswith("--no-") or option.endswith(_NO_TARGET)
+
+
+def _options(words: list[str], path: str) -> list[tuple[str, str]]:
+    """The options that have a path as their value, each with the value as it is written."""
+    found = []
+    for at, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if not equals:
+            value = "".join(words[at + 1 : at + 2])
+            if word[:2] == "-o" and len(word) > 2:
+                name, value = "-o", word[2:]
+        if name[:1] == "-" and value and f"/{path}".endswith(f"/{value.removeprefix('./')}"):
+            found.append((name, value.removeprefix("./")))
+    return found
+
+
+def _is_ours(words: list[str]) -> bool:
+    name = words[0].rpartition("/")[2]
+    if name.startswith(("python", "pypy")) and "-m" in words:
+        name = "".join(words[words.index("-m") + 1 :][:1])
+    return name == "fusewire"
+
+
+def _is_committed(root: str, path: str) -> bool:
+    from fusewire.util.git import GitFailure, git
+
+    try:
+        return bool(git(root, "ls-tree", "--name-only", "-z", "HEAD", "--", path))
+    except GitFailure:
+        return False  # no repository, or nothing committed: the ending has to do
+
+
+# -- refusals -----------------------------------------------------------------------------------------------
+
+
+def _refused(path: str, active: list[Boundary], root: str) -> Decision:
+    from fusewire.breakers.attempt.scope.state import how_to_justify
     from fusewire.util.file_names import path_shown
 
     newest = active[0]
@@ -160,14 +233,14 @@ def _refused(path: str, active: list[Active], root: str) -> Decision:
     needs = "one of its files" if is_folder else "this file"
     justify = (
         f"if a failing test needs {needs}, say why first:",
-        command(newest.slice, "" if is_folder else path),
+        how_to_justify(newest.slice, "" if is_folder else path),
         f"If no honest justification can be written: fusewire attempt arch-stop {newest.slice} --reason '<why>'",
     )
     return Decision(
         "deny",
         rule=rule,
         reason=f"{path_shown(path)} is outside the scope of {names}",
-        evidence=tuple(f"In scope of {one.slice}: {one.boundary.shown()}" for one in active[:3]),
+        evidence=tuple(f"In scope of {one.slice}: {one.summary()}" for one in active[:3]),
         next=(f"change only what is in scope{temporary}", "\n".join(justify)),
     )
 

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from fusewire.breakers.attempt.scope.active import FILE, LOCK, doubt, renew
-from fusewire.breakers.attempt.scope.boundary import BLOCKED, IN_SCOPE, JUSTIFIED, Boundary
-from fusewire.breakers.attempt.scope.justification import added, justification
+from fusewire.breakers.attempt.scope.active import LOCK, invalidate, renew
+from fusewire.breakers.attempt.scope.boundary import BLOCKED, IN_SCOPE, Boundary
 from fusewire.breakers.attempt.scope.patterns import normal_pattern
 from fusewire.breakers.attempt.scope.places import by_products, closed, files_below, is_own, place
-from fusewire.breakers.attempt.scope.sources import read_scope
+from fusewire.breakers.attempt.scope.sources import NoScope, Scope, read_scope, slice_name
 from fusewire.breakers.attempt.scope.state import (
     SESSIONS,
     SLICES,
+    Justification,
+    Unjustifiable,
+    added,
+    check_justification,
     recall_active,
     recall_slice,
     remember_active,
     remember_slice,
 )
-from fusewire.breakers.attempt.scope.types import NoScope, Scope, ScopeAnswer, Unjustifiable, slice_name
+from fusewire.config.rules import SCOPE_FILE
 from fusewire.guard.known_agents import SESSION_VARIABLES
 from fusewire.util.errors import FusewireError
 from fusewire.util.file_names import path_shown
@@ -29,6 +33,7 @@ from fusewire.util.files import FileLock, make_folder
 if TYPE_CHECKING:
     from fusewire.engine.breaker import Breaker
     from fusewire.stores import Transaction
+    from fusewire.util.fast_json import JsonObject
 
 #: Patterns that a scope may have.
 _PATTERNS = 500
@@ -39,6 +44,28 @@ _ELSEWHERE = "outside the project"
 def session_of(environment: Mapping[str, str]) -> str | None:
     """The agent's session that a process runs in; None outside of an agent."""
     return next((environment[name] for name in SESSION_VARIABLES if environment.get(name)), None)
+
+
+@dataclass(frozen=True)
+class ScopeAnswer:
+    """May this path be changed?"""
+
+    path: str
+    #: IN_SCOPE, JUSTIFIED or BLOCKED
+    decision: str
+    #: where the scope names it, or which justification does; empty if it is blocked
+    source: str
+    #: why it is blocked; empty if it is not
+    reason: str
+    #: the file that a justification would open; empty if none would
+    opens: str = ""
+
+    @property
+    def allowed(self) -> bool:
+        return self.decision != BLOCKED
+
+    def to_json(self) -> JsonObject:
+        return {"path": self.path, "decision": self.decision, "source": self.source or None, "reason": self.reason}
 
 
 class ScopeLock:
@@ -65,7 +92,7 @@ class ScopeLock:
         Whoever writes to a link writes to what it leads to. In a diff (`follows=False`) a link is a file of its own,
         and what Fusewire itself keeps is left out: nobody has to answer for it.
         """
-        boundary, tests = self._boundary(slice)
+        boundary = boundary_of(self, slice)
         answers = []
         for path in paths:
             name = place(self._absolute(path, cwd), self.root, follows=follows)
@@ -78,7 +105,6 @@ class ScopeLock:
             if decision == BLOCKED:
                 answers.append(ScopeAnswer(name, decision, "", why, "" if closed(name) else name))
             else:
-                why = f"needed by {tests[name]}" if decision == JUSTIFIED else why
                 answers.append(ScopeAnswer(name, decision, why, ""))
         return [self._of_a_folder(answer, boundary) for answer in self._without_by_products(answers)]
 
@@ -103,7 +129,7 @@ class ScopeLock:
                 found.append({"file": answer.path, "justification": text})
         return found
 
-    def justifications(self, slice: str) -> list[dict[str, Any]]:
+    def justifications(self, slice: str) -> list[Justification]:
         """What was justified for a slice, oldest first: file, test, reason, relationship, at (seconds)."""
         return recall_slice(self.breaker.store, slice_name(slice))[1]
 
@@ -130,9 +156,9 @@ class ScopeLock:
 
     def justify(
         self, slice: str, path: str, *, test: str, reason: str, relationship: str, cwd: str | None = None
-    ) -> dict[str, Any]:
+    ) -> Justification:
         """Record why a file outside the scope must change; Unjustifiable if nothing is said, or nothing can be."""
-        boundary, _ = self._boundary(slice)
+        boundary = boundary_of(self, slice)
         full = self._absolute(path, cwd)
         name = place(full, self.root)
         if name is None:
@@ -143,7 +169,7 @@ class ScopeLock:
             raise FusewireError(f"{path_shown(name)} is in scope of {slice} already ({why}); it needs no justification")
         if os.path.isdir(os.path.join(self.root, name)):
             raise FusewireError(f"{path_shown(name)} is a folder; allowed: one file at a time")
-        record = justification(name, test, reason, relationship, self.breaker.engine.clock())
+        record = check_justification(name, test, reason, relationship, self.breaker.engine.clock())
 
         def act(transaction: Transaction, now: float) -> None:
             given, records = recall_slice(transaction, slice)
@@ -184,13 +210,6 @@ class ScopeLock:
 
     # -- within -------------------------------------------------------------------------------------------
 
-    def _boundary(self, slice: str) -> tuple[Boundary, dict[str, str]]:
-        """The boundary of a slice, and for each file that was justified the test that needs it."""
-        given, records = recall_slice(self.breaker.store, slice_name(slice))
-        scope = read_scope(self.root, slice, given)
-        tests = {record["file"]: record["test"] for record in records}
-        return Boundary(slice, scope.entries, tuple(tests)), tests
-
     def _absolute(self, path: str, cwd: str | None) -> str:
         if not path or "\0" in path:
             raise FusewireError(f"{path!r} is no path; allowed: the path of a file or folder")
@@ -212,7 +231,7 @@ class ScopeLock:
         full = os.path.join(self.root, answer.path)
         if not answer.opens or not os.path.isdir(full) or os.path.islink(full):
             return answer
-        below = [name for name in files_below(self.root, answer.path)[0] if boundary.answer(name)[0] == BLOCKED]
+        below = [name for name in files_below(self.root, answer.path)[0] if not boundary.allows(name)]
         free = by_products(self.root, [name for name in below if not closed(name)]) if below else set()
         first = next((name for name in below if name not in free), "")
         if not first:
@@ -235,7 +254,7 @@ class ScopeLock:
         if protected_of(self.root, self.breaker.rules).kind_of(full) == CONFIGURATION:
             raise Unjustifiable(f"{path_shown(name)} is protected, and only a person may change it")
 
-    def _records(self, transaction: Transaction, slice: str) -> list[dict[str, Any]]:
+    def _records(self, transaction: Transaction, slice: str) -> list[Justification]:
         """Justifications that outlive a scope which is taken back, also if what is stored beside them is damaged."""
         try:
             return recall_slice(transaction, slice)[1]
@@ -244,13 +263,13 @@ class ScopeLock:
 
     def _change(self, act: Callable[[Transaction, float], None], *, always: bool = False) -> None:
         """Change the store, and what the hook reads of it."""
-        make_folder(self.root, os.path.dirname(FILE))
+        make_folder(self.root, os.path.dirname(SCOPE_FILE))
         try:
             with FileLock(os.path.join(self.root, LOCK)):
-                if not always and not os.path.lexists(os.path.join(self.root, FILE)):
+                if not always and not os.path.lexists(os.path.join(self.root, SCOPE_FILE)):
                     self._transact(act)
                     return
-                doubt(self.root)
+                invalidate(self.root)
                 try:
                     self._transact(act)
                 finally:
@@ -261,3 +280,10 @@ class ScopeLock:
     def _transact(self, act: Callable[[Transaction, float], None]) -> None:
         with self.breaker.store.transact() as transaction:
             act(transaction, self.breaker.engine.clock())
+
+
+def boundary_of(lock: ScopeLock, slice: str) -> Boundary:
+    """The scope of a slice with what was justified beside it; NoScope or FusewireError as of `ScopeLock.scope`."""
+    given, records = recall_slice(lock.breaker.store, slice_name(slice))
+    justified = {record["file"]: record["test"] for record in records}
+    return Boundary(slice, read_scope(lock.root, slice, given).entries, justified)
