@@ -15,6 +15,7 @@ from fusewire.cli.app import COMMANDS, fusewire
 from fusewire.config.notify_targets import target_settings
 from fusewire.config.own_breakers import own_file
 from fusewire.config.settings import TABLES, Setting, read_policy_file
+from fusewire.core.events import Noun
 
 DOCS = Path(__file__).parent
 
@@ -151,9 +152,17 @@ def _describe(name: str) -> Iterator[str]:
 
 def _signature(thing: Callable[..., object]) -> str:
     signature = inspect.signature(thing)
+    if inspect.isclass(thing) and issubclass(thing, Noun):
+        signature = signature.replace(parameters=[_field(thing, name) for name in thing.fields])
     given = [each.replace(annotation=_unquoted(each.annotation)) for each in signature.parameters.values()]
     typed = signature.replace(parameters=given, return_annotation=_unquoted(signature.return_annotation))
     return str(typed).replace("<built-in function time>", "time.time")
+
+
+def _field(noun: type[Noun], name: str) -> inspect.Parameter:
+    default = getattr(noun, name, inspect.Parameter.empty)
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(name, kind, default=default, annotation=noun.__annotations__[name])
 
 
 def _unquoted(annotation: object) -> object:

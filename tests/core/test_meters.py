@@ -285,6 +285,4 @@ def test_a_meter_survives_being_compiled() -> None:
         limits=True, checks=("a",), resets_on=("b",), reason="r",
     )  # fmt: skip
     twin = Meter.from_data(meter.to_data())
-    assert {name: getattr(twin, name) for name in Meter.__slots__} == {
-        name: getattr(meter, name) for name in Meter.__slots__
-    }
+    assert twin == meter

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Signature = tuple[Stamp, ...]
 
 #: Raised when the shape of the blob changes.
-_FORMAT = 7
+_FORMAT = 8
 
 #: Bytes of the hash in front of sealed data.
 _HASH = 8

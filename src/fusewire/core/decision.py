@@ -25,98 +25,37 @@ PUBLIC_VERDICT = {"allow": "ALLOWED", "tell": "WARN", "ask": "WARN", "deny": "BL
 #: What a phase is called in front of people and in the seeds' file formats.
 PUBLIC_STATE = {"closed": "CLOSED", "watch": "HALF_OPEN", "open": "OPEN", "probe": "HALF_OPEN"}
 
-_set = object.__setattr__
-
 
 class Decision(Noun):
     """May this go on, which rule says so, why, until when, and what to do next."""
 
-    __slots__ = (
-        "affected",
-        "alert",
-        "also",
-        "by_person",
-        "circuit",
-        "evidence",
-        "lease",
-        "next",
-        "phase",
-        "reason",
-        "remarks",
-        "retry_after",
-        "rule",
-        "text",
-        "tripped",
-        "unheeded",
-        "verdict",
-    )
-
-    def __init__(
-        self,
-        verdict: Verdict,
-        *,
-        circuit: str = "",
-        rule: str = "",
-        reason: str = "",
-        evidence: tuple[str, ...] = (),
-        retry_after: float | None = None,
-        next: tuple[str, ...] = (),
-        by_person: tuple[str, ...] = (),
-        phase: str = "closed",
-        lease: str | None = None,
-        tripped: bool = False,
-        alert: bool = False,
-        affected: tuple[str, ...] = (),
-        remarks: tuple[str, ...] = (),
-        unheeded: bool = False,
-        also: tuple[Decision, ...] = (),
-        text: str = "",
-    ) -> None:
-        _set(self, "verdict", verdict)
-        _set(self, "circuit", circuit)
-        _set(self, "rule", rule)
-        _set(self, "reason", reason)
-        _set(self, "evidence", evidence)
-        _set(self, "retry_after", retry_after)
-        _set(self, "next", next)
-        _set(self, "by_person", by_person)
-        _set(self, "phase", phase)
-        _set(self, "lease", lease)
-        _set(self, "tripped", tripped)
-        _set(self, "alert", alert)
-        _set(self, "affected", affected)
-        _set(self, "remarks", remarks)
-        _set(self, "unheeded", unheeded)
-        _set(self, "also", also)
-        _set(self, "text", text)
-
     verdict: Verdict
-    circuit: str
+    circuit: str = ""
     #: a stable id, `guard.rm` or `tool.tool_failure:Bash(pytest)`
-    rule: str
-    reason: str
-    evidence: tuple[str, ...]
+    rule: str = ""
+    reason: str = ""
+    evidence: tuple[str, ...] = ()
     #: seconds until it may be tried again; None if that takes a person
-    retry_after: float | None
+    retry_after: float | None = None
     #: what the agent should do
-    next: tuple[str, ...]
+    next: tuple[str, ...] = ()
     #: how a person can lift it
-    by_person: tuple[str, ...]
-    phase: str
-    lease: str | None
-    tripped: bool
+    by_person: tuple[str, ...] = ()
+    phase: str = "closed"
+    lease: str | None = None
+    tripped: bool = False
     #: a person should look: it tripped again after a recovery, or too often in a row
-    alert: bool
+    alert: bool = False
     #: protected paths that the call would change
-    affected: tuple[str, ...]
+    affected: tuple[str, ...] = ()
     #: lines for the person alone; the agent does not see them
-    remarks: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
     #: the agent was halted and went on: its process is to be ended
-    unheeded: bool
+    unheeded: bool = False
     #: the milder decisions of other rules on the same event
-    also: tuple[Decision, ...]
+    also: tuple[Decision, ...] = ()
     #: the message as it was written down before, such as that of a stored halt; else it is made from the other fields
-    text: str
+    text: str = ""
 
     @property
     def allowed(self) -> bool:

@@ -1,18 +1,19 @@
-"""The nouns that travel to the circuits: Event and Signal. Immutable, cheap, JSON-able.
-
-They are slotted classes and not dataclasses because the hook process is started anew for every tool
-call, and `dataclasses` alone would cost it more than all of its work.
-"""
+"""Define the values that travel to the circuits, Event and Signal: immutable, cheap, JSON-able."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Literal
+    from typing import Any, ClassVar, Literal, dataclass_transform
 
     #: what a constraint names: (tools, commands as words, paths); all that are given must fit
     Matcher = tuple[tuple[str, ...], tuple[tuple[str, ...], ...], tuple[str, ...]]
     SignalKind = Literal["good", "bad", "note", "ask", "reset", "restart", "override", "release"]
+else:
+
+    def dataclass_transform(**_):
+        return lambda cls: cls
+
 
 __all__ = ["Event", "Signal", "fingerprint", "identifier", "plain"]
 
@@ -60,128 +61,79 @@ def mark(*parts: str) -> str:
     return digest[:12]
 
 
+@dataclass_transform(frozen_default=True)
 class Noun:
-    """Value semantics from `__slots__`: equality, representation, no later change."""
+    """An immutable value. The annotations of a subclass are its fields, in this order; a class value is a default.
 
-    __slots__: tuple[str, ...] = ()
+    What a frozen dataclass is, without the 20 ms that importing `dataclasses` would cost each hook.
+    """
+
+    fields: ClassVar[tuple[str, ...]] = ()
+    _defaults: ClassVar[dict[str, object]] = {}
+
+    def __init_subclass__(cls) -> None:
+        own = tuple(cls.__annotations__)
+        cls.fields += own
+        cls._defaults = {**cls._defaults, **{name: vars(cls)[name] for name in own if name in vars(cls)}}
+
+    def __init__(self, *values: object, **named: object) -> None:
+        given = self.__dict__
+        given.update(self._defaults)
+        given.update(zip(self.fields, values, strict=False))
+        given.update(named)
+        if len(given) != len(self.fields):
+            raise TypeError(f"{type(self).__name__} has the fields {', '.join(self.fields)}; given: {', '.join(given)}")
+        self._normalize(given)
+
+    def _normalize(self, values: dict[str, Any]) -> None:
+        """Change the values that a new object was given, where a subclass does not take them as they are."""
 
     def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+        return self.__dict__ == other.__dict__ if type(other) is type(self) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(tuple(repr(getattr(self, name)) for name in self.__slots__))
+        return hash(repr(self))
 
     def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
-        return f"{type(self).__name__}({fields})"
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.fields)
+        return f"{type(self).__name__}({shown})"
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable")
 
     def replace(self, **changes: Any) -> Any:
-        fields = {name: getattr(self, name) for name in self.__slots__}
-        return type(self)(**{**fields, **changes})
-
-
-_set = object.__setattr__
+        return type(self)(**{**self.__dict__, **changes})
 
 
 class Event(Noun):
     """What an agent did or is about to do, in no agent's own words."""
 
-    __slots__ = (
-        "agent",
-        "call",
-        "calls",
-        "change",
-        "command",
-        "cwd",
-        "failed",
-        "hook",
-        "input",
-        "kind",
-        "paths",
-        "result",
-        "running",
-        "session",
-        "subagent",
-        "text",
-        "took",
-        "tool",
-        "transcript",
-    )
-
-    def __init__(
-        self,
-        kind: str,
-        *,
-        tool: str = "",
-        command: str | None = None,
-        paths: tuple[str, ...] = (),
-        session: str | None = None,
-        call: str | None = None,
-        agent: str | None = None,
-        subagent: str | None = None,
-        hook: str = "",
-        cwd: str | None = None,
-        change: str = "update",
-        input: dict[str, Any] | None = None,
-        result: str | None = None,
-        failed: bool | None = None,
-        text: str = "",
-        transcript: str | None = None,
-        calls: tuple[Event, ...] = (),
-        running: tuple[str, ...] | None = None,
-        took: float | None = None,
-    ) -> None:
-        _set(self, "kind", kind)
-        _set(self, "tool", tool)
-        _set(self, "command", command)
-        _set(self, "paths", paths)
-        _set(self, "session", session)
-        _set(self, "call", call)
-        _set(self, "agent", agent)
-        _set(self, "subagent", subagent)
-        #: the agent's own name for the moment, where its commands run, and what a changing tool does to its files
-        _set(self, "hook", hook)
-        _set(self, "cwd", cwd)
-        _set(self, "change", change)
-        #: what a tool was given, what came back, and whether it failed; None where nobody knows
-        _set(self, "input", input)
-        _set(self, "result", result)
-        _set(self, "failed", failed)
-        #: what a person said, or a word on what happened
-        _set(self, "text", text)
-        #: the file in which the agent writes down its session
-        _set(self, "transcript", transcript)
-        #: the calls of one model reply, where an agent reports them together
-        _set(self, "calls", calls)
-        #: ids of the helpers that still run, where the agent says so
-        _set(self, "running", running)
-        #: seconds that a call ran, without the time in which a person was asked for permission
-        _set(self, "took", took)
-
     kind: str
-    hook: str
-    cwd: str | None
-    change: str
-    tool: str
-    command: str | None
-    paths: tuple[str, ...]
-    session: str | None
-    call: str | None
-    agent: str | None
-    subagent: str | None
-    input: dict[str, Any] | None
-    result: str | None
-    failed: bool | None
-    text: str
-    transcript: str | None
-    calls: tuple[Event, ...]
-    running: tuple[str, ...] | None
-    took: float | None
+    tool: str = ""
+    command: str | None = None
+    paths: tuple[str, ...] = ()
+    session: str | None = None
+    call: str | None = None
+    agent: str | None = None
+    subagent: str | None = None
+    #: the agent's own name for the moment, where its commands run, and what a changing tool does to its files
+    hook: str = ""
+    cwd: str | None = None
+    change: str = "update"
+    #: what a tool was given, what came back, and whether it failed; None where that is unknown
+    input: dict[str, Any] | None = None
+    result: str | None = None
+    failed: bool | None = None
+    #: what a person said, or a word on what happened
+    text: str = ""
+    #: the file in which the agent writes down its session
+    transcript: str | None = None
+    #: the calls of one model reply, where an agent reports them together
+    calls: tuple[Event, ...] = ()
+    #: ids of the helpers that still run, where the agent says so
+    running: tuple[str, ...] | None = None
+    #: seconds that a call ran, without the time in which a person was asked for permission
+    took: float | None = None
 
     def described(self) -> str:
         """The action in a few words, for the audit trail."""
@@ -193,40 +145,22 @@ class Event(Noun):
 class Signal(Noun):
     """A past fact about one circuit (`violation`, `test_failed`), or a question to it (`ask`)."""
 
-    __slots__ = ("circuit", "fingerprint", "kind", "lease", "name", "session", "text", "turn", "value")
-
-    def __init__(
-        self,
-        kind: SignalKind,
-        circuit: str,
-        name: str,
-        *,
-        value: float = 1,
-        fingerprint: str | None = None,
-        text: str = "",
-        session: str | None = None,
-        turn: int | None = None,
-        lease: str | None = None,
-    ) -> None:
-        _set(self, "kind", kind)
-        _set(self, "circuit", identifier(circuit))
-        _set(self, "name", plain(name, NAME_LIMIT))
-        _set(self, "value", value)
-        _set(self, "fingerprint", _name(fingerprint))
-        _set(self, "text", plain(text, TEXT_LIMIT))
-        _set(self, "session", _name(session))
-        _set(self, "turn", turn)
-        _set(self, "lease", _name(lease))
-
     kind: SignalKind
     circuit: str
     name: str
-    value: float
-    fingerprint: str | None
-    text: str
-    session: str | None
-    turn: int | None
-    lease: str | None
+    value: float = 1
+    fingerprint: str | None = None
+    text: str = ""
+    session: str | None = None
+    turn: int | None = None
+    lease: str | None = None
+
+    def _normalize(self, values: dict[str, Any]) -> None:
+        values["circuit"] = identifier(self.circuit)
+        values["name"] = plain(self.name, NAME_LIMIT)
+        values["text"] = plain(self.text, TEXT_LIMIT)
+        for name in ("fingerprint", "session", "lease"):
+            values[name] = _name(values[name])
 
 
 #: Tools that change the files they name, and verbs in the names of other servers' tools that do.

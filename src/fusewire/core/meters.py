@@ -17,6 +17,8 @@ it with a limit, `free_at` says when it will have fallen below. No clock, no I/O
 
 from __future__ import annotations
 
+from fusewire.core.events import Noun
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -34,71 +36,32 @@ _NUMBERS = {int, float}
 FAMILIES = ("streak", "window", "total", "last_sum", "share", "trend", "gauge")
 
 
-class Meter:
+class Meter(Noun):
     """One meter of a policy: what it counts, how, and the levels that matter. Built from policy data."""
 
-    __slots__ = (
-        "checks",
-        "family",
-        "floor",
-        "limits",
-        "marked",
-        "name",
-        "needs",
-        "on",
-        "reason",
-        "resets_on",
-        "size",
-        "span",
-        "trip",
-        "trip_by",
-        "turns",
-        "warn",
-    )
-
-    def __init__(
-        self,
-        name: str,
-        family: str,
-        on: str,
-        trip: float,
-        *,
-        trip_by: str = "at",
-        warn: float | None = None,
-        span: float = 0,
-        turns: bool = False,
-        size: int = 0,
-        needs: int = 0,
-        floor: float = 0,
-        marked: bool = False,
-        limits: bool = False,
-        checks: tuple[str, ...] = (),
-        resets_on: tuple[str, ...] = (),
-        reason: str = "",
-    ) -> None:
-        self.name = name
-        self.family = family
-        self.on = on
-        self.trip = trip
-        #: `at` (>=), `over` (>), `below` (<), or `ask`: the question after the limit is full trips.
-        self.trip_by = trip_by
-        self.warn = warn
-        self.span = span
-        self.turns = turns
-        #: how many values last_sum, share and trend look back on
-        self.size = size
-        #: how many observations there must be before the level means anything
-        self.needs = needs
-        #: trend: the first value must be at least this large to fall from
-        self.floor = floor
-        #: streak: only observations with the same fingerprint are in a row
-        self.marked = marked
-        #: refuses while the level is at the limit, but never opens the circuit
-        self.limits = limits
-        #: questions that are refused while it is full, beside those that it counts; `*` is every one
-        self.checks = checks
-        self.resets_on = resets_on
-        self.reason = reason
+    name: str
+    family: str
+    on: str
+    trip: float
+    #: `at` (>=), `over` (>), `below` (<), or `ask`: the question after the limit is full trips
+    trip_by: str = "at"
+    warn: float | None = None
+    span: float = 0
+    turns: bool = False
+    #: how many values last_sum, share and trend look back on
+    size: int = 0
+    #: how many observations there must be before the level means anything
+    needs: int = 0
+    #: trend: the first value must be at least this large to fall from
+    floor: float = 0
+    #: streak: only observations with the same fingerprint are in a row
+    marked: bool = False
+    #: refuses while the level is at the limit, but never opens the circuit
+    limits: bool = False
+    #: questions that are refused while it is full, beside those that it counts; `*` is every one
+    checks: tuple[str, ...] = ()
+    resets_on: tuple[str, ...] = ()
+    reason: str = ""
 
     def asked(self, name: str) -> bool:
         """Whether a question of that name is answered by this meter's level."""
@@ -107,17 +70,13 @@ class Meter:
         return name == self.on or name in self.checks or "*" in self.checks
 
     def to_data(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, name) for name in _METER_FIELDS)
+        return tuple([getattr(self, name) for name in self.fields])
 
     @classmethod
     def from_data(cls, data: tuple[Any, ...]) -> Meter:
         meter = cls.__new__(cls)
-        for name, value in zip(_METER_FIELDS, data, strict=True):
-            setattr(meter, name, value)
+        meter.__dict__.update(zip(cls.fields, data, strict=True))
         return meter
-
-
-_METER_FIELDS = Meter.__slots__
 
 
 def count(meter: Meter, memory: Memory, value: float, mark: str | None, at: float, turn: int | None) -> Memory:

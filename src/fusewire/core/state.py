@@ -4,85 +4,46 @@ from __future__ import annotations
 
 from fusewire.core import meters
 from fusewire.core.decision import PUBLIC_STATE
+from fusewire.core.events import Noun
+from fusewire.core.meters import Meter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 
-class Policy:
+class Policy(Noun):
     """Everything that makes one breaker differ from another. Compiled from TOML, see `policies`."""
 
-    __slots__ = (
-        "alert_from",
-        "cooldown",
-        "dedup",
-        "group",
-        "id",
-        "keeps",
-        "kind",
-        "lease",
-        "meters",
-        "name",
-        "next",
-        "override",
-        "quiet",
-        "reset",
-        "schedule",
-        "settles",
-        "vigil",
-    )
-
-    def __init__(
-        self,
-        id: str,
-        name: str,
-        kind: str,
-        meters: tuple[meters.Meter, ...],
-        *,
-        schedule: str = "none",
-        cooldown: tuple[float, ...] = (),
-        lease: float = 600,
-        quiet: float | None = None,
-        settles: str = "holder",
-        dedup: float = 0,
-        reset: str = "close",
-        keeps: bool = False,
-        alert_from: int = 0,
-        vigil: int = 0,
-        override: bool = False,
-        group: str = "",
-        next: tuple[str, ...] = (),
-    ) -> None:
-        #: template of the circuit ids that this policy serves: `tool/tool_failure/{tool}`
-        self.id = id
-        #: the rule id that people read: `tool.tool_failure`
-        self.name = name
-        self.kind = kind
-        self.meters = meters
-        #: `none`, `fixed`, `doubling` or `ladder`, by the number of trips in a row
-        self.schedule = schedule
-        self.cooldown = cooldown
-        #: after how many seconds a prober that has not come back loses its probe
-        self.lease = lease
-        #: a probe phase of this length without a bad signal counts as success
-        self.quiet = quiet
-        #: who may end a probe well: its `holder`, or `anyone` with a good signal
-        self.settles = settles
-        self.dedup = dedup
-        #: what a person's reset does: `close`, `probe` (ends the cooldown early) or `refuse`
-        self.reset = reset
-        #: whether counts outlive a successful probe
-        self.keeps = keeps
-        #: from this trip in a row on a person is alerted
-        self.alert_from = alert_from
-        #: for so many signals after a recovery the same bad one again trips at once
-        self.vigil = vigil
-        #: whether a person may let actions pass an open circuit for a while
-        self.override = override
-        #: circuits that open together and are reset together have one name for that
-        self.group = group
-        self.next = next
+    #: template of the circuit ids that this policy serves: `tool/tool_failure/{tool}`
+    id: str
+    #: the rule id that people read: `tool.tool_failure`
+    name: str
+    kind: str
+    meters: tuple[Meter, ...]
+    #: `none`, `fixed`, `doubling` or `ladder`, by the number of trips in a row
+    schedule: str = "none"
+    cooldown: tuple[float, ...] = ()
+    #: after how many seconds a prober that has not come back loses its probe
+    lease: float = 600
+    #: a probe phase of this length without a bad signal counts as success
+    quiet: float | None = None
+    #: who may end a probe well: its `holder`, or `anyone` with a good signal
+    settles: str = "holder"
+    dedup: float = 0
+    #: what a person's reset does: `close`, `probe` (ends the cooldown early) or `refuse`
+    reset: str = "close"
+    #: whether counts outlive a successful probe
+    keeps: bool = False
+    #: from this trip in a row on a person is alerted
+    alert_from: int = 0
+    #: for so many signals after a recovery the same bad one again trips at once
+    vigil: int = 0
+    #: whether a person may let actions pass an open circuit for a while
+    override: bool = False
+    #: circuits that open together and are reset together have one name for that
+    group: str = ""
+    next: tuple[str, ...] = ()
 
     def settles_with(self) -> str:
         """The name of a success: what breaks a row of failures here."""
@@ -97,16 +58,15 @@ class Policy:
 
     def to_data(self) -> tuple[Any, ...]:
         """A structure that `marshal` takes, so that the hook need not parse any policy."""
-        return tuple(
-            tuple(meter.to_data() for meter in self.meters) if name == "meters" else getattr(self, name)
-            for name in Policy.__slots__
-        )
+        values = {**self.__dict__, "meters": tuple(meter.to_data() for meter in self.meters)}
+        return tuple([values[name] for name in self.fields])
 
     @classmethod
     def from_data(cls, data: tuple[Any, ...]) -> Policy:
         policy = cls.__new__(cls)
-        for name, value in zip(Policy.__slots__, data, strict=True):
-            setattr(policy, name, tuple(map(meters.Meter.from_data, value)) if name == "meters" else value)
+        values = policy.__dict__
+        values.update(zip(cls.fields, data, strict=True))
+        values["meters"] = tuple(map(Meter.from_data, values["meters"]))
         return policy
 
 

@@ -14,35 +14,9 @@ if TYPE_CHECKING:
 
     from fusewire.core.circuit import CircuitState, Policy
 
-_set = object.__setattr__
-
 
 class Status(Noun):
     """One circuit at one moment."""
-
-    __slots__ = (
-        "evidence",
-        "id",
-        "kind",
-        "last_reset",
-        "last_trip",
-        "level",
-        "near",
-        "opened_at",
-        "override_reason",
-        "override_until",
-        "phase",
-        "reason",
-        "retry_after",
-        "rule",
-        "threshold",
-        "total",
-        "trips",
-    )
-
-    def __init__(self, **fields: Any) -> None:
-        for name in self.__slots__:
-            _set(self, name, fields[name])
 
     id: str
     kind: str

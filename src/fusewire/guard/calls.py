@@ -147,17 +147,12 @@ class NotedCall(Noun):
     `paths` are all that it can change, None if that is not known; `log` is the length of the reflog at its start.
     """
 
-    __slots__ = ("log", "name", "paths", "start", "text", "tool")
-
-    def __init__(self, name: str, start: float, paths: list[str] | None, text: str, tool: str, log: int) -> None:
-        self.name: str
-        self.start: float
-        self.paths: list[str] | None
-        self.text: str
-        self.tool: str
-        self.log: int
-        for field, value in zip(self.__slots__, (log, name, paths, start, text, tool), strict=True):
-            object.__setattr__(self, field, value)
+    name: str
+    start: float
+    paths: list[str] | None
+    text: str
+    tool: str
+    log: int
 
     @classmethod
     def from_data(cls, data: object, name: str, start: float) -> NotedCall | None:

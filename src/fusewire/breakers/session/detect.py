@@ -60,38 +60,14 @@ class Repetition(Noun):
     """Something that repeats: which rule, what (the same for the same loop), how far it is, and the calls in it; where
     its rule's own words do not fit, a reason and what to do next."""
 
-    __slots__ = ("calls", "evidence", "key", "level", "next", "reason", "rule", "tool")
-
-    def __init__(
-        self,
-        rule: str,
-        key: str,
-        level: int,
-        *,
-        calls: tuple[str, ...],
-        tool: str,
-        evidence: str,
-        reason: str = "",
-        next: tuple[str, ...] = (),
-    ) -> None:
-        set_ = object.__setattr__
-        set_(self, "rule", rule)
-        set_(self, "key", key)
-        set_(self, "level", level)
-        set_(self, "calls", calls)
-        set_(self, "tool", tool)
-        set_(self, "evidence", evidence)
-        set_(self, "reason", reason)
-        set_(self, "next", next)
-
     rule: str
     key: str
     level: int
     calls: tuple[str, ...]
     tool: str
     evidence: str
-    reason: str
-    next: tuple[str, ...]
+    reason: str = ""
+    next: tuple[str, ...] = ()
 
 
 def is_change(entry: Entry, history: list[Entry]) -> bool:

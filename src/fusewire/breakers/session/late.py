@@ -109,7 +109,7 @@ def fold(watch: ToolCallBreakers, transaction: Transaction, now: float) -> tuple
 
 
 def _data(event: Event) -> dict[str, Any]:
-    data = {name: getattr(event, name) for name in Event.__slots__ if getattr(event, name) not in (None, "", ())}
+    data = {name: getattr(event, name) for name in Event.fields if getattr(event, name) not in (None, "", ())}
     if event.result:
         data["result"] = event.result[:_RESULT]
     if event.calls:

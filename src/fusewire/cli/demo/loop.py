@@ -67,8 +67,7 @@ def shortened(rules: Rules) -> Rules:
     for name, data in rules.policies.items():
         policy = Policy.from_data(data)
         if policy.schedule == "doubling":
-            policy.cooldown = (COOLDOWN,)
-            rules.policies[name] = policy.to_data()
+            rules.policies[name] = policy.replace(cooldown=(COOLDOWN,)).to_data()
     return rules
 
 
