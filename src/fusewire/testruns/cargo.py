@@ -17,15 +17,15 @@ from fusewire.testruns.infrastructure import (
     NOT_INSTALLED,
     NOT_SET_UP,
     REFUSED,
+    refused_in_rust,
 )
-from fusewire.testruns.refusals import refused_in_rust
 from fusewire.testruns.run import counted
 from fusewire.testruns.runner import TestRunner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.testruns.lines import OutputLines
     from fusewire.testruns.run import RunSummary
+    from fusewire.testruns.text import OutputLines
 
 _CARGO_START = re.compile(r"^ +Finished .*target\(s\) in .*$", re.MULTILINE)
 _CARGO_END = re.compile(r"^test result: (?:ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored;.*$", re.MULTILINE)

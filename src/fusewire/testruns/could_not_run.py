@@ -30,7 +30,7 @@ from fusewire.testruns.tracebacks import last_traceback
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.testruns.infrastructure import Cause
-    from fusewire.testruns.lines import OutputLines
+    from fusewire.testruns.text import OutputLines
 
 #: What programs print that stand around a test runner: interpreters, compilers, package managers, make.
 _AROUND: dict[Cause, tuple[str, ...]] = {

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from fusewire.testruns.masks import normalised, plain_text
-from fusewire.testruns.quotes import without_quotes
+from fusewire.testruns.masks import normalised
 from fusewire.testruns.run import problem
+from fusewire.testruns.text import plain_text, without_quotes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

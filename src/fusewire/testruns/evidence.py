@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 
 from fusewire.testruns.errors import LIMIT, problems_in
-from fusewire.testruns.masks import plain_text
-from fusewire.testruns.quotes import without_quotes
 from fusewire.testruns.run import problems_of
 from fusewire.testruns.runners import last_run
+from fusewire.testruns.text import plain_text, without_quotes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

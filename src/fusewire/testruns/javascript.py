@@ -4,10 +4,27 @@ from __future__ import annotations
 
 import re
 
+from fusewire.testruns.run import counted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fusewire.testruns.run import RunSummary
+
 
 def count_by_word(summary: str) -> dict[str, int]:
     """Read `3 passed, 1 failed` as counts by word."""
     return {word: int(number) for number, word in re.findall(r"(\d+) (\w+)", summary)}
+
+
+def counted_by_word(
+    runner: str, end: int, numbers: dict[str, int], failures: dict[str, str], broken: str, broken_count: int
+) -> RunSummary:
+    """A run from the numbers of its summary."""
+    return counted(
+        runner, end, failures, broken=broken, broken_count=broken_count,
+        passed=numbers.get("passed", 0), failed=numbers.get("failed", 0),
+        skipped=numbers.get("skipped", 0) + numbers.get("todo", 0),
+    )  # fmt: skip
 
 
 def next_lines(text: str, start: int, lines: int, but: str = "\n") -> str:

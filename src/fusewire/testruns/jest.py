@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 
 from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, CaseResult, Cases
-from fusewire.testruns.infrastructure import CRASHED, MISUSED
-from fusewire.testruns.javascript import count_by_word, next_lines, path_parts
-from fusewire.testruns.refusals import refused_in_javascript
-from fusewire.testruns.run import counted
+from fusewire.testruns.infrastructure import CRASHED, MISUSED, refused_in_javascript
+from fusewire.testruns.javascript import count_by_word, counted_by_word, next_lines, path_parts
+from fusewire.testruns.run import last_summary
 from fusewire.testruns.runner import TestRunner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.testruns.lines import OutputLines
     from fusewire.testruns.run import RunSummary
+    from fusewire.testruns.text import OutputLines
 
 _JEST_END = re.compile(r"^Tests: +(?:(\d.*), )?(\d+) total$", re.MULTILINE)
 _JEST_FAILURE = re.compile(r"^  \u25cf (.+)$", re.MULTILINE)
@@ -22,10 +21,10 @@ _JEST_BROKEN = "Test suite failed to run"
 
 
 def jest_run(text: str) -> RunSummary | None:
-    summaries = list(_JEST_END.finditer(text))
-    if not summaries:
+    last = last_summary(_JEST_END, text)
+    if last is None:
         return None
-    summary, begin = summaries[-1], summaries[-2].end() if len(summaries) > 1 else 0
+    summary, begin = last
     numbers = count_by_word(summary[1] or "")
     failures: dict[str, str] = {}
     broken: list[str] = []
@@ -36,11 +35,7 @@ def jest_run(text: str) -> RunSummary | None:
             failures.setdefault(match[1], next_lines(text, match.end(), 3))
     if not int(summary[2]) and not broken:
         return None
-    return counted(
-        "jest", summary.end(), failures, broken=min(broken, default=""),
-        passed=numbers.get("passed", 0), failed=numbers.get("failed", 0),
-        skipped=numbers.get("skipped", 0) + numbers.get("todo", 0), broken_count=len(set(broken)),
-    )  # fmt: skip
+    return counted_by_word("jest", summary.end(), numbers, failures, min(broken, default=""), len(set(broken)))
 
 
 # -- single tests -----------------------------------------------------------------------------------------------------

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SPOILED, CaseResult, Cases, matching, nearest
 from fusewire.testruns.could_not_run import find_idle, find_start_error, find_unfinished
 from fusewire.testruns.infrastructure import BUILD, ENVIRONMENT, PERMISSION, RUNNER, StartError, is_permission, kind_of
-from fusewire.testruns.lines import OutputLines, beginning, ending
 from fusewire.testruns.runner import NAMING_HINT
 from fusewire.testruns.runners import read_cases, refused_by_filesystem, runner_named
+from fusewire.testruns.text import OutputLines, beginning, ending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

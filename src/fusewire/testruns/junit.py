@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from xml.parsers import expat
 
 from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SPOILED, CaseResult, Cases
-from fusewire.testruns.infrastructure import BUILD
-from fusewire.testruns.refusals import refused_in_javascript, refused_in_python, refused_in_rust
+from fusewire.testruns.infrastructure import BUILD, refused_in_javascript, refused_in_python, refused_in_rust
 from fusewire.testruns.run import NAMES, TestRun
 from fusewire.testruns.tap import CANCELLED
 

@@ -1,14 +1,14 @@
-"""What varies between two prints of one error: lines, paths, times, ids. Masked, the two are the same text."""
+"""Mask what varies between two prints of one error, such as lines, paths, times, ids, so that they are one text."""
 
 from __future__ import annotations
 
 import re
 
+from fusewire.testruns.text import plain_text
+
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
 _CLOCK = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?"
 _PART = r"[^\s/\\:'\"`()<>,;|]+"
-
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 #: In this order: a longer thing is masked before the number inside it.
 _MASKS = [
@@ -49,13 +49,6 @@ _MASKS = [
 ]
 
 _NUMBER = re.compile(r"\d+")
-
-
-def plain_text(text: str) -> str:
-    """Without colours, and with the line ends of this system."""
-    if "\x1b" in text:
-        text = _ANSI.sub("", text)
-    return text.replace("\r\n", "\n") if "\r" in text else text
 
 
 def normalised(message: str) -> str:

@@ -10,8 +10,8 @@ from fusewire.testruns.runner import TestRunner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.testruns.lines import OutputLines
     from fusewire.testruns.run import RunSummary
+    from fusewire.testruns.text import OutputLines
 
 _MOCHA_END = re.compile(
     r"^  (\d+) passing \(.*\)\n(?:  (\d+) pending\n)?(?:  (\d+) failing\n)?"

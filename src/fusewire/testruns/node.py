@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 
-from fusewire.testruns.refusals import refused_in_node
+from fusewire.testruns.infrastructure import refused_in_node
 from fusewire.testruns.runner import TestRunner
 from fusewire.testruns.tap import NodeRun, NodeTest, cases_of, unquoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.testruns.cases import Cases
-    from fusewire.testruns.lines import OutputLines
     from fusewire.testruns.run import RunSummary
+    from fusewire.testruns.text import OutputLines
 
 _SPEC_COUNT = re.compile(r"\u2139 (tests|suites|pass|fail|cancelled|skipped|todo) (\d+)")
 _SPEC_SUITE = re.compile(r"( *)\u25b6 (.+?)(?: \([\d.]+ms\))?")

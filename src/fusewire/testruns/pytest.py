@@ -6,16 +6,24 @@ import re
 from dataclasses import replace
 
 from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, SPOILED, CaseResult, Cases
-from fusewire.testruns.infrastructure import BUILD, MISUSED, PERMISSION, RUNNER, StartError, is_permission, kind_of
-from fusewire.testruns.refusals import refused_in_python
+from fusewire.testruns.infrastructure import (
+    BUILD,
+    MISUSED,
+    PERMISSION,
+    RUNNER,
+    StartError,
+    is_permission,
+    kind_of,
+    refused_in_python,
+)
 from fusewire.testruns.run import counted
 from fusewire.testruns.runner import TestRunner
 from fusewire.testruns.tracebacks import last_traceback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.testruns.lines import OutputLines
     from fusewire.testruns.run import RunSummary
+    from fusewire.testruns.text import OutputLines
 
 _WORDS = r"failed|passed|skipped|deselected|xfailed|xpassed|errors?|warnings?|rerun|subtests passed"
 _PYTEST_END = re.compile(

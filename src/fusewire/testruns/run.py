@@ -79,6 +79,12 @@ def counted(
     return RunSummary(tests, end, first.strip(), broken.strip())
 
 
+def last_summary(pattern: re.Pattern[str], text: str) -> tuple[re.Match[str], int] | None:
+    """The summary of the last run in a text, and where the run before it ends."""
+    summaries = list(pattern.finditer(text))
+    return (summaries[-1], summaries[-2].end() if len(summaries) > 1 else 0) if summaries else None
+
+
 def type_in(message: str, otherwise: str) -> str:
     """The class that a message starts with: `ValueError: x` is a ValueError."""
     match = _TYPE.match(message)

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
     from fusewire.testruns.cases import Cases
     from fusewire.testruns.infrastructure import Cause, StartError
-    from fusewire.testruns.lines import OutputLines
     from fusewire.testruns.run import RunSummary
+    from fusewire.testruns.text import OutputLines
 
 
 #: What makes most runners name the tests that passed.

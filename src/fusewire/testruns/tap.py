@@ -6,15 +6,14 @@ import re
 from dataclasses import dataclass
 
 from fusewire.testruns.cases import BROKEN, SPOILED, CaseResult, Cases
-from fusewire.testruns.infrastructure import BUILD, ENVIRONMENT, kind_of
-from fusewire.testruns.refusals import refused_in_node
+from fusewire.testruns.infrastructure import BUILD, ENVIRONMENT, kind_of, refused_in_node
 from fusewire.testruns.run import counted
 from fusewire.testruns.runner import TestRunner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.testruns.lines import OutputLines
     from fusewire.testruns.run import RunSummary
+    from fusewire.testruns.text import OutputLines
 
 #: Deeper than this nobody nests tests, and something else is indented.
 _DEEPEST = 80

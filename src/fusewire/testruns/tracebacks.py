@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.testruns.lines import OutputLines
+    from fusewire.testruns.text import OutputLines
 
 _START = "Traceback (most recent call last):"
 _FRAME = re.compile(r'  File "([^"]*)", line \d+(?:, in (.*))?')

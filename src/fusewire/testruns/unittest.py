@@ -6,15 +6,15 @@ import re
 from dataclasses import replace
 
 from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, SPOILED, CaseResult, Cases
-from fusewire.testruns.refusals import refused_in_python
-from fusewire.testruns.run import counted
+from fusewire.testruns.infrastructure import refused_in_python
+from fusewire.testruns.run import counted, last_summary
 from fusewire.testruns.runner import TestRunner
 from fusewire.testruns.tracebacks import last_traceback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.testruns.lines import OutputLines
     from fusewire.testruns.run import RunSummary
+    from fusewire.testruns.text import OutputLines
 
 _UNITTEST_END = re.compile(r"^Ran (\d+) tests? in [\d.]+s\n\n(OK|FAILED)(?: \((.*)\))?$", re.MULTILINE)
 _UNITTEST_NAME = re.compile(r"^(FAIL|ERROR|UNEXPECTED SUCCESS): (\S+) \((.*?)\)", re.MULTILINE)
@@ -24,10 +24,10 @@ _EXCEPTION = re.compile(r"^([A-Za-z_][\w.]*(?:: .*)?)$", re.MULTILINE)
 
 def unittest_run(text: str) -> RunSummary | None:
     """The last summary, also of Django's runner."""
-    summaries = list(_UNITTEST_END.finditer(text))
-    if not summaries:
+    last = last_summary(_UNITTEST_END, text)
+    if last is None:
         return None
-    summary, begin = summaries[-1], summaries[-2].end() if len(summaries) > 1 else 0
+    summary, begin = last
     counts = {name: int(number) for name, number in re.findall(r"([\w ]+)=(\d+)", summary[3] or "")}
     counts = {name.strip(): number for name, number in counts.items()}
     failures: dict[str, str] = {}

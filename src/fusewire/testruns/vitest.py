@@ -6,16 +6,15 @@ import re
 from dataclasses import replace
 
 from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, CaseResult, Cases
-from fusewire.testruns.infrastructure import MISUSED
-from fusewire.testruns.javascript import count_by_word, next_lines, path_parts
-from fusewire.testruns.refusals import refused_in_javascript
-from fusewire.testruns.run import counted
+from fusewire.testruns.infrastructure import MISUSED, refused_in_javascript
+from fusewire.testruns.javascript import count_by_word, counted_by_word, next_lines, path_parts
+from fusewire.testruns.run import last_summary
 from fusewire.testruns.runner import TestRunner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.testruns.lines import OutputLines
     from fusewire.testruns.run import RunSummary
+    from fusewire.testruns.text import OutputLines
 
 _VITEST_END = re.compile(r"^ +Tests  (?:(\d.*) \(\d+\)|no tests)$", re.MULTILINE)
 _VITEST_FAILURE = re.compile(r"^ FAIL  (\S.{0,500}?)(?: \[ .* \])?$", re.MULTILINE)
@@ -24,10 +23,10 @@ _VITEST_TESTS = "\u23af Failed Tests "
 
 
 def vitest_run(text: str) -> RunSummary | None:
-    summaries = list(_VITEST_END.finditer(text))
-    if not summaries:
+    last = last_summary(_VITEST_END, text)
+    if last is None:
         return None
-    summary, begin = summaries[-1], summaries[-2].end() if len(summaries) > 1 else 0
+    summary, begin = last
     numbers = count_by_word(summary[1] or "")
     failures: dict[str, str] = {}
     broken: dict[str, str] = {}
@@ -41,11 +40,8 @@ def vitest_run(text: str) -> RunSummary | None:
         (failures if in_test else broken)[match[1]] = next_lines(text, match.end(), 1, " FAIL  ")
     if not numbers and not broken:
         return None
-    return counted(
-        "vitest", summary.end(), failures, broken=": ".join(min(broken.items(), default=("", ""))).strip(": "),
-        passed=numbers.get("passed", 0), failed=numbers.get("failed", 0),
-        skipped=numbers.get("skipped", 0) + numbers.get("todo", 0), broken_count=len(broken),
-    )  # fmt: skip
+    first = ": ".join(min(broken.items(), default=("", ""))).strip(": ")
+    return counted_by_word("vitest", summary.end(), numbers, failures, first, len(broken))
 
 
 # -- single tests -----------------------------------------------------------------------------------------------------

@@ -52,8 +52,8 @@ def verdicts_of(attempts: Attempts, slice_id: str, record: SliceRecord, run: She
     """What the output says about each test that is under way and not stopped."""
     from fusewire.testruns.cases import matching
     from fusewire.testruns.judge import judge
-    from fusewire.testruns.lines import OutputLines
     from fusewire.testruns.runners import read_cases
+    from fusewire.testruns.text import OutputLines
 
     under_way = [name for name, entry in record.tests.items() if entry.checkpoint]
     if not under_way or attempts.stops(slice_id):

@@ -12,8 +12,9 @@ from fusewire.breakers.phase.detect import PHASES, circuit_of, gate, judge
 from fusewire.breakers.phase.report import PhaseStatus
 from fusewire.breakers.phase.state import NAMES
 from fusewire.core.events import NAME_LIMIT, TEXT_LIMIT, plain
-from fusewire.testruns.masks import normalised, plain_text
+from fusewire.testruns.masks import normalised
 from fusewire.testruns.run import type_in
+from fusewire.testruns.text import plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,8 +1,12 @@
-"""The output of a test command by lines: plain ones to read, and those that were really printed to show."""
+"""Prepare the output of a command to be read: without colours, without quotations, and by lines."""
 
 from __future__ import annotations
 
-from fusewire.testruns.masks import plain_text
+import re
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)$")
 
 #: What a line says stands at its beginning; patterns see no more of it than this.
 _READ = 1_000
@@ -10,8 +14,39 @@ _READ = 1_000
 _NEAR_END = 400
 
 
+def plain_text(text: str) -> str:
+    """Without colours, and with the line ends of this system."""
+    if "\x1b" in text:
+        text = _ANSI.sub("", text)
+    return text.replace("\r\n", "\n") if "\r" in text else text
+
+
+def without_quotes(text: str) -> str:
+    """The text with the fenced blocks of Markdown blanked, character for character, so that positions stay.
+
+    What an agent quotes of a log is no log. A fence that is never closed is none: a log may hold three backquotes too.
+    """
+    if "```" not in text and "~~~" not in text:
+        return text
+    lines = text.split("\n")
+    opened, mark = -1, ""
+    for number, line in enumerate(lines):
+        match = _FENCE.match(line)
+        if not match:
+            continue
+        if opened < 0:
+            opened, mark = number, match[1]
+        elif match[1].startswith(mark) and not match[2].strip():
+            lines[opened : number + 1] = [" " * len(quoted) for quoted in lines[opened : number + 1]]
+            opened = -1
+    return "\n".join(lines)
+
+
 class OutputLines:
-    """Colours hold no line ends, so line N is line N with and without them: what is read and what is shown agree."""
+    """The output by lines: plain ones to read, and those that were really printed to show.
+
+    Colours hold no line ends, so line N is line N with and without them: what is read and what is shown agree.
+    """
 
     def __init__(self, output: str) -> None:
         self.printed = output.split("\n")
