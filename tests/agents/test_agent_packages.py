@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from fusewire.agents import AGENTS, agent_module, agent_named
+from fusewire.agents import AGENTS, agent_module, agent_modules, agent_named
 from fusewire.agents.registry import CLIENTS
 from fusewire.guard.known_agents import AGENTS_BY_NAME
 from tests.helpers import SOURCE
 
-#: Files outside an agent's package that mention it, and why. Only ever shorten this list; the first three are those
+#: Files outside an agent's package that mention it, and why. Only ever shorten this list; the first two are those
 #: that a new agent touches (docs/extending.md).
 MENTIONS = {
-    "agents/__init__.py": "the list of agents; and one runs the hooks that are registered for another",
-    "guard/known_agents.py": "facts that packages below `agents` need",
+    "guard/known_agents.py": "the list of agents, and facts about them that packages below `agents` need",
     "config/policies/prices.toml": "names of models",
+    "agents/__init__.py": "one runs the hooks that are registered for another",
     "agents/claude/client.py": "its settings are read by another agent, too",
     "cli/replay.py": "names of agents in a help text",
     "cli/run.py": "examples in a help text",
     "hook.py": "imports nothing, and must know for whom each exit code but 0 refuses the call",
     "gate/process.py": "as hook.py",
-    "gate/relay.py": "beginnings of the names of variables",
 }
 
 
@@ -41,10 +40,15 @@ def test_only_lists_of_names_know_an_agent_outside_its_package() -> None:
 def test_a_package_has_what_an_agent_needs(name: str) -> None:
     assert agent_module(name, "client").CLIENT is CLIENTS[name]
     assert CLIENTS[name].name == name
-    assert agent_module(name, "usage").RECORDS
     assert CLIENTS[name].gate in agent_named(name).GATES
     assert agent_named(name).name == name
 
 
-def test_the_guard_knows_every_agent() -> None:
-    assert tuple(AGENTS_BY_NAME) == AGENTS
+def test_every_agent_with_transcripts_reports_its_usage() -> None:
+    assert all(module.RECORDS for module in agent_modules("usage"))
+
+
+def test_every_package_is_known_to_the_guard() -> None:
+    """The list of agents is derived from what the guard knows."""
+    packages = {path.parent.name for path in (SOURCE / "agents").glob("*/hooks.py")}
+    assert packages == set(AGENTS) == set(AGENTS_BY_NAME)

@@ -131,10 +131,10 @@ def test_out_is_the_exact_inverse_of_in_whatever_the_file_looks_like(text: str, 
     are in, everything that was there is still there; and a second time changes nothing."""
     client, line = CLIENTS[agent], [*LINE, agent]
     before = read(text.removeprefix("\ufeff")).value
-    installed = merging.add_entries(text, "f", client, line, status=status)
+    installed = merging.add_entries(text, "f", merging.InstallOptions(client, line, status=status))
     now = read(installed.removeprefix("\ufeff")).value
     assert merging.registered(now, client).keys() == client.events.keys()
-    assert merging.is_current(installed, "f", client, line, status=status)
+    assert merging.is_current(installed, "f", merging.InstallOptions(client, line, status=status), any_wrapper=True)
     assert {key: now[key] for key in before if key != "hooks"} == {k: v for k, v in before.items() if k != "hooks"}
     for event, entries in before.get("hooks", {}).items():
         assert now["hooks"][event][: len(entries)] == entries
@@ -189,21 +189,23 @@ def test_what_is_no_json_is_named_with_its_place(text: str, place: str) -> None:
 def test_what_is_put_in_is_written_as_the_file_is() -> None:
     """Four spaces stay four, a tab stays a tab, one line stays one line; the rest of the text is not touched."""
     client = CLIENTS["claude"]
-    deep = merging.add_entries('{\n    "a": 1 // one\n}\n', "f", client, [*LINE, "claude"], status=False)
+    deep = merging.add_entries('{\n    "a": 1 // one\n}\n', "f", merging.InstallOptions(client, [*LINE, "claude"]))
     assert deep.startswith('{\n    "a": 1, // one\n    "hooks": {\n        "PreToolUse": [\n            {\n')
     assert deep.endswith("\n    }\n}\n")
-    tabs = merging.add_entries('{\n\t"a": 1\n}', "f", client, [*LINE, "claude"], status=False)
+    tabs = merging.add_entries('{\n\t"a": 1\n}', "f", merging.InstallOptions(client, [*LINE, "claude"]))
     assert tabs.startswith('{\n\t"a": 1,\n\t"hooks": {\n\t\t"PreToolUse": [\n')
-    flat = merging.add_entries('{"a": 1}', "f", client, [*LINE, "claude"], status=False)
+    flat = merging.add_entries('{"a": 1}', "f", merging.InstallOptions(client, [*LINE, "claude"]))
     assert flat.count("\n") == 0
-    windows = merging.add_entries('{\r\n  "a": 1\r\n}\r\n', "f", client, [*LINE, "claude"], status=True)
+    windows = merging.add_entries(
+        '{\r\n  "a": 1\r\n}\r\n', "f", merging.InstallOptions(client, [*LINE, "claude"], status=True)
+    )
     assert windows.count("\n") == windows.count("\r\n") > 10
 
 
 def test_a_comment_swallows_nothing_when_what_stood_between_is_taken_out() -> None:
     """Somebody has put another setting into the line in which ours ends."""
     client = CLIENTS["gemini"]
-    text = merging.add_entries('{\n  "a": 1 // one\n}', "f", client, [*LINE, "gemini"], status=False)
+    text = merging.add_entries('{\n  "a": 1 // one\n}', "f", merging.InstallOptions(client, [*LINE, "gemini"]))
     changed = text.removesuffix("\n}") + ', "b": 2 }'
     rest = merging.remove_entries(changed, None, "f", client)
     assert rest is not None

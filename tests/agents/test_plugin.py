@@ -17,6 +17,7 @@ import yaml
 
 import fusewire as package
 from fusewire.agents.install.command import is_ours
+from fusewire.agents.install.merge import InstallOptions
 from fusewire.agents.registry import CLIENTS
 from fusewire.cli.app import fusewire as program
 from fusewire.gate.statusline import COLORS
@@ -76,7 +77,8 @@ def test_the_plugin_registers_what_the_installer_does() -> None:
     """The same events, the same matchers, the same time-out, and the installer knows the line as its own."""
     client = CLIENTS["claude"]
     assert {event: matcher for event, (matcher, _) in handlers().items()} == dict(client.events)
-    wanted = client.entries([sys.executable, "-I", "-S", "/somewhere/fusewire/hook.py", "claude"])
+    line = [sys.executable, "-I", "-S", "/somewhere/fusewire/hook.py", "claude"]
+    wanted = InstallOptions(client, line).entries()
     for event, (_, handler) in handlers().items():
         assert handler["timeout"] == wanted[event]["hooks"][0]["timeout"]
         assert is_ours(handler, "claude")

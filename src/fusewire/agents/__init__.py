@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 
+from fusewire.guard.known_agents import AGENTS_BY_NAME
 from fusewire.util.errors import FusewireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from fusewire.agents.protocol import Agent
@@ -46,7 +47,8 @@ class BadPayload(FusewireError):
     """A hook's input that is not what its agent sends."""
 
 
-AGENTS = ("claude", "codex", "gemini", "copilot")
+#: Each is the name of a package here, and of the agent's program.
+AGENTS = tuple(AGENTS_BY_NAME)
 
 #: Set in a process that answers for a hook: the process that has started the hook.
 answers_for = 0
@@ -77,13 +79,11 @@ def agent_module(name: str, part: str) -> Any:
     return __import__(f"fusewire.agents.{name}.{part}", fromlist=["*"])
 
 
-def agent_modules(part: str) -> list[Any]:
-    """The modules of this name of all agents that have one."""
-    found = []
+def agent_modules(part: str) -> Iterator[Any]:
+    """The modules of this name of all agents that have one, each imported when it is asked for."""
     for name in AGENTS:
         try:
-            found.append(agent_module(name, part))
+            yield agent_module(name, part)
         except ModuleNotFoundError as error:
             if error.name != f"fusewire.agents.{name}.{part}":
                 raise
-    return found

@@ -74,6 +74,10 @@ class Agent:
     }
     #: how prompts begin that nobody typed: the agent's own program speaks in a person's place
     NOT_A_PERSON: tuple[str, ...] = ()
+    #: its tools that have other names than everywhere else: their names here; by that name, the same for their fields
+    #: (an empty name leaves a field out)
+    TOOLS: Mapping[str, str] = {}
+    FIELDS: Mapping[str, Mapping[str, str]] = {}
 
     # -- payloads -----------------------------------------------------------------------------------------
 
@@ -108,7 +112,27 @@ class Agent:
 
     def call(self, payload: JsonObject, hook: str, kind: str, root: str) -> Event | None:
         """Something about one call: `kind` is `before_tool`, `after_tool` or `permission`."""
-        raise NotImplementedError
+        tool = self.tool_of(payload)
+        event = self.call_event(payload, hook, kind, tool, self.input_of(tool, payload), root)
+        return self.outcome(event, payload) if kind == "after_tool" else event
+
+    def tool_of(self, payload: JsonObject) -> str:
+        """The tool of a call, by the name that it has for all agents."""
+        name = required(payload, "tool_name")
+        return self.TOOLS.get(name, name)
+
+    def input_of(self, tool: str, payload: JsonObject) -> JsonObject:
+        """The input of a tool, its fields by the names that they have for all agents."""
+        given, names = payload.get("tool_input"), self.FIELDS.get(tool)
+        if names and isinstance(given, dict):
+            given = {names.get(field, field): value for field, value in given.items() if names.get(field) != ""}
+        return given_to(tool, given)
+
+    def outcome(self, event: Event, payload: JsonObject) -> Event:
+        """The call with what came back; whether it failed is known only where a hook of its own says so."""
+        if event.hook == "PostToolUseFailure":
+            return answered(event, optional(payload, "error") or "", True)
+        return answered(event, as_text(payload.get("tool_response")), None)
 
     def other(self, payload: JsonObject, hook: str, root: str) -> Event | None:
         """What a hook says that only this agent has."""
@@ -190,7 +214,10 @@ class Agent:
         return dumps({"systemMessage": text}), "", 0
 
     def ask(self, text: str, hook: str) -> Answer:
-        """Let the person decide, in the program's own way; a denial where there is none."""
+        """Let the person decide, in the program's own permission prompt; a denial where there is none."""
+        if self.ASKS:
+            question = {"hookEventName": hook, "permissionDecision": "ask", "permissionDecisionReason": text}
+            return dumps({"hookSpecificOutput": question}), "", 0
         return self.deny(f"{text}\nIt is refused: this agent's program cannot ask the user.", hook)
 
     def deny(self, text: str, hook: str = "") -> Answer:
@@ -201,8 +228,19 @@ class Agent:
         return dumps({"hookSpecificOutput": denial}), text, 2
 
     def halt(self, text: str, hook: str) -> Answer:
-        """Stop the agent, not only this call; where its program has no way to, at least refuse the call."""
-        raise NotImplementedError
+        """Stop the agent, not only this call; where its program has no way to, at least refuse the call.
+
+        Before a call a halt alone would let the tool run, so it is refused as well; after a call that failed a halt is
+        ignored, so the text is given to the agent too.
+        """
+        stop = {"continue": False, "stopReason": text, "systemMessage": text}
+        if hook in self.GATES:
+            denial = {"hookEventName": hook, "permissionDecision": "deny", "permissionDecisionReason": text}
+            return dumps({**stop, "hookSpecificOutput": denial}), text, 2
+        if hook in self.UNHEARD:  # the agent is not to go on, so there is nobody to tell
+            return dumps(stop), "", 0
+        context = {"hookEventName": hook, "additionalContext": text}
+        return dumps({**stop, "hookSpecificOutput": context}), "", 0
 
     # -- its process --------------------------------------------------------------------------------------
 
@@ -233,16 +271,15 @@ def optional(payload: JsonObject, field: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def given_to(tool: str, payload: JsonObject, field: str = "tool_input") -> JsonObject:
+def given_to(tool: str, given: object) -> JsonObject:
     """The input of a tool, with what it must have to be judged."""
-    given = payload.get(field)
     if not isinstance(given, dict):
-        raise BadPayload(f"{field} must be an object")
+        raise BadPayload("tool_input must be an object")
     needed = _JUDGED_BY.get(tool)
     if needed is not None and not isinstance(given.get(needed), str):
-        raise BadPayload(f"{field}.{needed} must be a text")
+        raise BadPayload(f"tool_input.{needed} must be a text")
     if needed == "file_path" and "\0" in given[needed]:
-        raise BadPayload(f"{field}.file_path must be the path of a file")
+        raise BadPayload("tool_input.file_path must be the path of a file")
     return given
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +13,7 @@ from fusewire.agents.caller import require_person
 from fusewire.agents.doctor.checkup import Checkup, DoctorFinding, all_checkups
 from fusewire.agents.doctor.state_writable import write_problems
 from fusewire.agents.install.command import hook_line
-from fusewire.agents.install.import_cache import fill_cache, lacks_cache
+from fusewire.agents.install.installer import fill_cache, lacks_cache
 from fusewire.cli.common import print_json, project_command
 from fusewire.cli.streams import tell
 from fusewire.config.rules import STATE_FOLDER
@@ -77,7 +78,7 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
                 "hook": " ".join(map(quoted, line)),
                 "sandbox": {"means": sandbox.means or None, "reason": sandbox.reason, "help": sandbox.help},
                 "agents": [checkup.to_json() for checkup in checkups],
-                "findings": [finding.to_json() for finding in findings],
+                "findings": [asdict(finding) for finding in findings],
             }
         )
         return 1 if findings else 0

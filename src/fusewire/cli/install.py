@@ -17,9 +17,8 @@ from fusewire.agents.doctor.http_reports import proxy_problem
 from fusewire.agents.install.command import hook_line
 from fusewire.agents.install.files import settings_of
 from fusewire.agents.install.http import Http
-from fusewire.agents.install.import_cache import lacks_cache
-from fusewire.agents.install.installer import SettingsChange, install, prove, uninstall
-from fusewire.agents.install.merge import has_our_status_line
+from fusewire.agents.install.installer import SettingsChange, install, lacks_cache, prove, uninstall
+from fusewire.agents.install.merge import InstallOptions, has_our_status_line
 from fusewire.agents.install.registrations import registrations
 from fusewire.agents.registry import client_named
 from fusewire.cli.common import print_json, project_root
@@ -97,11 +96,12 @@ def install_command(
     require_person("`fusewire install`", root)
     line, http = hook_line(client.name), _server(port, dry_run) if over_http else None
     wrapper, ring = choose_wrapper(client, place, settings_of(place.path), sandbox)
-    change = install(client, place, line, status=statusline, http=http, wrapper=wrapper, dry_run=True)
+    wanted = InstallOptions(client, line, http, statusline, wrapper)
+    change = install(wanted, place, dry_run=True)
     if not dry_run:
         if change.changes:
             prove(client, line)
-        change = install(client, place, line, status=statusline, http=http, wrapper=wrapper)
+        change = install(wanted, place)
     notes = [_done(client, change, dry_run), *ring, *_shared(root)]
     if place.scope == "project" and change.changes and _is_in_git(root):
         instead = "--local" if client.unshared else "--user"

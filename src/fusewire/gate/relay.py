@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 
+from fusewire.guard.known_agents import VARIABLE_PREFIXES
 from fusewire.util.fast_json import dumps
 from fusewire.util.files import STATE_FOLDER, read_file
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 SUPERVISORS = os.path.join(STATE_FOLDER, "supervisors")
 
 #: Beginnings of the names of variables in which an agent's program describes a session to its hooks.
-SPOKEN = ("CLAUDE_", "CLAUDECODE", "CODEX_", "COPILOT_", "FUSEWIRE_DEPTH", "GEMINI_")
+SPOKEN = (*VARIABLE_PREFIXES, "FUSEWIRE_DEPTH")
 
 #: Who gets this may ask.
 WELCOME = b"+"

@@ -144,6 +144,11 @@ AGENT_VARIABLES = (*(name for agent in KNOWN_AGENTS for name in agent.shell_vari
 SESSION_VARIABLES = tuple(agent.session_variable for agent in KNOWN_AGENTS if agent.session_variable)
 OFFLINE_VARIABLES = tuple(agent.offline_variable for agent in KNOWN_AGENTS if agent.offline_variable)
 
+#: Beginnings of the names of all variables by which an agent's program speaks to what it starts.
+VARIABLE_PREFIXES = tuple(
+    prefix for agent in KNOWN_AGENTS for prefix in (f"{agent.name.upper()}_", *agent.shell_variables)
+)
+
 #: Variables that name the agents' home folders.
 HOME_VARIABLES = tuple(agent.home_variable for agent in KNOWN_AGENTS)
 

@@ -12,9 +12,7 @@ from fusewire.agents.protocol import (
     Agent,
     answered,
     as_text,
-    given_to,
     optional,
-    required,
     shown_text,
 )
 from fusewire.core.events import Event, changes_files
@@ -66,17 +64,13 @@ class ClaudeHooks(Agent):
     def session(self, payload: JsonObject, hook: str) -> Event:
         return self.session_event(payload, hook, running=_running(payload))
 
-    def call(self, payload: JsonObject, hook: str, kind: str, root: str) -> Event:
-        tool = required(payload, "tool_name")
-        event = self.call_event(payload, hook, kind, tool, given_to(tool, payload), root)
-        if kind == "before_tool":
-            return event
+    def outcome(self, event: Event, payload: JsonObject) -> Event:
         took = payload.get("duration_ms")
         event = event.replace(took=took / 1000) if isinstance(took, (int, float)) else event
-        if hook == "PostToolUseFailure":
-            if payload.get("is_interrupt") is True:
-                return answered(event, None, None)
-            return answered(event, optional(payload, "error") or "", True)
+        if event.hook == "PostToolUseFailure":
+            return (
+                answered(event, None, None) if payload.get("is_interrupt") is True else super().outcome(event, payload)
+            )
         response = payload.get("tool_response")
         if not isinstance(response, dict):
             return answered(event, _result(response), False)
@@ -132,27 +126,10 @@ class ClaudeHooks(Agent):
             helper = behind.partition(" ")[0]
         return _with_helper(answered(event, shown, _has_failed(shown)), helper, shown.startswith(_LAUNCHED))
 
-    def ask(self, text: str, hook: str) -> Answer:
-        """Let the person decide, in the program's own permission prompt."""
-        question = {"hookEventName": hook, "permissionDecision": "ask", "permissionDecisionReason": text}
-        return dumps({"hookSpecificOutput": question}), "", 0
-
     def deny(self, text: str, hook: str = "") -> Answer:
         if hook == "ConfigChange":  # the reason of this one is shown to nobody
             return dumps({"decision": "block", "reason": text, "systemMessage": text}), "", 0
         return super().deny(text, hook)
-
-    def halt(self, text: str, hook: str) -> Answer:
-        """Stop the agent. Before a call a halt alone would let the tool run, so it is refused as well; behind a call
-        that failed a halt is ignored, so the text is given to the agent too."""
-        stop = {"continue": False, "stopReason": text, "systemMessage": text}
-        if hook == "PreToolUse":
-            denial = {"hookEventName": hook, "permissionDecision": "deny", "permissionDecisionReason": text}
-            return dumps({**stop, "hookSpecificOutput": denial}), text, 2
-        if hook in self.UNHEARD:  # the agent is not to go on, so there is nobody to tell
-            return dumps(stop), "", 0
-        context = {"hookEventName": hook, "additionalContext": text}
-        return dumps({**stop, "hookSpecificOutput": context}), "", 0
 
     def process(self, environment: Mapping[str, str]) -> int | None:
         pid = environment.get("CLAUDE_PID", "")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 
 from fusewire.agents.patches import BEGIN, patched_files
-from fusewire.agents.protocol import Agent, answered, as_text, given_to, optional, required
+from fusewire.agents.protocol import Agent, answered, as_text, optional, required
 from fusewire.core.events import Event
 from fusewire.util.fast_json import dumps
 from fusewire.util.quoting import quoted
@@ -68,6 +68,8 @@ class CodexHooks(Agent):
     UNHEARD = ("PermissionRequest", "Stop", "SubagentStop", "SessionEnd")
     #: then it also says that the session has ended
     ENDED_BY = "SIGINT"
+    TOOLS = _TOOLS
+    FIELDS = _FIELDS
     CALLS = {"PreToolUse": "before_tool", "PostToolUse": "after_tool", "PermissionRequest": "permission"}
 
     def started_in(self, payload: Any, environment: Mapping[str, str]) -> str | None:
@@ -85,19 +87,19 @@ class CodexHooks(Agent):
         return self.session_event(payload, hook, transcript=transcript)
 
     def call(self, payload: JsonObject, hook: str, kind: str, root: str) -> Event:
-        name = required(payload, "tool_name")
-        for group in _GROUPS:
-            name = name.removeprefix(group) or name
-        tool = _TOOLS.get(name, name)
-        given = given_to("Bash" if tool == "apply_patch" else tool, payload)
-        names = _FIELDS.get(tool)
-        if names:
-            given = {names.get(field, field): value for field, value in given.items()}
+        tool = self.tool_of(payload)
+        given = self.input_of("Bash" if tool == "apply_patch" else tool, payload)
         more: JsonObject = {}
         if tool == "apply_patch" or (tool == "Bash" and _applies(given["command"])):
             tool, given, more = _patch(tool, given["command"])
         event = self.call_event(payload, hook, kind, tool, given, root, **more)
         return _ended(event, payload) if kind == "after_tool" else event
+
+    def tool_of(self, payload: JsonObject) -> str:
+        name = required(payload, "tool_name")
+        for group in _GROUPS:
+            name = name.removeprefix(group) or name
+        return self.TOOLS.get(name, name)
 
     def check_unseen(self, command: str, commands: Callable[[], list[list[str]]]) -> Decision | None:
         from fusewire.agents.codex.interactive import check_unseen, may_be_unseen

@@ -71,6 +71,7 @@ class CopilotHooks(Agent):
     name = "copilot"
     GATES = ("PreToolUse", "PermissionRequest")
     UNHEARD = ("PermissionRequest", "Stop", "SubagentStop", "SessionEnd")
+    TOOLS = _TOOLS
     PROJECT = "COPILOT_PROJECT_DIR"
 
     def hook_of(self, payload: JsonObject) -> str:
@@ -93,14 +94,20 @@ class CopilotHooks(Agent):
 
     def call(self, payload: JsonObject, hook: str, kind: str, root: str) -> Event:
         event = self._call(payload, hook, kind, root)
-        if kind == "before_tool":
-            return event
-        if hook == "PostToolUseFailure":
-            return answered(event, optional(payload, "error") or "", True)
-        return _ended(event, payload.get("tool_result"))
+        return self.outcome(event, payload) if kind == "after_tool" else event
+
+    def outcome(self, event: Event, payload: JsonObject) -> Event:
+        failed = event.hook == "PostToolUseFailure"
+        return super().outcome(event, payload) if failed else _ended(event, payload.get("tool_result"))
+
+    def tool_of(self, payload: JsonObject) -> str:
+        """The tool. Only those of other servers have a hyphen, between the server and the tool."""
+        name = super().tool_of(payload)
+        server, hyphen, name_there = name.partition("-")
+        return f"mcp__{server}__{name_there}" if hyphen and server else name
 
     def _call(self, payload: JsonObject, hook: str, kind: str, root: str) -> Event:
-        tool = _tool(required(payload, "tool_name"))
+        tool = self.tool_of(payload)
         given = payload.get("tool_input")
         more = _whose(payload)
         if isinstance(given, str) and BEGIN in given:
@@ -111,7 +118,7 @@ class CopilotHooks(Agent):
             if "path" in _FIELDS.get(tool, ()) and not isinstance(given.get("path"), str):
                 raise BadPayload("tool_input.path must be a text")
             given = _translated(tool, given)
-        given = given_to(tool, {**payload, "tool_input": given})
+        given = given_to(tool, given)
         if tool == "write_bash":  # typed into a shell that runs already
             more["command"] = (optional(given, "input") or "").replace("{enter}", "\n")
         asks = tool == "Bash" and kind == "before_tool"
@@ -237,12 +244,6 @@ def _own_folder() -> str:
 
 
 # -- calls ----------------------------------------------------------------------------------------------
-
-
-def _tool(name: str) -> str:
-    """The tool as everybody calls it. Only those of other servers have a hyphen, between the server and the tool."""
-    server, hyphen, name_there = name.partition("-")
-    return f"mcp__{server}__{name_there}" if hyphen and server else _TOOLS.get(name, name)
 
 
 def _translated(tool: str, given: JsonObject) -> JsonObject:

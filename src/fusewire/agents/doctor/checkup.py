@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from fusewire.agents.doctor.http_reports import reports_problem
@@ -15,7 +15,7 @@ from fusewire.agents.install.canary import Canary, fly
 from fusewire.agents.install.command import line_of, parts_of, words_of
 from fusewire.agents.install.files import SettingsFile, settings_or_none
 from fusewire.agents.install.http import reports_to_us
-from fusewire.agents.install.merge import is_current, refuse_unread
+from fusewire.agents.install.merge import InstallOptions, is_current, refuse_unread
 from fusewire.agents.install.registrations import registrations
 from fusewire.agents.registry import CLIENTS
 from fusewire.util.errors import FusewireError
@@ -36,9 +36,6 @@ class DoctorFinding:
     about: str
     what: str
     do: str
-
-    def to_json(self) -> dict[str, str]:
-        return {"about": self.about, "what": self.what, "do": self.do}
 
 
 @dataclass(slots=True)
@@ -83,19 +80,8 @@ class Checkup:
                 for one in self.registered
             ],
             "rings": self.rings,
-            "canary": None
-            if canary is None
-            else {
-                "blocked": canary.blocked,
-                "allows": canary.allows,
-                "answer": canary.answer,
-                "allowed_ms": canary.allowed_ms,
-                "bare_ms": canary.bare_ms,
-                "shell_ms": canary.shell_ms,
-                "ratio": canary.ratio,
-                "intact": canary.intact,
-            },
-            "findings": [finding.to_json() for finding in self.findings],
+            "canary": None if canary is None else asdict(canary) | {"ratio": canary.ratio},
+            "findings": [asdict(finding) for finding in self.findings],
             "notes": self.notes,
         }
 
@@ -167,7 +153,7 @@ def _registration(checkup: Checkup, one: Registration, line: list[str]) -> None:
             checkup.finds(problem, mend)
     if len(checkup.findings) == known and one.scope != "plugin":
         text = SettingsFile(one.file).read()
-        if text is not None and not is_current(text, one.file, client, line, status=False, http=http):
+        if text is not None and not is_current(text, one.file, InstallOptions(client, line, http), any_wrapper=True):
             checkup.finds(f"the hooks in {one.file} are those of another version of Fusewire", mend)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 
 from fusewire.agents import client_process
-from fusewire.agents.protocol import Agent, answered, as_text, given_to, optional, required, shown_text
+from fusewire.agents.protocol import Agent, answered, as_text, optional, shown_text
 from fusewire.core.events import Event
 from fusewire.guard.shell.paths import in_project
 from fusewire.util.fast_json import dumps
@@ -49,15 +49,13 @@ _TOOLS = {
     "read_mcp_resource": "ReadMcpResourceTool",
 }
 
-#: Their fields, likewise.
+#: Their fields, likewise. `context` is one that the tool fills in itself: it is there only after the call.
 _FIELDS = {
     "Edit": {"allow_multiple": "replace_all"},
     "Agent": {"agent_name": "subagent_type"},
     "Bash": {"is_background": "run_in_background"},
+    "Grep": {"context": ""},
 }
-
-#: A field that the tool fills in itself: before the call it is not there, after it it is.
-_FILLED_IN = {"Grep": "context"}
 
 #: Programs that Gemini takes off the front of a command line, with the option that must follow.
 _TAKEN_OFF = {
@@ -98,6 +96,8 @@ class GeminiHooks(Agent):
     PROJECT = "GEMINI_PROJECT_DIR"
     PROMPT = "BeforeAgent"
     SESSIONS = {"SessionStart": "session_start", "SessionEnd": "session_end", "AfterAgent": "stop"}
+    TOOLS = _TOOLS
+    FIELDS = _FIELDS
     CALLS = {"BeforeTool": "before_tool", "AfterTool": "after_tool"}
 
     def prompt(self, payload: JsonObject) -> Event:
@@ -108,8 +108,8 @@ class GeminiHooks(Agent):
         return self.session_event(payload, hook, result=optional(payload, "prompt_response"))
 
     def call(self, payload: JsonObject, hook: str, kind: str, root: str) -> Event:
-        tool = _tool(payload)
-        given = given_to(tool, {"tool_input": _input(tool, payload)})
+        tool = self.tool_of(payload)
+        given = self.input_of(tool, payload)
         more: JsonObject = {}
         if tool == "Bash":
             more = {"command": _as_run(given["command"]), "folders": ("dir_path",)}
@@ -117,6 +117,14 @@ class GeminiHooks(Agent):
         if tool in ("Read", "Write", "Edit"):
             event = _found(event, root)
         return event if kind == "before_tool" else _outcome(event, payload.get("tool_response"))
+
+    def tool_of(self, payload: JsonObject) -> str:
+        """The tool; one of another server says whose it is (`mcp_server_tool` alone does not)."""
+        name = super().tool_of(payload)
+        server = payload.get("mcp_context")
+        if isinstance(server, dict) and optional(server, "server_name") and optional(server, "tool_name"):
+            return f"mcp__{server['server_name']}__{server['tool_name']}"
+        return f"mcp__{name[4:]}" if name.startswith("mcp_") and not name.startswith("mcp__") else name
 
     def tell(self, text: str, hook: str, shown: str = "") -> Answer:
         return self.inform(shown or text, hook) if hook == "SessionEnd" else super().tell(text, hook, shown)
@@ -139,25 +147,6 @@ class GeminiHooks(Agent):
     def process(self, environment: Mapping[str, str]) -> int | None:
         """Gemini starts its hooks with `bash -c`, and bash gives way to the one command it is to run."""
         return client_process() if environment.get("GEMINI_SESSION_ID") else None
-
-
-def _tool(payload: JsonObject) -> str:
-    """The shared name of the tool; one of another server says whose it is (`mcp_server_tool` alone does not)."""
-    name = required(payload, "tool_name")
-    server = payload.get("mcp_context")
-    if isinstance(server, dict) and optional(server, "server_name") and optional(server, "tool_name"):
-        return f"mcp__{server['server_name']}__{server['tool_name']}"
-    if name.startswith("mcp_") and not name.startswith("mcp__"):
-        return f"mcp__{name[4:]}"
-    return _TOOLS.get(name, name)
-
-
-def _input(tool: str, payload: JsonObject) -> Any:
-    given = payload.get("tool_input")
-    renamed, filled = _FIELDS.get(tool), _FILLED_IN.get(tool)
-    if not isinstance(given, dict) or (renamed is None and filled is None):
-        return given
-    return {(renamed or {}).get(field, field): value for field, value in given.items() if field != filled}
 
 
 def _as_run(command: str) -> str:

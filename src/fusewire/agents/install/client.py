@@ -150,16 +150,6 @@ class Client:
 
     # -- hooks --------------------------------------------------------------------------------------------
 
-    def entries(self, line: list[str], http: Http | None = None) -> dict[str, JsonObject]:
-        """event -> the entry that is wanted in its list; with `http`, reports go there."""
-        return {
-            event: self.entry(
-                event,
-                http.handler(self.name) if http is not None and event in self.reports else self.handler(event, line),
-            )
-            for event in self.events
-        }
-
     def entry(self, event: str, handler: JsonObject) -> JsonObject:
         """The entry in the list of an event, around its one hook."""
         matcher = self.events[event]

@@ -48,10 +48,16 @@ def parse_settings(text: str, path: str) -> JsonNode:
     return node
 
 
+def parse_text(text: str | None, path: str) -> JsonNode | None:
+    """Parse what a settings file holds, with or without a byte order mark; None if it holds nothing."""
+    body = split_mark(text or "")[1]
+    return parse_settings(body, path) if body.strip() else None
+
+
 def settings_of(path: str) -> Any:
     """Read a settings file as a value; None if there is none; FusewireError if it cannot be read."""
-    body = split_mark(SettingsFile(path).read() or "")[1]
-    return parse_settings(body, path).value if body.strip() else None
+    root = parse_text(SettingsFile(path).read(), path)
+    return None if root is None else root.value
 
 
 def settings_or_none(path: str) -> Any:

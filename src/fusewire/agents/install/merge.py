@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fusewire.agents.claude.shell_wrapper import registered_wrapper, with_wrapper, without_wrapper
 from fusewire.agents.install.command import is_our_status_line, is_ours, shell_line
-from fusewire.agents.install.files import parse_settings, split_mark
+from fusewire.agents.install.files import parse_settings, parse_text, split_mark
 from fusewire.agents.install.json_edit import put_in, take_out
 from fusewire.agents.install.jsonc import COMMENT, JsoncError, JsonNode, beyond_json, position, read
 from fusewire.util.errors import FusewireError
@@ -18,6 +19,34 @@ if TYPE_CHECKING:
     from fusewire.util.fast_json import JsonObject
 
 STATUS_LINE = "statusLine"
+
+
+@dataclass(frozen=True, slots=True)
+class InstallOptions:
+    """What is to stand in the settings of an agent."""
+
+    client: Client
+    #: the hook's command line
+    line: list[str]
+    #: where reports go, if not to processes
+    http: Http | None = None
+    #: our status line too
+    status: bool = False
+    #: the shell wrapper; empty for none
+    wrapper: str = ""
+
+    def entries(self) -> dict[str, JsonObject]:
+        """event -> the entry that is wanted in its list."""
+        client, http = self.client, self.http
+        return {
+            event: client.entry(
+                event,
+                http.handler(client.name)
+                if http is not None and event in client.reports
+                else client.handler(event, self.line),
+            )
+            for event in client.events
+        }
 
 
 def registered(settings: Any, client: Client) -> dict[str, list[JsonObject]]:
@@ -32,30 +61,21 @@ def registered(settings: Any, client: Client) -> dict[str, list[JsonObject]]:
     return found
 
 
-def add_entries(
-    text: str | None,
-    path: str,
-    client: Client,
-    line: list[str],
-    *,
-    status: bool,
-    http: Http | None = None,
-    wrapper: str = "",
-) -> str:
-    """A text without our entries, now with them; with our `status` line only if the user has none."""
+def add_entries(text: str | None, path: str, wanted: InstallOptions) -> str:
+    """A text without our entries, now with them; with our status line only if the user has none."""
     mark, body = split_mark(text or "")
     if not body.strip():
-        body = client.empty
-    wanted = client.entries(line, http)
+        body = wanted.client.empty
+    entries = wanted.entries()
     hooks = parse_settings(body, path).value.get("hooks")
-    there = [event for event in hooks if event in wanted] if isinstance(hooks, dict) else []
-    for event in dict.fromkeys([*there, *wanted]):  # from top to bottom: they are taken out from bottom to top
-        body = _add_entry(body, path, event, wanted[event])
+    there = [event for event in hooks if event in entries] if isinstance(hooks, dict) else []
+    for event in dict.fromkeys([*there, *entries]):  # from top to bottom: they are taken out from bottom to top
+        body = _add_entry(body, path, event, entries[event])
     root = parse_settings(body, path)
-    if status and root.part(STATUS_LINE) is None:
-        body = put_in(body, root, root, STATUS_LINE, status_line(line))
-    if wrapper:
-        body = with_wrapper(body, path, parse_settings(body, path), wrapper)
+    if wanted.status and root.part(STATUS_LINE) is None:
+        body = put_in(body, root, root, STATUS_LINE, status_line(wanted.line))
+    if wanted.wrapper:
+        body = with_wrapper(body, path, parse_settings(body, path), wanted.wrapper)
     return mark + body
 
 
@@ -66,32 +86,23 @@ def status_line(line: list[str]) -> JsonObject:
 
 
 def has_our_status_line(text: str, path: str) -> bool:
-    body = split_mark(text)[1]
-    return bool(body.strip()) and is_our_status_line(parse_settings(body, path).value.get(STATUS_LINE))
+    root = parse_text(text, path)
+    return root is not None and is_our_status_line(root.value.get(STATUS_LINE))
 
 
-def is_current(
-    text: str,
-    path: str,
-    client: Client,
-    line: list[str],
-    *,
-    status: bool,
-    http: Http | None = None,
-    wrapper: str | None = None,
-) -> bool:
-    """Whether the text has exactly the entries of today, each once; with a `wrapper` of None any will do."""
-    body = split_mark(text)[1]
-    settings = parse_settings(body, path).value if body.strip() else {}
-    if wrapper is not None and registered_wrapper(settings) != wrapper:
+def is_current(text: str, path: str, wanted: InstallOptions, *, any_wrapper: bool = False) -> bool:
+    """Whether the text has exactly the entries of today, each once."""
+    root = parse_text(text, path)
+    settings = {} if root is None else root.value
+    if not any_wrapper and registered_wrapper(settings) != wanted.wrapper:
         return False
     shown = settings.get(STATUS_LINE)
-    if (status and shown is None) or (is_our_status_line(shown) and shown != status_line(line)):
+    if (wanted.status and shown is None) or (is_our_status_line(shown) and shown != status_line(wanted.line)):
         return False
-    wanted = client.entries(line, http)
-    ours = registered(settings, client)
-    return ours.keys() == wanted.keys() and all(
-        len(ours[event]) == 1 and entry in settings["hooks"][event] for event, entry in wanted.items()
+    entries = wanted.entries()
+    ours = registered(settings, wanted.client)
+    return ours.keys() == entries.keys() and all(
+        len(ours[event]) == 1 and entry in settings["hooks"][event] for event, entry in entries.items()
     )
 
 
@@ -113,17 +124,16 @@ def refuse_unread(text: str | None, path: str, client: Client) -> None:
 
 def refuse_switched_off(text: str | None, path: str, client: Client) -> None:
     """Hooks that never run would only seem to guard."""
-    body = split_mark(text or "")[1]
-    if not body.strip():
+    root = parse_text(text, path)
+    if root is None:
         return
-    root = parse_settings(body, path)
     for keys, cure in client.switches(root.value):
         node, at = root, 0
         for key in keys:
             part = node.part(key)
             assert part is not None
             node, at = part.node, part.start
-        where = position(body, at)
+        where = position(split_mark(text or "")[1], at)
         raise FusewireError(f"{path}: {where}: {'.'.join(keys)} switches hooks off; {cure}, then install again")
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.agents import AGENTS, agent_module
+from fusewire.agents import agent_modules
 from fusewire.core.money import dollars, price_of
 from fusewire.util.fast_json import loads
 
@@ -448,11 +448,7 @@ class _Look:
 
 def _reader_of(kind: Any) -> UsageReader | None:
     """The reader of the agent that writes such records. Agents are loaded one after the other until one fits."""
-    for agent in AGENTS:
-        reader: UsageReader = agent_module(agent, "usage")
-        if kind in reader.RECORDS:
-            return reader
-    return None
+    return next((reader for reader in agent_modules("usage") if kind in reader.RECORDS), None)
 
 
 def _add(table: dict[str, list[Any]], model: str, more: list[Any]) -> None:
