@@ -65,8 +65,7 @@ if TYPE_CHECKING:
     from fusewire.breakers.attempt.state import SliceRecord, TestRecord
     from fusewire.breakers.attempt.tracker import Attempts
     from fusewire.breakers.attempt.types import Attempt, AttemptResult, AttemptStart, SliceRetry, TrackingState
-    from fusewire.breakers.loop.iteration_api import OwnIteration
-    from fusewire.breakers.loop.loop import Loop
+    from fusewire.breakers.loop.loop import Loop, OwnIteration
     from fusewire.breakers.loop.types import IterationResult, IterationStart, IterationTrace
     from fusewire.breakers.phase.choices import PhaseResolution
     from fusewire.breakers.phase.end import PhaseEnd
@@ -107,7 +106,7 @@ _HOME = {
     "IterationStart": "breakers.loop.types",
     "IterationTrace": "breakers.loop.types",
     "IterationResult": "breakers.loop.types",
-    "OwnIteration": "breakers.loop.iteration_api",
+    "OwnIteration": "breakers.loop.loop",
     "PhaseStart": "breakers.phase.phases",
     "PhaseEnd": "breakers.phase.end",
     "PhaseResolution": "breakers.phase.choices",

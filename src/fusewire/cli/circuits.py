@@ -59,12 +59,14 @@ def status_command(breaker: Breaker, circuit: str | None, everything: bool, sess
     statuses = breaker.statuses()
     loop = overview(breaker)
     if as_json:
-        print_json({"circuits": [one.to_json() for one in statuses], "warnings": warnings(breaker), "loop": loop})
+        print_json(
+            {"circuits": [one.to_json() for one in statuses], "warnings": warnings(breaker), "loop": to_json(loop)}
+        )
     elif circuit == "loop":
         tell(*details(loop))
     else:
         tell(*layout.groups(statuses, everything=everything))
-        if loop["iterations"]:
+        if loop.iterations:
             tell("", *summary(loop))
     return 0
 

@@ -17,7 +17,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from fusewire.breakers.loop.layout import Places
-from fusewire.breakers.loop.trends import sparkline
+from fusewire.breakers.loop.report import sparkline
 from fusewire.cli.agent_lines import PLAIN, Cleaner, Gate, bounded, in_a_row
 from fusewire.cli.plain import PlainView
 from fusewire.cli.screen import Screen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -169,7 +169,7 @@ def lessons_command(breaker: Breaker, as_json: bool) -> int:
     from fusewire.breakers.loop.overview import overview
     from fusewire.util.durations import show_time
 
-    learned: list[dict[str, Any]] = overview(breaker)["lessons"]
+    learned = overview(breaker).lessons
     lines = [f"{show_time(lesson['at'])} {lesson['text']}" for lesson in learned]
     return show_result(
         as_json,

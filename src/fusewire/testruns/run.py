@@ -35,6 +35,10 @@ class TestRun:
     def total(self) -> int:
         return self.passed + self.failed + self.skipped + self.broken
 
+    @property
+    def failures(self) -> int:
+        return self.failed + self.broken
+
 
 @dataclass(frozen=True)
 class Problem:

@@ -11,22 +11,18 @@ import types
 from dataclasses import fields, is_dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
+from fusewire.util.json_types import Count as Count
+from fusewire.util.json_types import Seconds as Seconds
+from fusewire.util.json_types import State as State
+from fusewire.util.json_types import Time as Time
+from fusewire.util.json_types import UnixTime as UnixTime
+from fusewire.util.json_types import Usd as Usd
+from fusewire.util.json_types import about as about
+
 Schema = dict[str, Any]
 
 
-def about(description: str) -> tuple[str, str]:
-    """What a field means, where its name does not say it."""
-    return "description", description
-
-
-Count = Annotated[int, ("minimum", 0)]
-Time = Annotated[str, ("format", "date-time")]
-Seconds = Annotated[float, about("seconds")]
-UnixTime = Annotated[float, about("seconds since 1970")]
-Usd = Annotated[float, about("US dollars")]
-
 Kind = Literal["constraint", "loop", "phase", "tool", "attempt", "own"]
-State = Literal["CLOSED", "HALF_OPEN", "OPEN"]
 Phase = Literal["closed", "watch", "open", "probe"]
 
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", types.NoneType: "null"}

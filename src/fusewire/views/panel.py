@@ -10,12 +10,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
+from fusewire.breakers.loop.overview import LoopOverview
+from fusewire.breakers.loop.overview import overview as loop_overview
 from fusewire.breakers.session.names import session_ids
 from fusewire.breakers.session.spend import day_of
 from fusewire.breakers.session.state import SPEND, recalled
 from fusewire.util.durations import counted, format_time
 from fusewire.views.cards import CircuitCard, circuit_card
-from fusewire.views.loop import LoopOverview, loop_overview
 from fusewire.views.models import Count, State, Time, Usd, about
 from fusewire.views.session_list import SessionCounts, SessionLine, sessions_view
 from fusewire.views.warnings import warnings

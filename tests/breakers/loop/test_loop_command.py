@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from fusewire import Blocked, Loop
-from fusewire.breakers.loop.iteration_api import OwnIteration
+from fusewire.breakers.loop.loop import OwnIteration
 from tests.helpers import ROOT
 from tests.helpers.project import Project
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from fusewire.breakers.loop.cycles import period
-from fusewire.breakers.loop.detect import CIRCUITS, POINTS, judge
+from fusewire.breakers.loop.detect import CIRCUITS, POINTS, Memory, judge, period
 from fusewire.breakers.loop.iteration import Iteration
 from fusewire.core.events import Signal, fingerprint
 from fusewire.engine.breaker import Breaker
+from fusewire.testruns.run import TestRun
 
 ERROR = fingerprint("the same error")
 
@@ -21,7 +21,7 @@ class Played:
     def __init__(self) -> None:
         self.now = 1_800_000_000.0
         self.breaker = Breaker.open("memory:", clock=lambda: self.now)
-        self.memory: dict[str, Any] = {}
+        self.memory = Memory()
         self.count = 0
 
     def ask(self) -> list[str]:
@@ -35,10 +35,12 @@ class Played:
     def play(self, **facts: Any) -> list[str]:
         """One iteration; the names of the circuits that it opened."""
         held = self.ask()
-        before = self.memory.get("trees", ["start"])[-1]
+        before = (self.memory.trees or ["start"])[-1]
         facts.setdefault("tree_before", before)
         facts.setdefault("tree", f"tree-{self.count}" if facts.get("files") else before)
         facts.setdefault("answer", f"answer-{self.count}")
+        if "tests" in facts:
+            facts["tests"] = TestRun("", *facts["tests"])
         self.memory, self.judged = judge(self.memory, Iteration(**facts), held, f"i{self.count}")
         decisions, _ = self.breaker.engine.apply(self.judged.signals)
         self.now += 60
@@ -411,7 +413,7 @@ def test_a_probe_without_a_positive_score_opens_again_and_doubles(loop: Played, 
     """Also where the score is not negative: nothing, or as much good as bad."""
     for _ in range(3):
         loop.play(error=ERROR)
-    loop.memory["trees"] = ["tree-0", *loop.memory["trees"]]
+    loop.memory.trees.insert(0, "tree-0")
     loop.now += 1800
     assert set(loop.play(**facts)) == {"no_progress", "score"}
     assert loop.breaker.status("loop/no_progress").retry_after == pytest.approx(3600 - 60)
@@ -481,7 +483,7 @@ def test_the_memory_stays_small(loop: Played) -> None:
     """A thousand iterations leave as much as twenty."""
     import json
 
-    memory: dict[str, Any] = {}
+    memory = Memory()
     sizes = []
     for number in range(400):
         facts = Iteration(
@@ -492,8 +494,20 @@ def test_the_memory_stays_small(loop: Played) -> None:
             said_approach=f"approach {number}",
             error=fingerprint("e", str(number)),
             answer=fingerprint("a", str(number)),
-            tests=(1, 1, 0, 0, (f"test_{number}",)),
+            tests=TestRun("", 1, 1, 0, 0, (f"test_{number}",)),
         )
         memory, _ = judge(memory, facts, (), "x")
-        sizes.append(len(json.dumps(memory)))
+        stored = json.dumps(memory.to_data())
+        sizes.append(len(stored))
+        memory = Memory.from_data(json.loads(stored))
+        assert json.dumps(memory.to_data()) == stored
     assert sizes[-1] < 1.2 * sizes[40] < 20_000
+
+
+def test_a_memory_of_version_0_1_is_read() -> None:
+    """It has only the keys that were set; the tests are a list."""
+    old = {"trees": ["a"], "approaches": [], "tried": [["e", ["x"]]], "error": "e", "tests": [1, 2, 3, 4, ["test_x"]]}
+    memory = Memory.from_data(old)
+    assert memory.tests == TestRun("", 1, 2, 3, 4, ("test_x",))
+    assert {key: value for key, value in memory.to_data().items() if key in old} == old
+    assert (memory.on_trust, memory.least, memory.ticked) == (0, None, [])

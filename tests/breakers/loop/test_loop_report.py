@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from fusewire.breakers.loop import trends
+from fusewire.breakers.loop import report as trends
 from fusewire.breakers.loop.detect import CIRCUITS
 from fusewire.breakers.loop.layout import STATUS_LIMIT, Places
-from fusewire.breakers.loop.overview import risk_of
+from fusewire.breakers.loop.overview import LoopOverview, risk_of
 from fusewire.breakers.loop.report import details, log_entry, metrics, summary
 from fusewire.breakers.loop.state import LoopRecord
 from fusewire.core.events import Signal, fingerprint
@@ -20,7 +20,7 @@ from fusewire.engine.breaker import Breaker
 AT = 1_800_000_000.0
 
 
-def entry(**fields: Any) -> dict[str, Any]:
+def entry(**fields: Any) -> Any:
     """One iteration of honest work as the loop remembers it, with what differs."""
     usual: dict[str, Any] = {
         "number": 7,
@@ -340,25 +340,28 @@ def test_where_numbers_go(values: list[float], falls: bool, rises: bool, decline
 # -- the loop as `status` shows it ----------------------------------------------------------------------------
 
 
-def shown(**fields: Any) -> dict[str, Any]:
+def shown(**fields: Any) -> LoopOverview:
     """What `overview` gives, as far as it is shown."""
     record = LoopRecord()
     record.add(entry())
-    view = {
+    view: dict[str, Any] = {
         "state": "HALF_OPEN",
         "iterations": 12,
+        "running": 0,
         "risk": "HIGH",
         "score": -2,
         "trend": "falling",
+        "scores": [],
         "sparkline": "█▁",
         "calls_left": 88,
         "calls_limit": 100,
         "retry_after": 90.0,
+        "cost": 0,
         "lessons": [],
         "last": entry(),
         "metrics": metrics(record.history, record.totals, 88, 100),
     }
-    return {**view, **fields}
+    return LoopOverview(**{**view, **fields})
 
 
 def test_the_summary() -> None:

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ class Stage:
     def loop(self) -> dict[str, Any]:
         """The loop as `status` shows it; read here, because a process for each look would take longer than the runs."""
         with Breaker.open(project=self.root) as breaker:
-            return overview(breaker)
+            return asdict(overview(breaker))
 
     def circuits(self) -> dict[str, Status]:
         """The loop's circuits by their id."""

@@ -1,11 +1,11 @@
-"""What an agent is told with its next prompt: why it is watched, what to try now, what was learned before."""
+"""Advice for the agent with its next prompt: why it is watched, what to try now, what was learned before."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fusewire.breakers.loop.lessons import GIVEN, in_words
+from fusewire.breakers.loop.lessons import GIVEN, show_lesson
 from fusewire.breakers.loop.overview import calls_limit
 from fusewire.breakers.loop.state import RATE
 from fusewire.core import meters
@@ -24,7 +24,7 @@ _SAYS_MOST = ("circular", "test_fix", "same_error", "permission_denied", "no_pro
 
 @dataclass(frozen=True)
 class Advice:
-    """Lines for the agent; none for one that nothing is to be said to."""
+    """Lines for the agent, often none."""
 
     lines: tuple[str, ...] = ()
     #: the recovery strategy among them
@@ -34,8 +34,8 @@ class Advice:
         """As it stands below the person's prompt; empty if there is no advice."""
         if not self.lines:
             return ""
-        told = "\n".join(f"- {line}" for line in self.lines)
-        return f"\n\n---\nFusewire, the circuit breaker of this loop (iteration {number}, circuit {state}):\n{told}\n"
+        text = "\n".join(f"- {line}" for line in self.lines)
+        return f"\n\n---\nFusewire, the circuit breaker of this loop (iteration {number}, circuit {state}):\n{text}\n"
 
 
 def advice_for(
@@ -47,7 +47,7 @@ def advice_for(
     first: bool,
     now: float,
 ) -> Advice:
-    """Recovery, step by step, for a probe; warnings before a trip; lessons for whoever starts."""
+    """Recovery, step by step, for a probe; warnings before a trip; lessons at the start of a run."""
     strategy = ""
     lines: list[str] = list(record.notes)
     if held:
@@ -60,7 +60,7 @@ def advice_for(
         lines.append(f"{calls_left} of {limit} calls are left in this hour: do what matters most first.")
     if first or held:
         known = [lesson for lesson in record.lessons if lesson["helped"] or lesson["tried"] or not held]
-        lines += [f"Learned before: {in_words(lesson)}." for lesson in known[-GIVEN:]]
+        lines += [f"Learned before: {show_lesson(lesson)}." for lesson in known[-GIVEN:]]
     return Advice(tuple(lines), strategy)
 
 
@@ -81,8 +81,8 @@ def _rank(name: str) -> int:
 
 
 def _warnings(rules: Rules, states: Mapping[str, CircuitState], now: float) -> list[str]:
-    """One more of these opens a circuit; an agent that makes progress hears none."""
-    told = []
+    """Name the circuits that one more of the same opens; there are none while the agent makes progress."""
+    found = []
     for circuit, state in states.items():
         policy = rules.policy(circuit)
         if circuit == RATE or not near(policy, state, now):
@@ -90,5 +90,5 @@ def _warnings(rules: Rules, states: Mapping[str, CircuitState], now: float) -> l
         for meter in policy.meters:
             level = meters.level(meter, state.meters.get(meter.name, []), now)
             if level and meter.trip_by == "at" and level >= meter.trip - 1 and meter.family == "streak":
-                told.append(f"Warning: {int(level)} of {int(meter.trip)} on {circuit}. Consider: {policy.next[0]}.")
-    return told
+                found.append(f"Warning: {int(level)} of {int(meter.trip)} on {circuit}. Consider: {policy.next[0]}.")
+    return found

@@ -1,6 +1,6 @@
-"""Does an autonomous loop get anywhere? One iteration and a small memory in; a score and signals out.
+"""Judge an iteration of an autonomous loop: its facts and a small memory in; a score, signals and a new memory out.
 
-The memory is JSON-able and bounded. What the loop's circuits hear:
+The signals that each circuit gets:
 
 | circuit                | after an iteration                                                              |
 |------------------------|---------------------------------------------------------------------------------|
@@ -18,18 +18,18 @@ An iteration that held the one probe of a circuit answers that circuit with its 
 
 from __future__ import annotations
 
-from fusewire.breakers.loop.cycles import appended, period
-from fusewire.core.events import Signal
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
-TYPE_CHECKING = False
+from fusewire.core.events import Signal
+from fusewire.testruns.run import TestRun
+
 if TYPE_CHECKING:
-    from collections.abc import Collection
-    from typing import Any
+    from collections.abc import Collection, Sequence
 
     from fusewire.breakers.loop.iteration import Iteration
     from fusewire.core.events import SignalKind
-
-    Memory = dict[str, Any]
+    from fusewire.util.fast_json import JsonObject
 
 #: Every circuit of the loop that an iteration must pass; the rate limit is asked on its own.
 CIRCUITS = (
@@ -68,23 +68,63 @@ ON_TRUST = 25
 REPEATS = 5
 
 
+#: How many approaches or trees may take turns before that is called circular.
+PERIODS = (2, 3)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What an iteration is compared with. Bounded; stored as JSON."""
+
+    #: marks of the boxes that were ticked, and fingerprints of the answers
+    ticked: list[str] = field(default_factory=list)
+    answers: list[str] = field(default_factory=list)
+    #: fingerprints of the trees, and the approaches, in which a round is looked for
+    trees: list[str] = field(default_factory=list)
+    approaches: list[str] = field(default_factory=list)
+    #: the approaches that were named for each error: [fingerprint, names]
+    tried: list[tuple[str, list[str]]] = field(default_factory=list)
+    #: of the last iteration: its error, its compiler messages
+    error: str | None = None
+    builds: list[str] = field(default_factory=list)
+    #: the last test run, and the fewest failures since the error came
+    tests: TestRun | None = None
+    least: int | None = None
+    #: something was changed, and no test has run since
+    untested: bool = False
+    finished: bool = False
+    #: iterations in a row that changed nothing
+    on_trust: int = 0
+
+    @classmethod
+    def from_data(cls, data: JsonObject) -> Memory:
+        tests = None
+        if data.get("tests"):
+            passed, failed, skipped, broken, failing = data["tests"]
+            tests = TestRun("", passed, failed, skipped, broken, tuple(failing))
+        return cls(**{**data, "tests": tests})
+
+    def to_data(self) -> JsonObject:
+        tests = self.tests
+        kept = tests and [tests.passed, tests.failed, tests.skipped, tests.broken, list(tests.failing)]
+        return {**asdict(self), "tests": kept}
+
+
+@dataclass
 class Judgement:
     """What an iteration was worth."""
 
-    __slots__ = ("circular", "kind", "points", "result", "score", "signals", "tasks", "test_fix")
-
-    def __init__(self) -> None:
-        #: `progress`, `none`, `neutral`, or `tests` if it only fixed tests
-        self.kind = "none"
-        #: something is done for good: a task, a commit, a test that passes now
-        self.result = False
-        self.tasks = 0
-        self.test_fix = False
-        #: what alternates, if something does
-        self.circular = ""
-        self.points: dict[str, int] = {}
-        self.score = 0
-        self.signals: list[Signal] = []
+    #: `progress`, `none`, `neutral`, or `tests` if it only fixed tests
+    kind: str = "none"
+    #: something is done for good: a task, a commit, a test that passes now
+    result: bool = False
+    tasks: int = 0
+    test_fix: bool = False
+    #: what alternates, if something does
+    circular: str = ""
+    points: dict[str, int] = field(default_factory=dict)
+    score: int = 0
+    signals: list[Signal] = field(default_factory=list)
 
 
 def judge(memory: Memory, facts: Iteration, held: Collection[str], lease: str) -> tuple[Memory, Judgement]:
@@ -99,10 +139,10 @@ def judge(memory: Memory, facts: Iteration, held: Collection[str], lease: str) -
     if verdict.kind != "neutral":
         verdict.points = _points(memory, facts, verdict, passing)
         verdict.score = sum(verdict.points.values())
-    after = {**memory, **_followed(memory, facts, verdict, resolved=resolved)}
-    after["tried"], counts = _tried(memory, facts)
-    verdict.signals = _Telling(memory, facts, verdict, held, lease).signals(counts)
-    return {**after, **_noted(memory, facts, verdict)}, verdict
+    trees, approaches = _followed(memory, facts, verdict, resolved=resolved)
+    tried, counts = _tried(memory, facts)
+    verdict.signals = _Signals(memory, facts, verdict, held, lease).all(error_counts=counts)
+    return replace(_remembered(memory, facts, verdict), trees=trees, approaches=approaches, tried=tried), verdict
 
 
 # -- what counts ------------------------------------------------------------------------------------------
@@ -110,18 +150,18 @@ def judge(memory: Memory, facts: Iteration, held: Collection[str], lease: str) -
 
 def _tasks(memory: Memory, facts: Iteration) -> int:
     """Tasks completed: boxes that were never ticked before; claims only with a new answer, and not for ever."""
-    ticked = len(set(facts.ticked) - set(memory.get("ticked", ())))
+    ticked = len(set(facts.ticked) - set(memory.ticked))
     claimed = facts.tasks_claimed if _is_believed(memory, facts) else 0
     return max(ticked, claimed)
 
 
 def _is_believed(memory: Memory, facts: Iteration) -> bool:
     """Whether an agent's word that something was done counts: in new words, and with a change now and then."""
-    return _is_new_answer(memory, facts) and (facts.meaningful > 0 or memory.get("on_trust", 0) < ON_TRUST)
+    return _is_new_answer(memory, facts) and (facts.meaningful > 0 or memory.on_trust < ON_TRUST)
 
 
 def _is_new_answer(memory: Memory, facts: Iteration) -> bool:
-    return bool(facts.answer) and facts.answer not in memory.get("answers", ())
+    return bool(facts.answer) and facts.answer not in memory.answers
 
 
 def _committed(facts: Iteration) -> bool:
@@ -131,33 +171,33 @@ def _committed(facts: Iteration) -> bool:
 
 def _newly_passing(memory: Memory, facts: Iteration) -> bool:
     """Whether a test passes that failed before; fewer failing ones among fewer or more skipped tests are none."""
-    before, now = memory.get("tests"), facts.tests
-    if not before or not now or facts.weakened or sum(now[:4]) < sum(before[:4]) or now[2] > before[2]:
+    before, now = memory.tests, facts.tests
+    if not before or not now or facts.weakened or now.total < before.total or now.skipped > before.skipped:
         return False
-    if now[1] + now[3] < before[1] + before[3] and now[0] > before[0]:
+    if now.failures < before.failures and now.passed > before.passed:
         return True
     # As many as before: then others fail instead, which is no gain unless they are new.
-    mended = set(before[4]) - set(now[4])
-    all_named = len(before[4]) >= before[1] and len(now[4]) >= now[1]
-    return bool(mended and all_named and sum(now[:4]) > sum(before[:4]) and now[0] > before[0])
+    mended = set(before.failing) - set(now.failing)
+    all_named = len(before.failing) >= before.failed and len(now.failing) >= now.failed
+    return bool(mended) and all_named and now.total > before.total and now.passed > before.passed
 
 
 def _fewer_failures(memory: Memory, facts: Iteration) -> bool:
     """Fewer than there ever were with this error: it is not the same failure any more."""
-    least, now = memory.get("least"), facts.tests
-    if least is None or now is None or facts.weakened or facts.error != memory.get("error"):
+    least, now = memory.least, facts.tests
+    if least is None or now is None or facts.weakened or facts.error != memory.error:
         return False
-    return bool(now[1] + now[3] < least)
+    return now.failures < least
 
 
 def _same_error(memory: Memory, facts: Iteration) -> bool:
-    return facts.error is not None and facts.error == memory.get("error") and not _fewer_failures(memory, facts)
+    return facts.error is not None and facts.error == memory.error and not _fewer_failures(memory, facts)
 
 
 def _tests_grew(memory: Memory, facts: Iteration) -> bool:
-    before, now = memory.get("tests"), facts.tests
+    before, now = memory.tests, facts.tests
     if before and now:
-        return bool(now[0] > before[0])
+        return now.passed > before.passed
     return facts.tests_added > 0
 
 
@@ -179,12 +219,12 @@ def _kind(memory: Memory, facts: Iteration, verdict: Judgement, *, resolved: boo
 
 def _ends_well(memory: Memory, facts: Iteration) -> bool:
     """Finding that all is done is the end of work, not stagnation; saying it again and again is."""
-    return facts.finished and not memory.get("finished")
+    return facts.finished and not memory.finished
 
 
 def _verifies(memory: Memory, facts: Iteration) -> bool:
     """Tests were run on what an earlier iteration has changed and not tested: once, that is work, too."""
-    return facts.tests is not None and bool(memory.get("untested"))
+    return facts.tests is not None and memory.untested
 
 
 def _points(memory: Memory, facts: Iteration, verdict: Judgement, passing: bool) -> dict[str, int]:
@@ -195,7 +235,7 @@ def _points(memory: Memory, facts: Iteration, verdict: Judgement, passing: bool)
         "a task was completed": verdict.tasks > 0,
         "a file was changed": changed,
         "a build or lint error is gone": changed and _build_mended(memory, facts),
-        # Whoever finishes something beside a failure is not held up by it; its own circuit counts it all the same.
+        # An error beside a finished task costs no points; its own circuit counts it all the same.
         "the same error as before": _same_error(memory, facts) and not verdict.result,
         # Work that is to change no file is not measured by files.
         "no file was changed": not changed
@@ -207,37 +247,51 @@ def _points(memory: Memory, facts: Iteration, verdict: Judgement, passing: bool)
 
 def _build_mended(memory: Memory, facts: Iteration) -> bool:
     """One of the last messages is gone, no other came, and something ran that could have shown it."""
-    before = set(memory.get("builds", ()))
+    before = set(memory.builds)
     return bool(before - set(facts.builds)) and set(facts.builds) <= before and facts.ended == "exit"
 
 
 def _reverted(memory: Memory, facts: Iteration) -> bool:
-    return facts.tree != facts.tree_before and facts.tree in memory.get("trees", ())
+    return facts.tree != facts.tree_before and facts.tree in memory.trees
 
 
 # -- what repeats -----------------------------------------------------------------------------------------
 
 
-def _followed(memory: Memory, facts: Iteration, verdict: Judgement, *, resolved: bool) -> Memory:
+def _followed(memory: Memory, facts: Iteration, verdict: Judgement, *, resolved: bool) -> tuple[list[str], list[str]]:
     """The trees and approaches so far. A result ends a row of approaches; so does their being found circular."""
-    trees = list(memory.get("trees", ()))
+    trees = memory.trees
     for tree in (facts.tree_before, facts.tree):
-        trees = appended(trees, tree, _KEPT) if tree else trees
-    approach = facts.said_approach or facts.approach
-    approaches = [*memory.get("approaches", ()), approach][-_KEPT:] if approach else memory.get("approaches", [])
-    if resolved:
-        return {"trees": trees[-1:], "approaches": []}
-    if _committed(facts) and facts.error is None:
-        approaches = []
+        if tree and trees[-1:] != [tree]:
+            trees = [*trees, tree][-_KEPT:]
+    approaches, approach = memory.approaches, facts.said_approach or facts.approach
+    if approach:
+        approaches = [*approaches, approach][-_KEPT:]
+    if not resolved:
+        if _committed(facts) and facts.error is None:
+            approaches = []
+        verdict.circular = _round(facts, trees, approaches)
+    return (trees[-1:], []) if resolved or verdict.circular else (trees, approaches)
+
+
+def _round(facts: Iteration, trees: list[str], approaches: list[str]) -> str:
+    """What goes round in circles, in words; empty if nothing does."""
     if facts.approach and not _committed(facts) and approaches[-REPEATS:] == [facts.approach] * REPEATS:
-        verdict.circular = f"the same change was made {REPEATS} times in a row"
-    elif length := period(approaches):
-        verdict.circular = f"{length} approaches alternate: {' / '.join(_shown(step) for step in approaches[-length:])}"
-    elif (length := period(trees)) and facts.tree != facts.tree_before:
-        verdict.circular = f"the files alternate between the same {length} contents"
-    if verdict.circular:
-        return {"trees": trees[-1:], "approaches": []}
-    return {"trees": trees, "approaches": approaches}
+        return f"the same change was made {REPEATS} times in a row"
+    if length := period(approaches):
+        return f"{length} approaches alternate: {' / '.join(_shown(step) for step in approaches[-length:])}"
+    if facts.tree != facts.tree_before and (length := period(trees)):
+        return f"the files alternate between the same {length} contents"
+    return ""
+
+
+def period(steps: Sequence[str]) -> int:
+    """2 if the last steps are A B A B, 3 for A B C A B C, else 0. All of a round differ from each other."""
+    for length in PERIODS:
+        last = steps[-2 * length :]
+        if len(last) == 2 * length and last[:length] == last[length:] and len(set(last)) == length:
+            return length
+    return 0
 
 
 def _shown(approach: str) -> str:
@@ -249,54 +303,49 @@ def _tried(memory: Memory, facts: Iteration) -> tuple[list[tuple[str, list[str]]
 
     The first three different ones are the task's own retries; an agent that names none has none.
     """
-    tried: list[tuple[str, list[str]]] = list(memory.get("tried", ()))
     if facts.error is None:
-        return tried, False
-    named = next((names for error, names in tried if error == facts.error), [])
-    others = [one for one in tried if one[0] != facts.error][-_KEPT + 1 :]
+        return memory.tried, False
+    named = next((names for error, names in memory.tried if error == facts.error), [])
+    others = [one for one in memory.tried if one[0] != facts.error][-_KEPT + 1 :]
     is_new = facts.said_approach is not None and facts.said_approach not in named
     if is_new and len(named) < TASK_APPROACHES:
         return [*others, (facts.error, [*named, facts.said_approach or ""])], False
     return [*others, (facts.error, named)], True
 
 
-def _noted(memory: Memory, facts: Iteration, verdict: Judgement) -> Memory:
+def _remembered(memory: Memory, facts: Iteration, verdict: Judgement) -> Memory:
     """What the next iteration is compared with. A neutral one says nothing, so it is not compared with."""
-    ticked = list(dict.fromkeys([*memory.get("ticked", ()), *facts.ticked]))[-_TICKED:]
-    on_trust = 0 if facts.meaningful or _committed(facts) else memory.get("on_trust", 0) + 1
-    answers = [*memory.get("answers", ()), facts.answer][-_KEPT:] if facts.answer else memory.get("answers", [])
+    kept = replace(
+        memory,
+        ticked=list(dict.fromkeys([*memory.ticked, *facts.ticked]))[-_TICKED:],
+        answers=[*memory.answers, facts.answer][-_KEPT:] if facts.answer else memory.answers,
+        finished=facts.finished,
+        on_trust=0 if facts.meaningful or _committed(facts) else memory.on_trust + 1,
+    )
     if verdict.kind == "neutral" or facts.ended in ("timeout", "idle"):
-        return {"ticked": ticked, "answers": answers, "finished": facts.finished, "on_trust": on_trust}
-    return {
-        "ticked": ticked,
-        "answers": answers,
-        "on_trust": on_trust,
-        "finished": facts.finished,
-        "error": facts.error,
-        "builds": list(facts.builds),
-        "tests": _flat(facts.tests) if facts.tests else memory.get("tests"),
-        "least": _least(memory, facts),
-        "untested": facts.tests is None and (facts.meaningful > 0 or memory.get("untested", False)),
-    }
+        return kept
+    return replace(
+        kept,
+        error=facts.error,
+        builds=list(facts.builds),
+        tests=facts.tests or memory.tests,
+        least=_least(memory, facts),
+        untested=facts.tests is None and (facts.meaningful > 0 or memory.untested),
+    )
 
 
 def _least(memory: Memory, facts: Iteration) -> int | None:
     """The fewest failures since this error came."""
     if facts.error is None or facts.tests is None:
         return None
-    failures = facts.tests[1] + facts.tests[3]
-    least = memory.get("least") if facts.error == memory.get("error") else None
-    return failures if least is None else min(failures, least)
+    least = memory.least if facts.error == memory.error else None
+    return facts.tests.failures if least is None else min(facts.tests.failures, least)
 
 
-def _flat(tests: tuple[Any, ...]) -> list[Any]:
-    return [*tests[:4], list(tests[4])]
+# -- signals to the circuits ------------------------------------------------------------------------------
 
 
-# -- what the circuits hear -------------------------------------------------------------------------------
-
-
-class _Telling:
+class _Signals:
     """The signals of one judged iteration."""
 
     def __init__(self, memory: Memory, facts: Iteration, verdict: Judgement, held: Collection[str], lease: str) -> None:
@@ -307,18 +356,18 @@ class _Telling:
         self.same_error = _same_error(memory, facts)
         self.fewer_failures = _fewer_failures(memory, facts)
 
-    def signals(self, error_counts: bool) -> list[Signal]:
+    def all(self, *, error_counts: bool) -> list[Signal]:
         facts, verdict = self.facts, self.verdict
         if verdict.kind == "neutral":
-            told = [self._signal("note", "loop/neutral", "neutral", text=facts.blocked)]
-            return told + [self._signal("release", name, "release") for name in self.held]
-        told = [*self._progress(), *self._volume(), *self._denials()]
-        told += self._error(error_counts)
+            signals = [self._signal("note", "loop/neutral", "neutral", text=facts.blocked)]
+            return signals + [self._signal("release", name, "release") for name in self.held]
+        signals = [*self._progress(), *self._volume(), *self._denials()]
+        signals += self._error(error_counts)
         fixes = verdict.test_fix
-        told.append(
+        signals.append(
             self._signal("bad" if fixes else "good", "loop/test_fix", "work", value=int(fixes), text=facts.names)
         )
-        told.append(
+        signals.append(
             self._signal(
                 "bad" if verdict.score < 0 else "good",
                 "loop/score",
@@ -328,17 +377,19 @@ class _Telling:
             )
         )
         if verdict.circular:
-            told.append(self._signal("bad", "loop/circular", "circular", text=verdict.circular))
-        # Whoever held a probe answers with it; what else that circuit would have heard is in the answer.
-        return [one for one in told if one.circuit not in self.held] + [self._settled(name) for name in self.held]
+            signals.append(self._signal("bad", "loop/circular", "circular", text=verdict.circular))
+        # A circuit whose probe this was gets the probe's result instead.
+        return [one for one in signals if one.circuit not in self.held] + [self._settled(name) for name in self.held]
 
     def _progress(self) -> list[Signal]:
         kind = self.verdict.kind
         name = "no_progress" if kind == "none" else "progress"
-        told = [self._signal("good", "loop/neutral", name)]
+        signals = [self._signal("good", "loop/neutral", name)]
         if kind != "tests":
-            told.append(self._signal("bad" if kind == "none" else "good", "loop/no_progress", name, text=self._idle()))
-        return told
+            signals.append(
+                self._signal("bad" if kind == "none" else "good", "loop/no_progress", name, text=self._idle())
+            )
+        return signals
 
     def _volume(self) -> list[Signal]:
         if self.verdict.result:
@@ -364,7 +415,7 @@ class _Telling:
         if facts.error is not None:
             signal = self._signal("bad", "loop/same_error", "error", fingerprint=facts.error, text=facts.error_text)
             return [signal] if counts else []
-        if facts.ended in ("timeout", "idle"):  # cut short: nobody knows whether it would have been clean
+        if facts.ended in ("timeout", "idle"):  # cut short: it may have had no time to fail
             return []
         return [self._signal("good", "loop/same_error", "clean")]
 

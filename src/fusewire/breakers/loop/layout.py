@@ -1,15 +1,18 @@
-"""The loop's files, in `.fusewire/loop/`: what was there before an iteration, what agents printed, the status log."""
+"""The loop's files in `.fusewire/loop/`: snapshots from before an iteration, agents' output, the status log."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Container
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fusewire.breakers.loop.report import log_entry
 from fusewire.config.rules import STATE_FOLDER, sealed, unsealed
 from fusewire.util.files import make_folder, open_file, read_file, replace_file
+
+if TYPE_CHECKING:
+    from fusewire.breakers.loop.state import HistoryEntry
 
 #: Seconds after which a snapshot of no known iteration is waste.
 _OLD = 3600
@@ -51,7 +54,7 @@ class Places:
             pass
 
     def tidy(self, running: Container[str]) -> None:
-        """Remove the snapshots of iterations that nobody knows any more; a young one may be about to be known."""
+        """Remove the snapshots of unknown iterations; a young one may belong to an iteration that is just beginning."""
         try:
             with os.scandir(self.folder) as entries:
                 for entry in entries:
@@ -64,8 +67,8 @@ class Places:
     def _before(self, token: str) -> str:
         return os.path.join(self.folder, f"{token}.snapshot")
 
-    def log_status(self, entry: dict[str, Any]) -> None:
-        """Append to the status log, which never grows beyond its limit; what cannot be written ends no loop."""
+    def log_status(self, entry: HistoryEntry) -> None:
+        """Append to the status log and keep it within its limit; a failure to write does not end the loop."""
         try:
             self.make()
             status_log = open_file(self.status_log, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fusewire.core.events import plain
 
 if TYPE_CHECKING:
+    from fusewire.breakers.loop.state import Lesson
     from fusewire.core.decision import Decision
-
-    Lesson = dict[str, Any]
 
 #: Lessons that are kept, and those that an agent is given at once.
 KEPT = 30
@@ -23,18 +22,19 @@ def after_trip(lessons: list[Lesson], decision: Decision, number: int, now: floa
     unsolved = _unsolved(lessons, decision.circuit)
     if unsolved is not None and decision.reason.startswith("the probe failed"):
         return lessons
-    lesson = {
+    cause = plain(next((fact for fact in decision.evidence if fact.startswith("last: ")), "")[6:], _TEXT)
+    # The same trip again: the newer lesson replaces the older ones, and counts them.
+    same = [one for one in lessons if one["circuit"] == decision.circuit and one["cause"] == cause]
+    lesson: Lesson = {
         "at": now,
         "iteration": number,
         "circuit": decision.circuit,
         "pattern": plain(decision.reason, _TEXT),
-        "cause": plain(next((fact for fact in decision.evidence if fact.startswith("last: ")), "")[6:], _TEXT),
+        "cause": cause,
         "tried": [],
         "helped": None,
+        "times": sum(one.get("times", 1) for one in same) + 1,
     }
-    same = [one for one in lessons if one["circuit"] == lesson["circuit"] and one["cause"] == lesson["cause"]]
-    # The same trip again: the newer one says it, with how often it has come.
-    lesson["times"] = sum(one.get("times", 1) for one in same) + 1
     return [*(one for one in lessons if one not in same), lesson][-KEPT:]
 
 
@@ -43,11 +43,11 @@ def after_probe(lessons: list[Lesson], circuit: str, strategy: str, *, helped: b
     unsolved = _unsolved(lessons, circuit)
     if unsolved is None:
         return lessons
-    changed = {**unsolved, "tried": [*unsolved["tried"], strategy][-8:], "helped": strategy if helped else None}
+    changed: Lesson = {**unsolved, "tried": [*unsolved["tried"], strategy][-8:], "helped": strategy if helped else None}
     return [changed if one is unsolved else one for one in lessons]
 
 
-def in_words(lesson: Lesson) -> str:
+def show_lesson(lesson: Lesson) -> str:
     """One line for an agent or a person."""
     text = f"{lesson['circuit']}: {lesson['pattern']}"
     if lesson["cause"]:

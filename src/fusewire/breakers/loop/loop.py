@@ -9,13 +9,14 @@ nothing is locked. Whoever is killed in between leaves an iteration that the nex
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from fusewire.agents.output.answer import AgentOutput
+from fusewire.agents.output.reader import AnswerReader
 from fusewire.breakers.loop.advice import advice_for
 from fusewire.breakers.loop.detect import CIRCUITS
-from fusewire.breakers.loop.facts import ending, facts_of
-from fusewire.breakers.loop.iteration_api import OwnIteration
+from fusewire.breakers.loop.iteration import ending, facts_of
 from fusewire.breakers.loop.layout import Places
 from fusewire.breakers.loop.overview import calls_left, overview
 from fusewire.breakers.loop.plan import WorkPlan
@@ -36,6 +37,7 @@ from fusewire.worktree.snapshot import Snapshot, take
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
+    from types import TracebackType
     from typing import TypeVar
 
     from fusewire.breakers.loop.advice import Advice
@@ -211,14 +213,15 @@ class Loop:
             return ""
         if answer.status is not None and answer.status.exit_signal:
             return "the agent says EXIT_SIGNAL: true"
-        running = LoopRecord.recalled(self.breaker.store).running.get(token, {})
-        return self.plan.finished(running.get("boxes", ([], [])))
+        running = LoopRecord.recalled(self.breaker.store).running.get(token)
+        return self.plan.finished(running.get("boxes", ([], [])) if running else ([], []))
 
     def abandon(self, token: str) -> None:
         """Give an iteration up without a judgement: its call stays counted, its probe is free again."""
 
         def release(work: BreakerTransaction, record: LoopRecord) -> None:
-            for circuit in record.running.pop(token, {}).get("held", ()):
+            running = record.running.pop(token, None)
+            for circuit in running["held"] if running else ():
                 work.send(Signal("release", circuit, "release", lease=token))
 
         self._change(release)
@@ -271,7 +274,7 @@ class Loop:
 
     def view(self) -> dict[str, Any]:
         """The loop as it is now, for people and programs: state, risk, calls, time left, score, trend, metrics."""
-        return overview(self.breaker)
+        return asdict(overview(self.breaker))
 
     def _snapshot(self) -> Snapshot:
         self._last = take(self.root, self._last or self._before("last"))
@@ -284,6 +287,50 @@ class Loop:
             return None if data is None else Snapshot.from_data(data)
         except ValueError:
             return None
+
+
+class OwnIteration:
+    """One iteration of somebody's own loop: tell it what the agent printed; its `result` is there afterwards."""
+
+    result: IterationResult
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._code: int | None = 0
+        self._why = "exit"
+
+    def __enter__(self) -> OwnIteration:
+        self._begun = self._loop.begin()
+        self._reader = AnswerReader(self._loop.engine.clock())
+        return self
+
+    @property
+    def number(self) -> int:
+        return self._begun.number
+
+    @property
+    def advice(self) -> str:
+        """What to add to the prompt; often nothing."""
+        return self._begun.advice.in_prompt(self._begun.number, self._begun.state)
+
+    def answered(self, output: str | bytes, *, exit_code: int = 0, timed_out: bool = False) -> None:
+        """What the agent printed (may come in parts), and how it ended."""
+        self._reader.feed(output.encode("utf-8", "replace") if isinstance(output, str) else output)
+        self._code, self._why = exit_code, "timeout" if timed_out else "exit"
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None and not issubclass(kind, Exception):  # interrupted: neither good nor bad
+            self._loop.abandon(self._begun.token)
+            return
+        if error is not None:
+            self._reader.feed_error(f"{type(error).__name__}: {error}".encode("utf-8", "replace"))
+            self._code = self._code or 1
+        answer = self._reader.finish(self._code, partial=self._why == "timeout")
+        self.result = self._loop.end(
+            self._begun.token, why=self._why, code=self._code, answer=answer, begun=self._begun
+        )
 
 
 def _question(circuit: str, token: str) -> Signal:

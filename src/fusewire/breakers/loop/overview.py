@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 from fusewire.breakers.loop.detect import CIRCUITS
-from fusewire.breakers.loop.lessons import in_words
-from fusewire.breakers.loop.report import metrics
-from fusewire.breakers.loop.state import RATE, LoopRecord
-from fusewire.breakers.loop.trends import sparkline, trend
+from fusewire.breakers.loop.lessons import show_lesson
+from fusewire.breakers.loop.report import LoopMetric, metrics, sparkline, trend
+from fusewire.breakers.loop.state import RATE, HistoryEntry, Lesson, LoopRecord, Risk
 from fusewire.core import meters
 from fusewire.core.circuit import near
 from fusewire.core.decision import PUBLIC_STATE
+from fusewire.util.json_types import Count, Seconds, State, Usd, about
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,37 +22,71 @@ if TYPE_CHECKING:
     from fusewire.engine.breaker import Breaker
 
 
-def overview(breaker: Breaker) -> dict[str, Any]:
-    """Nothing is written."""
+class ShownLesson(Lesson):
+    """A lesson, and the line that people read."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class LoopFacts:
+    """The loop at one moment, without its last iteration."""
+
+    state: State
+    iterations: Count
+    #: iterations that have begun and not ended
+    running: Count
+    risk: Risk
+    score: Annotated[int, about("of the last three iterations")]
+    trend: str
+    scores: list[int]
+    sparkline: str
+    calls_left: Count
+    calls_limit: Count
+    retry_after: Seconds | None
+    cost: Usd
+    metrics: list[LoopMetric]
+    lessons: list[ShownLesson]
+
+
+@dataclass(frozen=True)
+class LoopOverview(LoopFacts):
+    """The loop as `status --json` has it."""
+
+    last: HistoryEntry | None
+
+
+def overview(breaker: Breaker) -> LoopOverview:
+    """Collect it; nothing is written."""
     rules, now = breaker.rules, breaker.engine.clock()
     states = {circuit: breaker.engine.view(circuit)[1] for circuit in (*CIRCUITS, RATE)}
     record = LoopRecord.recalled(breaker.store)
     waits = [state.until - now for state in states.values() if state.phase == "open" and state.until is not None]
     scores = [entry["score"] for entry in record.history if entry["kind"] != "neutral"]
     left, limit = calls_left(rules, states, now), calls_limit(rules)
-    return {
-        "state": strictest(states),
-        "iterations": record.totals.get("iterations", 0),
-        "running": len(record.running),
-        "risk": risk_of(rules, states, now),
-        "score": sum(scores[-3:]),
-        "trend": trend(scores),
-        "scores": scores,
-        "sparkline": sparkline(scores),
-        "calls_left": left,
-        "calls_limit": limit,
-        "retry_after": round(max(waits), 3) if waits else None,
-        "cost": record.totals.get("cost", 0),
-        "metrics": metrics(record.history, record.totals, left, limit),
-        "lessons": [{**lesson, "text": in_words(lesson)} for lesson in record.lessons],
-        "last": record.history[-1] if record.history else None,
-    }
+    return LoopOverview(
+        state=strictest(states),
+        iterations=record.totals["iterations"],
+        running=len(record.running),
+        risk=risk_of(rules, states, now),
+        score=sum(scores[-3:]),
+        trend=trend(scores),
+        scores=scores,
+        sparkline=sparkline(scores),
+        calls_left=left,
+        calls_limit=limit,
+        retry_after=round(max(waits), 3) if waits else None,
+        cost=record.totals["cost"],
+        metrics=metrics(record.history, record.totals, left, limit),
+        lessons=[{**lesson, "text": show_lesson(lesson)} for lesson in record.lessons],
+        last=record.history[-1] if record.history else None,
+    )
 
 
-def strictest(states: Mapping[str, CircuitState]) -> str:
+def strictest(states: Mapping[str, CircuitState]) -> State:
     """OPEN if any circuit is, else HALF_OPEN if any is, else CLOSED."""
     found = {PUBLIC_STATE[states[circuit].phase] for circuit in CIRCUITS}
-    return next((state for state in ("OPEN", "HALF_OPEN") if state in found), "CLOSED")
+    return "OPEN" if "OPEN" in found else "HALF_OPEN" if "HALF_OPEN" in found else "CLOSED"
 
 
 def calls_limit(rules: Rules) -> int:
@@ -64,9 +99,9 @@ def calls_left(rules: Rules, states: Mapping[str, CircuitState], now: float) -> 
     return max(0, int(meter.trip - meters.level(meter, states[RATE].meters.get(meter.name, []), now)))
 
 
-def risk_of(rules: Rules, states: Mapping[str, CircuitState], now: float) -> str:
+def risk_of(rules: Rules, states: Mapping[str, CircuitState], now: float) -> Risk:
     """HIGH if a circuit is not closed or may open with one more; MEDIUM half way there, or just recovered."""
-    highest = "LOW"
+    highest: Risk = "LOW"
     for circuit in CIRCUITS:
         policy, state = rules.policy(circuit), states[circuit]
         if state.phase != "closed" or near(policy, state, now):

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from fusewire.breakers.loop import trends
+from typing import TYPE_CHECKING, TypedDict
+
 from fusewire.util.durations import counted, show_duration, show_time
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
-    #: one iteration as the loop remembers it
-    Entry = dict[str, Any]
+    from fusewire.breakers.loop.overview import LoopOverview
+    from fusewire.breakers.loop.state import HistoryEntry, Totals
 
 #: Iterations on a single task beyond which something is wrong with it.
-LOOPS_PER_TASK = 20
+TASK_LOOPS = 20
 _ROW = 3
 _NAMED = 20
 
+_BARS = "▁▂▃▄▅▆▇█"
 
-def log_entry(entry: Entry) -> str:
+
+class LoopMetric(TypedDict):
+    """One of the seed's eight."""
+
+    metric: str
+    value: float | str
+    #: what would be alarming, and whether it is
+    threshold: str
+    alert: bool
+
+
+def log_entry(entry: HistoryEntry) -> str:
     """One iteration in the seed's form."""
     tests = entry.get("tests")
     counted = f"{tests[0]} passed, {tests[1] + tests[3]} failed, {tests[2]} skipped" if tests else "not run"
@@ -44,42 +55,27 @@ def _listed(names: Sequence[str], count: int) -> str:
     return f"{shown} and {count - _NAMED} more" if count > _NAMED else shown
 
 
-def metrics(
-    history: Sequence[Entry], totals: dict[str, Any], calls_left: int, calls_limit: int
-) -> list[dict[str, Any]]:
-    """The eight metrics: name, value, what would be alarming, and whether it is."""
+def metrics(history: Sequence[HistoryEntry], totals: Totals, calls_left: int, calls_limit: int) -> list[LoopMetric]:
+    """The seed's eight metrics, and whether they are alarming; neutral iterations are left out."""
     judged = [entry for entry in history if entry["kind"] != "neutral"]
     last = judged[-_ROW:]
     whole = len(last) == _ROW
-    rates = [_pass_rate(entry["tests"]) for entry in judged if entry.get("tests")]
+    idle = whole and not any(entry["tasks"] for entry in last)
+    unchanged = whole and not any(entry["files"] for entry in last)
+    rates = [_pass_rate(entry["tests"]) for entry in judged if entry["tests"]]
     volumes = [entry["lines"] for entry in judged if entry["lines"] is not None]
     errors = [len(entry["errors"]) for entry in judged]
-    scores = [entry["score"] for entry in last]
-    since_task = totals.get("since_task", 0)
-    rows = [
-        ("Loop count", totals.get("iterations", 0), ">20 for a single task", since_task > LOOPS_PER_TASK),
-        (
-            "Tasks completed",
-            totals.get("tasks", 0),
-            "0 for 3+ iterations",
-            whole and not any(entry["tasks"] for entry in last),
-        ),
-        (
-            "Files modified",
-            totals.get("files", 0),
-            "0 for 3+ iterations",
-            whole and not any(entry["files"] for entry in last),
-        ),
-        (
-            "Test pass rate",
-            f"{rates[-1]:.0%}" if rates else "not run",
-            "Declining for 3+ iterations",
-            trends.falls(rates, _ROW),
-        ),
-        ("Error frequency", errors[-1] if errors else 0, "Increasing for 3+ iterations", trends.rises(errors, _ROW)),
-        ("Output volume", volumes[-1] if volumes else 0, "70% decline", trends.decline(volumes[-_ROW:]) >= 0.7),
+    score = sum(entry["score"] for entry in last)
+    rate = f"{rates[-1]:.0%}" if rates else "not run"
+    rows: list[tuple[str, float | str, str, bool]] = [
+        ("Loop count", totals["iterations"], ">20 for a single task", totals["since_task"] > TASK_LOOPS),
+        ("Tasks completed", totals["tasks"], "0 for 3+ iterations", idle),
+        ("Files modified", totals["files"], "0 for 3+ iterations", unchanged),
+        ("Test pass rate", rate, "Declining for 3+ iterations", falls(rates, _ROW)),
+        ("Error frequency", errors[-1] if errors else 0, "Increasing for 3+ iterations", rises(errors, _ROW)),
+        ("Output volume", volumes[-1] if volumes else 0, "70% decline", decline(volumes[-_ROW:]) >= 0.7),
         ("API calls remaining", calls_left, "<20% remaining", calls_left < 0.2 * calls_limit),
-        ("Progress score", sum(scores), "Negative for 3 iterations", whole and sum(scores) < 0),
+        ("Progress score", score, "Negative for 3 iterations", whole and score < 0),
     ]
     return [{"metric": name, "value": value, "threshold": limit, "alert": alert} for name, value, limit, alert in rows]
 
@@ -89,35 +85,73 @@ def _pass_rate(tests: Sequence[int]) -> float:
     return tests[0] / ran if ran else 1.0
 
 
-def summary(view: dict[str, Any]) -> list[str]:
-    """The loop in three lines, below the circuits."""
-    last = view["last"]
-    waits = view["retry_after"]
-    count = counted(view["iterations"], "iteration")
+def summary(view: LoopOverview) -> list[str]:
+    """The loop in three or four lines, below the circuits."""
+    count = counted(view.iterations, "iteration")
+    waits = f", a probe in {show_duration(view.retry_after)}" if view.retry_after else ""
     lines = [
-        f"LOOP {view['state'].replace('_', '-')}: {count}, stagnation risk {view['risk']}"
-        + (f", a probe in {show_duration(waits)}" if waits else ""),
-        f"  score {view['score']:+d} over the last 3, {view['trend']} {view['sparkline']}",
-        f"  {view['calls_left']} of {view['calls_limit']} calls left in this hour",
+        f"LOOP {view.state.replace('_', '-')}: {count}, stagnation risk {view.risk}{waits}",
+        f"  score {view.score:+d} over the last 3, {view.trend} {view.sparkline}",
+        f"  {view.calls_left} of {view.calls_limit} calls left in this hour",
     ]
-    if last is not None:
-        lines.append(f"  last: iteration {last['number']} at {show_time(last['at'])}, {_worth(last)}")
+    if view.last is not None:
+        lines.append(f"  last: iteration {view.last['number']} at {show_time(view.last['at'])}, {_worth(view.last)}")
     return lines
 
 
-def _worth(entry: Entry) -> str:
+def _worth(entry: HistoryEntry) -> str:
     if entry["kind"] == "neutral":
-        return str(entry["blocked"])
+        return entry["blocked"]
     return f"score {entry['score']:+d} ({', '.join(entry['points']) or 'nothing that counts'})"
 
 
-def details(view: dict[str, Any]) -> list[str]:
+def details(view: LoopOverview) -> list[str]:
     """The loop with its metrics and its lessons."""
     lines = [*summary(view), "", "METRICS"]
-    width = max(len(row["metric"]) for row in view["metrics"])
-    for row in view["metrics"]:
+    width = max(len(row["metric"]) for row in view.metrics)
+    for row in view.metrics:
         alarm = f"ALERT: {row['threshold']}" if row["alert"] else f"alert: {row['threshold']}"
         lines.append(f"  {row['metric']:<{width}}  {row['value']!s:<8}  {alarm}")
-    if view["lessons"]:
-        lines += ["", "LESSONS", *(f"  {lesson['text']}" for lesson in view["lessons"])]
+    if view.lessons:
+        lines += ["", "LESSONS", *(f"  {lesson['text']}" for lesson in view.lessons)]
     return lines
+
+
+# -- trends -----------------------------------------------------------------------------------------------
+
+
+def falls(values: Sequence[float], times: int) -> bool:
+    """Whether each of the last values was lower than the one before it, so many times in a row."""
+    last = values[-times - 1 :]
+    return len(last) == times + 1 and all(later < earlier for earlier, later in zip(last, last[1:], strict=False))
+
+
+def rises(values: Sequence[float], times: int) -> bool:
+    return falls([-value for value in values], times)
+
+
+def decline(values: Sequence[float]) -> float:
+    """How much of the first value is gone at the last, if three or more only fell."""
+    if len(values) < 3 or not falls(values, len(values) - 1) or values[0] <= 0:
+        return 0.0
+    return 1 - values[-1] / values[0]
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """Small bars, the lowest value the lowest bar."""
+    if not values:
+        return ""
+    low, high = min(values), max(values)
+    if low == high:
+        return _BARS[3] * len(values)
+    return "".join(_BARS[round((value - low) / (high - low) * (len(_BARS) - 1))] for value in values)
+
+
+def trend(scores: Sequence[float]) -> str:
+    """`rising`, `falling` or `steady`: the last three scores beside the three before them."""
+    if len(scores) < 2:
+        return "steady"
+    half = min(3, len(scores) // 2)
+    older, newer = scores[-2 * half : -half], scores[-half:]
+    difference = sum(newer) / len(newer) - sum(older) / len(older)
+    return "rising" if difference > 0.5 else "falling" if difference < -0.5 else "steady"

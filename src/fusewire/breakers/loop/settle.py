@@ -1,9 +1,9 @@
-"""The end of an iteration: judged, told to the circuits, learned from and remembered in one transaction."""
+"""End an iteration: judge it, send the signals, learn from the trips and remember it, in one transaction."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fusewire.breakers.loop import lessons
 from fusewire.breakers.loop.detect import CIRCUITS, judge
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fusewire.breakers.loop.detect import Judgement
     from fusewire.breakers.loop.iteration import Iteration
     from fusewire.breakers.loop.loop import Loop
+    from fusewire.breakers.loop.state import Halt, RunningEntry
     from fusewire.breakers.loop.types import IterationStart, IterationTrace
     from fusewire.core.circuit import CircuitState
     from fusewire.core.decision import Decision
@@ -35,7 +36,7 @@ def loop_states(work: BreakerTransaction) -> dict[str, CircuitState]:
 
 
 class Settling:
-    """The end of one iteration: one transaction."""
+    """The end of one iteration."""
 
     def __init__(
         self,
@@ -52,7 +53,6 @@ class Settling:
         self.begun, self.seconds, self.finished = begun, seconds, finished
 
     def settle(self, work: BreakerTransaction) -> IterationResult:
-        """Judge the iteration, tell the circuits, and remember it."""
         loop, transaction, now = self.loop, work.transaction, work.now
         record, removed = self._record(transaction, now)
         running = record.running.pop(self.token, None)
@@ -67,9 +67,18 @@ class Settling:
         states = loop_states(work)
         self._learn(record, running, judged, trips, states, now)
         left = calls_left(loop.breaker.rules, states, now)
-        entry = entry_of(running, self.facts, self.answer, self.seen.change, judged, left, self.seconds, now)
-        entry["risk"] = risk_of(loop.breaker.rules, states, now)
-        entry["trips"] = [decision.circuit for decision in trips]
+        entry = entry_of(
+            running,
+            self.facts,
+            self.answer,
+            self.seen.change,
+            judged,
+            trips=[decision.circuit for decision in trips],
+            risk=risk_of(loop.breaker.rules, states, now),
+            calls_left=left,
+            seconds=self.seconds,
+            now=now,
+        )
         record.add(entry)
         found = self.seen.text if self.seen.verdict == "halt" else ""
         halted = "\n".join(text for text in (found, removed) if text)
@@ -93,15 +102,15 @@ class Settling:
             entry=entry,
         )
 
-    def _in_context(self, record: LoopRecord, running: dict[str, Any]) -> Iteration:
-        """The facts beside what else went on: where two worked at once, whose tree it was is not known."""
+    def _in_context(self, record: LoopRecord, running: RunningEntry) -> Iteration:
+        """Add the ticked tasks; where two iterations overlapped, leave the tree out, as it may be the other's work."""
         ticked = completed(running.get("boxes", ([], [])), self.seen.boxes)
         facts = replace(self.facts, ticked=tuple(ticked))
         if record.running or any(entry["at"] > running["at"] for entry in record.history):
             facts = replace(facts, tree="", tree_before="")
         return facts
 
-    def _halt(self, running: dict[str, Any], halted: str, escalated: list[Decision]) -> dict[str, str]:
+    def _halt(self, running: RunningEntry, halted: str, escalated: list[Decision]) -> Halt:
         text = halted or "; ".join(f"{decision.rule}: {decision.reason}" for decision in escalated)
         if not text:
             return {}
@@ -129,7 +138,7 @@ class Settling:
     def _learn(
         self,
         record: LoopRecord,
-        running: dict[str, Any],
+        running: RunningEntry,
         judged: Judgement,
         trips: list[Decision],
         states: dict[str, CircuitState],

@@ -1,16 +1,18 @@
-"""An iteration on its way through the loop: begun, seen, judged."""
+"""An iteration as it goes through the loop: begun, observed, judged."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fusewire.agents.output.answer import AgentOutput
     from fusewire.breakers.loop.advice import Advice
     from fusewire.breakers.loop.plan import Boxes
+    from fusewire.breakers.loop.state import HistoryEntry
     from fusewire.core.decision import Decision
     from fusewire.stores.rows import CircuitRow
+    from fusewire.util.fast_json import JsonObject
     from fusewire.worktree.change import TreeChange
     from fusewire.worktree.snapshot import Snapshot
 
@@ -29,7 +31,7 @@ class IterationStart:
     #: circuits whose one probe this is
     held: tuple[str, ...] = ()
     #: what was stored when it began, should the agent remove it
-    memory: dict[str, Any] = field(default_factory=dict)
+    memory: JsonObject = field(default_factory=dict)
     rows: tuple[CircuitRow, ...] = ()
 
 
@@ -68,4 +70,4 @@ class IterationResult:
     told: str
     #: the agent says that it is finished, or the plan is
     finished: str
-    entry: dict[str, Any]
+    entry: HistoryEntry

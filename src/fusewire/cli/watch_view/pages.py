@@ -105,7 +105,7 @@ def _loop(source: Source, _: str) -> list[Text]:
     loop = source.panel.loop
     if not loop.iterations:
         return [Text("No iteration of a supervised loop has run yet in this project (fusewire run, fusewire loop).")]
-    return [Text(harmless(line)) for line in details(vars(loop))]
+    return [Text(harmless(line)) for line in details(loop)]
 
 
 def _warnings(source: Source, _: str) -> list[Text]:

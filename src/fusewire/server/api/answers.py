@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+from fusewire.breakers.loop.overview import LoopOverview
 from fusewire.server.api import answer_parts as parts
 from fusewire.server.api.schemas import (
     COUNT,
@@ -27,7 +28,7 @@ from fusewire.server.api.schemas import (
 )
 from fusewire.views.cards import CircuitCard, CircuitStatus
 from fusewire.views.circuits import CircuitView
-from fusewire.views.loop import IterationView, LoopOverview, LoopView
+from fusewire.views.loop import IterationView, LoopView
 from fusewire.views.models import Count, Schema, about, schema_of
 from fusewire.views.moves import History, NumberedMove
 from fusewire.views.panel import Panel
