@@ -6,13 +6,14 @@ import json
 import os
 import sys
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
 from fusewire.agents.caller import require_person
 from fusewire.breakers.session.halting import lift_guard_halts
-from fusewire.cli.common import common_options, named_project, print_json, project_root, rules_of
+from fusewire.cli.common import common_options, named_project, print_json, project_root, rules_of, show_result
 from fusewire.cli.streams import hand_over, tell
 from fusewire.config.rules import find_project
 from fusewire.core.decision import PUBLIC_VERDICT, Decision
@@ -28,6 +29,8 @@ from fusewire.guard.shell.values import UNKNOWN, deactivated
 from fusewire.guard.tools import UNATTENDED, check_tool, refuse_question
 from fusewire.util.errors import FusewireError, in_a_line
 from fusewire.util.quoting import quoted
+
+Done = TypeVar("Done")
 
 
 @click.group("guard")
@@ -70,8 +73,12 @@ def check_command_line(
         decision = check_command(command_line or "", cwd=folder, root=root, protected=protected)
     if as_json:
         print_json(_to_json(decision))
+    elif decision.allowed:
+        tell("ALLOWED: no change to a protected file detected")
+        if decision.affected:
+            tell(f"It would change {len(decision.affected)}: {', '.join(decision.affected[:10])}")
     else:
-        _print_decision(decision)
+        tell(*message_lines(decision), fg="red")
     return 0 if decision.allowed else 3
 
 
@@ -84,44 +91,33 @@ def _to_json(decision: Decision) -> dict[str, object]:
     return {**{field: data[field] for field in _FIELDS}, "affected": list(decision.affected)}
 
 
-def _print_decision(decision: Decision) -> None:
-    if not decision.allowed:
-        tell(*message_lines(decision), fg="red")
-        return
-    tell("ALLOWED: no change to a protected file detected")
-    if decision.affected:
-        tell(f"It would change {len(decision.affected)}: {', '.join(decision.affected[:10])}")
-
-
 def _check_batch(project: str | None) -> int:
-    """One verdict for every line, in their order; a line that makes no sense is BLOCKED and said."""
-    wrong = 0
+    """Print a verdict for every line, in their order; a line that cannot be judged is BLOCKED and an error."""
+    code = 0
     known: dict[str, Protected] = {}
     for number, line in enumerate(sys.stdin, 1):
         if not line.strip():
             continue
         try:
             decision = _check_line(line, project, known)
-        except Exception as error:  # a defect of ours is one line's error, not the end of the batch
-            wrong += 1
-            decision, shown = _line_error(number, error)
-            tell(f"Error: line {number}: {shown}", err=True)
+        except Exception as error:  # a defect of the guard is one line's error, not the end of the batch
+            code = 1
+            rule, problem = _line_error(error)
+            decision = Decision("deny", rule=rule, reason=f"line {number}: {problem}")
+            tell(f"Error: {decision.reason}", err=True)
         hand_over(json.dumps(_to_json(decision)))
-    return 1 if wrong else 0
+    return code
 
 
-def _line_error(number: int, error: Exception) -> tuple[Decision, str]:
-    """A denial of a line that cannot be judged, and what is wrong with it."""
-    rule, shown = "guard.input", str(error)
-    problem = shown
+def _line_error(error: Exception) -> tuple[str, str]:
+    """The rule that denies a line that cannot be judged, and what is wrong with it."""
     if isinstance(error, RecursionError):
-        problem = shown = "it is nested too deeply"
-    elif isinstance(error, json.JSONDecodeError):
-        problem, shown = "not JSON", 'not JSON; an object {"cmd", "cwd"} is expected'
-    elif not isinstance(error, ValueError | FusewireError):
-        rule, problem = "guard.failure", f"the guard failed: {in_a_line(error)}"
-        shown = problem
-    return Decision("deny", rule=rule, reason=f"line {number}: {problem}"), shown
+        return "guard.input", "it is nested too deeply"
+    if isinstance(error, json.JSONDecodeError):
+        return "guard.input", 'not JSON; an object {"cmd", "cwd"} is expected'
+    if isinstance(error, ValueError | FusewireError):
+        return "guard.input", str(error)
+    return "guard.failure", f"the guard failed: {in_a_line(error)}"
 
 
 def _check_line(line: str, project: str | None, known: dict[str, Protected]) -> Decision:
@@ -157,7 +153,7 @@ def _root(project: str | None, folder: str) -> str:
 @click.option("--cwd", type=click.Path(file_okay=False), help="The folder that it would run in (default: this one).")
 @common_options
 def explain_command(project: str | None, command_line: str, cwd: str | None, as_json: bool) -> int:
-    """How a command line is read: the commands that it runs, and what each does to files."""
+    """Show how the guard reads a command line: the commands that it runs, and what each does to files."""
     folder = _folder(cwd)
     root = _root(project, folder)
     protected = protected_of(root)
@@ -176,22 +172,16 @@ def explain_command(project: str | None, command_line: str, cwd: str | None, as_
         }
         for effect in reading.effects.found
     ]
-    if as_json:
-        print_json({"commands": commands, "effects": effects, **_to_json(decision)})
-    else:
-        tell("Commands")
-        for one in commands:
-            words = " ".join(quoted(word) for word in one["words"])
-            tell(f"  {words}    (in {one['cwd']})")
-        tell("Effects", *([] if effects else ["  none"]))
-        for effect in effects:
-            mark = "  PROTECTED" if effect["protected"] else ""
-            below = " and all below" if effect["recursive"] else ""
-            tell(f"  {effect['effect']:<7} {effect['path']}{below}  [{effect['rule']}]{mark}")
-        tell(*(f"  unreadable: {text[:80]}" for text in reading.effects.unreadable))
-        tell("Verdict")
-        tell(f"  {PUBLIC_VERDICT[decision.verdict]} {decision.rule}".rstrip())
-    return 0 if decision.allowed else 3
+    lines = ["Commands", *(f"  {' '.join(map(quoted, one['words']))}    (in {one['cwd']})" for one in commands)]
+    lines += ["Effects", *([] if effects else ["  none"])]
+    for effect in effects:
+        mark = "  PROTECTED" if effect["protected"] else ""
+        below = " and all below" if effect["recursive"] else ""
+        lines.append(f"  {effect['effect']:<7} {effect['path']}{below}  [{effect['rule']}]{mark}")
+    lines += [f"  unreadable: {text[:80]}" for text in reading.effects.unreadable]
+    lines += ["Verdict", f"  {PUBLIC_VERDICT[decision.verdict]} {decision.rule}".rstrip()]
+    data = {"commands": commands, "effects": effects, **_to_json(decision)}
+    return show_result(as_json, data, *lines, code=0 if decision.allowed else 3)
 
 
 def _shown(text: str) -> str:
@@ -201,32 +191,29 @@ def _shown(text: str) -> str:
 @guard_command.command("snapshot")
 @common_options
 def snapshot_command(project: str | None, as_json: bool) -> int:
-    """Record every protected file as it is now. For a person: what is wrong now would become what is right."""
+    """Record every protected file as it is now. For a person: what is damaged now would be recorded as intact."""
     require_person("`fusewire guard snapshot`", project_root(project))
     watch = _watch(project)
     taken = _locked(lambda: watch.integrity.snapshot(time.time()))
     watch.lift()
     with Breaker.open(project=watch.root) as breaker:
         lift_guard_halts(breaker.store, time.time())
-    if as_json:
-        skipped = [{"path": path, "reason": reason} for path, reason in taken.skipped]
-        print_json({"files": taken.files, "bytes": taken.bytes, "changed": taken.changed, "skipped": skipped})
-        return 0
-    tell(f"{taken.files} protected files recorded ({taken.bytes} bytes), {len(taken.changed)} of them new or changed")
-    for path, reason in taken.skipped:
-        tell(f"not kept: {path}: {reason}", err=True)
+    skipped = [{"path": path, "reason": reason} for path, reason in taken.skipped]
+    data = {"files": taken.files, "bytes": taken.bytes, "changed": taken.changed, "skipped": skipped}
+    changed = f"{len(taken.changed)} of them new or changed"
+    show_result(as_json, data, f"{taken.files} protected files recorded ({taken.bytes} bytes), {changed}")
+    tell(*(f"not kept: {path}: {reason}" for path, reason in taken.skipped), err=True)
     return 0
 
 
 @guard_command.command("verify")
 @common_options
 def verify_command(project: str | None, as_json: bool) -> int:
-    """Are the protected files what they were when they were last recorded? Exit 0 if so, 3 if one is not."""
+    """Compare the protected files with their last snapshot. Exit 0 if they are intact, 3 if not."""
     integrity = _watch(project).integrity
     if not integrity.exists():
-        if integrity.problem:
-            raise FusewireError(integrity.problem)
-        raise FusewireError("there is no snapshot yet; take one with: fusewire guard snapshot")
+        none = "there is no snapshot yet; take one with: fusewire guard snapshot"
+        raise FusewireError(integrity.problem or none)
     findings = integrity.verify()
     bad = [finding for finding in findings if finding.kind != "new"]
     if as_json:
@@ -242,10 +229,10 @@ def verify_command(project: str | None, as_json: bool) -> int:
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @common_options
 def restore_command(project: str | None, paths: tuple[str, ...], as_json: bool) -> int:
-    """Bring protected files back as they were recorded; what they replace is kept. For a person.
+    """Restore protected files from the snapshot; the files that are replaced are kept. For a person.
 
-    They are recorded before every call of an agent that may change something. A file that is named, and is as it was
-    recorded, gets the version before that; the same command again takes that back.
+    Files are recorded before every agent call that may change something. Naming a file that is intact restores the
+    version before; the same command again undoes that.
     """
     require_person("`fusewire guard restore`", project_root(project))
     integrity = _watch(project).integrity
@@ -253,20 +240,20 @@ def restore_command(project: str | None, paths: tuple[str, ...], as_json: bool) 
         raise FusewireError(integrity.problem or "there is no snapshot to restore from")
     chosen = [os.path.abspath(path) for path in paths] or None
     restored = _locked(lambda: integrity.restore(time.time(), chosen))
-    if as_json:
-        print_json({"restored": [{"path": o.path, "kept": o.kept, "problem": o.problem} for o in restored]})
-    else:
-        for one in restored:
-            if one.problem:
-                tell(f"{one.path}: {one.problem}", fg="red", err=True)
-            else:
-                tell(f"{one.path}: restored" + (f" (what was there is kept in {one.kept})" if one.kept else ""))
-        if not restored:
-            tell("nothing to restore: every protected file is as it was")
-    return 1 if any(one.problem for one in restored) else 0
+    failed = [one for one in restored if one.problem]
+    lines = [
+        f"{one.path}: restored" + (f" (what was there is kept in {one.kept})" if one.kept else "")
+        for one in restored
+        if not one.problem
+    ]
+    data = {"restored": [{"path": one.path, "kept": one.kept, "problem": one.problem} for one in restored]}
+    show_result(as_json, data, *([] if restored else ["nothing to restore: every protected file is as it was"]), *lines)
+    if not as_json:
+        tell(*(f"{one.path}: {one.problem}" for one in failed), fg="red", err=True)
+    return 1 if failed else 0
 
 
-def _locked(act: Any) -> Any:
+def _locked(act: Callable[[], Done]) -> Done:
     try:
         return act()
     except BlockingIOError as error:
