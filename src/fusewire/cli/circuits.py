@@ -10,11 +10,11 @@ import click
 from fusewire.agents.caller import require_person
 from fusewire.breakers.constraint import report as layout
 from fusewire.breakers.loop.report import details, summary
-from fusewire.cli.circuit_ids import is_known, resolve_ids, strictest
 from fusewire.cli.common import archiving_retired, check_days, print_json, project_command, show_result
 from fusewire.cli.streams import tell, warn
 from fusewire.core.circuit import within
-from fusewire.core.decision import PUBLIC_STATE
+from fusewire.core.decision import PUBLIC_STATE, merge
+from fusewire.core.events import Signal, identifier
 from fusewire.core.messages import message_lines
 from fusewire.util.durations import number, show_time
 from fusewire.util.errors import FusewireError, NotFound
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 )
 @project_command
 def status_command(breaker: Breaker, circuit: str | None, everything: bool, session: str | None, as_json: bool) -> int:
-    """Circuits by state, or one circuit with its violations, configuration and recent activity.
+    """Show circuits by state, or one circuit with its violations, configuration and recent activity.
 
     `status loop` shows the supervised loop: stagnation risk, score, calls, metrics, lessons. `status --session` shows
-    what goes on inside an agent's session.
+    the breakers, spend and incidents of an agent's session.
     """
     if session is not None:
         if circuit is not None or everything:
@@ -106,13 +106,13 @@ def _config_json(settings: list[SettingInForce]) -> dict[str, dict[str, object]]
 
 @click.command("check")
 @click.argument("circuit", metavar="ID")
-@click.option("--session", help="The session that asks.")
+@click.option("--session", help="The session that wants to act.")
 @project_command
 @archiving_retired
 def check_command(breaker: Breaker, circuit: str, session: str | None, as_json: bool) -> int:
-    """May an action go on? ALLOWED (exit 0) or BLOCKED (exit 3), with the reasoning.
+    """May an action go on? ALLOWED (exit 0) or BLOCKED (exit 3), with the reason.
 
-    After a cooldown the first check takes the one probe; tell how it went with `record ID --action ...` or
+    After a cooldown the first check takes the one probe; report its outcome with `record ID --action ...` or
     `record ID --ok`.
     """
     circuits = resolve_ids(breaker, circuit)
@@ -139,18 +139,18 @@ def _say_allowed(breaker: Breaker, circuit: str, decision: Decision) -> None:
         tell(decision.reason)
     if decision.lease:
         tell(
-            f"Now tell how it went: fusewire record {quoted(circuit)} --lease {quoted(decision.lease)} --ok,"
+            f"Now report how it went: fusewire record {quoted(circuit)} --lease {quoted(decision.lease)} --ok,"
             " or --action TEXT instead of --ok if it went wrong."
         )
 
 
 @click.command("record")
 @click.argument("circuit", metavar="ID")
-@click.option("--action", help="What was done; required unless --ok.")
+@click.option("--action", help="What was done; required unless --ok is given.")
 @click.option("--session", help="The session that did it.")
-@click.option("--lease", help="The probe that this is the result of, as `check` named it.")
-@click.option("--ok", is_flag=True, help="The checked action went well: settles a probe.")
-@click.option("--signal", help="Which of the circuit's signals, where it knows several.")
+@click.option("--lease", help="The probe whose outcome this is, as `check` named it (default: the one in progress).")
+@click.option("--ok", is_flag=True, help="Record that the checked action went well, which settles a probe.")
+@click.option("--signal", help="Which signal, for a circuit that knows several (an unknown one lists them).")
 @project_command
 @archiving_retired
 def record_command(
@@ -163,7 +163,7 @@ def record_command(
     signal: str | None,
     as_json: bool,
 ) -> int:
-    """Record a violation (or, with --ok, a success)."""
+    """Record a violation with --action, or a success with --ok."""
     if ok == (action is not None):
         raise click.UsageError("give either --action TEXT or --ok")
     if action is not None and not action.strip():
@@ -171,7 +171,6 @@ def record_command(
     if signal is not None:
         _require_signal(breaker, circuit, signal)
     if ok:
-        # Whoever says it on the command line without naming the probe means the one that is under way.
         lease = lease or breaker.probe_of(circuit)
         decision = breaker.record_success(circuit, session=session, lease=lease, signal=signal)
     else:
@@ -196,7 +195,7 @@ def _require_signal(breaker: Breaker, circuit: str, signal: str) -> None:
 
 
 def warn_of(breaker: Breaker, decision: Decision) -> None:
-    """What a person must notice about a recorded violation: a trip, or that one is near."""
+    """Print what a person must notice about a recorded violation: a trip, or that one is near."""
     if decision.tripped:
         lines = message_lines(decision, breaker.engine.clock())
         frame = "!" * min(max(map(len, lines)), 100)
@@ -211,7 +210,7 @@ def warn_of(breaker: Breaker, decision: Decision) -> None:
 @project_command
 @archiving_retired
 def reset_command(breaker: Breaker, circuit: str, reason: str, as_json: bool) -> int:
-    """Reset an open circuit as its policy allows (`loop`: all of the loop's). For a person: refused inside an agent."""
+    """Reset an open circuit as its policy allows; ID `loop` means all circuits of the loop. Refused inside an agent."""
     actor = require_person("`fusewire reset`", breaker.root)
     circuits = breaker.rules.group(circuit) or resolve_ids(breaker, circuit)
     if len(circuits) > 1:
@@ -248,7 +247,7 @@ def _reset_group(breaker: Breaker, group: str, members: list[str], reason: str, 
 @click.option("--days", type=float, default=30, callback=check_days, help="How far back (default: 30).")
 @project_command
 def history_command(breaker: Breaker, circuit: str, days: float, as_json: bool) -> int:
-    """Violations with their times and the boundary of the rolling window, and every change of state."""
+    """Show a circuit's violations, the boundary of its rolling window, and every change of state."""
     circuits = resolve_ids(breaker, circuit)
     rows = [row for one in circuits for row in breaker.history(one, days=days)]
     audit = [move for one in circuits for move in breaker.audit(one, days=days)]
@@ -266,9 +265,41 @@ def history_command(breaker: Breaker, circuit: str, days: float, as_json: bool) 
 @click.argument("circuit", metavar="ID")
 @project_command
 def config_command(breaker: Breaker, circuit: str, as_json: bool) -> int:
-    """The settings in force for a circuit, and where each of them comes from. Refused inside an agent."""
+    """Show the settings in force for a circuit, and where each of them comes from. Refused inside an agent."""
     require_person("`fusewire config`", breaker.root)
     settings = settings_of(breaker, circuit if is_known(breaker, circuit) else resolve_ids(breaker, circuit)[0])
     lines = columns((one.key, str(one.value), one.source) for one in settings)
     data = {"id": circuit, "config": _config_json(settings), "warnings": warnings(breaker)}
     return show_result(as_json, data, circuit, *(f"  {line}" for line in lines))
+
+
+# -- ids as people write them: without the session that a circuit of a session has in its id --------------
+
+
+def resolve_ids(breaker: Breaker, circuit: str) -> list[str]:
+    """The circuit itself if it has a state; else the stored circuits `ID/SESSION`; else the id as it was written."""
+    if not circuit.startswith("tool/") or breaker.store.circuit(identifier(circuit)) is not None:
+        return [circuit]
+    prefix = f"{circuit.rstrip('/')}/"
+    found = [row.id for row in breaker.store.circuits() if row.id.startswith(prefix) and is_known(breaker, row.id)]
+    return found or [circuit]
+
+
+def is_known(breaker: Breaker, circuit: str) -> bool:
+    try:
+        breaker.rules.policy(circuit)
+    except NotFound:
+        return False
+    return True
+
+
+def strictest(breaker: Breaker, circuits: list[str]) -> Decision:
+    """What the strictest of several circuits would decide; nothing is counted, and no probe is taken."""
+    decisions = []
+    for circuit in circuits:
+        name = breaker.rules.policy(circuit).asks()
+        decision = breaker.engine.foresee(Signal("ask", circuit, name))
+        if decision.lease is not None:
+            decision = decision.replace(lease=None, reason=decision.reason.replace("this is the one", "ready for one"))
+        decisions.append(decision)
+    return merge(decisions)

@@ -43,7 +43,7 @@ def enforce_command(
     session: str | None,
     as_json: bool,
 ) -> int:
-    """Run an action past the constraints: check, block or allow, record, trip.
+    """Check an action against the constraints, and record the violation if it breaks one.
 
     Exit 0: allowed (a violation is counted). Exit 3: blocked, because the circuit of a constraint is open.
     """
@@ -85,7 +85,7 @@ def enforce_command(
 def override_command(
     breaker: Breaker, circuit: str, reason: str | None, duration: str, end: bool, as_json: bool
 ) -> int:
-    """Emergency: let actions pass an open circuit for a limited time, without closing it. For a person."""
+    """Let actions pass an open circuit for a limited time, without closing it: for emergencies, by a person."""
     actor = require_person("`fusewire override`", breaker.root)
     if not end and not (reason and reason.strip()):
         raise click.UsageError("an override needs --reason TEXT")
@@ -105,7 +105,7 @@ def override_command(
 @click.argument("circuit", metavar="ID")
 @project_command
 def archive_command(breaker: Breaker, circuit: str, as_json: bool) -> int:
-    """Move a constraint's circuit into the archive. For a person; `status: retired` does it by itself."""
+    """Move a constraint's circuit into the archive. For a person; `status: retired` in its file does it, too."""
     from fusewire.breakers.constraint.lifecycle import archive
 
     actor = require_person("`fusewire archive`", breaker.root)
@@ -130,7 +130,7 @@ def archive_command(breaker: Breaker, circuit: str, as_json: bool) -> int:
 @project_command
 @archiving_retired
 def import_command(breaker: Breaker, file: str | None, as_json: bool) -> int:
-    """Take circuits over from a state file (default: the project's own, edited by hand). For a person."""
+    """Import circuits from a state file (default: the project's own, after an edit by hand). For a person."""
     from fusewire.breakers.constraint.lifecycle import import_states
 
     actor = require_person("`fusewire import`", breaker.root)

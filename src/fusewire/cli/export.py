@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -20,7 +21,7 @@ from fusewire.views.export_formats import FORMATS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-#: Bytes that are gathered before they are written: what cannot be read at all is found before the first of them.
+#: Bytes that are gathered before they are written: a state that cannot be read is found before the first of them.
 _BLOCK = 1 << 16
 
 
@@ -36,11 +37,11 @@ def _kinds(context: click.Context, parameter: click.Parameter, value: str | None
 
 @click.command("export")
 @click.option("--format", "form", type=click.Choice([*FORMATS]), help="JSON lines (the default) or CSV.")
-@click.option("--what", callback=_kinds, help="moves, log, doings: some of them, with commas between (default: all).")
-@click.option("--circuit", metavar="ID", help="Only this circuit, or those that fit a pattern: 'tool/*'. No doings.")
+@click.option("--what", callback=_kinds, help="Some of moves,log,doings, separated by commas (default: all).")
+@click.option("--circuit", metavar="ID", help="Only this circuit, or those that match: 'tool/*'. Leaves out doings.")
 @click.option("--session", metavar="ID", help="Only this session.")
 @click.option("--days", type=float, callback=check_days, help="How far back (default: everything that is kept).")
-@click.option("--output", metavar="FILE", help="Into a new file, whole or not at all. Refused inside an agent.")
+@click.option("--output", metavar="FILE", help="Write to a new file instead. Refused inside an agent.")
 @click.option("--force", is_flag=True, help="Let --output replace a file.")
 @common_options
 def export_command(
@@ -54,16 +55,16 @@ def export_command(
     project: str | None,
     as_json: bool,
 ) -> int:
-    """Export the history: moves of circuits, what reached them (log), what agents did in sessions (doings).
+    """Export the history: moves of circuits, the signals they received (log), what agents did in sessions (doings).
 
-    One stream, oldest first. --json is --format jsonl; with --output it prints what was written as one object.
+    One stream, oldest first. --json is the same as --format jsonl; with --output it prints a summary as JSON.
 
     \b
     fusewire export --days 7 | jq -r 'select(.row == "move") | .circuit'
     fusewire export --format csv --what moves --output moves.csv
     """
     if circuit is not None and "doings" in (what or ()):
-        raise click.UsageError("doings are of sessions, and of no circuit: leave out either doings or --circuit")
+        raise click.UsageError("doings belong to sessions, not to circuits: leave out either doings or --circuit")
     if as_json and form == "csv" and output is None:
         raise click.UsageError("--json and --format csv are two formats: give one of them")
     if force and output is None:
@@ -84,7 +85,7 @@ def export_command(
 
 
 def _write_blocks(lines: Iterable[bytes], write: Callable[[bytes], object]) -> int:
-    """How many lines that were."""
+    """Write lines in blocks; returns how many there were."""
     block = bytearray()
     count = 0
     for line in lines:
@@ -98,29 +99,20 @@ def _write_blocks(lines: Iterable[bytes], write: Callable[[bytes], object]) -> i
 
 
 def _write_file(lines: Iterator[bytes], path: str, force: bool) -> int:
-    """How many lines that were; what goes wrong names the file that was asked for."""
-    try:
-        return _write_beside(lines, path, force)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, path) from error
-
-
-def _write_beside(lines: Iterator[bytes], path: str, force: bool) -> int:
-    """Beside it, then renamed: whoever looks finds nothing, the old file, or all of it."""
+    """Write a temporary file and rename it, so that the file is never seen half written; returns the lines written."""
     place = os.path.realpath(path)
-    _require_free(path, place, force)
     temporary = f"{place}.tmp-{os.getpid()}"
     try:
+        _require_free(path, place, force)
         with open(temporary, "xb") as file:
             count = _write_blocks(lines, file.write)
         _require_free(path, place, force)
         os.replace(temporary, place)
-    except BaseException:
-        try:
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from error
+    finally:
+        with suppress(OSError):
             os.unlink(temporary)
-        except OSError:
-            pass
-        raise
     return count
 
 

@@ -31,13 +31,11 @@ from fusewire.util.server_address import PORT
 if TYPE_CHECKING:
     from fusewire.agents.install.client import Client, SettingsPlace
 
-Command = Callable[..., Any]
-
 _NAMES = f"AGENT is one of: {', '.join(AGENTS)}."
 
 
-def _options(command: Command) -> Command:
-    """Which settings file is meant, and whether it is touched."""
+def _options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that choose a settings file and whether it is written."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
         click.option("--dry-run", is_flag=True, help="Only show what would change; nothing is written."),
@@ -78,16 +76,16 @@ def install_command(
 ) -> int:
     """Register the hook with an agent. For a person.
 
-    The agent's settings file is changed, and nothing in it but our entries: comments, order and everything of yours
-    stay. The difference is shown; the file as it was is kept beside it (.fusewire-backup). Entries of an earlier
-    installation are replaced; a second call changes nothing. Before anything is written, the hook must refuse
-    a forbidden call. `fusewire --project DIR install ... --project` names the project; else it is the git top level.
+    Only Fusewire's own entries in the agent's settings file are changed: comments, order and your entries stay. The
+    difference is shown, and the previous file is kept beside it (.fusewire-backup). Entries of an earlier installation
+    are replaced; a second call changes nothing. Before anything is written, the hook must refuse a forbidden call.
+    `fusewire --project DIR install ... --project` names the project; the default is the git top level.
 
-    With --http results and the like cost no process: they go to `fusewire serve`, which must run and show the project.
-    While it does not, calls are still judged, but what came of them is not seen. Without --http all are processes
-    again.
+    With --http, events that are only reported (such as results) start no process: they are sent to `fusewire serve`,
+    which must be running and show the project. While it is not, calls are still judged, but their results are not
+    seen. Installing without --http goes back to a process for each event.
     """
-    client, place, root = _meant(agent, user, shared, local)
+    client, place, root = _choose_place(agent, user, shared, local)
     if statusline and not client.has_status_line:
         raise click.UsageError("--statusline: only Claude Code has a status line")
     _refuse_http(client, place, over_http, port)
@@ -128,28 +126,26 @@ def install_command(
 @click.command("uninstall", epilog=_NAMES)
 @_options
 def uninstall_command(agent: str, user: bool, shared: bool, local: bool, dry_run: bool, as_json: bool) -> int:
-    """Take the hook out of an agent's settings: exactly what `install` has put in. For a person.
+    """Remove the hook from an agent's settings: exactly what `install` added. For a person.
 
-    What you have changed since stays. A file or folder that was made for the hook alone goes, and so does the copy.
+    Your own later changes stay. A file or folder that was created for the hook alone is removed, and so is the backup.
     """
-    client, place, root = _meant(agent, user, shared, local)
+    client, place, root = _choose_place(agent, user, shared, local)
     require_person("`fusewire uninstall`", root)
     change = uninstall(client, place, dry_run=dry_run)
-    notes = []
-    if change.changes:
-        notes.append(_undone(client, change, dry_run))
-        if client.wraps_shell and PREFIX in change.diff():
-            notes.append("start sessions of Claude Code again that still run: the shell wrapper that they use is gone")
-    else:
-        notes.append(f"{client.title}: nothing of Fusewire is in {place.path}")
-    for one in registrations(client, root):
-        if one.file != place.path:
-            notes.append(f"still registered in {one.file}; to take it out: {client.uninstall_line(one.scope)}")
+    notes = [_undone(client, change, dry_run)]
+    if client.wraps_shell and PREFIX in change.diff():
+        notes.append("restart running sessions of Claude Code: the shell wrapper that they use is gone")
+    notes += [
+        f"still registered in {one.file}; to remove it: {client.uninstall_line(one.scope)}"
+        for one in registrations(client, root)
+        if one.file != place.path
+    ]
     _show(client, place, change, dry_run, notes, as_json, {})
     return 0
 
 
-def _meant(agent: str, user: bool, shared: bool, local: bool) -> tuple[Client, SettingsPlace, str]:
+def _choose_place(agent: str, user: bool, shared: bool, local: bool) -> tuple[Client, SettingsPlace, str]:
     """The agent, its settings file, and the project."""
     client = client_named(agent)
     if user + shared + local > 1:
@@ -178,7 +174,7 @@ def _server(port: int | None, dry_run: bool) -> Http:
 
 
 def _over_http(client: Client, place: SettingsPlace, http: Http) -> list[str]:
-    """What is good to know of it."""
+    """What a person must know about reports over HTTP."""
     notes = [f"what {client.title} reports is seen only while `fusewire serve{http.option}` runs and shows the project"]
     astray = proxy_problem(client)
     if astray is not None:
@@ -192,13 +188,13 @@ def _over_http(client: Client, place: SettingsPlace, http: Http) -> list[str]:
 
 
 def _shared(root: str) -> list[str]:
-    """That the project's environment is also ours: what renews the one removes the other."""
+    """Warn where Fusewire is installed in the project's own environment, which `uv sync` may rebuild without it."""
     own = os.path.realpath(own_environment() or sys.prefix)
     active = [os.path.realpath(os.environ.get(name) or "/") for name in ("VIRTUAL_ENV", "CONDA_PREFIX")]
     if sys.prefix == sys.base_prefix or not (own.startswith(f"{os.path.realpath(root)}/") or own in active):
         return []
     return [
-        f"Fusewire runs from {own}, where `uv sync` and the like remove it; one of its own: uv tool install fusewire"
+        f"Fusewire runs from {own}, where `uv sync` and the like remove it; install it apart: uv tool install fusewire"
     ]
 
 
@@ -216,10 +212,12 @@ def _done(client: Client, change: SettingsChange, dry_run: bool) -> str:
 
 
 def _undone(client: Client, change: SettingsChange, dry_run: bool) -> str:
+    if not change.changes:
+        return f"{client.title}: nothing of Fusewire is in {change.path}"
     if dry_run:
         return f"{client.title}: {change.path} would be changed so (dry run: nothing was written)"
-    gone = ", which was made for it and is gone, too" if change.after is None else ""
-    return f"{client.title}: taken out of {change.path}{gone}"
+    gone = ", which was created for it and is removed, too" if change.after is None else ""
+    return f"{client.title}: removed from {change.path}{gone}"
 
 
 def _show(

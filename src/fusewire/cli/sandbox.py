@@ -24,19 +24,19 @@ _MOST_LINES = 25
 
 @click.command("sandbox", context_settings={"allow_interspersed_args": False})
 @click.argument("words", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
-@click.option("--check", is_flag=True, help="Say what this machine can do, and what would be read-only here.")
-@click.option("--documents/--no-documents", default=True, help="Documents read-only, too (default), or only the rest.")
+@click.option("--check", is_flag=True, help="Show what this machine can do and what would be read-only; run nothing.")
+@click.option("--documents/--no-documents", default=True, help="Whether documents are read-only, too (default: yes).")
 @common_options
 def sandbox_command(project: str | None, words: tuple[str, ...], check: bool, documents: bool, as_json: bool) -> int:
-    """Run a command for which the kernel keeps the protected files read-only.
+    """Run a command with the protected files read-only, enforced by the kernel.
 
     \b
     fusewire sandbox -- make clean
     fusewire sandbox --check
 
-    It holds for everything that the command starts. The exit code is that of the command; 127 if there is none of that
-    name, 126 if it cannot be run; 3 if this machine has no sandbox: then nothing is run. --check exits 0 where there is
-    one, else 3.
+    Everything that the command starts is in the sandbox, too. The exit code is the command's own; 127 if it is not
+    found, 126 if it cannot be run; 3 if this machine has no sandbox: then nothing is run. --check exits 0 where there
+    is a sandbox, else 3.
     """
     if check == bool(words):
         raise click.UsageError("give a command, fusewire sandbox [OPTIONS] -- COMMAND..., or --check")
@@ -62,6 +62,8 @@ def sandbox_command(project: str | None, words: tuple[str, ...], check: bool, do
 
 def _check(made: MountPlan, found: Support, mode: str, as_json: bool) -> int:
     linked, is_cut = hard_links(made)
+    writable = [path for path, is_read_only in made.mounts if not is_read_only]
+    code = 0 if found else 3
     if as_json:
         print_json(
             {
@@ -70,27 +72,27 @@ def _check(made: MountPlan, found: Support, mode: str, as_json: bool) -> int:
                 "help": found.help,
                 "mode": mode,
                 "read_only": made.read_only(),
-                "writable": [path for path, is_read_only in made.mounts if not is_read_only],
+                "writable": writable,
                 "kept_from_being_created": list(made.missing),
                 "absent": list(made.absent),
                 "hard_links": linked,
                 "warnings": list(made.warnings),
             }
         )
-        return 0 if found else 3
+        return code
     if found:
         tell(f"Sandbox: {found.means}" + (f" ({found.reason})" if found.reason else ""), fg="green")
     else:
         tell(f"No sandbox on this machine: {found.reason}", f"Next: {found.help}", fg="red")
     tell(f"Setting: [sandbox] mode = {mode}")
     _list("Read-only", made.read_only(), made.root)
-    _list("Writable inside of these", [path for path, is_read_only in made.mounts if not is_read_only], made.root)
+    _list("Writable inside of these", writable, made.root)
     _list("Kept from being created", made.missing, made.root)
     absent = [path for path in made.absent if path.startswith(f"{made.root}/")]
     _list("Not there, so the kernel cannot keep it from being created", absent, made.root)
     _list("Can be changed under another name (hard links)", linked, made.root)
     warn(*made.warnings, *["too many files to look for hard links in all of them"] * is_cut)
-    return 0 if found else 3
+    return code
 
 
 def _list(title: str, paths: list[str] | tuple[str, ...], root: str) -> None:

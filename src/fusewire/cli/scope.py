@@ -54,15 +54,8 @@ def check_command(
     blocked = [answer for answer in answers if not answer.allowed]
     steps = _next(slice_id, blocked)
     if as_json:
-        print_json(
-            {
-                "slice": slice_id,
-                "rule": f"scope.{slice_id}",
-                "decision": "BLOCKED" if blocked else "ALLOWED",
-                "paths": [answer.to_json() for answer in answers],
-                "next": steps,
-            }
-        )
+        verdict = {"rule": f"scope.{slice_id}", "decision": "BLOCKED" if blocked else "ALLOWED"}
+        print_json({"slice": slice_id, **verdict, "paths": [answer.to_json() for answer in answers], "next": steps})
         return 3 if blocked else 0
     for answer in answers:
         _say(answer)
@@ -80,7 +73,7 @@ def _say(answer: ScopeAnswer) -> None:
 
 
 def _next(slice_id: str, blocked: list[ScopeAnswer]) -> list[str]:
-    """The ways on: say why, or say that the slice needs a decision of somebody else."""
+    """What can be done about blocked paths: justify the change, or ask for a decision."""
     outside = list(dict.fromkeys(answer.opens for answer in blocked if answer.opens))
     steps = [how_to_justify(slice_id, path) for path in outside[:_NAMED]]
     if len(outside) > _NAMED:
@@ -95,7 +88,7 @@ def _next(slice_id: str, blocked: list[ScopeAnswer]) -> list[str]:
 
 
 def _staged(root: str) -> list[str]:
-    """The files that the next commit would change: new, changed, deleted, and both ends of a rename."""
+    """The files that the next commit would add, change or delete, and both ends of a rename."""
     from fusewire.util.git import GitFailure, git
     from fusewire.util.gitdir import top_above
 
@@ -117,7 +110,7 @@ def _staged(root: str) -> list[str]:
 def justify_command(
     breaker: Breaker, slice_id: str, path: str, test: str, reason: str, relationship: str, as_json: bool
 ) -> int:
-    """Record why SLICE has to change a file outside of its scope; from then on exactly that file may be changed."""
+    """Record why SLICE has to change a file outside its scope; from then on exactly that file may be changed."""
     lock = ScopeLock(breaker)
     try:
         record = lock.justify(slice_id, path, test=test, reason=reason, relationship=relationship)
@@ -136,10 +129,10 @@ def justify_command(
 @scope_command.command("set")
 @click.argument("slice_id", metavar="SLICE")
 @click.argument("patterns", metavar="[PATTERN]...", nargs=-1)
-@click.option("--clear", is_flag=True, help="Take the list back; contracts and GRAPH.json count again.")
+@click.option("--clear", is_flag=True, help="Remove the list; contracts and GRAPH.json count again.")
 @project_command
 def set_command(breaker: Breaker, slice_id: str, patterns: tuple[str, ...], clear: bool, as_json: bool) -> int:
-    """Give SLICE its `files_in_scope`: paths, folders and globs from the project's root. For a person."""
+    """Set the `files_in_scope` of SLICE: paths, folders and globs from the project's root. For a person."""
     if clear and patterns:
         raise click.UsageError("--clear takes the whole list back, so give no PATTERN with it")
     if not clear and not patterns:
@@ -158,7 +151,7 @@ def set_command(breaker: Breaker, slice_id: str, patterns: tuple[str, ...], clea
 @click.argument("slice_id", metavar="SLICE")
 @project_command
 def show_command(breaker: Breaker, slice_id: str, as_json: bool) -> int:
-    """What is in scope of SLICE, who says so, and what was justified beside it."""
+    """Show what is in scope of SLICE, where that is written, and what was justified beside it."""
     lock = ScopeLock(breaker)
     scope = lock.scope(slice_id)
     records = lock.justifications(slice_id)

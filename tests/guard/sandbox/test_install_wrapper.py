@@ -74,7 +74,7 @@ def test_taken_out_everything_is_as_it_was(project: Project, text: str | None, o
     assert project.run("install", "claude", *options).returncode == 0
     done = project.run("uninstall", "claude")
     assert done.returncode == 0, done.stderr
-    assert "start sessions of Claude Code again" in done.stderr
+    assert "restart running sessions of Claude Code" in done.stderr
     assert (settings().read_text() if settings().exists() else None) == text
     assert sorted(home.rglob("*")) == before
 
