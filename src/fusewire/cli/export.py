@@ -57,7 +57,7 @@ def export_command(
 ) -> int:
     """Export the history: moves of circuits, the signals they received (log), what agents did in sessions (doings).
 
-    One stream, oldest first. --json is the same as --format jsonl; with --output it prints a summary as JSON.
+    One stream, oldest first. --json means --format jsonl, but with --output it prints a summary as JSON.
 
     \b
     fusewire export --days 7 | jq -r 'select(.row == "move") | .circuit'

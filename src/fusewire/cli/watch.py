@@ -31,7 +31,7 @@ def watch_command(project: str | None, plain: bool, once: bool, as_json: bool) -
     fusewire watch --plain | tee trips.log
     fusewire watch --json | jq -r 'select(.type == "move") | .circuit'
     """
-    from fusewire.cli.watch_view.lines import JsonLines, WordFormat, print_once, watch_lines
+    from fusewire.cli.watch_view.lines import JsonLines, LineFormat, print_once, watch_lines
     from fusewire.cli.watch_view.source import Source
 
     if sys.stdout is None:
@@ -44,7 +44,7 @@ def watch_command(project: str | None, plain: bool, once: bool, as_json: bool) -
 
             watch_live(source)
         else:
-            lines = JsonLines() if as_json else WordFormat()
+            lines = JsonLines() if as_json else LineFormat()
             print_once(source, lines) if once else watch_lines(source, lines)
     finally:
         source.close()

@@ -10,15 +10,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from fusewire.cli.watch_view.pages import read_lines, wrapped
-from fusewire.cli.watch_view.table import (
-    cell,
-    circuit_row,
-    circuit_titles,
-    move_row,
-    session_row,
-    session_titles,
-)
-from fusewire.cli.watch_view.words import STYLES, money, shown
+from fusewire.cli.watch_view.rows import STYLES, circuit_table, money, move_row, session_table, shown
 from fusewire.util.durations import counted, show_time
 
 if TYPE_CHECKING:
@@ -32,10 +24,7 @@ _WITH_KEYS, _WITH_HEAD = 4, 5
 _WITH_TITLES, _WITH_MOVES = 6, 11
 _MOVES = 8
 
-_LISTS: dict[str, tuple[Callable[[int], Text], Callable[[Any, int], Text]]] = {
-    "panel": (circuit_titles, circuit_row),
-    "sessions": (session_titles, session_row),
-}
+_LISTS: dict[str, Callable[[Any, str, int], list[Text]]] = {"panel": circuit_table, "sessions": session_table}
 
 _KEYS = "q quit  ? help  Enter open  / filter  o open only  a all  s sessions  l loop  w warnings"
 _INSIDE = "q quit  ? help  Esc back  Enter open"
@@ -71,7 +60,7 @@ def frame(view: WatchView, source: Source, width: int, height: int) -> Frame:
 
 
 def _head(source: Source, width: int) -> Text:
-    """Which project, what it costs, what is wrong with it; a clock that goes on says that this is alive."""
+    """The project, what it costs, what is wrong with it, and a clock that shows that the view is alive."""
     parts = [Text(f"{(show_time(int(source.seen_at)) or '')[11:19]} UTC", style="dim")]
     if source.panel is not None:
         if faults := len(source.panel.warnings):
@@ -81,7 +70,8 @@ def _head(source: Source, width: int) -> Text:
         parts.pop()
     right = Text("   ").join(parts)
     name = Text.assemble(("FUSEWIRE ", "bold"), shown(source.root.rstrip("/").rpartition("/")[2]))
-    return cell(name, width - len(right) - 2) + Text("  ") + right
+    name.truncate(width - len(right) - 2, overflow="ellipsis", pad=True)
+    return name + Text("  ") + right
 
 
 def _headline(view: WatchView, source: Source) -> Text:
@@ -112,38 +102,21 @@ def _typed(view: WatchView) -> str:
 
 
 def _list(view: WatchView, source: Source, width: int, room: int) -> tuple[list[Text], int]:
-    """Titles, the rows around the chosen one, what moved last; and the place of the chosen one among them."""
-    titles, drawn = _LISTS[view.page.kind]
+    """Titles, the rows around the chosen one, the last moves; and at which row of these the chosen one is."""
     moves = _last_moves(source, room) if view.page.kind == "panel" else []
     head = int(room >= _WITH_TITLES)
     view.room = max(1, room - head - len(moves))
     rows = view.rows(source.panel)
     place, top = view.settle(rows), view.page.top
-    lines = []
-    for number, row in enumerate(rows[top : top + view.room], top):
-        line = Text("> " if number == place else "  ") + drawn(row, width - 2)
-        lines.append(_highlighted(line, width) if number == place else line)
+    titles, *lines = _LISTS[view.page.kind](rows[top : top + view.room], view.page.chosen, width)
     lines = lines or [Text(f"  {_nothing(view)}", style="dim")]
     lines += [Text()] * (view.room - len(lines))
-    above = [_titled(Text("  ") + titles(width - 2), view, len(rows), width)] * head
-    return above + lines + moves, head + place - top
-
-
-def _highlighted(line: Text, width: int) -> Text:
-    line = cell(line, width)
-    line.stylize("reverse")
-    return line
-
-
-def _titled(titles: Text, view: WatchView, rows: int, width: int) -> Text:
-    """With which of the rows are to be seen, if not all are."""
-    top, count = view.page.top, ""
-    titles.rstrip()
-    if rows > view.room:
-        count = f" {top + 1}-{top + view.room} of {rows}"
-    line = cell(titles, width - len(count)) + Text(count)
-    line.stylize("dim")
-    return line
+    if len(rows) > view.room:  # say which of the rows are visible
+        count = f" {top + 1}-{top + view.room} of {len(rows)}"
+        titles.rstrip()
+        titles.truncate(width - len(count), overflow="ellipsis", pad=True)
+        titles.append(count, style="dim")
+    return [titles] * head + lines + moves, head + place - top
 
 
 def _nothing(view: WatchView) -> str:

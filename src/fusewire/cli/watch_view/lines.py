@@ -1,15 +1,15 @@
-"""`fusewire watch` in lines, for pipes, logs and terminals that can do no more: what is, then what moves."""
+"""`fusewire watch` in lines, for pipes, logs and dumb terminals: the state now, then each move."""
 
 from __future__ import annotations
 
 import json
 import select
 import sys
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from fusewire.cli.streams import hand_over, say, silence
+from fusewire.cli.watch_view.rows import circuit_line, headline, move_line, shown
 from fusewire.cli.watch_view.source import POLL, require_readable
-from fusewire.cli.watch_view.words import circuit_line, headline, move_line, shown
 from fusewire.util.durations import counted
 from fusewire.util.errors import FusewireError
 from fusewire.views.models import to_json
@@ -20,20 +20,8 @@ if TYPE_CHECKING:
     from fusewire.views.trail import Move
 
 
-class LineFormat(Protocol):
-    """How it is told."""
-
-    def panel(self, panel: Panel) -> None: ...
-
-    def move(self, move: Move) -> None: ...
-
-    def lost(self, count: int) -> None: ...
-
-    def problem(self, problem: str) -> None: ...
-
-
-class WordFormat:
-    """In words: the headline, a line for each circuit that is not closed, a line for each move."""
+class LineFormat:
+    """Plain words: the headline, a line for each circuit that is not closed, a line for each move."""
 
     def panel(self, panel: Panel) -> None:
         for warning in panel.warnings:
@@ -53,7 +41,7 @@ class WordFormat:
         say(f"Warning: {shown(problem)}; it is tried again and again")
 
 
-class JsonLines:
+class JsonLines(LineFormat):
     """One JSON object a line; `type` says what it is."""
 
     def panel(self, panel: Panel) -> None:
@@ -76,7 +64,7 @@ def _json(kind: str, fields: dict[str, Any]) -> str:
 
 
 def _print(text: str) -> None:
-    """Characters that standard output cannot show must not end it."""
+    """Replace characters that standard output cannot encode."""
     hand_over(text.encode(sys.stdout.encoding or "utf-8", "replace").decode(sys.stdout.encoding or "utf-8"))
 
 
@@ -86,22 +74,22 @@ def print_once(source: Source, lines: LineFormat) -> None:
 
 
 def watch_lines(source: Source, lines: LineFormat) -> None:
-    """For ever, or until nobody reads any more."""
+    """Follow the project until the reader is gone."""
     problem: str | None = ""
     try:
         while True:
-            problem = _told(source, lines, problem)
-            if _nobody_reads():
+            problem = _print_news(source, lines, problem)
+            if _reader_is_gone():
                 return
     except BrokenPipeError:
         silence(1)
 
 
-def _told(source: Source, lines: LineFormat, problem: str | None) -> str | None:
-    """Tell what is new, and everything if it could not be read before; gives what is in the way, None if nothing is."""
+def _print_news(source: Source, lines: LineFormat, problem: str | None) -> str | None:
+    """Print what is new, after a problem everything; returns the problem that prevents reading, if any."""
     try:
         panel = None if problem is None else source.collected()
-        moves = source.news()  # last: what was read once is not read again
+        moves = source.news()  # last: each move is returned only once
     except (FusewireError, OSError) as error:
         if str(error) != problem:
             lines.problem(str(error))
@@ -116,8 +104,8 @@ def _told(source: Source, lines: LineFormat, problem: str | None) -> str | None:
     return None
 
 
-def _nobody_reads() -> bool:
-    """Whether the reader has gone (`| head`); takes as long as the pause between two looks."""
+def _reader_is_gone() -> bool:
+    """Whether the reader has closed the pipe (`| head`); waits for the time between two polls."""
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
     return bool(poll.poll(POLL * 1000))
