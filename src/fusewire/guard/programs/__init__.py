@@ -44,7 +44,6 @@ _PROGRAMS = {
     "files.run_writes": "mkfifo sponge",
     "find.run_find": "find",
     "git.run_git": "git",
-    "listing.run_busybox": "busybox toybox",
     "listing.run_cat": "cat",
     "listing.run_ls": "dir ls",
     "listing.run_pwd": "pwd",

@@ -6,7 +6,8 @@ What its commands do to files is told by its other modules: `git_tree` and `git_
 from __future__ import annotations
 
 from fusewire.guard.programs import git_files, git_tree
-from fusewire.guard.programs.git_repo import Repo, setting_key, split_words, variable
+from fusewire.guard.programs.git_repo import Repo, setting_key, variable
+from fusewire.guard.shell.argv import split_words
 from fusewire.guard.shell.expansion import VALUE_LIMIT
 from fusewire.guard.shell.values import UNKNOWN
 

@@ -301,16 +301,6 @@ def variable(call: ProgramCall, name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def split_words(text: str) -> list[str]:
-    """The words of an alias."""
-    from shlex import split
-
-    try:
-        return split(text)
-    except ValueError:
-        return text.split()
-
-
 def unquoted(name: str) -> str:
     """A name as git prints it when it has special characters: "a\\tb"."""
     if name[:1] != '"' or name[-1:] != '"':

@@ -30,6 +30,7 @@ _WRAPPERS = {
     "parallel": "-j --jobs -I -n -N",
     "watch": "-n --interval",
     "busybox": "",
+    "toybox": "",
     "chroot": "--userspec --groups",
     "chrt": "-T -P -D --sched-runtime --sched-period --sched-deadline",
     "choom": "-n -p --adjust --pid",
