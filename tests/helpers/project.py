@@ -104,6 +104,6 @@ def effects_of(command: str, folder: Path) -> Effects:
     """What a command would do, as the guard reads it in a folder."""
     disk = Disk()
     effects = Effects(disk)
-    walk = Walk(effects, environment=dict(os.environ), globs=disk.glob, reads=disk.read, is_folder=disk.is_folder)
+    walk = Walk(effects, dict(os.environ), disk)
     walk.line(command, str(folder))
     return effects

@@ -72,15 +72,7 @@ class Reading:
         self.disk = Disk()
         self.effects = Effects(self.disk)
         self.effects.protected, self.effects.lists = protected, lists
-        self.walk = Walk(
-            self.effects,
-            environment=environment,
-            globs=self.disk.glob,
-            reads=self.disk.read,
-            is_folder=self.disk.is_folder,
-            holds=self.effects.holds,
-            resolves=self.disk.real,
-        )
+        self.walk = Walk(self.effects, environment, self.disk)
         self.walk.suspicious = bool(self.mentions)
         try:
             self.walk.line(command, cwd)

@@ -15,6 +15,7 @@ from fusewire.guard.known_agents import (
     agent_of_package,
 )
 from fusewire.guard.plain import names_us
+from fusewire.guard.shell.argv import Argv
 from fusewire.guard.shell.wrappers import is_wrapper, program, unwrapped, wrapped_by
 from fusewire.util.globs import path_matches
 
@@ -61,7 +62,7 @@ _WRITING = ("tee", "sed -i", "write", "patch", "perl -", "ed ", "mv ", "cp ", "t
 
 _INSTALLING = frozenset("pip pip3 pipx uv poetry conda mamba pdm rye claude".split())
 _REMOVING = frozenset("uninstall remove disable rm delete upgrade".split())
-_ANEW = frozenset(("-U", "--upgrade", "--force-reinstall", "--reinstall"))
+_REINSTALLING = frozenset(("-U", "--upgrade", "--force-reinstall", "--reinstall"))
 _KILLING = frozenset(("kill", "pkill", "killall"))
 _TAKING_AWAY = frozenset(("mv", "rm", "rmdir", "shred", "truncate", "unlink"))
 _LOOKING_UP = frozenset(("pgrep", "pidof"))
@@ -70,11 +71,8 @@ _LOOKING_UP = frozenset(("pgrep", "pidof"))
 _SENDING = frozenset("curl wget http https xh httpie nc ncat socat".split())
 _REPORTS = ("3873/hooks/", "fusewire/hooks.token", "X-Fusewire")
 
-#: Assignments that change where agents look for their settings, and so for their hooks.
-_SETTINGS = tuple(
-    f"{name}="
-    for name in ("HOME", *HOME_VARIABLES, *(name for agent in KNOWN_AGENTS for name in agent.setting_variables))
-)
+#: Variables that change where agents look for their settings, and so for their hooks.
+_SETTINGS = ("HOME", *HOME_VARIABLES, *(name for agent in KNOWN_AGENTS for name in agent.setting_variables))
 
 #: Programs that hand a line to somebody else: to be run later, elsewhere, or typed in a person's place.
 _HANDING_ON = frozenset(
@@ -165,27 +163,15 @@ def disarming(
     `own_paths` are the paths of the event that a changing tool names, if it is one; `table_changes` says
     whether our table in the `pyproject.toml` among them would be another one, where somebody has looked.
     """
+    line = event.command or ""
     for words in commands:
         act = _own_command(words)
         if act:
             return f"`{act}` is for a person at a terminal"
-        act = _removes(words, event.command or "") or _locks(words) or _changes_clock(words)
+        act = _removes(words, line) or _locks(words) or _changes_clock(words)
+        act = act or next((text for test, text in _ACTS if line and test(words, line)), "")
         if act:
             return act
-        if event.command and _makes_up(words, event.command):
-            return "to report what an agent did is for its hooks"
-        if event.command and _serves_unmarked(words, event.command):
-            return "to start the server as if no agent did is for a person"
-        if event.command and _hides_depth(words, event.command):
-            return f"{_DEPTH} says how deep agents start agents; to change it is for a person"
-        if event.command and _unhooks(words, event.command):
-            return "to start an agent without its hooks is for a person"
-        if program(words) in _HANDING_ON and event.command and _speaks_as_person(event.command):
-            return "to have it run or typed elsewhere, in a person's place, is for a person"
-        if _moves_refs(words):
-            return f"{_OWN_REFS} keeps the checkpoints, and is for Fusewire to change"
-        if _is_python(words) and event.command and _lifts(event.command):
-            return "code that opens the project's breaker is for a person to run"
     for path in own_paths:
         if is_own_file(path):
             return f"{path} belongs to Fusewire and is for a person to change"
@@ -216,7 +202,8 @@ def _removes(words: list[str], line: str) -> str:
     if not names:
         return ""
     manages = program(words) in _INSTALLING or (_is_python(words) and "pip" in words)
-    replaces = "install" in words and (any("=" in name or "<" in name for name in names) or _ANEW.intersection(words))
+    pinned = any("=" in name or "<" in name for name in names)
+    replaces = "install" in words and (pinned or not _REINSTALLING.isdisjoint(words))
     if manages and (replaces or not _REMOVING.isdisjoint(words)):
         return "to remove or replace Fusewire is for a person"
     return ""
@@ -259,26 +246,9 @@ def _changes_clock(words: list[str]) -> str:
 
 def _sets_date(words: list[str]) -> bool:
     """Whether `date` sets the time: `-s TEXT`, `--set=TEXT`, or digits alone; not a value of `-d`, `-f`, `-r`."""
-    is_value = False
-    for word in words[1:]:
-        if is_value or word[:1] == "+":
-            is_value = False
-        elif word[:2] == "--":
-            option, equals, _ = word.partition("=")
-            if len(option) > 2 and "--set".startswith(option):
-                return True
-            is_value = not equals and option in ("--date", "--file", "--reference")
-        elif word[:1] == "-":
-            letters = word[1:]
-            at = next((at for at, letter in enumerate(letters) if letter in "dfrsIvjz"), len(letters))
-            if letters[at : at + 1] == "s":
-                return True
-            if letters[at : at + 1] == "j":  # BSD: do not set
-                return False
-            is_value = letters[at:] in ("d", "f", "r", "v", "z")
-        elif len(word) > 7 and word.replace(".", "").isdigit():
-            return True
-    return False
+    argv = Argv(words[1:], "sdfrvz", "set= date= file= reference=", optional="I")
+    digits = any(len(word) > 7 and word.replace(".", "").isdigit() for word in argv.operands)
+    return (argv.has("s", "set") or digits) and not argv.has("j")  # BSD: do not set
 
 
 def _runs_us(words: list[str]) -> bool:
@@ -304,29 +274,26 @@ def _makes_up(words: list[str], line: str) -> bool:
     return sends and any(mark in line for mark in _REPORTS)
 
 
-def _serves_unmarked(words: list[str], line: str) -> bool:
-    """Whether our server is started without what says that an agent does it: such a server would act for the agent."""
-    if "serve" not in words or not any(map(_is_fusewire, words)):
-        return False
+def _variables_changed(line: str) -> set[str]:
+    """The variables that a line sets or takes out of the environment."""
     for mark in "'\";&|\n":
         line = line.replace(mark, " ")
-    unsets = any(word in f" {line}" for word in (" unset ", " -u", "--unset=", " export -n ", " declare +x "))
-    parts = line.replace("--unset=", " ").replace(" -u", " ").split()
-    return any(part in AGENT_VARIABLES and unsets for part in parts) or any(
-        part[:-1] in AGENT_VARIABLES and part[-1:] == "=" for part in parts
-    )
+    words = f" {line}".replace(" --unset=", " -u ").replace(" -u", " -u ").split()
+    takes_out = not {"unset", "-u", "-n", "+x"}.isdisjoint(words)
+    return {word.partition("=")[0] for word in words if takes_out or "=" in word}
+
+
+def _serves_unmarked(words: list[str], line: str) -> bool:
+    """Whether our server is started without what says that an agent does it: such a server would act for the agent."""
+    serves = "serve" in words and any(map(_is_fusewire, words))
+    return serves and not _variables_changed(line).isdisjoint(AGENT_VARIABLES)
 
 
 def _hides_depth(words: list[str], line: str) -> bool:
     """Whether a line starts an agent that would not know how deep it is."""
     if program(words) == "env" and not _CLEANING.isdisjoint(words):
         return any(word.rsplit("/", 1)[-1] in STARTING_PROGRAMS for word in words)
-    if program(words) not in STARTING_PROGRAMS or _DEPTH not in line:
-        return False
-    return (
-        any(f"{before}{_DEPTH}" in line for before in ("unset ", "-u ", "--unset=", "export -n ", "declare +x "))
-        or f"{_DEPTH}=" in line
-    )
+    return program(words) in STARTING_PROGRAMS and _DEPTH in _variables_changed(line)
 
 
 def _unhooks(words: list[str], line: str) -> bool:
@@ -353,8 +320,8 @@ def _unhooks(words: list[str], line: str) -> bool:
         joined_option = word[:2] in agent.setting_options and word[2:3].isalpha()
         if joined_option and "hook" in word.lower():
             return True
-    before = f" {line.rpartition(words[0])[0]}".replace(";", " ").replace("&", " ").replace("\n", " ")
-    return any(f" {variable}" in before for variable in _SETTINGS)
+    before = line.rpartition(words[0])[0]
+    return "=" in before and not _variables_changed(before).isdisjoint(_SETTINGS)
 
 
 def _agent(words: list[str]) -> str:
@@ -385,18 +352,25 @@ def _speaks_as_person(line: str) -> bool:
     return writes or "SUDO PARALLEL" in line or "grant another" in line.lower()
 
 
-def _moves_refs(words: list[str]) -> bool:
+def _hands_on(words: list[str], line: str) -> bool:
+    return program(words) in _HANDING_ON and _speaks_as_person(line)
+
+
+def _moves_refs(words: list[str], line: str) -> bool:
     """Whether git would let go of a checkpoint, or may: what it reads from its input nobody knows."""
     if program(words) != "git" or _GIT_MOVES.isdisjoint(words):
         return False
     return any(_OWN_REFS in word for word in words) or ("update-ref" in words and "--stdin" in words)
 
 
-def _lifts(code: str) -> bool:
-    if "fusewire" in code and ("runpy" in code or "hook.py" in code):
+def _lifts(words: list[str], line: str) -> bool:
+    """Whether Python is given code that opens the project's breaker."""
+    if not _is_python(words) or "fusewire" not in line:
+        return False
+    if "runpy" in line or "hook.py" in line:
         return True
-    imports = "import fusewire" in code or "from fusewire" in code
-    return imports and "memory:" not in code and any(name in code for name in _LIFTING)
+    imports = "import fusewire" in line or "from fusewire" in line
+    return imports and "memory:" not in line and any(name in line for name in _LIFTING)
 
 
 def _is_python(words: list[str]) -> bool:
@@ -459,3 +433,15 @@ def _python_target(words: list[str]) -> list[str]:
             return []
         at += 1
     return words[at:]
+
+
+#: Tests of a command and its line, and why what they find is refused.
+_ACTS = (
+    (_makes_up, "to report what an agent did is for its hooks"),
+    (_serves_unmarked, "to start the server as if no agent did is for a person"),
+    (_hides_depth, f"{_DEPTH} says how deep agents start agents; to change it is for a person"),
+    (_unhooks, "to start an agent without its hooks is for a person"),
+    (_hands_on, "to have it run or typed elsewhere, in a person's place, is for a person"),
+    (_moves_refs, f"{_OWN_REFS} keeps the checkpoints, and is for Fusewire to change"),
+    (_lifts, "code that opens the project's breaker is for a person to run"),
+)

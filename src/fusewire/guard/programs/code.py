@@ -11,9 +11,16 @@ from fusewire.guard.shell.wrappers import is_wrapper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.guard.effects import Program, ProgramCall
+    from fusewire.guard.effects import ProgramCall
 
 _KINDS = {"write": WRITE, "into": WRITE, "delete": DELETE, "move": MOVE, "mode": MODE}
+
+#: Programs that are not named like their language.
+_OTHER_NAMES = {
+    **dict.fromkeys(("gawk", "mawk", "nawk"), "awk"),
+    **dict.fromkeys(("bun", "deno", "nodejs"), "node"),
+    "pypy": "python",
+}
 
 #: language -> short options that take code, others that take a value, long options with code
 _OPTIONS = {
@@ -59,52 +66,41 @@ def _run_file(call: ProgramCall, language: str, name: str, arguments: list[str])
             run_code(call, language, text, arguments)
 
 
-def _interpreter(language: str) -> Program:
+def run_interpreter(call: ProgramCall) -> None:
+    """An interpreter with code in its words, in a file or in its input."""
+    name = call.name.rstrip("0123456789.")
+    language = _OTHER_NAMES.get(name, name)
+    call.print(UNKNOWN)
+    if language == "python" and "-m" in call.args[:3]:  # a module: what it does is its own affair
+        call.walk.pristine = False
+        module = call.args[call.args.index("-m") + 1 :]
+        if module and is_wrapper(module[0]):
+            call.run(module)
+        else:
+            call.outputs(module)
+        return
+    if language == "node":
+        call.outputs([word for word in call.args if word[:2] == "--"])
     letters, valued, longs = _OPTIONS[language]
-
-    def program(call: ProgramCall) -> None:
-        if language == "python" and "-m" in call.args[:3]:  # a module: what it does is its own affair
-            module = call.args[call.args.index("-m") + 1 :]
-            if module and is_wrapper(module[0]):
-                call.run(module)
-            else:
-                call.outputs(module)
-            call.walk.pristine = False
-            call.print(UNKNOWN)
-            return
-        if language == "node":
-            call.outputs([word for word in call.args if word[:2] == "--"])
-        args = call.args[1:] if call.args[:1] in (["eval"], ["run"]) and call.name in ("deno", "bun") else call.args
-        optional = "i0lmM" if language in ("perl", "ruby") else ""
-        argv = Argv(args, letters + valued, longs, optional=optional, permutes=False)
-        codes = argv.values(*letters, "eval", "print", "run", "source")
-        files = argv.values("f", "file") if language == "awk" else []
-        operands = argv.operands
-        if call.args[:1] == ["eval"]:
-            codes, operands = operands[:1], operands[1:]
-        if language == "awk" and not codes and not files:
-            codes, operands = operands[:1], operands[1:]
-        if argv.has("i") and (language in ("perl", "ruby") or "inplace" in (argv.value("i") or "")):
-            for name in operands if codes else operands[1:]:
-                if not call.is_missing(name):
-                    call.effect(WRITE, name, follows=False, rule=f"guard.{language}")
-        if codes:
-            run_code(call, language, "\n".join(codes), operands)
-        elif operands and operands[0] not in ("-", "/dev/stdin"):
-            _run_file(call, language, operands[0], operands[1:])
-        elif call.world.stdin is not None:
-            run_code(call, language, call.world.stdin, operands[1:])
-        for name in files:
-            _run_file(call, language, name, operands)
-        call.print(UNKNOWN)
-
-    return program
-
-
-run_awk = _interpreter("awk")
-run_lua = _interpreter("lua")
-run_node = _interpreter("node")
-run_perl = _interpreter("perl")
-run_php = _interpreter("php")
-run_python = _interpreter("python")
-run_ruby = _interpreter("ruby")
+    args, evaluates = call.args, call.args[:1] == ["eval"] and name in ("deno", "bun")
+    if evaluates or (args[:1] == ["run"] and name in ("deno", "bun")):
+        args = args[1:]
+    optional = "i0lmM" if language in ("perl", "ruby") else ""
+    argv = Argv(args, letters + valued, longs, optional=optional, permutes=False)
+    codes = argv.values(*letters, "eval", "print", "run", "source")
+    files = argv.values("f", "file") if language == "awk" else []
+    operands = argv.operands
+    if evaluates or (language == "awk" and not codes and not files):
+        codes, operands = operands[:1], operands[1:]
+    if argv.has("i") and (optional or "inplace" in (argv.value("i") or "")):
+        for operand in operands if codes else operands[1:]:
+            if not call.is_missing(operand):
+                call.effect(WRITE, operand, follows=False, rule=f"guard.{language}")
+    if codes:
+        run_code(call, language, "\n".join(codes), operands)
+    elif operands and operands[0] not in ("-", "/dev/stdin"):
+        _run_file(call, language, operands[0], operands[1:])
+    elif call.world.stdin is not None:
+        run_code(call, language, call.world.stdin, operands[1:])
+    for file in files:
+        _run_file(call, language, file, operands)

@@ -44,29 +44,16 @@ def run_rm(call: ProgramCall) -> None:
 
 
 def run_rmdir(call: ProgramCall) -> None:
+    """`rmdir` removes empty folders, `unlink` files."""
     for name in Argv(call.args).operands:
         path = call.path(name)
-        if not call.disk.is_folder(path) or call.disk.is_empty(path):
-            call.delete(name)
-
-
-def run_unlink(call: ProgramCall) -> None:
-    for name in Argv(call.args).operands:
-        if not call.disk.is_folder(call.path(name)):
+        if not call.disk.is_folder(path) or (call.name == "rmdir" and call.disk.is_empty(path)):
             call.delete(name)
 
 
 def run_trash(call: ProgramCall) -> None:
     for name in Argv(call.args).operands:
         call.delete(name, recursive=True)
-
-
-def run_shred(call: ProgramCall) -> None:
-    argv = Argv(call.args, "ns", "iterations= size=")
-    for name in argv.operands:
-        call.write(name)
-        if argv.has("u", "remove"):
-            call.delete(name)
 
 
 # -- moving and copying -----------------------------------------------------------------------------------------
@@ -174,17 +161,18 @@ def run_ln(call: ProgramCall) -> None:
 
 # -- changing -----------------------------------------------------------------------------------------------------
 
-
-def run_writes(call: ProgramCall) -> None:
-    for name in Argv(call.args, "mZ").operands:
-        call.write(name)
+#: Short options of programs like `truncate` that take a value, where they are others.
+_VALUED = {"mkfifo": "mZ", "sponge": "", "shred": "ns"}
 
 
 def run_truncate(call: ProgramCall) -> None:
-    argv = Argv(call.args, "srdt", "size= reference= date= time=")
+    """`truncate`, `touch`, `shred` and others that write what they name."""
+    argv = Argv(call.args, _VALUED.get(call.name, "srdt"), "size= reference= date= time= iterations=")
     for name in argv.operands:
         if not (argv.has("c", "no-create") and call.is_missing(name)):
             call.effect(WRITE, name, follows=not argv.has("h", "no-dereference"))
+        if call.name == "shred" and argv.has("u", "remove"):
+            call.delete(name)
 
 
 def run_tee(call: ProgramCall) -> None:

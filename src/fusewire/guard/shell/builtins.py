@@ -32,9 +32,9 @@ def _cd(walk: Walk, words: list[str], world: World) -> list[World]:
     if words[0] == "pushd":
         world.stack = [*world.stack, world.cwd]
     path = normal(walk.path(target, world)) if isinstance(target, str) else UNKNOWN
-    if "-P" in words and walk.resolves is not None:
-        path = walk.resolves(path)
-    failed = world.copy() if walk.is_folder is not None and not walk.is_folder(path) else None
+    if "-P" in words and walk.disk is not None:
+        path = walk.disk.real(path)
+    failed = world.copy() if walk.disk is not None and not walk.disk.is_folder(path) else None
     world.variables["OLDPWD"] = world.cwd
     world.cwd = path
     world.status = True
@@ -207,14 +207,6 @@ def _pieces(line: str, world: World, count: int) -> list[str]:
     return line.split(None, count - 1)
 
 
-def _mapfile(walk: Walk, words: list[str], world: World) -> list[World]:
-    name = words[-1] if len(words) > 1 and words[-1][:1] != "-" else "MAPFILE"
-    text = UNKNOWN if world.stdin is None else world.stdin
-    world.variables[name] = text.replace("\0", "\n").splitlines()
-    world.status = True
-    return [world]
-
-
 def _print(walk: Walk, words: list[str], world: World) -> list[World]:
     if words[0] == "printf" and words[1:2] == ["-v"] and len(words) > 3:
         world.variables[words[2]] = printed(["printf", *words[3:]]) or ""
@@ -245,8 +237,8 @@ def tested(operands: list[str], walk: Walk, world: World) -> bool | None:
         return None if inner is None else not inner
     if len(operands) == 2 and operands[0] in ("-z", "-n"):
         return bool(operands[1]) is (operands[0] == "-n")
-    if len(operands) == 2 and walk.holds is not None and operands[0] in _FILE_TESTS:
-        return walk.holds(operands[0], walk.path(operands[1], world))
+    if len(operands) == 2 and operands[0] in _FILE_TESTS:
+        return walk.runner.holds(operands[0], walk.path(operands[1], world))
     if len(operands) != 3:
         return None
     left, operator, right = operands
@@ -265,7 +257,6 @@ BUILTINS: dict[str, Builtin] = {
     **dict.fromkeys(("cd", "popd", "pushd"), _cd),
     **dict.fromkeys(("declare", "export", "local", "readonly", "typeset"), _declare),
     **dict.fromkeys(("echo", "printf"), _print),
-    **dict.fromkeys(("mapfile", "readarray"), _mapfile),
     "eval": _eval,
     "exec": _exec,
     "read": _read,

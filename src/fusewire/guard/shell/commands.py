@@ -32,7 +32,7 @@ _TRANSPARENT = frozenset("builtin command nice stdbuf sudo time timeout xargs".s
 def simple_commands(line: str) -> list[list[str]]:
     """Every command that the line would run, in that order; wrapped ones also without their wrapper."""
     collector = _Collector()
-    walk = Walk(collector, environment={}, literal=True)
+    walk = Walk(collector, {})
     try:
         walk.line(line, UNKNOWN)
     except (TooMuch, RecursionError):
@@ -107,6 +107,9 @@ class _Collector:
 
     def redirect(self, operator: str, path: str, world: World, walk: Walk) -> bool:
         return True
+
+    def holds(self, test: str, path: str) -> bool | None:
+        return None
 
     def sourced(self, text: str, world: World, walk: Walk) -> list[World]:
         return [world]

@@ -33,10 +33,10 @@ def fields_of(words: list[Word], world: World, walk: Walk) -> list[str]:
             for field in _fields(parts, world, walk):
                 if not has_glob(field):
                     found.append(field)
-                elif walk.globs is None or "noglob" in world.options:
+                elif walk.disk is None or "noglob" in world.options:
                     found.append(deactivated(field))
                 else:
-                    found += walk.globs(field, world)
+                    found += walk.disk.glob(field, world)
     return found
 
 

@@ -2,7 +2,7 @@
 
 What a command does is decided by the `runner`: it is told the words of every command that could run, in the world
 in which it would. The walk follows variables, folders, loops, functions and branches; where it cannot know which way
-a line goes, it goes both. Nothing here reads the disk: globs and files are asked for through what it is given.
+a line goes, it goes both. Globs and files are looked up on the `Disk` that it is given, if any.
 """
 
 from __future__ import annotations
@@ -22,12 +22,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, Protocol
 
+    from fusewire.guard.disk import Disk
+
     class Runner(Protocol):
         def command(self, words: list[str], world: World, walk: Walk) -> None:
             """An external command; may set the world's `status` and add to its `out`."""
 
         def redirect(self, operator: str, path: str, world: World, walk: Walk) -> bool:
             """A file that a redirection opens; False if it cannot be, and the command does not run."""
+
+        def holds(self, test: str, path: str) -> bool | None:
+            """A test of a file, such as ("-f", path); None if the line may have changed the answer."""
 
         def sourced(self, text: str, world: World, walk: Walk) -> list[World]:
             """A file on the disk that the shell reads commands from."""
@@ -48,25 +53,15 @@ class Walk:
     def __init__(
         self,
         runner: Runner,
-        *,
         environment: Mapping[str, str],
-        globs: Callable[[str, World], list[str]] | None = None,
-        reads: Callable[[str], str | None] | None = None,
-        is_folder: Callable[[str], bool] | None = None,
-        holds: Callable[[str, str], bool | None] | None = None,
-        resolves: Callable[[str], str] | None = None,
-        literal: bool = False,
+        disk: Disk | None = None,
     ) -> None:
         self.runner = runner
         self.environment = environment
-        self.globs = globs
-        self.is_folder = is_folder
-        #: a test of a file, such as ("-f", path); None if the line may have changed the answer
-        self.holds = holds
-        self.resolves = resolves
-        self._reads = reads
+        #: where globs and files are looked up; None to follow the line as its words stand
+        self.disk = disk
         #: unknown expansions are kept as they are written
-        self.literal = literal
+        self.literal = disk is None
         #: files that the line itself has written (without dots in their paths), and what is known to be in them
         self.files: dict[str, str] = {}
         #: how many functions and loops are around what runs now
@@ -161,7 +156,7 @@ class Walk:
         known = self.files.get(normal(path)) if self.files else None
         if known is not None:
             return known
-        return self._reads(path) if self._reads is not None and UNKNOWN not in path else None
+        return self.disk.read(path) if self.disk is not None and UNKNOWN not in path else None
 
     # -- nodes ----------------------------------------------------------------------------------------
 
