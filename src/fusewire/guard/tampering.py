@@ -15,7 +15,6 @@ from fusewire.guard.known_agents import (
     agent_of_package,
 )
 from fusewire.guard.plain import names_us
-from fusewire.guard.shell.argv import Argv
 from fusewire.guard.shell.wrappers import is_wrapper, program, unwrapped, wrapped_by
 from fusewire.util.globs import path_matches
 
@@ -246,6 +245,8 @@ def _changes_clock(words: list[str]) -> str:
 
 def _sets_date(words: list[str]) -> bool:
     """Whether `date` sets the time: `-s TEXT`, `--set=TEXT`, or digits alone; not a value of `-d`, `-f`, `-r`."""
+    from fusewire.guard.shell.argv import Argv
+
     argv = Argv(words[1:], "sdfrvz", "set= date= file= reference=", optional="I")
     digits = any(len(word) > 7 and word.replace(".", "").isdigit() for word in argv.operands)
     return (argv.has("s", "set") or digits) and not argv.has("j")  # BSD: do not set
