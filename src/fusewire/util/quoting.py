@@ -45,3 +45,15 @@ def escaped(text: str, at: int) -> tuple[str, int]:
         parts.append("" if ended or code >= 0x110000 else chr(code))
         at = end
     return "".join(parts), at + 1
+
+
+def split_words(text: str) -> list[str]:
+    """The words of a text that is no shell's, such as an alias of git; quotes and backslashes are taken off."""
+    if "'" in text or '"' in text or "\\" in text:
+        from shlex import split
+
+        try:
+            return split(text)
+        except ValueError:
+            pass
+    return text.split()

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from fusewire.guard.programs import git_files, git_tree
 from fusewire.guard.programs.git_repo import Repo, setting_key, variable
-from fusewire.guard.shell.argv import split_words
 from fusewire.guard.shell.expansion import VALUE_LIMIT
 from fusewire.guard.shell.values import UNKNOWN
+from fusewire.util.quoting import split_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

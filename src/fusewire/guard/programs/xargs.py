@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from fusewire.guard.shell.argv import Argv, split_words
+from fusewire.guard.shell.argv import Argv
 from fusewire.guard.shell.values import UNKNOWN
+from fusewire.util.quoting import split_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

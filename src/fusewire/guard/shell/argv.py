@@ -84,15 +84,3 @@ class Argv:
 
     def _means(self, given: str, name: str) -> bool:
         return given == name or (len(given) > 1 and given not in self._known and name.startswith(given))
-
-
-def split_words(text: str) -> list[str]:
-    """The words of a text that is no shell's, such as an alias of git; quotes and backslashes are taken off."""
-    if "'" in text or '"' in text or "\\" in text:
-        from shlex import split
-
-        try:
-            return split(text)
-        except ValueError:
-            pass
-    return text.split()
