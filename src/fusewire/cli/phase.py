@@ -6,6 +6,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,8 +15,8 @@ from fusewire.agents.caller import AGENT_VARIABLES, inside_loop, require_person
 from fusewire.breakers.phase.detect import METRICS, PHASES
 from fusewire.breakers.phase.end import CHOICES
 from fusewire.breakers.phase.metrics import is_measured, junit_run, output_run, parse_metrics, with_run
-from fusewire.breakers.phase.phases import Phases
-from fusewire.breakers.phase.report import known_lines, open_block, overview, status_block
+from fusewire.breakers.phase.phases import Phases, overview_of
+from fusewire.breakers.phase.report import known_lines, open_block, overview_lines, status_block
 from fusewire.breakers.phase.state_file import LIMIT
 from fusewire.cli.common import print_json, project_command, read_input, show_result
 from fusewire.cli.streams import is_interactive, tell, tell_text, warn
@@ -128,7 +129,9 @@ def _begun_json(begun: PhaseStart) -> dict[str, object]:
         "reason": begun.refused or begun.warning or (begun.halted.reason if begun.halted else ""),
         "open": halted,
         "guidance": begun.guidance or None,
-        "known_failures": [{key: known[key] for key in ("phase", "count", "tests")} for known in begun.known],
+        "known_failures": [
+            {"phase": known["phase"], "count": known["count"], "tests": known["tests"]} for known in begun.known
+        ],
         "next": begun.next,
     }
 
@@ -316,5 +319,5 @@ def import_command(phases: Phases, file: str, phase: str | None, as_json: bool) 
 @with_phases
 def status_command(phases: Phases, as_json: bool) -> int:
     """The four phases: states, counters, metrics, known failures, guidance, the newest history."""
-    view = phases.view()
-    return show_result(as_json, view, *overview(view))
+    view = overview_of(phases)
+    return show_result(as_json, asdict(view), *overview_lines(view))

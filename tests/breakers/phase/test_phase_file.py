@@ -507,3 +507,20 @@ def test_killed_anywhere_the_state_is_readable_and_goes_on(project: Project) -> 
         assert (project.root / FILE).read_bytes() == render(record)
     assert before > 0
     assert [name for name in beside(project) if not name.endswith(".tmp")] == ["circuit-breaker.json"]
+
+
+def test_a_record_of_version_0_1_is_read_and_written_alike() -> None:
+    """What is stored keeps its shape: faces, errors, events, accepted failures and guidance are objects."""
+    face = {"state": "OPEN", "no_progress": 2, "same_error": 1, "opened_at": 5.0, "reason": "No progress"}
+    event = {"at": 5.0, "event": "error", "from": "CLOSED", "to": "OPEN", "reason": "x", "phase": "GREEN"}
+    old = {
+        "phase": "GREEN",
+        "faces": {"GREEN": face},
+        "errors": {"GREEN": {"hash": "ab", "text": "KeyError"}},
+        "history": [event],
+        "known": [{"phase": "GREEN", "count": 1, "tests": ["test_x"], "at": 4.0}],
+        "guidance": {"text": "smaller", "phase": "GREEN", "given": []},
+    }
+    record = PhaseRecord.from_data(old)
+    assert record.open_phase() == "GREEN"
+    assert {name: value for name, value in record.to_data().items() if name in old} == old

@@ -1,4 +1,4 @@
-"""What a person decides about the phases: one of the seed's four choices, a new start, or somebody else's file."""
+"""A person's decisions about the phases: one of the seed's four choices, a new start, or the state of a file."""
 
 from __future__ import annotations
 
@@ -87,5 +87,5 @@ def take(action: Action, taken: Taken, source: str, actor: str) -> None:
     record.faces, record.written = old.faces, old.written
     action.record = record
     if not taken.is_blank:
-        action.circuits.put(taken.phase, taken.face, taken.error_hash, source, actor)
+        action.put(taken.phase, taken.face, taken.error_hash, source, actor)
         action.follow(taken.phase, source)

@@ -1,4 +1,4 @@
-"""The end of one iteration of a phase: judged, told to its circuit, remembered, and put into a status."""
+"""End an iteration of a phase: judge it, send its circuit the signals, remember it, and make the status."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fusewire.breakers.phase.action import CLOSING
-from fusewire.breakers.phase.circuits import tagged, threshold
+from fusewire.breakers.phase.action import CLOSING, tagged, threshold
 from fusewire.breakers.phase.detect import PHASES, circuit_of, gate, judge
 from fusewire.breakers.phase.report import PhaseStatus
 from fusewire.breakers.phase.state import NAMES
@@ -79,9 +78,9 @@ class Ending:
         missing = gate(phase, judged.marks, self.metrics, _accepted(record, failing))
         reasons = self._with_completion(judged.reasons, missing)
         blocked = record.aborted or record.open_phase()
-        self._tell_progress(reasons, bool(blocked))
+        self._send_progress(reasons, bool(blocked))
         if error:
-            self._tell_error(error, error_hash(error, error_type), bool(blocked))
+            self._send_error(error, error_hash(error, error_type), bool(blocked))
         if phase in record.guidance.get("given", ()):
             record.guidance = {}
         status = self._status(missing)
@@ -98,7 +97,7 @@ class Ending:
         record.finished = [*record.finished, phase]
         return reasons or ["phase complete"]
 
-    def _tell_progress(self, reasons: list[str], blocked: bool) -> None:
+    def _send_progress(self, reasons: list[str], blocked: bool) -> None:
         action, phase = self.action, self.phase
         if reasons:
             state = self.record.face(phase).state
@@ -119,7 +118,7 @@ class Ending:
             limit = threshold(self.rules.policy(circuit_of(phase)), "no_progress")
             action.log.append(f"CIRCUIT OPEN: Execution halted after {limit} no-progress iterations")
 
-    def _tell_error(self, message: str, digest: str, blocked: bool) -> None:
+    def _send_error(self, message: str, digest: str, blocked: bool) -> None:
         action, record, phase = self.action, self.record, self.phase
         text = plain(" ".join(plain_text(message[:_COMPARED]).split()), TEXT_LIMIT)
         record.errors = {**record.errors, phase: {"hash": digest, "text": text}}

@@ -6,16 +6,15 @@ transaction, and brings the file up to date after the commit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fusewire.breakers.phase import choices
 from fusewire.breakers.phase.action import Action
-from fusewire.breakers.phase.circuits import Circuits
 from fusewire.breakers.phase.detect import PHASES, circuit_of
 from fusewire.breakers.phase.end import RESOLVE, START, Ending, PhaseEnd, next_phase
 from fusewire.breakers.phase.metrics import require_comparable
-from fusewire.breakers.phase.overview import open_circuit, view_of
+from fusewire.breakers.phase.overview import PhasesOverview, open_circuit, overview
 from fusewire.breakers.phase.schema import Taken, parse, record_of, render
 from fusewire.breakers.phase.state import PhaseRecord
 from fusewire.breakers.phase.state_file import FILE, StateFile, digest
@@ -26,9 +25,9 @@ if TYPE_CHECKING:
 
     from fusewire.breakers.phase.detect import Values
     from fusewire.breakers.phase.report import OpenCircuit
+    from fusewire.breakers.phase.state import KnownFailures
     from fusewire.engine.breaker import Breaker
     from fusewire.engine.engine import BreakerTransaction
-    from fusewire.stores import Transaction
 
 Found = TypeVar("Found")
 
@@ -48,7 +47,7 @@ class PhaseStart:
     #: what to know: why the circuit is watched, what a person said, what a person accepted
     warning: str = ""
     guidance: str = ""
-    known: list[dict[str, Any]] = field(default_factory=list)
+    known: list[KnownFailures] = field(default_factory=list)
     next: list[str] = field(default_factory=list)
 
     @property
@@ -136,7 +135,7 @@ class Phases:
         def work(action: Action) -> choices.PhaseResolution:
             resolved = choices.resolve(action, choice, actor, guidance, meant)
             if reason:
-                action.circuits.note(resolved.phase, "resolved", f"{choice}: {reason}", actor)
+                action.note(resolved.phase, "resolved", f"{choice}: {reason}", actor)
             return resolved
 
         return self._act(work)
@@ -163,8 +162,8 @@ class Phases:
     # -- looking --------------------------------------------------------------------------------------
 
     def view(self) -> dict[str, Any]:
-        """The phases as they are now, for people and programs; nothing is written."""
-        return view_of(self._recorded(), self.engine)
+        """The phases as they are now, as JSON; nothing is written."""
+        return asdict(overview_of(self))
 
     def _recorded(self) -> PhaseRecord:
         """What is remembered; before anything is, what the next action would take over from a state file."""
@@ -184,19 +183,18 @@ class Phases:
     def _act(self, work: Callable[[Action], Found], *, replacing: bytes | None = None) -> Found:
         """Do something in one transaction.
 
-        `replacing`: a person puts another state in the place of that of a file, so that no file has to be understood,
-        and one with this content is nothing that would be lost.
+        `replacing` is the content of a file whose state a person replaces: no file is read back then, and overwriting
+        one with this content loses nothing.
         """
         content = self.file.read()
 
-        def act(work_in: BreakerTransaction) -> tuple[Found, list[str]]:
-            transaction, now, circuits = work_in.transaction, work_in.now, Circuits(work_in)
-            said: list[str] = []
-            record = PhaseRecord.recalled(transaction)
-            before = record and (render(record), record.to_data())
-            if record is None and content is not None and replacing is None:
-                record, said = self._taken_over(transaction, circuits, content)
-            action = Action(record or PhaseRecord(since=now), circuits)
+        def act(transaction: BreakerTransaction) -> tuple[Found, list[str]]:
+            stored, now = PhaseRecord.recalled(transaction.transaction), transaction.now
+            before = stored and (render(stored), stored.to_data())
+            action = Action(stored or PhaseRecord(since=now), transaction)
+            warnings = (
+                self._take_over(action, content) if stored is None and content is not None and replacing is None else []
+            )
             action.follow_all()
             result = work(action)
             record = action.record
@@ -204,31 +202,34 @@ class Phases:
             if (rendered, record.to_data()) != before:
                 known = [digest(replacing)] if replacing else []
                 record.written = [*record.written, *known, digest(rendered)]
-                record.remember(transaction, now)
-            return result, said
+                record.remember(transaction.transaction, now)
+            return result, warnings
 
-        result, said = self.engine.run(act)
-        self.warnings += said + self.file.write(self.breaker.store)
+        result, warnings = self.engine.run(act)
+        self.warnings += warnings + self.file.write(self.breaker.store)
         return result
 
-    def _taken_over(
-        self, transaction: Transaction, circuits: Circuits, content: bytes
-    ) -> tuple[PhaseRecord, list[str]]:
-        """The record behind a state file whose database is gone, or that somebody made by hand."""
+    def _take_over(self, action: Action, content: bytes) -> list[str]:
+        """Use the state file, as the database knows nothing: it was deleted, or the file was written by hand."""
         try:
             taken = parse(content, FILE)
         except ConfigError as error:
             text = f"{error}; it is set aside, and the phases start with what the database knows"
-            transaction.notice(text, circuits.now)
-            return PhaseRecord(since=circuits.now), []
-        if not circuits.stored():
+            action.transaction.notice(text, action.now)
+            return []
+        if not any(map(action.is_stored, PHASES)):
             _require_phase(taken, FILE)
             if not taken.is_blank:
-                circuits.put(taken.phase, taken.face, taken.error_hash, FILE, "")
-        record = record_of(taken, circuits.now)
-        record.written = [digest(content)]
+                action.put(taken.phase, taken.face, taken.error_hash, FILE, "")
+        action.record = record_of(taken, action.now)
+        action.record.written = [digest(content)]
         about = f"{taken.face.state} in {taken.phase}" if taken.phase else taken.face.state
-        return record, [f"{FILE} was taken over ({about}): the database knew nothing of the phases"]
+        return [f"{FILE} was taken over ({about}): the database knew nothing of the phases"]
+
+
+def overview_of(phases: Phases) -> PhasesOverview:
+    """The phases as they are now; nothing is written."""
+    return overview(phases._recorded(), phases.engine)
 
 
 def _require_phase(taken: Taken, shown: str) -> None:

@@ -1,15 +1,22 @@
 """The blocks of a phase as other tools parse them, and its state for people.
 
-What somebody wrote (an error, guidance, the name of a test) is put on one line and cannot look like the end of a block.
+Text from outside (an error, guidance, the name of a test) is put on one line and cannot look like the end of a block.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
-from fusewire.util.durations import number, show_time
+from fusewire.util.durations import counted, number, show_time
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fusewire.breakers.phase.overview import PhasesOverview, ShownFailures
+    from fusewire.breakers.phase.state import KnownFailures
+    from fusewire.util.fast_json import JsonObject
 
 #: Characters of a text in a block.
 _TEXT = 300
@@ -38,7 +45,7 @@ class OpenCircuit:
     before: float
     last_error: str = ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return {
             "phase": self.phase,
             "reason": self.reason,
@@ -95,7 +102,7 @@ class PhaseStatus:
     recommendation: str
     blockers: list[str] = field(default_factory=list)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return {
             "timestamp": show_time(int(self.at)),
             "phase": self.phase,
@@ -150,23 +157,23 @@ CIRCUIT_BREAKER:
   REASON: {one_line(status.reason) or "none"}
 
 DUAL_GATE:
-  GATE_1: {_said(status.gate_1)}
-  GATE_2: {_said(status.gate_2)}
-  CAN_EXIT: {_said(status.can_exit)}
+  GATE_1: {_true_or_false(status.gate_1)}
+  GATE_2: {_true_or_false(status.gate_2)}
+  CAN_EXIT: {_true_or_false(status.can_exit)}
 
 BLOCKERS:
 {blockers}
 
-EXIT_SIGNAL: {_said(status.can_exit)}
+EXIT_SIGNAL: {_true_or_false(status.can_exit)}
 RECOMMENDATION: {one_line(status.recommendation)}
 ---END_PRP_PHASE_STATUS---"""
 
 
-def _said(yes: bool) -> str:
+def _true_or_false(yes: bool) -> str:
     return "true" if yes else "false"
 
 
-def known_lines(known: list[dict[str, Any]]) -> list[str]:
+def known_lines(known: Sequence[KnownFailures | ShownFailures]) -> list[str]:
     """The failures that a person has accepted, for the agent."""
     lines = []
     for skip in known:
@@ -178,30 +185,29 @@ def known_lines(known: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def overview(view: dict[str, Any]) -> list[str]:
+def overview_lines(view: PhasesOverview) -> list[str]:
     """The state of all four phases, for a person."""
-    about = f" ({one_line(view['name'])})" if view["name"] else ""
-    now = f"{view['state']} in {view['phase']}" if view["phase"] else f"{view['state']}, nothing has ended yet"
+    about = f" ({one_line(view.name)})" if view.name else ""
+    now = f"{view.state} in {view.phase}" if view.phase else f"{view.state}, nothing has ended yet"
     lines = [f"Phases{about}: {now}"]
-    if view["aborted"]:
-        lines.append(f"  aborted: {one_line(view['aborted'])}; a person can start anew: fusewire phase start")
-    for row in view["phases"]:
-        errors = f"same error {row['same_error_count']} of {row['same_error_threshold']}"
-        marks = ", ".join(f"{name} {number(value)}" for name, value in row["last_progress_metric"].items())
-        ends = f"{row['iterations']} iteration{'' if row['iterations'] == 1 else 's'}"
-        state = row["state"] + (", skipped" if row["skipped"] else "")
+    if view.aborted:
+        lines.append(f"  aborted: {one_line(view.aborted)}; a person can start anew: fusewire phase start")
+    for row in view.phases:
+        state = row.state + (", skipped" if row.skipped else "")
+        marks = ", ".join(f"{name} {number(value)}" for name, value in row.last_progress_metric.items())
         lines.append(
-            f"  {row['phase']:<8}  {state}; {ends}; no progress {row['no_progress_count']} of"
-            f" {row['no_progress_threshold']}, {errors}; best: {marks}"
+            f"  {row.phase:<8}  {state}; {counted(row.iterations, 'iteration')};"
+            f" no progress {row.no_progress_count} of {row.no_progress_threshold},"
+            f" same error {row.same_error_count} of {row.same_error_threshold}; best: {marks}"
         )
-        if row["reason"]:
-            lines.append(f"            {one_line(row['reason'])}")
-        if row["last_error"]:
-            lines.append(f"            last error: {one_line(row['last_error'])}")
-    lines += known_lines(view["known_failures"])
-    if view["guidance"]:
-        lines.append(f"Guidance for the next begin: {one_line(view['guidance'])}")
-    for entry in view["history"][-5:]:
+        if row.reason:
+            lines.append(f"            {one_line(row.reason)}")
+        if row.last_error:
+            lines.append(f"            last error: {one_line(row.last_error)}")
+    lines += known_lines(view.known_failures)
+    if view.guidance:
+        lines.append(f"Guidance for the next begin: {one_line(view.guidance)}")
+    for entry in view.history[-5:]:
         moved = "" if entry["from_state"] == entry["to_state"] else f" {entry['from_state']} -> {entry['to_state']}:"
         lines.append(
             f"{entry['timestamp']}  {entry['phase'] or '-'} {entry['event']}{moved} {one_line(entry['reason'])}"

@@ -1,7 +1,7 @@
-"""The seed's schema of `circuit-breaker.json`: written from a record, and read back field by field.
+"""Write the seed's `circuit-breaker.json` from a record, and read it back field by field.
 
-The database is the truth and the file its mirror; but a file that somebody made by hand, or that has outlived its
-database, can be taken over. So everything in it is checked, and the first thing that is wrong is named.
+The database is the truth and the file its mirror; but a file that was written by hand, or that has outlived its
+database, can be imported. So every field is checked, and the error names the first one that is wrong.
 """
 
 from __future__ import annotations
@@ -9,14 +9,17 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fusewire.breakers.phase.detect import BY_TESTS, METRICS, PHASES, SHOWN, TESTS_RUN, first_marks
-from fusewire.breakers.phase.state import HISTORY, Face, PhaseRecord
+from fusewire.breakers.phase.state import HISTORY, Face, PhaseEvent, PhaseRecord
 from fusewire.core.events import TEXT_LIMIT, plain
 from fusewire.util.durations import parse_time, show_time
 from fusewire.util.errors import ConfigError
 from fusewire.util.fast_json import loads
+
+if TYPE_CHECKING:
+    from fusewire.util.fast_json import JsonObject
 
 _STATES = ("CLOSED", "HALF_OPEN", "OPEN")
 _EVENTS = ("state_change", "progress", "error")
@@ -33,7 +36,7 @@ class Taken:
     phase: str = ""
     error_hash: str = ""
     marks: dict[str, dict[str, float]] = field(default_factory=dict)
-    history: list[dict[str, Any]] = field(default_factory=list)
+    history: list[PhaseEvent] = field(default_factory=list)
 
     @property
     def is_blank(self) -> bool:
@@ -50,7 +53,7 @@ def render(record: PhaseRecord) -> bytes:
         "no_progress_count": face.no_progress,
         "same_error_count": face.same_error,
         "last_progress_metric": {name: marks_in_order(name, record.marks[name]) for name in PHASES},
-        "last_error_hash": record.errors.get(phase, {}).get("hash") or None,
+        "last_error_hash": record.errors[phase]["hash"] or None if phase in record.errors else None,
         "opened_at": whole_seconds(face.opened_at),
         "open_reason": face.reason if face.state == "OPEN" else None,
         "history": [history_entry(entry) for entry in record.history],
@@ -59,7 +62,7 @@ def render(record: PhaseRecord) -> bytes:
     return (json.dumps(data, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "replace")
 
 
-def history_entry(entry: dict[str, Any]) -> dict[str, Any]:
+def history_entry(entry: PhaseEvent) -> JsonObject:
     return {
         "timestamp": whole_seconds(entry["at"]),
         "event": entry["event"],
@@ -89,17 +92,12 @@ def parse(content: bytes, shown: str, phase: str = "") -> Taken:
     if not isinstance(data, dict):
         raise ConfigError(shown, "file", type(data).__name__, "an object with state, no_progress_count, ...")
     reader = _FieldReader(shown)
-    face = Face(
-        reader.one_of(data, "state", _STATES, required=True),
-        reader.count(data, "no_progress_count"),
-        reader.count(data, "same_error_count"),
-        reader.time(data, "opened_at"),
-        reader.text(data, "open_reason"),
-    )
-    if face.state != "OPEN":
-        face.opened_at, face.reason = None, ""
-    elif not face.reason:
-        face.reason = "open in an imported file"
+    state = reader.one_of(data, "state", _STATES, required=True)
+    no_progress, same_error = reader.count(data, "no_progress_count"), reader.count(data, "same_error_count")
+    opened_at, reason = reader.time(data, "opened_at"), reader.text(data, "open_reason")
+    face = Face(state, no_progress, same_error)
+    if state == "OPEN":
+        face = Face(state, no_progress, same_error, opened_at, reason or "open in an imported file")
     return Taken(
         face,
         phase or reader.one_of(data, "phase", PHASES),
@@ -114,7 +112,7 @@ def record_of(taken: Taken, now: float) -> PhaseRecord:
     record = PhaseRecord(since=now, phase=taken.phase, marks=taken.marks, history=taken.history)
     if taken.phase:
         record.iterations = {taken.phase: max(taken.face.no_progress, taken.face.same_error)}
-        record.faces = {taken.phase: vars(taken.face)}
+        record.faces = {taken.phase: taken.face}
         if taken.error_hash:
             record.errors = {taken.phase: {"hash": taken.error_hash, "text": ""}}
     return record
@@ -130,7 +128,7 @@ class _FieldReader:
         return ConfigError(self.shown, key, value, allowed)
 
     def one_of(
-        self, data: dict[str, Any], key: str, names: tuple[str, ...], where: str = "", required: bool = False
+        self, data: JsonObject, key: str, names: tuple[str, ...], where: str = "", required: bool = False
     ) -> str:
         value = data.get(key)
         if value is None and not required:
@@ -139,13 +137,13 @@ class _FieldReader:
             raise self.refuse(where + key, value, ", ".join(names))
         return str(value)
 
-    def count(self, data: dict[str, Any], key: str) -> int:
+    def count(self, data: JsonObject, key: str) -> int:
         value = data.get(key, 0)
         if type(value) is not int or not 0 <= value <= _COUNT:
             raise self.refuse(key, value, f"a whole number from 0 to {_COUNT}")
         return value
 
-    def time(self, data: dict[str, Any], key: str, where: str = "", required: bool = False) -> float | None:
+    def time(self, data: JsonObject, key: str, where: str = "", required: bool = False) -> float | None:
         value = data.get(key)
         if value is None and not required:
             return None
@@ -157,20 +155,20 @@ class _FieldReader:
             allowed = "an ISO 8601 time, such as 2026-02-12T10:30:00Z"
             raise self.refuse(where + key, value, allowed + ("" if required else ", or null")) from None
 
-    def text(self, data: dict[str, Any], key: str, where: str = "") -> str:
+    def text(self, data: JsonObject, key: str, where: str = "") -> str:
         value = data.get(key)
         if value is not None and not isinstance(value, str):
             raise self.refuse(where + key, value, "a text, or null")
         return plain(value or "", TEXT_LIMIT)
 
-    def hash(self, data: dict[str, Any], key: str) -> str:
+    def hash(self, data: JsonObject, key: str) -> str:
         value = data.get(key)
         match = _HASH.fullmatch(value) if isinstance(value, str) else None
         if value is not None and match is None:
             raise self.refuse(key, value, "64 hexadecimal digits, or null")
         return match[1] if match else ""
 
-    def marks(self, data: dict[str, Any]) -> dict[str, dict[str, float]]:
+    def marks(self, data: JsonObject) -> dict[str, dict[str, float]]:
         table = data.get("last_progress_metric") or {}
         if not isinstance(table, dict):
             raise self.refuse("last_progress_metric", table, f"an object of {', '.join(PHASES)}")
@@ -189,11 +187,11 @@ class _FieldReader:
                 found[phase][name] = value
         return found
 
-    def history(self, data: dict[str, Any]) -> list[dict[str, Any]]:
+    def history(self, data: JsonObject) -> list[PhaseEvent]:
         items = data.get("history") or []
         if not isinstance(items, list):
             raise self.refuse("history", items, "a list")
-        entries = []
+        entries: list[PhaseEvent] = []
         for number, item in list(enumerate(items))[-HISTORY:]:
             where = f"history[{number}]"
             if not isinstance(item, dict):
@@ -201,7 +199,7 @@ class _FieldReader:
             where += "."
             entries.append(
                 {
-                    "at": self.time(item, "timestamp", where, required=True),
+                    "at": self.time(item, "timestamp", where, required=True) or 0.0,
                     "event": self.one_of(item, "event", _EVENTS, where, required=True),
                     "from": self.one_of(item, "from_state", _STATES, where, required=True),
                     "to": self.one_of(item, "to_state", _STATES, where, required=True),

@@ -118,7 +118,7 @@ def _phase(breaker: Breaker, home: str) -> Iterator[str]:
     """A phase that was worked on lately and is not closed by its end; one that is open is among the circuits."""
     if not os.path.lexists(os.path.join(home, PHASE_FILE)):
         return
-    from fusewire.breakers.phase.circuits import face_of, threshold
+    from fusewire.breakers.phase.action import face_of, threshold
     from fusewire.breakers.phase.detect import circuit_of
     from fusewire.breakers.phase.state import PhaseRecord
 
