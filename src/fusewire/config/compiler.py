@@ -44,6 +44,7 @@ def _policy(kind: str, table: Mapping[str, Any], shared: Mapping[str, Any], valu
         override=table.get("override", False),
         group=table.get("group", ""),
         next=tuple(table.get("next", ())),
+        by_person=tuple(table.get("by_person", ())),
     )
 
 

@@ -170,9 +170,8 @@ def view(policy: Policy, state: CircuitState | None, now: float) -> CircuitState
     return advance(policy, state if state is not None else fresh(now), now, StepResult())
 
 
-def steps(policy: Policy, circuit: str) -> tuple[str, ...]:
-    """What to do, with the parts of the circuit's id that the policy's own names: `attempt retry {slice}`."""
-    found = tuple(policy.next)
+def fill_in(found: tuple[str, ...], policy: Policy, circuit: str) -> tuple[str, ...]:
+    """Put the parts of a circuit's id into a policy's next steps: `attempt retry {slice}`."""
     for part, value in zip(policy.id.split("/"), circuit.split("/"), strict=False):
         if part[:1] == "{":
             found = tuple(step.replace(part, value) for step in found)
@@ -411,7 +410,8 @@ def _release(policy: Policy, state: CircuitState, signal: Signal, now: float, ou
 
 
 def _reset(policy: Policy, state: CircuitState, signal: Signal, now: float, outcome: StepResult) -> CircuitState:
-    other_way = f"{policy.name} has no reset of its own: {'; '.join(steps(policy, signal.circuit))}"
+    instead = fill_in((*policy.next, *policy.by_person), policy, signal.circuit)
+    other_way = f"{policy.name} has no reset of its own: {'; '.join(instead)}"
     if state.phase != "open":
         # What only limits never opens: people may see it as open while it is reached, and try.
         limits = policy.reset == "refuse" and all(meter.limits for meter in policy.meters)
@@ -438,7 +438,7 @@ def _override(policy: Policy, state: CircuitState, signal: Signal, now: float, o
     if state.phase not in ("open", "probe"):
         raise InvalidTransition(f"Invalid transition from {PUBLIC_STATE[state.phase]}: nothing to override")
     if not policy.override:
-        raise InvalidTransition(f"{policy.name} cannot be overridden: {'; '.join(policy.next)}")
+        raise InvalidTransition(f"{policy.name} cannot be overridden: {'; '.join((*policy.next, *policy.by_person))}")
     state = state.copy()
     state.override_until = now + signal.value if signal.value > 0 else None
     state.override_reason = signal.text if signal.value > 0 else ""

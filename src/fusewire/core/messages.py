@@ -49,16 +49,14 @@ def message_lines(decision: Decision, now: float = 0.0) -> list[str]:
     lines = _head(decision)
     # What circuits keep as evidence are sentences; elsewhere it may be a path.
     lines += map(_capitalized, decision.evidence) if decision.circuit else decision.evidence
-    by_agent = [step for step in decision.next if not step.startswith("a person")]
-    by_person = [step for step in decision.next if step.startswith("a person")]
-    if by_agent:
-        stop = "" if "\n" in by_agent[-1] else "."  # a step with lines of its own ends with a command
-        lines.append(f"Next: {'; '.join(by_agent)}{stop}")
-    if decision.retry_after is not None and decision.next:
+    if decision.next:
+        stop = "" if "\n" in decision.next[-1] else "."  # a step with lines of its own ends with a command
+        lines.append(f"Next: {'; '.join(decision.next)}{stop}")
+    if decision.retry_after is not None and (decision.next or decision.by_person):
         clock = (show_time(now + decision.retry_after) or "")[:16].replace("T", " ")
         what = "A probe is allowed" if decision.phase in ("open", "probe") else "There is room again"
         lines.append(f"{what} at {clock} UTC (in {show_duration(decision.retry_after)}).")
-    lines += map(_capitalized, (*by_person, *decision.by_person))
+    lines += map(_capitalized, decision.by_person)
     return lines
 
 

@@ -43,7 +43,9 @@ class Policy(Noun):
     override: bool = False
     #: circuits that open together and are reset together have one name for that
     group: str = ""
+    #: what the agent should do while it is open, and how a person can lift it
     next: tuple[str, ...] = ()
+    by_person: tuple[str, ...] = ()
 
     def settles_with(self) -> str:
         """The name of a success: what breaks a row of failures here."""

@@ -258,6 +258,7 @@ def decide(policy: Policy, signal: Signal, state: CircuitState, outcome: StepRes
         if signal.kind == "bad" and not outcome.tripped:
             evidence = (*evidence, _left(policy, state, now))
     retry_after = None if outcome.retry_at is None else seconds_until(outcome.retry_at, now)
+    is_stopped = verdict == "deny" or outcome.tripped
     return Decision(
         verdict,
         circuit=signal.circuit,
@@ -265,7 +266,8 @@ def decide(policy: Policy, signal: Signal, state: CircuitState, outcome: StepRes
         reason=reason,
         evidence=evidence,
         retry_after=retry_after,
-        next=next_steps(policy, signal.circuit, state.phase) if verdict == "deny" or outcome.tripped else (),
+        next=circuits.fill_in(policy.next, policy, signal.circuit) if is_stopped else (),
+        by_person=by_person(policy, signal.circuit, state.phase) if is_stopped else (),
         phase=state.phase,
         lease=outcome.lease,
         tripped=outcome.tripped,
@@ -305,8 +307,12 @@ def _left(policy: Policy, state: CircuitState, now: float) -> str:
 
 
 def next_steps(policy: Policy, circuit: str, phase: str) -> tuple[str, ...]:
-    """What to do now, and who may lift it."""
-    steps = circuits.steps(policy, circuit)
+    """What to do now, and how a person can lift it."""
+    return (*circuits.fill_in(policy.next, policy, circuit), *by_person(policy, circuit, phase))
+
+
+def by_person(policy: Policy, circuit: str, phase: str) -> tuple[str, ...]:
+    steps = circuits.fill_in(policy.by_person, policy, circuit)
     if phase == "open" and policy.reset in ("close", "probe"):
         does = "" if policy.reset == "close" else " (ends the cooldown, one probe decides)"
         name = quoted(policy.group or circuit)

@@ -12,9 +12,10 @@ from fusewire.breakers.session.messages import goes_on
 from fusewire.breakers.session.state import recalled, session_name
 from fusewire.config.rules import rule_id
 from fusewire.config.settings import SEVERITIES
+from fusewire.core.circuit import fill_in
 from fusewire.core.decision import PUBLIC_STATE, Decision
 from fusewire.core.messages import message_lines
-from fusewire.engine.engine import next_steps
+from fusewire.engine.engine import by_person
 from fusewire.notify.news import ACTS, subject_of
 from fusewire.util.durations import counted, seconds_until, show_time
 from fusewire.util.errors import NotFound
@@ -175,7 +176,8 @@ def _move_lines(row: AuditRow, breaker: Breaker, now: float) -> list[str]:
         reason=_readable(row.reason),
         evidence=(f"{when}", *evidence, *session),
         retry_after=None if state.until is None else seconds_until(state.until, now),
-        next=tuple(_readable(step) for step in next_steps(policy, row.circuit, state.phase)),
+        next=tuple(map(_readable, fill_in(policy.next, policy, row.circuit))),
+        by_person=tuple(map(_readable, by_person(policy, row.circuit, state.phase))),
         phase=state.phase,
         tripped=True,
     )

@@ -213,8 +213,8 @@ def _refusal(runs: list[RegisteredRun], limit: int, now: float, more: str = "") 
         rule="tool.agents",
         reason=f"{LIMIT} {fact}{f', and {more}' if more else ''}",
         evidence=("running, the oldest first:", *(f"  {run.shown(now)}" for run in runs)),
-        next=(
-            "wait until one of them has ended",
+        next=("wait until one of them has ended",),
+        by_person=(
             "a person can end the oldest one and start this one instead: fusewire run --end-oldest ...",
             "a person can allow more: resource_limits.max_concurrent_agents under [tool] in fusewire.toml",
         ),

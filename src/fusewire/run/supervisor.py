@@ -100,7 +100,7 @@ class Supervisor:
         reason = nesting.too_deep(self._depth, self._settings)
         if not reason:
             return None
-        return Decision("deny", rule=nesting.RULE, reason=reason, next=(*nesting.NEXT, nesting.BY_A_PERSON))
+        return Decision("deny", rule=nesting.RULE, reason=reason, next=nesting.NEXT, by_person=(nesting.BY_A_PERSON,))
 
     def _log(self, refused: Decision) -> None:
         """A run that may not start is an incident like any other limit."""

@@ -86,7 +86,7 @@ def test_the_fifth_violation_in_thirty_days_opens_the_circuit(breaker: Breaker, 
     assert (blocked.verdict, blocked.state, blocked.retry_after) == ("deny", "OPEN", 24 * 3600)
     assert "5" in blocked.reason
     assert any("push 5" in fact for fact in blocked.evidence)
-    assert any("fusewire reset" in step for step in blocked.next)
+    assert any("fusewire reset" in step for step in blocked.by_person)
 
 
 def test_only_the_last_violations_before_the_limit_warn(breaker: Breaker, clock: Clock) -> None:

@@ -118,7 +118,9 @@ class Loop:
         escalated = [name for name in halted["circuits"].split() if self.engine.view(name)[1].phase == "open"]
         if not escalated and not (halted["guard"] and self.protection.halted()):
             return None
-        return Decision("deny", rule="loop.halted", reason=halted["text"], next=("a person can start the loop again",))
+        return Decision(
+            "deny", rule="loop.halted", reason=halted["text"], by_person=("a person can start the loop again",)
+        )
 
     def _begin(self, token: str, before: Snapshot, owner: str) -> IterationStart:
         def begin(work: BreakerTransaction, record: LoopRecord) -> tuple[LoopRecord, tuple[str, ...], Advice, int]:

@@ -60,10 +60,9 @@ def _rest(decision: Decision, moment: Moment) -> list[str]:
     steps = decision.next or policy.next
     if decision.allowed and decision.rule.startswith("tool.spend"):
         steps = ("go on, and come to an end before the limit: from there on every call is refused",)
-    by_agent = [step for step in steps if not step.startswith("a person")]
-    by_person = [step for step in steps if step.startswith("a person")]
-    if by_agent:
-        lines.append(f"Next: {'; '.join(by_agent)}.")
+    by_person = list(decision.by_person)
+    if steps:
+        lines.append(f"Next: {'; '.join(steps)}.")
     if decision.retry_after is not None and (decision.tripped or not decision.allowed):
         clock = (show_time(moment.now + decision.retry_after) or "")[11:19]
         what = (
