@@ -174,7 +174,7 @@ def test_only_stores_know_sql() -> None:
 
 
 def test_the_shell_reader_touches_nothing() -> None:
-    """No process, no clock; of `os` only names of paths: what it must know of the disk it asks a `Disk` that it is given."""
+    """No process, no clock; of `os` only names of paths: for the disk it asks a `Disk` that it is given."""
     for name, path in MODULES.items():
         if name.startswith("guard.shell"):
             assert foreign(imports_of(path)) <= {"os", "re"}, name
