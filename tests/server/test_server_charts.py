@@ -26,6 +26,7 @@ from fusewire.server.drawing.timelines import (
 from fusewire.util.text import visible
 from fusewire.views.cards import fullness, measure
 from fusewire.views.moves import History, LoggedSignal, Move
+from fusewire.views.sessions import DoingKind, ShownDoing
 
 NOON = 1_794_830_400.0  # 2026-11-16 12:00 UTC
 DAY = 86400.0
@@ -159,12 +160,9 @@ def test_the_figures_say_what_they_draw() -> None:
     """A screen reader hears the numbers."""
     minutes = [[int(NOON), 3, 1], [int(NOON) + 60, 0, 0], [int(NOON) + 120, 7, 0]]
     assert parsed(calls_chart(minutes)).findtext("desc") == "10 calls in 3 minutes, 1 failed, 7 in the busiest minute"
-    view = {
-        "warn_usd": 1.0,
-        "limit_usd": 5.0,
-        "resources": {"cost": {"usd": 2.4}},
-        "spend_curve": [[NOON, 1.2], [NOON + 9, 2.4]],
-    }
+    view: Any = SimpleNamespace(
+        warn_usd=1.0, limit_usd=5.0, resources={"cost": {"usd": 2.4}}, spend_curve=[[NOON, 1.2], [NOON + 9, 2.4]]
+    )
     root = parsed(spend_chart(view, NOON, NOON + 10))
     assert root.findtext("desc") == "$2.40 so far; it is warned at $1.00 and stopped at $5.00"
     iteration = {"number": 1, "kind": "progress", "score": 6, "points": {"a task": 5, "a file": 1}, "lines": 12}
@@ -174,25 +172,23 @@ def test_the_figures_say_what_they_draw() -> None:
     assert parsed(output_chart([iteration, neutral])).findtext("desc") == "iteration 1: 12 lines"
 
 
-def doing(at: str, kind: str, text: str = "ls") -> dict[str, object]:
-    return {"at": at, "agent": None, "kind": kind, "tool": "Bash", "text": text, "value": 0.0}
+def doing(at: str, kind: DoingKind, text: str = "ls") -> ShownDoing:
+    return ShownDoing(at, None, kind, "Bash", text, 0.0)
 
 
 def test_a_session_becomes_lanes_and_rows() -> None:
     """Dollars are in a chart of their own; whose session it is is not repeated in each row."""
     step = ("CLOSED", "OPEN", "closed", "open", "tripped", "3 times", "s1")
-    view = {
-        "session": "s1",
-        "doings": [
-            doing("2026-11-16T12:00:00Z", "ok"),
-            doing("2026-11-16T12:00:01Z", "failed"),
-            doing("2026-11-16T12:00:02Z", "spend"),
-            doing("2026-11-16T12:00:03Z", "refused", "tool.x/s1: ls"),
-            doing("2026-11-16T12:00:04Z", "halted", "tool.x/s1: ls"),
-            doing("2026-11-16T12:00:05Z", "prompt", ""),
-        ],
-        "moves": [Move("2026-11-16T12:00:02Z", "tool/x/s1", *step)],
-    }
+    doings = [
+        doing("2026-11-16T12:00:00Z", "ok"),
+        doing("2026-11-16T12:00:01Z", "failed"),
+        doing("2026-11-16T12:00:02Z", "spend"),
+        doing("2026-11-16T12:00:03Z", "refused", "tool.x/s1: ls"),
+        doing("2026-11-16T12:00:04Z", "halted", "tool.x/s1: ls"),
+        doing("2026-11-16T12:00:05Z", "prompt", ""),
+    ]
+    moves = [Move("2026-11-16T12:00:02Z", "tool/x/s1", *step)]
+    view: Any = SimpleNamespace(session="s1", doings=doings, moves=moves)
     root = parsed(session_chart(view, NOON, NOON + 5))
     assert root.findtext("desc") == "1 messages, 1 calls that worked, 1 failed, 0 warned, 2 refused, 1 trips"
     rows, left_out = session_rows(view)

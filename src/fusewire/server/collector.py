@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 from fusewire import __version__
 from fusewire.core.state import Policy
 from fusewire.util.errors import FusewireError
-from fusewire.views.models import Kind, State
+from fusewire.util.json_types import Kind, State
 from fusewire.views.panel import UnreadablePanel
 from fusewire.views.session_list import STATES as SESSION_STATES
 from fusewire.views.trail import Trail

@@ -133,8 +133,8 @@ def session(request: Request) -> Response:
         rows=rows,
         left_out=left_out,
         drawn=timelines.session_chart(view, *span) if span else None,
-        spend_drawn=figures.spend_chart(view, *span) if span and view["spend_curve"] else None,
-        calls_drawn=figures.calls_chart(view["calls_per_minute"]) if view["calls_per_minute"] else None,
+        spend_drawn=figures.spend_chart(view, *span) if span and view.spend_curve else None,
+        calls_drawn=figures.calls_chart(view.calls_per_minute) if view.calls_per_minute else None,
     )
 
 

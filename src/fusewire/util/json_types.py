@@ -17,3 +17,5 @@ UnixTime = Annotated[float, about("seconds since 1970")]
 Usd = Annotated[float, about("US dollars")]
 
 State = Literal["CLOSED", "HALF_OPEN", "OPEN"]
+Phase = Literal["closed", "watch", "open", "probe"]
+Kind = Literal["constraint", "loop", "phase", "tool", "attempt", "own"]

@@ -11,8 +11,8 @@ from fusewire.core.circuit import within
 from fusewire.engine.engine import next_steps
 from fusewire.util.durations import number
 from fusewire.util.errors import NotFound
+from fusewire.util.json_types import Count, Kind, Phase, Seconds, State, Time, about
 from fusewire.util.quoting import quoted
-from fusewire.views.models import Count, Kind, Phase, Seconds, State, Time, about
 
 if TYPE_CHECKING:
     from collections.abc import Collection

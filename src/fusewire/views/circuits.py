@@ -16,8 +16,8 @@ from fusewire.engine.status import status_of
 from fusewire.stores.rows import AuditRow
 from fusewire.util.durations import seconds_until, show_duration, show_time
 from fusewire.util.errors import NotFound
+from fusewire.util.json_types import Count, Seconds, Time, about
 from fusewire.views.cards import CircuitCard, circuit_card, fullness, measure, policy_of
-from fusewire.views.models import Count, Seconds, Time, about
 from fusewire.views.moves import History, history_of
 from fusewire.views.settings import SettingInForce, settings_of
 from fusewire.views.trips import PastTrip, trips_in

@@ -9,7 +9,7 @@ from fusewire.breakers.loop.overview import LoopFacts, overview
 from fusewire.breakers.loop.state import IterationFacts, LoopRecord, Totals
 from fusewire.run.registry import under_way
 from fusewire.util.durations import format_time
-from fusewire.views.models import Count, Time, about
+from fusewire.util.json_types import Count, Time, about
 
 if TYPE_CHECKING:
     from fusewire.engine.breaker import Breaker

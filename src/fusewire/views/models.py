@@ -11,19 +11,7 @@ import types
 from dataclasses import fields, is_dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
-from fusewire.util.json_types import Count as Count
-from fusewire.util.json_types import Seconds as Seconds
-from fusewire.util.json_types import State as State
-from fusewire.util.json_types import Time as Time
-from fusewire.util.json_types import UnixTime as UnixTime
-from fusewire.util.json_types import Usd as Usd
-from fusewire.util.json_types import about as about
-
 Schema = dict[str, Any]
-
-
-Kind = Literal["constraint", "loop", "phase", "tool", "attempt", "own"]
-Phase = Literal["closed", "watch", "open", "probe"]
 
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", types.NoneType: "null"}
 
@@ -73,8 +61,9 @@ def _schema(hint: Any, named: dict[type, str]) -> Schema:
 
 
 def _any_of(choices: list[Schema]) -> Schema:
-    """One of these; what is a type and nothing else, such as null, is said beside the first, if that has one type."""
+    """One of these; mere types, and null, are said in one list of types."""
     first, *others = choices
-    if "type" in first and "enum" not in first and all(one.keys() == {"type"} for one in others):
+    has_type = "type" in first and "enum" not in first
+    if has_type and (others == [{"type": "null"}] or all(one.keys() == {"type"} for one in choices)):
         return {**first, "type": [one["type"] for one in choices]}
     return {"anyOf": choices}

@@ -10,7 +10,7 @@ from fusewire.breakers.session.state import recalled, session_name
 from fusewire.core.decision import PUBLIC_STATE
 from fusewire.core.events import identifier
 from fusewire.util.durations import format_time, show_time
-from fusewire.views.models import Count, Time, about
+from fusewire.util.json_types import Count, Time, about
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

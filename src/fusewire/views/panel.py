@@ -16,8 +16,8 @@ from fusewire.breakers.session.names import session_ids
 from fusewire.breakers.session.spend import day_of
 from fusewire.breakers.session.state import SPEND, recalled
 from fusewire.util.durations import counted, format_time
+from fusewire.util.json_types import Count, State, Time, Usd, about
 from fusewire.views.cards import CircuitCard, circuit_card
-from fusewire.views.models import Count, State, Time, Usd, about
 from fusewire.views.session_list import SessionCounts, SessionLine, sessions_view
 from fusewire.views.warnings import warnings
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 from fusewire.breakers.session.names import session_ids
 from fusewire.breakers.session.overview import running_in, standing
 from fusewire.breakers.session.state import recalled, session_name
-from fusewire.views.models import Count, Time, Usd, about
+from fusewire.util.json_types import Count, Time, Usd, about
 
 if TYPE_CHECKING:
     from fusewire.engine.breaker import Breaker
@@ -23,15 +23,25 @@ SHOWN = 20
 
 
 @dataclass(frozen=True)
-class SessionLine:
-    """One session in a list."""
+class SessionStanding:
+    """What a session is at."""
 
-    id: str
     state: Annotated[SessionState, about("silent: nothing was heard of it for an hour")]
     heard: Time | None
     ended: Time | None
     halted: Annotated[str | None, about("why it was halted")]
     needs: Annotated[Literal["message", "grant"] | None, about("what a halted one needs of a person to go on")]
+
+
+@dataclass(frozen=True)
+class _Id:
+    id: str
+
+
+@dataclass(frozen=True)
+class SessionLine(SessionStanding, _Id):
+    """One session in a list."""
+
     usd: Usd
     agents: Annotated[Count, about("helpers that run")]
 

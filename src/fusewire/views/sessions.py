@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, cast
 
 from fusewire.breakers.session.names import is_session
 from fusewire.breakers.session.overview import overview, running_in
 from fusewire.breakers.session.state import recalled, session_name
 from fusewire.core.events import plain
-from fusewire.util.durations import show_time
+from fusewire.util.durations import format_time, show_time
 from fusewire.util.errors import NotFound
-from fusewire.views.moves import move_of, moved_in
+from fusewire.util.json_types import Count, Phase, Seconds, State, Time, Usd, about
+from fusewire.views.moves import Move, move_of, moved_in
+from fusewire.views.session_list import SessionStanding
+from fusewire.views.storage import MemoryUsage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,63 +29,198 @@ _MOVES = 500
 _POINTS = 300
 _MINUTES = 120
 
-#: Kinds of what agents did that are counted under their own names.
-_COUNTED = ("ok", "failed", "told", "refused", "halted")
+DoingKind = Literal["ok", "failed", "told", "refused", "halted", "prompt", "spend"]
 
 
-def session_view(breaker: Breaker, session: str) -> dict[str, Any]:
-    """Everything of one session; NotFound if it has not been heard of. Nothing is written.
+class LastTrip(TypedDict):
+    """When a circuit opened last, and why."""
 
-    What `status --session --json` has, and
-    doings            the newest 500, oldest first: `at`, `agent`, `kind`, `tool`, `text`, `value`
-    moves             of circuits of this session, and of others that it has moved: the newest 500, oldest first
-    counts            `calls` that ran, `ok`, `failed`; how often the agent was `told`, `refused`, `halted`; `prompts`
-    calls_per_minute  [[minute, calls, failed], ...], the last two hours of the session at most, no minute left out
-    spend_curve       [[moment, dollars], ...]; `warn_usd` and `limit_usd` are the lines over it, grants included
-    agents            helpers that run: `name`, `since`, `heard`, the oldest first
+    turn: Count | None
+    at: Time | None
+    reason: str
 
-    Moments in the two series are seconds since 1970; all other times are ISO 8601 in UTC.
-    """
+
+class NextAttempt(TypedDict):
+    """When a call may pass again."""
+
+    turn: Count
+    at: Time | None
+
+
+class ActiveCircuit(TypedDict):
+    """A circuit of a session that is not closed."""
+
+    id: str
+    breaker: str
+    key: str | None
+    agent: str | None
+    state: State
+    phase: Phase
+    reason: str
+    evidence: str | None
+    cooldown_seconds: Seconds | None
+    trips: Count
+    last_trip: LastTrip | None
+    next_attempt: NextAttempt | None
+
+
+class UnreadableMemory(TypedDict):
+    """Why the memory folder cannot be looked at."""
+
+    problem: str
+    report: list[str]
+
+
+class AgentLimits(TypedDict):
+    """Helpers that run, and how many may."""
+
+    running: Count
+    limit: Count
+    session_limit: Count
+    names: list[str]
+
+
+class CallLimits(TypedDict):
+    """Calls of the agents' interface, and how many there may be."""
+
+    this_minute: Count
+    limit_per_minute: Count
+    this_session: Count
+    session_limit: Count
+
+
+class SpendLimit(TypedDict):
+    """Dollars of all sessions against their limit."""
+
+    usd: Usd
+    limit_usd: Usd
+    granted_usd: Usd
+
+
+class SessionCost(TypedDict):
+    """Dollars of the session against its limits."""
+
+    usd: Usd
+    warn_usd: Usd
+    limit_usd: Usd
+    granted_usd: Usd
+    unknown_models: list[str]
+    problem: str | None
+    day: SpendLimit
+    project: SpendLimit
+
+
+class SessionResources(TypedDict):
+    """What a session uses up."""
+
+    agents: AgentLimits
+    api_calls: CallLimits
+    cost: SessionCost
+
+
+class IncidentCounts(TypedDict):
+    """Incidents of the last 24 hours, of all sessions."""
+
+    since: Time
+    circuit_trips: Count
+    by_breaker: dict[str, Count]
+    memory_cleanups: Count
+    resource_exhaustions: Count
+
+
+@dataclass(frozen=True)
+class ShownDoing:
+    """Something that an agent did."""
+
+    at: Time
+    agent: str | None
+    kind: DoingKind
+    tool: str
+    text: str
+    value: float
+
+
+@dataclass(frozen=True)
+class DoingCounts:
+    """Calls that ran, how they went, how often the agent was stopped, and messages."""
+
+    calls: Count
+    ok: Count
+    failed: Count
+    told: Count
+    refused: Count
+    halted: Count
+    prompts: Count
+
+
+@dataclass(frozen=True)
+class RunningHelper:
+    """A helper that runs."""
+
+    name: str
+    since: Time
+    heard: Time
+
+
+@dataclass(frozen=True)
+class SessionView(SessionStanding):
+    """Everything of one session: what `status --session --json` has, and what was done when."""
+
+    session: str
+    turn: Count | None
+    active: list[ActiveCircuit]
+    memory: MemoryUsage | UnreadableMemory
+    resources: SessionResources
+    incidents: IncidentCounts
+    since: Time | None
+    doings: Annotated[list[ShownDoing], about("the newest 500, oldest first")]
+    moves: Annotated[list[Move], about("the newest 500, oldest first")]
+    counts: DoingCounts
+    calls_per_minute: Annotated[list[list[int]], about("[minute in seconds since 1970, calls, failed]")]
+    spend_curve: Annotated[list[list[float]], about("[seconds since 1970, dollars]")]
+    #: the lines over it, grants included
+    warn_usd: Usd
+    limit_usd: Usd
+    #: the oldest first
+    agents: list[RunningHelper]
+
+
+def session_view(breaker: Breaker, session: str) -> SessionView:
+    """Everything of one session; NotFound if it has not been heard of. Nothing is written."""
     session = plain(session)
     doings = breaker.store.doings(session)
     if not (doings or is_session(breaker.store, session)):
         raise NotFound(f"no session {session!r} has been heard of in this project")
     record = recalled(breaker.store, session_name(session))
     view = overview(breaker, session)
-    cost = view["resources"]["cost"]
-    return {
+    cost: SessionCost = view["resources"]["cost"]
+    return SessionView(
         **view,
-        "since": show_time(record.get("since")),
-        "doings": [_doing(one) for one in doings[-_DOINGS:]],
-        "moves": [move_of(row) for row in _moves(breaker, session)],
-        "counts": _counts(doings),
-        "calls_per_minute": _per_minute(doings),
-        "spend_curve": _thinned([[one.at, one.value] for one in doings if one.kind == "spend"]),
-        "warn_usd": cost["warn_usd"] + cost["granted_usd"],
-        "limit_usd": cost["limit_usd"] + cost["granted_usd"],
-        "agents": _running(record, breaker.engine.clock()),
-    }
+        since=show_time(record.get("since")),
+        doings=[_doing(one) for one in doings[-_DOINGS:]],
+        moves=[move_of(row) for row in _moves(breaker, session)],
+        counts=_counts(doings),
+        calls_per_minute=_per_minute(doings),
+        spend_curve=_thinned([[one.at, one.value] for one in doings if one.kind == "spend"]),
+        warn_usd=cost["warn_usd"] + cost["granted_usd"],
+        limit_usd=cost["limit_usd"] + cost["granted_usd"],
+        agents=_running(record, breaker.engine.clock()),
+    )
 
 
-def _doing(one: Doing) -> dict[str, Any]:
-    return {
-        "at": show_time(one.at),
-        "agent": one.agent or None,
-        "kind": one.kind,
-        "tool": one.tool,
-        "text": one.text,
-        "value": one.value,
-    }
+def _doing(one: Doing) -> ShownDoing:
+    kind = cast("DoingKind", one.kind)
+    return ShownDoing(format_time(one.at), one.agent or None, kind, one.tool, one.text, one.value)
 
 
 def _moves(breaker: Breaker, session: str) -> list[AuditRow]:
     return list(filter(moved_in(breaker, session), breaker.store.audit_of(None)))[-_MOVES:]
 
 
-def _counts(doings: Sequence[Doing]) -> dict[str, int]:
+def _counts(doings: Sequence[Doing]) -> DoingCounts:
     kinds = Counter(one.kind for one in doings)
-    counted = {kind: kinds[kind] for kind in _COUNTED}
-    return {"calls": kinds["ok"] + kinds["failed"], **counted, "prompts": kinds["prompt"]}
+    counted = {kind: kinds[kind] for kind in ("ok", "failed", "told", "refused", "halted")}
+    return DoingCounts(calls=kinds["ok"] + kinds["failed"], **counted, prompts=kinds["prompt"])
 
 
 def _per_minute(doings: Sequence[Doing]) -> list[list[int]]:
@@ -106,8 +245,8 @@ def _thinned(points: list[list[float]]) -> list[list[float]]:
     return [points[round(number * step)] for number in range(_POINTS)]
 
 
-def _running(record: dict[str, Any], now: float) -> list[dict[str, Any]]:
+def _running(record: dict[str, Any], now: float) -> list[RunningHelper]:
     return [
-        {"name": str(name), "since": show_time(began), "heard": show_time(heard)}
+        RunningHelper(str(name), format_time(began), format_time(heard))
         for began, name, heard, *_ in running_in(record, now)
     ]

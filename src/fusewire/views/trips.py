@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fusewire.util.durations import format_time, show_time
-from fusewire.views.models import Count, Seconds, Time
+from fusewire.util.json_types import Count, Seconds, Time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,31 +9,18 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fusewire.breakers.loop.overview import LoopOverview
-from fusewire.server.api import answer_parts as parts
-from fusewire.server.api.schemas import (
-    COUNT,
-    NUMBER,
-    TEXT,
-    TEXTS,
-    TIME,
-    USD,
-    WHOLE,
-    YES_NO,
-    fields,
-    maybe,
-    one_of,
-    ref,
-    rows,
-    told,
-)
+from fusewire.util.json_types import Count, about
 from fusewire.views.cards import CircuitCard, CircuitStatus
 from fusewire.views.circuits import CircuitView
 from fusewire.views.loop import IterationView, LoopView
-from fusewire.views.models import Count, Schema, about, schema_of
+from fusewire.views.models import Schema, schema_of
 from fusewire.views.moves import History, NumberedMove
 from fusewire.views.panel import Panel
 from fusewire.views.session_list import SessionLine, SessionList
+from fusewire.views.sessions import SessionView
 from fusewire.views.settings import SettingInForce
+from fusewire.views.slices import AttemptsView, SliceView
+from fusewire.views.storage import MemoryUsage, MemoryView
 
 
 @dataclass(frozen=True)
@@ -123,58 +110,11 @@ NAMES: dict[type, str] = {
     SessionLine: "SessionLine",
     SessionList: "Sessions",
     MovePage: "Moves",
+    SliceView: "Slice",
+    AttemptsView: "Attempts",
+    SessionView: "Session",
+    MemoryUsage: "Usage",
+    MemoryView: "Memory",
 }
 
-ANSWERS: dict[str, Schema] = {
-    **{name: schema_of(model, NAMES) for model, name in NAMES.items()},
-    "Session": fields(
-        session=TEXT,
-        turn=maybe(COUNT),
-        since=maybe(TIME),
-        **parts.STANDING,
-        active=rows(parts.ACTIVE),
-        memory={"anyOf": [ref("Usage"), fields(problem=TEXT, report=TEXTS)]},
-        resources=parts.RESOURCES,
-        incidents=parts.INCIDENTS,
-        doings=told(rows(parts.DOING), "the newest 500, oldest first"),
-        moves=told(rows(fields(**parts.MOVE)), "the newest 500, oldest first"),
-        counts=parts.COUNTS,
-        calls_per_minute=told(rows(rows(WHOLE)), "[minute in seconds since 1970, calls, failed]"),
-        spend_curve=told(rows(rows(NUMBER)), "[seconds since 1970, dollars]"),
-        warn_usd=USD,
-        limit_usd=USD,
-        agents=rows(fields(name=TEXT, since=TIME, heard=TIME)),
-    ),
-    "Usage": fields(**parts.USAGE),
-    "Slice": fields(
-        id=TEXT,
-        at=maybe(TIME),
-        state=one_of("stopped", "under way", "waiting", "finished"),
-        failures=COUNT,
-        limit=COUNT,
-        retries=COUNT,
-        stops=rows(parts.DECISION),
-        arch_stop=maybe(TEXT),
-        tests=rows(parts.TEST),
-        infrastructure=rows(fields(test=TEXT, kind=TEXT, reason=TEXT, evidence=TEXT, at=TIME)),
-        scope=maybe(fields(patterns=rows(fields(pattern=TEXT, source=TEXT)), explicit=YES_NO, problem=maybe(TEXT))),
-        violations=maybe(rows(parts.OUTSIDE)),
-        justifications=rows(fields(file=TEXT, test=TEXT, reason=TEXT, relationship=TEXT, at=TIME)),
-        prior=maybe(TEXT),
-    ),
-    "Attempts": fields(
-        slices=rows(ref("Slice")),
-        left_out=told(COUNT, "how many more there are behind these"),
-        counts=parts.SLICE_COUNTS,
-        under_way=rows(fields(slice=TEXT, sessions=maybe(TEXTS))),
-        problem=maybe(TEXT),
-    ),
-    "Memory": fields(
-        usage=maybe(fields(**parts.USAGE, files_left_out=COUNT)),
-        rotations=rows(fields(name=TEXT, kind=TEXT, bytes=COUNT, of=maybe(TEXT), at=maybe(TEXT))),
-        cleanups=rows(fields(at=maybe(TEXT), session=maybe(TEXT), report=TEXT)),
-        next_cleanup=maybe(fields(**parts.CLEANUP, due=YES_NO)),
-        by_hand=maybe(fields(**parts.CLEANUP)),
-        problem=maybe(TEXT),
-    ),
-}
+ANSWERS: dict[str, Schema] = {name: schema_of(model, NAMES) for model, name in NAMES.items()}

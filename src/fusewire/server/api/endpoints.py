@@ -24,8 +24,8 @@ from fusewire.views.warnings import warnings
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fusewire.server.api.schemas import Schema
     from fusewire.server.projects import WatchedProject
+    from fusewire.views.models import Schema
 
     Given = dict[str, Any]
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from fusewire.server.api.endpoints import Endpoint
-    from fusewire.server.api.schemas import Schema
+    from fusewire.views.models import Schema
 
 Security = list[dict[str, list[str]]]
 

@@ -1,34 +1,18 @@
-"""The words that shapes are made of, those of JSON Schema, and the shapes of what the JSON interface can be asked."""
+"""The schemas of what the JSON interface can be asked; those of its answers come from the read models."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from fusewire.breakers.phase.phases import GUIDANCE
 from fusewire.breakers.session.user_message import MOST
 from fusewire.core.events import TEXT_LIMIT
-
-Schema = dict[str, Any]
-
-
-def fields(**properties: Schema) -> Schema:
-    """An object that has all of these."""
-    return {"type": "object", "properties": properties, "required": list(properties)}
-
-
-def rows(item: Schema) -> Schema:
-    return {"type": "array", "items": item}
+from fusewire.util.json_types import Kind, State
+from fusewire.views.models import Schema
 
 
 def one_of(*words: str) -> Schema:
     return {"type": "string", "enum": list(words)}
-
-
-def maybe(schema: Schema) -> Schema:
-    """That, or null."""
-    if "$ref" in schema or "enum" in schema or "anyOf" in schema:
-        return {"anyOf": [schema, {"type": "null"}]}
-    return {**schema, "type": [schema["type"], "null"]}
 
 
 def ref(name: str) -> Schema:
@@ -39,22 +23,8 @@ def told(schema: Schema, description: str, *examples: Any) -> Schema:
     return {**schema, "description": description, **({"examples": list(examples)} if examples else {})}
 
 
-TEXT: Schema = {"type": "string"}
-NUMBER: Schema = {"type": "number"}
-WHOLE: Schema = {"type": "integer"}
-COUNT: Schema = {"type": "integer", "minimum": 0}
-YES_NO: Schema = {"type": "boolean"}
-TIME: Schema = {"type": "string", "format": "date-time"}
-TEXTS = rows(TEXT)
-SECONDS = told(NUMBER, "seconds")
-MOMENT = told(NUMBER, "seconds since 1970")
-USD = told(NUMBER, "US dollars")
-
-KIND = one_of("constraint", "loop", "phase", "tool", "attempt", "own")
-STATE = one_of("CLOSED", "HALF_OPEN", "OPEN")
-PHASE = one_of("closed", "watch", "open", "probe")
-
-# -- what is asked ----------------------------------------------------------------------------------------
+KIND = one_of(*get_args(Kind))
+STATE = one_of(*get_args(State))
 
 ID = told({"type": "string", "minLength": 1, "maxLength": 4000}, "a circuit", "loop/no_progress")
 SESSION = told(

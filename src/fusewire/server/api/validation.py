@@ -17,7 +17,7 @@ from fusewire.util.errors import shown
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from fusewire.server.api.schemas import Schema
+    from fusewire.views.models import Schema
 
 #: Digits of a whole number in an address: more than any limit here has.
 _DIGITS = 16

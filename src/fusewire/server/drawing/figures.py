@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fusewire.server.drawing.charts import Bar, Marker, bars, curve
 from fusewire.util.durations import counted
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from fusewire.views.loop import IterationView
+    from fusewire.views.sessions import SessionView
 
 
 def calls_chart(series: Sequence[Sequence[int]]) -> Markup:
@@ -30,14 +31,14 @@ def _minute(minute: int, calls: int, failed: int) -> Bar:
     return Bar(name, calls, f"{name}: {counted(calls, 'call')}, {failed} failed", "call", failed)
 
 
-def spend_chart(view: dict[str, Any], start: float, end: float) -> Markup:
+def spend_chart(view: SessionView, start: float, end: float) -> Markup:
     """Dollars of the session under the lines at which it is warned and stopped."""
-    warn, limit, spent = view["warn_usd"], view["limit_usd"], view["resources"]["cost"]["usd"]
+    warn, limit, spent = view.warn_usd, view.limit_usd, view.resources["cost"]["usd"]
     lines = [Marker(limit, f"stops at ${limit:.2f}", "limit")]
     if 0 < warn < limit:
         lines.append(Marker(warn, f"warns at ${warn:.2f}", "warn"))
     facts = f"${spent:.2f} so far; it is warned at ${warn:.2f} and stopped at ${limit:.2f}"
-    points = [(at, usd) for at, usd in view["spend_curve"]]
+    points = [(at, usd) for at, usd in view.spend_curve]
     return curve("Dollars of the session", facts, points, lines, start, end)
 
 

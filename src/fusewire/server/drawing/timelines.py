@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fusewire.breakers.constraint.report import EFFECTS
 from fusewire.server.drawing.charts import Lane, Mark, Marker, timeline
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from fusewire.views.circuits import CircuitView
     from fusewire.views.moves import History, HistoryMove, Step
+    from fusewire.views.sessions import SessionView, ShownDoing
     from fusewire.views.trips import PastTrip
 
 #: Rows of a list; what is older is counted.
@@ -148,27 +149,27 @@ def _at(one: LoggedSignal | HistoryMove) -> Mark:
 # -- a session --------------------------------------------------------------------------------------------
 
 
-def session_rows(view: dict[str, Any]) -> tuple[list[TimelineRow], int]:
+def session_rows(view: SessionView) -> tuple[list[TimelineRow], int]:
     """Calls, warnings, refusals, messages and moves of circuits."""
-    whose = view["session"]
-    done = [_doing(one, whose) for one in reversed(view["doings"]) if one["kind"] in _DONE]
-    moves = [replace(one, actor=None) if one.actor == whose else one for one in reversed(view["moves"])]
+    whose = view.session
+    done = [_doing(one, whose) for one in reversed(view.doings) if one.kind in _DONE]
+    moves = [replace(one, actor=None) if one.actor == whose else one for one in reversed(view.moves)]
     return newest([*(_move(one, one.at, one.circuit.removesuffix(f"/{whose}")) for one in moves), *done])
 
 
-def session_span(view: dict[str, Any]) -> tuple[float, float] | None:
+def session_span(view: SessionView) -> tuple[float, float] | None:
     """From the first to the last that is known; None if nothing is."""
-    moments = [parse_time(one["at"]) for one in view["doings"]] + [parse_time(one.at) for one in view["moves"]]
-    moments += [at for at, _ in view["spend_curve"]]
+    moments = [parse_time(at) for at in (*(one.at for one in view.doings), *(one.at for one in view.moves))]
+    moments += [at for at, _ in view.spend_curve]
     return (min(moments), max(moments)) if moments else None
 
 
-def session_chart(view: dict[str, Any], start: float, end: float) -> Markup:
+def session_chart(view: SessionView, start: float, end: float) -> Markup:
     """Calls, failures, warnings, refusals, trips and messages, each in a lane."""
     by_kind: dict[str, list[Mark]] = {}
-    for one in view["doings"]:
-        by_kind.setdefault(_DONE.get(one["kind"], ("", ""))[0], []).append(_told(one))
-    trips = [one for one in view["moves"] if one.to == "OPEN" and one.from_ != "OPEN"]
+    for one in view.doings:
+        by_kind.setdefault(_DONE.get(one.kind, ("", ""))[0], []).append(_told(one))
+    trips = [one for one in view.moves if one.to == "OPEN" and one.from_ != "OPEN"]
     lanes = [
         Lane("messages", "said", by_kind.get("said", [])),
         Lane("calls that worked", "call", by_kind.get("call", [])),
@@ -182,13 +183,13 @@ def session_chart(view: dict[str, Any], start: float, end: float) -> Markup:
     return timeline("What happened in the session", facts, lanes, start - room, end + room)
 
 
-def _doing(one: dict[str, Any], session: str) -> TimelineRow:
+def _doing(one: ShownDoing, session: str) -> TimelineRow:
     """Whose session it is stands above the list, and not in every row."""
-    kind, what = _DONE[one["kind"]]
-    note = ", ".join(filter(None, [one["tool"], f"agent {one['agent']}" if one["agent"] else ""]))
-    text = one["text"].replace(f"/{session}", "")
-    return TimelineRow(one["at"], kind, what, text, note or ("a person wrote to the agent" if kind == "said" else ""))
+    kind, what = _DONE[one.kind]
+    note = ", ".join(filter(None, [one.tool, f"agent {one.agent}" if one.agent else ""]))
+    text = one.text.replace(f"/{session}", "")
+    return TimelineRow(one.at, kind, what, text, note or ("a person wrote to the agent" if kind == "said" else ""))
 
 
-def _told(one: dict[str, Any]) -> Mark:
-    return Mark(parse_time(one["at"]), f"{one['at']}: {one['tool']} {one['text']}".strip())
+def _told(one: ShownDoing) -> Mark:
+    return Mark(parse_time(one.at), f"{one.at}: {one.tool} {one.text}".strip())
