@@ -22,12 +22,8 @@ from fusewire.cli.doctor import _mending
 from tests.helpers import SOURCE
 from tests.helpers.project import Project
 
-USER = {
-    "claude": ".claude/settings.json",
-    "codex": ".codex/hooks.json",
-    "gemini": ".gemini/settings.json",
-    "copilot": ".copilot/hooks/fusewire.json",
-}
+#: Where each agent's hooks are registered, below the home folder.
+USER = {name: f"{client.known.home.removeprefix('~/')}/{client.file}" for name, client in CLIENTS.items()}
 
 
 def home() -> Path:
@@ -97,7 +93,7 @@ def test_a_machine_without_agents_is_in_order(project: Project) -> None:
     ]
     text = project.run("doctor")
     assert (text.returncode, text.stdout.splitlines()[-1]) == (0, "all in order")
-    assert text.stdout.count("not on the PATH") == 4
+    assert text.stdout.count("not on the PATH") == len(AGENTS)
 
 
 def test_an_agent_that_is_here_and_not_registered_is_shown_and_no_finding(project: Project, path: Path) -> None:
@@ -167,7 +163,7 @@ def test_asking_for_a_version_leaves_nothing_in_the_agents_folder(
 # -- registered -------------------------------------------------------------------------------------------
 
 
-def test_all_four_registered_and_proven(project: Project) -> None:
+def test_all_agents_registered_and_proven(project: Project) -> None:
     """The canary goes through each line as it stands in the settings; an allowed call is timed beside bare Python."""
     for name in AGENTS:
         assert project.run("install", name).returncode == 0
@@ -185,7 +181,7 @@ def test_all_four_registered_and_proven(project: Project) -> None:
         assert 0 < canary["bare_ms"] < canary["allowed_ms"]
         assert canary["ratio"] > 0.5
     text = project.run("doctor", "--canary").stdout
-    assert text.count("reader + snapshot, canary blocked, ") == 4
+    assert text.count("reader + snapshot, canary blocked, ") == len(AGENTS)
     assert "x bare Python" in text
     assert sorted(one.name for one in project.root.iterdir()) in ([".git"], [".fusewire", ".git"])
 

@@ -1,4 +1,4 @@
-"""Who is asking: acts that disarm a breaker are for a person, and an agent is not one."""
+"""Tell a person from an agent: acts that disarm a breaker are for a person."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def is_agent(words: list[str]) -> bool:
 def _inside_agent() -> str:
     """Why this runs inside an agent; empty if it does not.
 
-    Whoever has started this may have cleaned the environment since; but what every process above was started with is
-    still on record, and an agent's shell is one of them. If it has given way to another program (`exec env -i`),
+    The command line may have cleaned the environment since; but what every process above was started with is still on
+    record, and an agent's shell is one of them. If it has given way to another program (`exec env -i`),
     its record is gone; but the agent itself is still above, and known by its name. A person whose terminal was opened
     from inside an agent is taken for it: one that was opened elsewhere will do.
     """

@@ -72,7 +72,7 @@ class Agent:
         "PostToolUse": "after_tool",
         "PostToolUseFailure": "after_tool",
     }
-    #: how prompts begin that nobody typed: the agent's own program speaks in a person's place
+    #: beginnings of prompts that no person typed, but the agent's own program
     NOT_A_PERSON: tuple[str, ...] = ()
     #: its tools that have other names than everywhere else: their names here; by that name, the same for their fields
     #: (an empty name leaves a field out)
@@ -237,7 +237,7 @@ class Agent:
         if hook in self.GATES:
             denial = {"hookEventName": hook, "permissionDecision": "deny", "permissionDecisionReason": text}
             return dumps({**stop, "hookSpecificOutput": denial}), text, 2
-        if hook in self.UNHEARD:  # the agent is not to go on, so there is nobody to tell
+        if hook in self.UNHEARD:  # the agent is not to go on, so there is no context to add
             return dumps(stop), "", 0
         context = {"hookEventName": hook, "additionalContext": text}
         return dumps({**stop, "hookSpecificOutput": context}), "", 0

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fusewire.agents import AGENTS, agent_module
+from fusewire.agents.install.client import Client
 from fusewire.util.errors import FusewireError
-
-if TYPE_CHECKING:
-    from fusewire.agents.install.client import Client
 
 #: name -> how it is installed and checked
 CLIENTS: dict[str, Client] = {name: agent_module(name, "client").CLIENT for name in AGENTS}

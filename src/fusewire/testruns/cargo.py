@@ -19,13 +19,9 @@ from fusewire.testruns.infrastructure import (
     REFUSED,
     refused_in_rust,
 )
-from fusewire.testruns.run import counted
+from fusewire.testruns.run import RunSummary, counted
 from fusewire.testruns.runner import TestRunner
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fusewire.testruns.run import RunSummary
-    from fusewire.testruns.text import OutputLines
+from fusewire.testruns.text import OutputLines
 
 _CARGO_START = re.compile(r"^ +Finished .*target\(s\) in .*$", re.MULTILINE)
 _CARGO_END = re.compile(r"^test result: (?:ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored;.*$", re.MULTILINE)
@@ -110,10 +106,10 @@ def _cargo_said(lines: OutputLines, case: CaseResult, begin: int, stop: int) -> 
     for index in range(begin, stop):
         match = _PANIC.fullmatch(lines.plain[index])
         if match and match[1] == case.name:
-            told = match[2] is None and index + 1 < stop
+            below = match[2] is None and index + 1 < stop
             return replace(
-                case, begin=begin, end=stop, said=lines.plain[index + 1] if told else match[2] or "",
-                error=(index, index + 2 if told else index + 1),
+                case, begin=begin, end=stop, said=lines.plain[index + 1] if below else match[2] or "",
+                error=(index, index + 2 if below else index + 1),
             )  # fmt: skip
         if lines.plain[index].startswith("Error: "):
             # A test that gives back an error, and does not panic, prints it last.

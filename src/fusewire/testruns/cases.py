@@ -1,4 +1,4 @@
-"""What a run says about single tests: which ones, how each ended, and which lines are about it."""
+"""Describe the single tests of a run: which ones, how each ended, and which lines are about it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class CaseResult:
     text: str = ""
     #: of what broke, the kind, when its error does not tell by itself
     kind: str = ""
-    #: a module, a class or a package broke, and nobody knows which tests it holds
+    #: a module, a class or a package broke, and which tests it holds is not known
     suite: bool = False
 
 
@@ -53,7 +53,7 @@ class Cases:
     verbose: bool = False
     #: why the run ended before every test had its turn
     cut: str = ""
-    #: failures that are told, where one test may fail more than once
+    #: failures that are listed, where one test may fail more than once
     failures: int = 0
     #: tests that were not asked for (-k, a filter), and are not counted otherwise
     deselected: int = 0
@@ -67,8 +67,8 @@ class Cases:
     @property
     def may_hide_tests(self) -> bool:
         """Something broke that may have kept tests from running which are not named."""
-        told = sum(case.outcome in (BROKEN, SPOILED) for case in self.cases)
-        return any(case.suite for case in self.broken) or self.tests.broken > told
+        named = sum(case.outcome in (BROKEN, SPOILED) for case in self.cases)
+        return any(case.suite for case in self.broken) or self.tests.broken > named
 
     @property
     def listed(self) -> bool:
@@ -79,13 +79,13 @@ class Cases:
 
     @property
     def left_out(self) -> bool:
-        """Some test did not run whose name is not told, so a test that is not told of may be that one."""
+        """Some test did not run whose name is not given, so a test that is not listed may be that one."""
         named = len({case.name for case in self.cases if case.outcome == SKIPPED})
         return self.deselected > 0 or self.tests.skipped > named
 
     @property
     def one_passed(self) -> bool:
-        """Exactly one test ran, and it passed: whoever asks for one test asks for this one."""
+        """Exactly one test ran, and it passed: it must be the one that was asked for."""
         counts = self.tests
         ran_well = counts.passed == 1 and not counts.failed + counts.broken
         return ran_well and (self.counts_filtered or not counts.skipped)

@@ -21,16 +21,13 @@ from fusewire.testruns.infrastructure import (
     RUNNER,
     TOOLS,
     UNREACHED,
+    Cause,
     StartError,
     kind_of,
 )
 from fusewire.testruns.runners import RUNNERS
+from fusewire.testruns.text import OutputLines
 from fusewire.testruns.tracebacks import last_traceback
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fusewire.testruns.infrastructure import Cause
-    from fusewire.testruns.text import OutputLines
 
 #: What programs print that stand around a test runner: interpreters, compilers, package managers, make.
 _AROUND: dict[Cause, tuple[str, ...]] = {

@@ -1,4 +1,4 @@
-"""Errors by their shape: tracebacks, panics, and the messages of compilers and linters.
+"""Find errors by their shape: tracebacks, panics, and the messages of compilers and linters.
 
 Every shape is anchored at the start of a line and has a second mark (a stack, a code, an arrow), so that a word in
 prose, a diff, a listing or a quotation is none. Missing an error is better than inventing one.
@@ -7,18 +7,13 @@ prose, a diff, a listing or a quotation is none. Missing an error is better than
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from fusewire.testruns.masks import normalised
-from fusewire.testruns.run import problem
+from fusewire.testruns.run import Problem, problem
 from fusewire.testruns.text import plain_text, without_quotes
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fusewire.testruns.run import Problem
-
-    _Found = tuple[int, str, str, str]
+_Found = tuple[int, str, str, str]
 
 __all__ = ["normalised", "problems_in"]
 

@@ -1,22 +1,18 @@
-"""What the tools of a session, or a plain output, have shown of tests and errors: later mends earlier."""
+"""Collect what tool calls, or a plain output, show of tests and errors; a later run replaces an earlier one."""
 
 from __future__ import annotations
 
 import re
 
 from fusewire.testruns.errors import LIMIT, problems_in
-from fusewire.testruns.run import problems_of
+from fusewire.testruns.run import Problem, RunSummary, TestRun, problems_of
 from fusewire.testruns.runners import last_run
 from fusewire.testruns.text import plain_text, without_quotes
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fusewire.testruns.run import Problem, RunSummary, TestRun
 
 #: How much of one output is looked at, from its end: that is where summaries are.
 OUTPUT = 262_144
 
-#: Programs that show what is in files: what they print was run by nobody.
+#: Programs that show what is in files: what they print is no run.
 _READERS = frozenset(
     "awk bat cat cd diff echo egrep export fgrep find git grep head jq less ls more nl printf pwd rg sed set sort tail"
     " tree true type wc which".split()
@@ -32,7 +28,7 @@ class RunEvidence:
         self._failed = ""
 
     def saw(self, output: str, *, failed: bool) -> None:
-        """A command has printed this; `failed` is said by its exit status, or by nobody (plain output)."""
+        """A command has printed this; `failed` is from its exit status, or assumed for plain output."""
         text = without_quotes(plain_text(output[-OUTPUT:]))
         run = last_run(text)
         if run:

@@ -7,14 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, CaseResult, Cases
 from fusewire.testruns.infrastructure import DENIED, MISUSED, NOT_BUILT, NOT_FETCHED, NOT_SET_UP, REFUSED, refused_in_go
-from fusewire.testruns.run import counted
+from fusewire.testruns.run import RunSummary, counted
 from fusewire.testruns.runner import TestRunner
+from fusewire.testruns.text import OutputLines
 from fusewire.util.fast_json import loads
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fusewire.testruns.run import RunSummary
-    from fusewire.testruns.text import OutputLines
 
 _GO_LINE = re.compile(
     r"^(?:(?P<indent> *)--- (?P<outcome>PASS|FAIL|SKIP): (?P<test>\S+) \([\d.]+s\)"

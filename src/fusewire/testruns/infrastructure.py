@@ -1,4 +1,4 @@
-"""Errors that keep a test from running, recognised by their shape: five kinds, none of which is an attempt (seed 004).
+"""Recognise errors that keep a test from running, by their shape: five kinds, none is an attempt (seed 004).
 
 An error is looked at where it begins: `PermissionError: [Errno 13] ...` is one, an assertion about these words is not.
 """

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fusewire.testruns.run import counted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fusewire.testruns.run import RunSummary
+from fusewire.testruns.run import RunSummary, counted
 
 
 def count_by_word(summary: str) -> dict[str, int]:

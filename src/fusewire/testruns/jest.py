@@ -7,13 +7,9 @@ import re
 from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, CaseResult, Cases
 from fusewire.testruns.infrastructure import CRASHED, MISUSED, refused_in_javascript
 from fusewire.testruns.javascript import count_by_word, counted_by_word, next_lines, path_parts
-from fusewire.testruns.run import last_summary
+from fusewire.testruns.run import RunSummary, last_summary
 from fusewire.testruns.runner import TestRunner
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fusewire.testruns.run import RunSummary
-    from fusewire.testruns.text import OutputLines
+from fusewire.testruns.text import OutputLines
 
 _JEST_END = re.compile(r"^Tests: +(?:(\d.*), )?(\d+) total$", re.MULTILINE)
 _JEST_FAILURE = re.compile(r"^  \u25cf (.+)$", re.MULTILINE)
@@ -80,7 +76,7 @@ def jest_cases(lines: OutputLines, run: RunSummary) -> Cases:
 
 
 def _jest_ticks(lines: OutputLines, file: str, index: int, end: int, found: dict[tuple[str, str], CaseResult]) -> int:
-    """Suites are told by how far they are indented."""
+    """Suites are recognised by their indentation."""
     suites: list[tuple[int, str]] = []
     while index < end and (match := _JEST_TICK.fullmatch(lines.plain[index])):
         if lines.plain[index].startswith("  \u25cf"):

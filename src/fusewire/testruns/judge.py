@@ -1,4 +1,4 @@
-"""What a test run says about one test: it passed, it ran and failed, or it could not run (seed 004, section 2).
+"""Judge one test by the output of a run: it passed, it ran and failed, or it could not run (seed 004, section 2).
 
 Only a test that ran and failed is an attempt. What decides is the structure of the runner's output: the list of
 failing tests, the error at the head of a part, the summary. Words in a diff, in what a test printed or in an
@@ -12,13 +12,10 @@ from dataclasses import dataclass
 from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SPOILED, CaseResult, Cases, matching, nearest
 from fusewire.testruns.could_not_run import find_idle, find_start_error, find_unfinished
 from fusewire.testruns.infrastructure import BUILD, ENVIRONMENT, PERMISSION, RUNNER, StartError, is_permission, kind_of
+from fusewire.testruns.run import TestRun
 from fusewire.testruns.runner import NAMING_HINT
 from fusewire.testruns.runners import read_cases, refused_by_filesystem, runner_named
 from fusewire.testruns.text import OutputLines, beginning, ending
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fusewire.testruns.run import TestRun
 
 #: Bytes of a verdict's evidence and of its error.
 EVIDENCE = 2_000

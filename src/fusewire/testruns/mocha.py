@@ -5,13 +5,9 @@ from __future__ import annotations
 import re
 
 from fusewire.testruns.cases import FAILED, PASSED, CaseResult, Cases
-from fusewire.testruns.run import counted
+from fusewire.testruns.run import RunSummary, counted
 from fusewire.testruns.runner import TestRunner
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fusewire.testruns.run import RunSummary
-    from fusewire.testruns.text import OutputLines
+from fusewire.testruns.text import OutputLines
 
 _MOCHA_END = re.compile(
     r"^  (\d+) passing \(.*\)\n(?:  (\d+) pending\n)?(?:  (\d+) failing\n)?"

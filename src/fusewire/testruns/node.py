@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 
+from fusewire.testruns.cases import Cases
 from fusewire.testruns.infrastructure import refused_in_node
+from fusewire.testruns.run import RunSummary
 from fusewire.testruns.runner import TestRunner
 from fusewire.testruns.tap import NodeRun, NodeTest, cases_of, unquoted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fusewire.testruns.cases import Cases
-    from fusewire.testruns.run import RunSummary
-    from fusewire.testruns.text import OutputLines
+from fusewire.testruns.text import OutputLines
 
 _SPEC_COUNT = re.compile(r"\u2139 (tests|suites|pass|fail|cancelled|skipped|todo) (\d+)")
 _SPEC_SUITE = re.compile(r"( *)\u25b6 (.+?)(?: \([\d.]+ms\))?")
@@ -32,7 +29,7 @@ def node_run(text: str) -> RunSummary | None:
 
 
 def spec_tests(lines: list[str]) -> NodeRun | None:
-    """Suites have a line before their tests and one after them; failures are told again below the summary."""
+    """Suites have a line before their tests and one after them; failures are repeated below the summary."""
     ends = [index for index, line in enumerate(lines) if line.startswith("\u2139 tests ")]
     if not ends:
         return None
@@ -50,17 +47,17 @@ def spec_tests(lines: list[str]) -> NodeRun | None:
             closes = (depth, match[2]) in suites
             suites = [suite for suite in suites if suite[0] < depth]
             suites += [] if closes else [(depth, match[2])]
-        elif (match := _SPEC_RESULT.fullmatch(line)) and not _told_again(lines, index):
+        elif (match := _SPEC_RESULT.fullmatch(line)) and not _is_repeated(lines, index):
             parent = (len(match[1]), match[3]) in suites
             suites = [suite for suite in suites if suite[0] < len(match[1])]
             test = _spec_test(lines, match, index, ends[-1], tuple(title for _, title in suites))
             test.parent = parent
             found.append(test)
-    _add_what_is_told_again(lines, last, found)
+    _add_what_is_is_repeated(lines, last, found)
     return NodeRun([test for test in found if not test.parent or test.said], counts, last)
 
 
-def _told_again(lines: list[str], index: int) -> bool:
+def _is_repeated(lines: list[str], index: int) -> bool:
     return lines[index] == _SPEC_AGAIN or (index > 0 and lines[index - 1].startswith("test at "))
 
 
@@ -85,7 +82,7 @@ def _spec_test(lines: list[str], match: re.Match[str], begin: int, stop: int, su
     return test
 
 
-def _add_what_is_told_again(lines: list[str], last: int, found: list[NodeTest]) -> None:
+def _add_what_is_is_repeated(lines: list[str], last: int, found: list[NodeTest]) -> None:
     """Later versions of node tell what a test said only below the summary."""
     again: dict[str, list[NodeTest]] = {}
     for index in range(last, len(lines)):

@@ -16,14 +16,10 @@ from fusewire.testruns.infrastructure import (
     kind_of,
     refused_in_python,
 )
-from fusewire.testruns.run import counted
+from fusewire.testruns.run import RunSummary, counted
 from fusewire.testruns.runner import TestRunner
+from fusewire.testruns.text import OutputLines
 from fusewire.testruns.tracebacks import last_traceback
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fusewire.testruns.run import RunSummary
-    from fusewire.testruns.text import OutputLines
 
 _WORDS = r"failed|passed|skipped|deselected|xfailed|xpassed|errors?|warnings?|rerun|subtests passed"
 _PYTEST_END = re.compile(

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from fusewire.testruns.cases import Cases
-    from fusewire.testruns.infrastructure import Cause, StartError
-    from fusewire.testruns.run import RunSummary
-    from fusewire.testruns.text import OutputLines
-
+from fusewire.testruns.cases import Cases
+from fusewire.testruns.infrastructure import Cause, StartError
+from fusewire.testruns.run import RunSummary
+from fusewire.testruns.text import OutputLines
 
 #: What makes most runners name the tests that passed.
 NAMING_HINT = "add -v, or --junit"

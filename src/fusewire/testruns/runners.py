@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from fusewire.testruns.cargo import CARGO
+from fusewire.testruns.cases import Cases
 from fusewire.testruns.go import GO, GO_JSON
 from fusewire.testruns.jest import JEST
 from fusewire.testruns.junit import is_refusal, read_junit_cases
 from fusewire.testruns.mocha import MOCHA
 from fusewire.testruns.node import NODE
 from fusewire.testruns.pytest import PYTEST
+from fusewire.testruns.run import RunSummary, TestRun
+from fusewire.testruns.runner import TestRunner
 from fusewire.testruns.tap import TAP
-from fusewire.testruns.text import plain_text, without_quotes
+from fusewire.testruns.text import OutputLines, plain_text, without_quotes
 from fusewire.testruns.unittest import UNITTEST
 from fusewire.testruns.vitest import VITEST
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fusewire.testruns.cases import Cases
-    from fusewire.testruns.run import RunSummary, TestRun
-    from fusewire.testruns.runner import TestRunner
-    from fusewire.testruns.text import OutputLines
 
 #: Of two runs that end at the same place, the one of the earlier runner counts.
 RUNNERS: tuple[TestRunner, ...] = (PYTEST, UNITTEST, JEST, VITEST, MOCHA, TAP, NODE, GO, GO_JSON, CARGO)

@@ -7,15 +7,11 @@ from dataclasses import dataclass
 
 from fusewire.testruns.cases import BROKEN, SPOILED, CaseResult, Cases
 from fusewire.testruns.infrastructure import BUILD, ENVIRONMENT, kind_of, refused_in_node
-from fusewire.testruns.run import counted
+from fusewire.testruns.run import RunSummary, counted
 from fusewire.testruns.runner import TestRunner
+from fusewire.testruns.text import OutputLines
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fusewire.testruns.run import RunSummary
-    from fusewire.testruns.text import OutputLines
-
-#: Deeper than this nobody nests tests, and something else is indented.
+#: Tests are not nested deeper than this: something else is indented.
 _DEEPEST = 80
 #: How node words the end of a test whose `before` hook failed, and the error of a file that did not end well.
 CANCELLED = "test did not finish before its parent"
@@ -190,7 +186,7 @@ class _TapReader:
 
 
 def _explains(inside: list[NodeTest], failure: str) -> bool:
-    """Whoever is no node does not say why a test with subtests failed: one of those is reason enough."""
+    """Only node says why a test with subtests failed; elsewhere a subtest that failed is reason enough."""
     return not failure and any(test.outcome == "failed" for test in inside)
 
 

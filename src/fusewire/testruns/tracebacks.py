@@ -1,13 +1,11 @@
-"""Tracebacks of Python, read line by line: a traceback inside a message is no traceback."""
+"""Read tracebacks of Python line by line: a traceback inside a message is no traceback."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fusewire.testruns.text import OutputLines
+from fusewire.testruns.text import OutputLines
 
 _START = "Traceback (most recent call last):"
 _FRAME = re.compile(r'  File "([^"]*)", line \d+(?:, in (.*))?')

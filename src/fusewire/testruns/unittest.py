@@ -7,14 +7,10 @@ from dataclasses import replace
 
 from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, SPOILED, CaseResult, Cases
 from fusewire.testruns.infrastructure import refused_in_python
-from fusewire.testruns.run import counted, last_summary
+from fusewire.testruns.run import RunSummary, counted, last_summary
 from fusewire.testruns.runner import TestRunner
+from fusewire.testruns.text import OutputLines
 from fusewire.testruns.tracebacks import last_traceback
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fusewire.testruns.run import RunSummary
-    from fusewire.testruns.text import OutputLines
 
 _UNITTEST_END = re.compile(r"^Ran (\d+) tests? in [\d.]+s\n\n(OK|FAILED)(?: \((.*)\))?$", re.MULTILINE)
 _UNITTEST_NAME = re.compile(r"^(FAIL|ERROR|UNEXPECTED SUCCESS): (\S+) \((.*?)\)", re.MULTILINE)

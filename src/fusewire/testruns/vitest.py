@@ -8,13 +8,9 @@ from dataclasses import replace
 from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SKIPPED, CaseResult, Cases
 from fusewire.testruns.infrastructure import MISUSED, refused_in_javascript
 from fusewire.testruns.javascript import count_by_word, counted_by_word, next_lines, path_parts
-from fusewire.testruns.run import last_summary
+from fusewire.testruns.run import RunSummary, last_summary
 from fusewire.testruns.runner import TestRunner
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fusewire.testruns.run import RunSummary
-    from fusewire.testruns.text import OutputLines
+from fusewire.testruns.text import OutputLines
 
 _VITEST_END = re.compile(r"^ +Tests  (?:(\d.*) \(\d+\)|no tests)$", re.MULTILINE)
 _VITEST_FAILURE = re.compile(r"^ FAIL  (\S.{0,500}?)(?: \[ .* \])?$", re.MULTILINE)
@@ -81,11 +77,11 @@ def vitest_cases(lines: OutputLines, run: RunSummary) -> Cases:
     found += _vitest_part(lines, waiting, end, suites)
     # Tests of one title in two suites, of which one was left out, cannot be told apart; what a suite that broke holds
     # is not skipped by anybody's will.
-    told = {PASSED} if any(case.outcome == BROKEN for case in found) else {PASSED, SKIPPED}
+    known = {PASSED} if any(case.outcome == BROKEN for case in found) else {PASSED, SKIPPED}
     found += [
         CaseResult(title, (title,), outcome)
         for title, outcomes in short.items()
-        for outcome in outcomes & told
+        for outcome in outcomes & known
         if len(outcomes) == 1
     ]
     unhandled = next((line.strip() for line in lines.plain[end : end + 3] if _VITEST_ERRORS.fullmatch(line)), "")

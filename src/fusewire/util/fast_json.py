@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     #: A JSON object as somebody else wrote it: an agent's payload, a line of a transcript, a settings file.
     JsonObject = dict[str, Any]
+else:
+    JsonObject = dict
 
 
 def _not_serialisable(value: object) -> object:

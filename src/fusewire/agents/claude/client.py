@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from fusewire.agents.install.client import ALL_TOOLS, HOOK_SECONDS, Client, Registration
 from fusewire.agents.install.command import shell_line
 from fusewire.agents.install.files import settings_or_none, table_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fusewire.util.fast_json import JsonObject
+from fusewire.util.fast_json import JsonObject
 
 _PLUGIN = "fusewire"
 

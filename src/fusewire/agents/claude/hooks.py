@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fusewire.agents import Answer
     from fusewire.util.fast_json import JsonObject
 
-#: A "prompt" that nobody typed: a helper reports back, another session writes, or the agent's own program does.
+#: A "prompt" that no person typed: a helper reports back, another session writes, or the agent's own program does.
 _NOT_A_PERSON = (
     *("<task-notification>", "<system-reminder>", "<cross-session-message", "<teammate-message"),
     *("[SYSTEM NOTIFICATION", "Another Claude session sent a message:"),
@@ -127,7 +127,7 @@ class ClaudeHooks(Agent):
         return _with_helper(answered(event, shown, _has_failed(shown)), helper, shown.startswith(_LAUNCHED))
 
     def deny(self, text: str, hook: str = "") -> Answer:
-        if hook == "ConfigChange":  # the reason of this one is shown to nobody
+        if hook == "ConfigChange":  # the reason of this one is not shown
             return dumps({"decision": "block", "reason": text, "systemMessage": text}), "", 0
         return super().deny(text, hook)
 
@@ -151,7 +151,7 @@ def _only_looks(payload: JsonObject) -> bool:
 
 
 def _running(payload: JsonObject) -> tuple[str, ...] | None:
-    """The helpers that still work; None where nobody says so."""
+    """The helpers that still work; None where that is not said."""
     tasks = payload.get("background_tasks")
     if not isinstance(tasks, list):
         return None

@@ -1,4 +1,4 @@
-"""Claude Code: `--output-format json` (one object, or an array of messages) and `stream-json` (a message a line)."""
+"""Read what Claude Code prints: `--output-format json` (one object, or an array of messages) and `stream-json`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from fusewire.agents.values import amount, count, part, parts, text_of, total, w
 from fusewire.core.events import plain
 from fusewire.testruns.evidence import runs_something
 from fusewire.testruns.run import problem
+from fusewire.util.fast_json import JsonObject
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fusewire.util.fast_json import JsonObject
-
-#: Tools whose denial is a question that nobody was there to answer.
+#: Tools whose denial is a question that stayed without an answer.
 _ASKING = ("AskUserQuestion", "ExitPlanMode")
 _SHELLS = ("Bash", "PowerShell")
 
@@ -68,7 +67,7 @@ def _call(name: str, given: object) -> _Call:
 
 @dataclass
 class Claude(Conversation):
-    """Reads the messages in order; a lone result is told from a stream by what came before it."""
+    """Reads the messages in order; a lone result differs from a stream by what came before it."""
 
     format: str = "claude-json"
     _usage: OrderedDict[str, tuple[int | None, int | None]] = field(default_factory=OrderedDict)
@@ -191,7 +190,7 @@ class Claude(Conversation):
         return shown
 
     def _totals(self, message: JsonObject) -> None:
-        """By model if that is told: it includes the helpers that the agent has started."""
+        """By model if that is given: it includes the helpers that the agent has started."""
         models = [part(model) for model in part(message.get("modelUsage")).values()]
         usage = part(message.get("usage"))
         self.input_tokens = total(*(count(model.get(name)) for model in models for name in _MODEL_USAGE))
@@ -234,7 +233,7 @@ class Claude(Conversation):
             self.input_tokens, self.output_tokens = self._spent
 
     def _rows(self) -> None:
-        """Denials in the order of the results. A question that nobody answered is one only if nothing came after it."""
+        """Denials in the order of the results. A question counts only if nothing came after it."""
         names, row, longest = [], 0, 0
         call = _Call()
         for identity in self._results:

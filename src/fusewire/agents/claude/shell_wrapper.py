@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from fusewire.agents.install.client import Client, SettingsPlace
 from fusewire.agents.install.json_edit import put_in, take_out
 from fusewire.agents.install.jsonc import JsonNode, position
 from fusewire.guard.sandbox.active import ALWAYS, OWN_PREFIX, PREFIX, UNATTENDED
 from fusewire.guard.sandbox.support import support
 from fusewire.util.errors import FusewireError
 from fusewire.util.quoting import quoted
-
-if TYPE_CHECKING:
-    from fusewire.agents.install.client import Client, SettingsPlace
 
 _TEXT = """\
 #!/bin/sh
@@ -45,7 +43,7 @@ _UNLESS_ATTENDED = '[ "$CLAUDE_CODE_SESSION_ATTENDED" != 1 ] && '
 
 
 def choose_wrapper(client: Client, place: SettingsPlace, settings: Any, wanted: bool | None) -> tuple[str, list[str]]:
-    """The wrapper to register, if any, and what to tell the person; `wanted` is None where nobody has said so.
+    """The wrapper to register, if any, and what to tell the person; `wanted` is None where no option says so.
 
     It is never registered where others may get the settings: to them it would be a wrapper that is gone.
     """

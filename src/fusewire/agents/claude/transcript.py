@@ -1,17 +1,15 @@
-"""Claude Code: a line per content block; the blocks of one reply share its message id."""
+"""Read transcripts of Claude Code: a line per content block; the blocks of one reply share its message id."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fusewire.agents.transcripts.format_reader import FormatReader, moment
+from fusewire.agents.transcripts.step import TranscriptStep
 from fusewire.agents.values import part, parts, text_of, words
-
-if TYPE_CHECKING:
-    from fusewire.agents.transcripts.step import TranscriptStep
-    from fusewire.util.fast_json import JsonObject
+from fusewire.util.fast_json import JsonObject
 
 _KINDS = ("assistant", "user", "attachment", "system", "summary", "progress", "file-history-snapshot")
 

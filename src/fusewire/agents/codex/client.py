@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fusewire.agents.codex.trust import SESSION_END_SECONDS, trust_problems
 from fusewire.agents.install.client import HOOK_SECONDS, Client, Registration, plain_events
 from fusewire.agents.install.command import shell_line
+from fusewire.util.fast_json import JsonObject
 from fusewire.util.quoting import quoted
-
-if TYPE_CHECKING:
-    from fusewire.util.fast_json import JsonObject
 
 
 class CodexClient(Client):

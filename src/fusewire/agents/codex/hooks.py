@@ -53,7 +53,7 @@ _TAIL = 1 << 19
 
 _APPLYING = frozenset(("apply_patch", "applypatch"))
 
-#: How Codex is told to work alone.
+#: Subcommands by which Codex works unattended.
 _ALONE = frozenset(("exec", "e", "review"))
 
 #: Shells between Codex and its hook, at most; most of them give way to the one command that they run.
@@ -73,7 +73,7 @@ class CodexHooks(Agent):
     CALLS = {"PreToolUse": "before_tool", "PostToolUse": "after_tool", "PermissionRequest": "permission"}
 
     def started_in(self, payload: Any, environment: Mapping[str, str]) -> str | None:
-        """Nobody says, but a hook is started in the folder of its session; `cwd` is where the one call would run."""
+        """No field names it, but a hook starts in the folder of its session; `cwd` is where the one call would run."""
         return None
 
     def prompt(self, payload: JsonObject) -> Event:
@@ -126,7 +126,7 @@ class CodexHooks(Agent):
         return self.allow() if hook == "SessionEnd" else super().inform(text, hook)
 
     def process(self, environment: Mapping[str, str]) -> int | None:
-        """The run that started this hook, if it has nobody in front of it. Else Codex works in a server that other
+        """The run that started this hook, if nobody attends it. Else Codex works in a server that other
         sessions share, or holds a terminal that it would leave in disorder: there a person can stop it."""
         from fusewire.util.processes import ancestors, started_as
 

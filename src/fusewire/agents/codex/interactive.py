@@ -1,11 +1,11 @@
-"""Commands that do something later which no hook is shown: on Codex, what is typed into a program that already runs."""
+"""Refuse commands that do something later which no hook sees: input typed into a program that already runs."""
 
 from __future__ import annotations
 
 from fusewire.core.decision import Decision
 from fusewire.guard.shell.wrappers import SHELLS, program
 
-#: Programs that wait for somebody to type, if they are given nothing to run.
+#: Programs that read from the terminal if they are given nothing to run.
 _WAITING = SHELLS | frozenset("fish python python3 ipython node irb php lua perl ruby psql sqlite3 mysql".split())
 
 #: Options with which they still do.
@@ -17,7 +17,7 @@ _IDLE = frozenset(
 #: And those of them that have a value.
 _VALUED = ("--rcfile", "--init-file")
 
-#: Programs that start a shell if nobody says what else to run, and the options that say it.
+#: Programs that start a shell unless an option names a command, and those options.
 _SHELLING = {"script": ("-c", "--command"), "su": ("-c", "--command")}
 
 _RULE = "fusewire.unseen"

@@ -1,7 +1,7 @@
-"""Codex with a person in front of it: a turn is interrupted where it is worked on, in the server of all sessions.
+"""Interrupt a turn of Codex that a person attends, in the server of all sessions.
 
-A hook cannot halt Codex, and the server is nobody's to end; but it takes the same word from us that it takes from the
-person's Escape: `turn/interrupt`, as JSON in a WebSocket frame on its own socket (measured on 0.166.0: 0.1 s).
+A hook cannot halt Codex, and the server must not be ended; but it accepts the request that the person's Escape sends:
+`turn/interrupt`, as JSON in a WebSocket frame on its own socket (measured on 0.166.0: 0.1 s).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SOCKET = "app-server-control/app-server-control.sock"
 
 
 def interrupt(record: str, thread: str, turn: str) -> bool:
-    """End a turn of a session, whose `record` says where Codex is at home; False if nobody could be asked to."""
+    """End a turn of a session, whose `record` names the home folder of Codex; False if that failed."""
     import socket
 
     from fusewire.util.fast_json import dumps

@@ -1,4 +1,4 @@
-"""Codex: `exec --json`, one event a line."""
+"""Read what `codex exec --json` prints, one event a line."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from fusewire.agents.values import count, part, words
 from fusewire.core.events import plain
 from fusewire.testruns.evidence import runs_something
 from fusewire.testruns.run import problem
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fusewire.util.fast_json import JsonObject
+from fusewire.util.fast_json import JsonObject
 
 _TOOLS = ("command_execution", "file_change", "mcp_tool_call", "web_search")
 _SHELL = re.compile(r"""^\S*sh -l?c (["']?)(.*)\1$""", re.DOTALL)

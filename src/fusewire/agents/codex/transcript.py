@@ -1,4 +1,4 @@
-"""Codex rollouts: items of the model, and events beside them that know how a command ended."""
+"""Read Codex rollouts: items of the model, and events beside them that know how a command ended."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fusewire.agents.transcripts.format_reader import FormatReader, moment
-from fusewire.agents.transcripts.step import SHELL
+from fusewire.agents.transcripts.step import SHELL, TranscriptStep
 from fusewire.agents.values import part, text_of, words
-
-if TYPE_CHECKING:
-    from fusewire.agents.transcripts.step import TranscriptStep
-    from fusewire.util.fast_json import JsonObject
+from fusewire.util.fast_json import JsonObject
 
 _WRAPPED = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call")
@@ -89,12 +86,12 @@ class CodexReader(FormatReader):
         elif kind in ("task_complete", "turn_aborted"):
             yield from self._settle()
 
-    def _ended(self, call: str, told: JsonObject) -> None:
+    def _ended(self, call: str, report: JsonObject) -> None:
         """How a command or a tool ended, by its event."""
-        code = told.get("exit_code")
+        code = report.get("exit_code")
         if type(code) is not int:
-            failed = told.get("status") in ("failed", "declined") or part(told.get("result")).get("isError") is True
-            code = 1 if failed else 0 if told.get("status") == "completed" else None
+            failed = report.get("status") in ("failed", "declined") or part(report.get("result")).get("isError") is True
+            code = 1 if failed else 0 if report.get("status") == "completed" else None
         if call and code is not None:
             self._codes[call] = code
 
@@ -123,7 +120,7 @@ class CodexReader(FormatReader):
                 yield self._called(item, at)
 
     def _speaks(self, at: float | None) -> Iterator[TranscriptStep]:
-        """What comes after an output was asked for anew, so it is another reply."""
+        """What comes after an output answers another request, so it is another reply."""
         self._prompted = None
         if self._answered:
             yield from self._settle()
@@ -153,7 +150,7 @@ class CodexReader(FormatReader):
         return self._call(at, self._turn(), name, arguments, call)
 
     def _settle(self) -> Iterator[TranscriptStep]:
-        """The results that came in are told, with what is known of them by now."""
+        """Give the results that came in, with what is known of them by now."""
         for call, step in self._waiting.items():
             code = self._codes.pop(call, None)
             if code is not None:
@@ -192,10 +189,10 @@ def _output(output: object, *, shell: bool) -> tuple[str, bool | None]:
     if not shell and not text.startswith(("Exit code:", "Chunk ID:")):
         return text, None
     above = _OUTPUT.search(text)
-    told = _EXIT.search(text, 0, above.start()) if above else None
-    if above is None or told is None:
+    exit_line = _EXIT.search(text, 0, above.start()) if above else None
+    if above is None or exit_line is None:
         return text, None
-    return text[above.end() + 1 :], int(told[1]) != 0
+    return text[above.end() + 1 :], int(exit_line[1]) != 0
 
 
 READER = CodexReader

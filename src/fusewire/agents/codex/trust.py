@@ -1,4 +1,4 @@
-"""Whether Codex runs our hooks: it wants a person's word first, and says nothing while it waits."""
+"""Check whether Codex runs our hooks: a person must trust them first, and it says nothing while it waits."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ import json
 import os
 import re
 import tomllib
-from typing import TYPE_CHECKING
 
+from fusewire.agents.install.client import Client, Registration
 from fusewire.agents.install.command import is_ours
 from fusewire.agents.install.files import settings_of, table_in
-
-if TYPE_CHECKING:
-    from fusewire.agents.install.client import Client, Registration
-    from fusewire.util.fast_json import JsonObject
+from fusewire.util.fast_json import JsonObject
 
 _TRUST = "start `codex` and trust the hooks of fusewire that it shows (or type /hooks there)"
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from fusewire.agents.install.client import HOOK_SECONDS, Client, Registration, plain_events
 from fusewire.agents.install.command import shell_line
 from fusewire.agents.install.files import settings_or_none
-
-if TYPE_CHECKING:
-    from fusewire.util.fast_json import JsonObject
+from fusewire.util.fast_json import JsonObject
 
 #: Files of a project in which hooks can be switched off, one of them another agent's.
 _INSIDE = (".github/copilot/settings.json", ".github/copilot/settings.local.json", ".claude/settings.json")

@@ -1,8 +1,8 @@
 """GitHub Copilot CLI: what its hooks send, and how they want to be answered (measured on 1.0.102).
 
 Its hooks are registered by their names in PascalCase: only then a payload says which hook it is for; two of them do not
-even so, and are told by their fields. Answers are flat, and a denial is exit code 2 with the reason in JSON: in the
-nested shape of Claude the reason would be lost. No call has an id.
+even so, and are recognised by their fields. Answers are flat, and a denial is exit code 2 with the reason in JSON: in
+the nested shape of Claude the reason would be lost. No call has an id.
 
 One answer stops the agent: its request for permission, denied with an interrupt. That request comes behind PreToolUse,
 and only if the call has passed there. So a shell command that is to be halted passes as one that does nothing, and
@@ -43,7 +43,7 @@ _NOTHING = "echo 'fusewire: the agent is halted' >&2; exit 1"
 #: Before what was asked for when the agent was kept from stopping: it comes back as if a person had said it.
 _KEPT_GOING = "[fusewire] "
 
-#: Other prompts that nobody typed: in autopilot mode the program itself tells the agent to go on.
+#: Other prompts that no person typed: in autopilot mode the program itself tells the agent to go on.
 _NOT_A_PERSON = (_KEPT_GOING, "You have not yet marked the task as complete", "<system_reminder>")
 
 #: Its own tools whose names it does not translate, and the fields of those that it does.
@@ -154,8 +154,8 @@ class CopilotHooks(Agent):
         return dumps({"permissionDecision": "deny", "permissionDecisionReason": text}), text, 2
 
     def halt(self, text: str, hook: str) -> Answer:
-        """Stop the agent, here or when it asks for permission in a moment. After a call, there is no way to: it is
-        told, and halted when it calls again."""
+        """Stop the agent, here or at its next request for permission. After a call, there is no way to: it gets the
+        text, and is halted when it calls again."""
         if hook == _SHELL:
             return dumps({"modifiedArgs": {"command": _NOTHING}, "additionalContext": text}), "", 0
         if hook == "PermissionRequest":
@@ -192,7 +192,7 @@ def _answered_elsewhere() -> bool:
 
 
 def _is_in_force(path: str) -> bool:
-    """Whether Copilot has read the file, which calls us: one that somebody has made since then silences nobody."""
+    """Whether Copilot has read the file, which calls us: one that was made since then does not count."""
     from fusewire.util.processes import began
 
     try:

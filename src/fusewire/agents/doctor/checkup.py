@@ -1,4 +1,4 @@
-"""One agent, looked at from all sides. A finding is something that keeps it unguarded or makes it slow."""
+"""Check how each agent is guarded. A finding is something that keeps an agent unguarded or makes it slow."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
 
 from fusewire.agents.doctor.http_reports import reports_problem
 from fusewire.agents.doctor.programs import version_of
 from fusewire.agents.doctor.rings import broken_wrapper, rings, wrapper_of
 from fusewire.agents.install.canary import Canary, fly
+from fusewire.agents.install.client import Client, Registration
 from fusewire.agents.install.command import line_of, parts_of, words_of
 from fusewire.agents.install.files import SettingsFile, settings_or_none
 from fusewire.agents.install.http import reports_to_us
@@ -19,11 +19,8 @@ from fusewire.agents.install.merge import InstallOptions, is_current, refuse_unr
 from fusewire.agents.install.registrations import registrations
 from fusewire.agents.registry import CLIENTS
 from fusewire.util.errors import FusewireError
+from fusewire.util.fast_json import JsonObject
 from fusewire.util.programs import find_program
-
-if TYPE_CHECKING:
-    from fusewire.agents.install.client import Client, Registration
-    from fusewire.util.fast_json import JsonObject
 
 #: Allowed calls that are measured.
 _ROUNDS = 5
@@ -55,7 +52,7 @@ class Checkup:
 
     @property
     def is_unguarded(self) -> bool:
-        """It is here, and nobody has registered us with it."""
+        """It is installed, and our hook is not registered with it."""
         return self.program is not None and not self.registered
 
     def finds(self, what: str, do: str) -> None:
@@ -122,7 +119,7 @@ def _begin(client: Client, root: str) -> Checkup:
 
 
 def _settings_files(checkup: Checkup, root: str) -> None:
-    """Files that nobody can read, of an agent that is here."""
+    """Report settings that cannot be read, of an agent that is installed or registered."""
     if checkup.program is None and not checkup.registered:
         return
     for place in checkup.client.places(root).values():

@@ -1,4 +1,4 @@
-"""Whether what an agent reports over HTTP arrives: the server is asked, with an event that nobody counts."""
+"""Check that the server receives what an agent reports over HTTP, with an event that is not counted."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ import hmac
 import http.client
 import json
 import secrets
-from typing import TYPE_CHECKING
 from urllib.request import getproxies_environment, proxy_bypass
 
+from fusewire.agents.install.client import Client
+from fusewire.agents.install.http import Http
 from fusewire.util.quoting import quoted
 from fusewire.util.server_address import PROOF, QUESTION, proof
-
-if TYPE_CHECKING:
-    from fusewire.agents.install.client import Client
-    from fusewire.agents.install.http import Http
 
 _PATIENCE = 5
 

@@ -1,4 +1,4 @@
-"""Asks an agent's program for its version."""
+"""Ask an agent's program for its version."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def version_of(program: str, variable: str) -> str | None:
 
 
 def _own_folder() -> tempfile.TemporaryDirectory[str]:
-    """Whoever is killed in the middle of writing may have something left to write."""
+    """A folder for its files; the program may be killed while it writes, so errors of removal are ignored."""
     return tempfile.TemporaryDirectory(prefix="fusewire-version-", ignore_cleanup_errors=True)
 
 

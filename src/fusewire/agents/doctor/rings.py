@@ -1,17 +1,14 @@
-"""Which of the three rings guard an agent's shell commands: the kernel, the reader, the snapshot."""
+"""Tell which of the three rings guard an agent's shell commands: the kernel, the reader, the snapshot."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from fusewire.agents.claude.shell_wrapper import registered_wrapper, wrapper_text
+from fusewire.agents.install.client import Client, Registration
 from fusewire.agents.install.files import settings_or_none
 from fusewire.guard.sandbox.active import ALWAYS, PREFIX
-
-if TYPE_CHECKING:
-    from fusewire.agents.install.client import Client, Registration
 
 
 def wrapper_of(client: Client, root: str) -> str:

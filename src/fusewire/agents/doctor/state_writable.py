@@ -1,18 +1,15 @@
-"""Whether the state can really be written: locked by whom, on a full disk, or read-only."""
+"""Check that the state can be written; if not, say why: a lock and its holder, a full disk, or a read-only one."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import tempfile
-from typing import TYPE_CHECKING
 
 from fusewire.config.rules import DATABASE, STATE_FOLDER
+from fusewire.engine.breaker import Breaker
 from fusewire.util.errors import StoreError
 from fusewire.util.quoting import quoted
-
-if TYPE_CHECKING:
-    from fusewire.engine.breaker import Breaker
 
 #: Where in the `-shm` file SQLite locks the right to write.
 _WRITE_LOCK = "120"

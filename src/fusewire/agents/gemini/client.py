@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from fusewire.agents.gemini.trust import system_settings, trust_problems, undecided
 from fusewire.agents.install.client import ALL_TOOLS, HOOK_SECONDS, Client, Registration
 from fusewire.agents.install.command import shell_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fusewire.util.fast_json import JsonObject
+from fusewire.util.fast_json import JsonObject
 
 _HOOK = "fusewire"
 

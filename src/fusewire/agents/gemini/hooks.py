@@ -70,7 +70,7 @@ _FOLDERS = 500
 #: Before what was asked for when the agent was kept from stopping: it comes back as if a person had said it.
 _KEPT_GOING = "[fusewire] "
 
-#: Other prompts that nobody typed: a command in the background has ended.
+#: Other prompts that no person typed: a command in the background has ended.
 _NOT_A_PERSON = (_KEPT_GOING, "User steering update:\n<user_input>\n[Background command completed")
 
 #: Behind what a person typed stand the files that it names with `@`: their words are not the person's.
@@ -201,11 +201,11 @@ def _found(event: Event, root: str) -> Event:
     path, folder = (event.input or {}).get("file_path"), event.cwd or root
     if not isinstance(path, str) or path[:1] == "/" or os.path.exists(os.path.join(folder, path)):
         return event
-    meant = path[1:].lstrip("/\\") if path[:1] == "@" else path
-    names = [meant]
-    if event.tool == "Edit" and not os.path.exists(os.path.join(folder, meant)):
-        names += _ending(meant, folder)
-    paths = [one for name in names for one in in_project(name, folder, root)]
+    name = path[1:].lstrip("/\\") if path[:1] == "@" else path
+    names = [name]
+    if event.tool == "Edit" and not os.path.exists(os.path.join(folder, name)):
+        names += _ending(name, folder)
+    paths = [one for each in names for one in in_project(each, folder, root)]
     found: Event = event.replace(paths=tuple(dict.fromkeys((*event.paths, *paths))))
     return found
 

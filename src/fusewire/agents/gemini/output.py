@@ -1,4 +1,4 @@
-"""Gemini CLI: `-o json` (one object; an error stands on standard error) and `-o stream-json` (an event a line)."""
+"""Read what Gemini CLI prints: `-o json` (one object; an error on stderr) and `-o stream-json`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ from fusewire.agents.output.format import JSON_STRING, OutputFormat
 from fusewire.agents.values import count, part, total, words
 from fusewire.testruns.evidence import runs_something
 from fusewire.testruns.run import problem
-from fusewire.util.fast_json import loads
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fusewire.util.fast_json import JsonObject
+from fusewire.util.fast_json import JsonObject, loads
 
 _SHELL = "run_shell_command"
 _DENIALS = ("policy_violation", "permission_denied")

@@ -1,18 +1,15 @@
-"""Gemini CLI: a chat session as one JSON document, or as lines in which a message comes again when it has grown."""
+"""Read chats of Gemini CLI: one JSON document, or lines in which a message is repeated when it has grown."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fusewire.agents.transcripts.format_reader import FormatReader, moment
-from fusewire.agents.transcripts.step import SHELL
+from fusewire.agents.transcripts.step import SHELL, TranscriptStep
 from fusewire.agents.values import part, parts, text_of, words
-
-if TYPE_CHECKING:
-    from fusewire.agents.transcripts.step import TranscriptStep
-    from fusewire.util.fast_json import JsonObject
+from fusewire.util.fast_json import JsonObject
 
 _SHELL = "run_shell_command"
 _ENDED = ("success", "error", "cancelled")
@@ -38,8 +35,8 @@ class GeminiReader(FormatReader):
 
     def __init__(self, session: str = "", agent: str = "") -> None:
         super().__init__(session, agent)
-        #: messages, calls and results that were told already
-        self._told: set[str] = set()
+        #: messages, calls and results that were given already
+        self._given: set[str] = set()
 
     def take(self, key: str, record: Any) -> Iterator[TranscriptStep]:
         if key == "sessionId":
@@ -87,9 +84,9 @@ class GeminiReader(FormatReader):
         return self._result(moment(call.get("timestamp")), turn, words(call.get("id")), text, failed)
 
     def _new(self, what: str) -> bool:
-        if what in self._told:
+        if what in self._given:
             return False
-        self._told.add(what)
+        self._given.add(what)
         return True
 
 

@@ -1,20 +1,18 @@
-"""Whether Gemini CLI trusts a folder. Where it does not, it runs no hooks at all, not even those of the user's own.
+"""Check whether Gemini CLI trusts a folder. Where it does not, it runs no hooks, not even the user's own.
 
-Where nobody has decided, no agent works either: a person is asked first, and headless it ends. So that is no fault; but
-whoever starts it there for the first time should know.
+Where trust is undecided no agent works either: a person is asked first, and headless it ends. So that is no fault, but
+something to know before the first start.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from fusewire.agents.install.client import Client
 from fusewire.agents.install.files import settings_of
 from fusewire.util.errors import FusewireError
-
-if TYPE_CHECKING:
-    from fusewire.agents.install.client import Client
 
 _TRUSTED, _PARENT, _DISTRUSTED = "TRUST_FOLDER", "TRUST_PARENT", "DO_NOT_TRUST"
 _LEVELS = (_TRUSTED, _PARENT, _DISTRUSTED)
@@ -26,7 +24,7 @@ _NO_HOOKS = "Gemini CLI runs no hooks at all in this folder, so nothing is guard
 
 
 def trust_problems(client: Client, root: str) -> list[tuple[str, str]]:
-    """Why no hook runs there, with what to do about it; nothing where it is trusted, or nobody has decided."""
+    """Why no hook runs there, with what to do about it; nothing where it is trusted or undecided."""
     for name, value in ((_NONE, "true"), (_ALL, "false")):
         if os.environ.get(name) == value:
             return [(f"{_NO_HOOKS}: {name} is {value}", f"unset {name}")]
@@ -44,7 +42,7 @@ def trust_problems(client: Client, root: str) -> list[tuple[str, str]]:
 
 
 def undecided(client: Client, root: str) -> list[str]:
-    """What to know where nobody has said yet whether the folder is trusted."""
+    """What to know where trust in the folder is undecided."""
     if os.environ.get(_NONE) == "true" or os.environ.get(_ALL) == "false":
         return []
     try:

@@ -1,4 +1,4 @@
-"""A harmless forbidden call through a registered command line, exactly as the agent would make it.
+"""Put a forbidden call to a registered command line, exactly as the agent would make it.
 
 The hook is asked whether a protected file may be deleted, in a project that exists only for this; and where a shell
 wrapper is registered, a command that writes to that file is run through it. Only this shows that a registration works:
@@ -19,17 +19,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from fusewire.agents.caller import AGENT_VARIABLES
+from fusewire.agents.install.client import Client
 from fusewire.agents.install.command import parts_of
 from fusewire.agents.registry import CLIENTS
+from fusewire.util.fast_json import JsonObject
 from fusewire.util.gitdir import make_git_dir
 from fusewire.util.quoting import quoted
-
-if TYPE_CHECKING:
-    from fusewire.agents.install.client import Client
-    from fusewire.util.fast_json import JsonObject
 
 FORBIDDEN = "rm -rf specs"
 

@@ -1,4 +1,4 @@
-"""One agent as `install` and `doctor` see it: its settings files, the events that we need, the shape of an entry.
+"""Describe one agent for `install` and `doctor`: its settings files, the events that we need, the shape of an entry.
 
 Each agent's package has its own in `client.py` (`fusewire.agents.registry` collects them); what is particular to it is
 a field or an overridden method there.
@@ -9,17 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from fusewire.agents.install.command import shell_line
-from fusewire.agents.install.http import http_of
+from fusewire.agents.install.http import Http, http_of
 from fusewire.guard.known_agents import AGENTS_BY_NAME, KnownAgent
 from fusewire.util.errors import FusewireError
+from fusewire.util.fast_json import JsonObject
 from fusewire.util.programs import find_program
-
-if TYPE_CHECKING:
-    from fusewire.agents.install.http import Http
-    from fusewire.util.fast_json import JsonObject
 
 #: Above the hook's own deadline of 10 s: an agent whose time-out comes first would run the tool.
 HOOK_SECONDS = 15

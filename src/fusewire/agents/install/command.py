@@ -1,4 +1,4 @@
-"""The command line that an agent is told to run, and how one that was registered earlier is recognised as ours."""
+"""Build the command line that is registered with an agent, and recognise one of ours that was registered earlier."""
 
 from __future__ import annotations
 

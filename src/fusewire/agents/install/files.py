@@ -1,4 +1,4 @@
-"""Somebody's settings on disk: read whole, changed under a lock, replaced at once, with a copy of what was there.
+"""Change a person's settings on disk: read whole, changed under a lock, replaced atomically, with a backup.
 
 A file that is a link is changed where it points to; its mode and its owner stay, also if root changes it. The copy lies
 beside it until Fusewire is taken out: it is the file without Fusewire, and so it also says which parts of it were there
@@ -11,21 +11,19 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fusewire.agents.install.jsonc import JsoncError, JsonNode, position, read
 from fusewire.util.errors import FusewireError
+from fusewire.util.fast_json import JsonObject
 from fusewire.util.files import FileLock, FolderLock, read_regular
-
-if TYPE_CHECKING:
-    from fusewire.util.fast_json import JsonObject
 
 #: Settings are small; what is larger is none.
 _LARGEST = 4 << 20
 
 BACKUP = ".fusewire-backup"
 
-#: One name for all: whoever was killed while writing has left this one, and the next one replaces it.
+#: One name for all writers: a file that a killed one has left is replaced by the next.
 _NEW = ".fusewire-new"
 
 #: In a folder that was there before, with nothing in it.
@@ -120,7 +118,7 @@ class SettingsFile:
         return self._text(self.target, self.path)
 
     def before(self) -> str | None:
-        """The text that was there before Fusewire; None if there was no file, or nobody knows any more."""
+        """The text that was there before Fusewire; None if there was no file, or the backup is gone."""
         try:
             return self._text(self.backup, self.backup)
         except FusewireError:
@@ -220,7 +218,7 @@ def _facts(path: str) -> os.stat_result | None:
 
 
 def _make(folder: str) -> None:
-    """A folder and those above it, each of whoever owns the one that it lies in."""
+    """Make a folder and those above it, each with the owner of the one that it lies in."""
     if os.path.isdir(folder):
         return
     above = os.path.dirname(folder)

@@ -1,20 +1,18 @@
-"""Hooks over HTTP: what an agent only reports can go to the server that runs, without a new process for each event.
+"""Register hooks over HTTP: reports can go to the running server, without a new process for each event.
 
-An agent goes on if such a hook fails (nobody listens, any answer but 2xx, a time-out), so whatever can refuse something
-stays a command.
+An agent goes on if such a hook fails (no server, any answer but 2xx, a time-out), so what can refuse
+something stays a command.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
+from fusewire.util.fast_json import JsonObject
 from fusewire.util.server_address import PORT
-
-if TYPE_CHECKING:
-    from fusewire.util.fast_json import JsonObject
 
 #: The header by which one of ours is known.
 MARK = "X-Fusewire"

@@ -8,21 +8,18 @@ import os
 import re
 import sys
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import fusewire
 from fusewire.agents.claude.shell_wrapper import wrapper_files, wrapper_text
 from fusewire.agents.install import merge as merging
 from fusewire.agents.install.canary import exercise, fly
+from fusewire.agents.install.client import Client, SettingsPlace
 from fusewire.agents.install.files import SettingsFile
+from fusewire.agents.install.merge import InstallOptions
 from fusewire.agents.registry import client_named
 from fusewire.guard.sandbox.active import ALWAYS
 from fusewire.util.errors import FusewireError
 from fusewire.util.quoting import quoted
-
-if TYPE_CHECKING:
-    from fusewire.agents.install.client import Client, SettingsPlace
-    from fusewire.agents.install.merge import InstallOptions
 
 _PACKAGE = os.path.dirname(os.path.abspath(fusewire.__file__))
 

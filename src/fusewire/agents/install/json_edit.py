@@ -1,4 +1,4 @@
-"""Putting one value into a text of JSON and taking one out: everything else keeps its place, its spaces, its comments.
+"""Put one value into a JSON text, or take one out: everything else keeps its place, its spaces, its comments.
 
 Taking out is the exact inverse of putting in, so that who changes their mind has the file that they had. What is put
 in stands at the end of its object or list, behind the last comment there; the comma that this needs is set behind the
@@ -8,10 +8,9 @@ value before it. Where a box is written in one line, what is added stays in that
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from fusewire.agents.install.jsonc import JsonNode
+from fusewire.agents.install.jsonc import JsonNode
 
 #: Longer lines are broken; but what has nothing nested in it, such as one hook, is one line in any case.
 _WIDTH = 100

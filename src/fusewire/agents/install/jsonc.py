@@ -1,7 +1,7 @@
-"""JSON with comments and trailing commas, read with the place of every value.
+"""Parse JSON with comments and trailing commas, with the place of every value.
 
 Agents' settings are files that people write: to change one of them without touching the rest, one must know where in
-the text each value stands, and Python's own reader tells values only.
+the text each value stands, and the standard library gives values only.
 """
 
 from __future__ import annotations

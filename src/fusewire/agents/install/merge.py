@@ -1,22 +1,20 @@
-"""Our entries into the text of a settings file, and out of it again; everything of the user's stays as it is."""
+"""Merge our entries into the text of a settings file, and remove them; everything of the user's stays as it is."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fusewire.agents.claude.shell_wrapper import registered_wrapper, with_wrapper, without_wrapper
+from fusewire.agents.install.client import Client
 from fusewire.agents.install.command import is_our_status_line, is_ours, shell_line
 from fusewire.agents.install.files import parse_settings, parse_text, split_mark
+from fusewire.agents.install.http import Http
 from fusewire.agents.install.json_edit import put_in, take_out
 from fusewire.agents.install.jsonc import COMMENT, JsoncError, JsonNode, beyond_json, position, read
 from fusewire.util.errors import FusewireError
-
-if TYPE_CHECKING:
-    from fusewire.agents.install.client import Client
-    from fusewire.agents.install.http import Http
-    from fusewire.util.fast_json import JsonObject
+from fusewire.util.fast_json import JsonObject
 
 STATUS_LINE = "statusLine"
 

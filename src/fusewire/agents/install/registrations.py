@@ -1,19 +1,15 @@
-"""Where an agent has our hook registered already: its settings files, and the plugin."""
+"""Find where our hook is registered with an agent: its settings files, and the plugin."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from fusewire.agents.install.client import Registration
+from fusewire.agents.install.client import Client, Registration
 from fusewire.agents.install.command import parts_of
 from fusewire.agents.install.files import settings_or_none
 from fusewire.agents.install.merge import registered
 from fusewire.agents.registry import CLIENTS
-
-if TYPE_CHECKING:
-    from fusewire.agents.install.client import Client
 
 
 def registrations(client: Client, root: str) -> Iterator[Registration]:

@@ -1,12 +1,10 @@
-"""What is known of one answer of an agent, in no agent's own words."""
+"""The answer of an agent, with the same fields for all agents."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fusewire.testruns.run import Problem, TestRun
+from fusewire.testruns.run import Problem, TestRun
 
 
 @dataclass(frozen=True)

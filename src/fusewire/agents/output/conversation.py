@@ -1,4 +1,4 @@
-"""What one agent's JSON has told so far, in no agent's own words; each format fills it in its own way."""
+"""Collect what one agent's JSON has said so far; each format fills the same fields in its own way."""
 
 from __future__ import annotations
 
@@ -8,12 +8,8 @@ from fusewire.agents.output.answer import Limit
 from fusewire.agents.values import amount, part
 from fusewire.core.events import plain
 from fusewire.testruns.evidence import RunEvidence
-from fusewire.testruns.run import problem
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fusewire.testruns.run import Problem
-    from fusewire.util.fast_json import JsonObject
+from fusewire.testruns.run import Problem, problem
+from fusewire.util.fast_json import JsonObject
 
 #: How much of an answer's text is kept, from its end, and of one line that is shown to a person.
 TEXT = 65_536
@@ -97,7 +93,7 @@ class Conversation:
 
 
 class Requests:
-    """Counts requests to a model where the format does not: what follows a tool's result was asked for anew."""
+    """Counts requests to a model where the format does not: what follows a tool's result answers another request."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from fusewire.util.fast_json import loads
+from fusewire.agents.output.conversation import Conversation
+from fusewire.util.fast_json import JsonObject, loads
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from fusewire.agents.output.conversation import Conversation
-    from fusewire.util.fast_json import JsonObject
-
-    #: format, what must stand in a damaged text to be it, and where its text is
-    Shape = tuple[str, re.Pattern[str], re.Pattern[str]]
+#: format, what must stand in a damaged text to be it, and where its text is
+Shape = tuple[str, re.Pattern[str], re.Pattern[str]]
 
 #: The inside of a JSON string, which may be cut.
 JSON_STRING = r'"([^"\\]*(?:\\.[^"\\]*)*)'

@@ -6,27 +6,20 @@ Three layers: the JSON of a known format; the text that can be taken out of a da
 from __future__ import annotations
 
 import codecs
+from collections.abc import Iterable
 from dataclasses import replace
 
 from fusewire.agents import agent_modules
 from fusewire.agents.output.answer import AgentOutput
 from fusewire.agents.output.conversation import TEXT, Conversation
-from fusewire.agents.output.format import looks_like_an_answer, salvage
+from fusewire.agents.output.format import OutputFormat, looks_like_an_answer, salvage
 from fusewire.agents.output.status_block import question_in, read_status
 from fusewire.agents.output.stream import Pieces, Tail
 from fusewire.core.events import fingerprint, plain
 from fusewire.testruns.errors import LIMIT, problems_in
 from fusewire.testruns.masks import normalised, without_numbers
-from fusewire.testruns.run import problem
-from fusewire.util.fast_json import loads
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from fusewire.agents.output.format import OutputFormat
-    from fusewire.testruns.run import Problem
-    from fusewire.util.fast_json import JsonObject
+from fusewire.testruns.run import Problem, problem
+from fusewire.util.fast_json import JsonObject, loads
 
 #: How much plain text is kept, from its end: more than the answer's own, because errors and test runs are looked for.
 _OUTPUT = 524_288
@@ -72,31 +65,31 @@ class AnswerReader:
         raw = self._output.text()
         if self._pieces.too_long and looks_like_an_answer(raw):
             self._damaged += self._pieces.too_long
-        told = self._conversation or self._told_on_errors(raw)
-        damage = self._damage(told, partial)
-        rescued = salvage(raw, _SHAPES) if self._damaged and not (told and told.text) else None
-        told = told or self._plain(raw, rescued[0] if rescued else "")
+        conversation = self._conversation or self._from_errors(raw)
+        damage = self._damage(conversation, partial)
+        rescued = salvage(raw, _SHAPES) if self._damaged and not (conversation and conversation.text) else None
+        conversation = conversation or self._plain(raw, rescued[0] if rescued else "")
         if rescued:
-            told.say(rescued[1])
-        told.close()
-        return self._answer(told, damage, exit_code if not partial else None)
+            conversation.say(rescued[1])
+        conversation.close()
+        return self._answer(conversation, damage, exit_code if not partial else None)
 
-    def _told_on_errors(self, raw: str) -> Conversation | None:
+    def _from_errors(self, raw: str) -> Conversation | None:
         """A failure of which some agents print only an object on standard error."""
         errors = self._errors.text() if not raw.strip() else ""
         for one in _FORMATS if errors else ():
             message = one.error_in(errors)
             if message is not None:
-                told = one.reader(self._now)
-                told.take(message)
-                return told
+                conversation = one.reader(self._now)
+                conversation.take(message)
+                return conversation
         return None
 
     def _plain(self, raw: str, rescued: str) -> Conversation:
-        told = Plain(self._now, format=rescued or "text")
+        conversation = Plain(self._now, format=rescued or "text")
         if not rescued:
-            told.read(raw)
-        return told
+            conversation.read(raw)
+        return conversation
 
     def _read(self, pieces: Iterable[tuple[bool, bytes]]) -> str:
         shown = []
@@ -140,45 +133,45 @@ class AnswerReader:
             return "the last message is missing"
         return ""
 
-    def _answer(self, told: Conversation, damage: str, exit_code: int | None) -> AgentOutput:
-        text = told.text.encode("utf-8", "replace")[-TEXT:].decode("utf-8", "ignore")
+    def _answer(self, conversation: Conversation, damage: str, exit_code: int | None) -> AgentOutput:
+        text = conversation.text.encode("utf-8", "replace")[-TEXT:].decode("utf-8", "ignore")
         status = read_status(text.replace(self._given, "") if self._given else text)
         return AgentOutput(
-            format=told.format,
-            is_document=told.format in _DOCUMENTS,
+            format=conversation.format,
+            is_document=conversation.format in _DOCUMENTS,
             damage=damage,
             text=text,
             fingerprint=fingerprint(normalised(text)) if text.strip() else "",
             lines=self._output.lines + self._errors.lines,
             bytes=self._output.bytes + self._errors.bytes,
             status=status,
-            tests=told.work.tests,
-            problems=tuple(self._problems(told, exit_code)[:LIMIT]),
-            ended=told.ended,
-            is_error=told.is_error,
-            calls=told.calls,
-            input_tokens=told.input_tokens,
-            output_tokens=told.output_tokens,
-            cost=told.cost,
-            session=plain(told.session, 200) if told.session else None,
-            denied=tuple(told.denied),
-            denied_in_a_row=told.denied_in_a_row,
-            question=told.question or question_in(text, status),
-            limit=told.limit,
-            outage=told.outage,
+            tests=conversation.work.tests,
+            problems=tuple(self._problems(conversation, exit_code)[:LIMIT]),
+            ended=conversation.ended,
+            is_error=conversation.is_error,
+            calls=conversation.calls,
+            input_tokens=conversation.input_tokens,
+            output_tokens=conversation.output_tokens,
+            cost=conversation.cost,
+            session=plain(conversation.session, 200) if conversation.session else None,
+            denied=tuple(conversation.denied),
+            denied_in_a_row=conversation.denied_in_a_row,
+            question=conversation.question or question_in(text, status),
+            limit=conversation.limit,
+            outage=conversation.outage,
         )
 
-    def _problems(self, told: Conversation, exit_code: int | None) -> list[Problem]:
+    def _problems(self, conversation: Conversation, exit_code: int | None) -> list[Problem]:
         """What failed; an exit status speaks only if nothing better is known."""
-        found = told.failures + told.work.problems()
-        if found or not exit_code or told.limit or told.outage or told.is_error:
+        found = conversation.failures + conversation.work.problems()
+        if found or not exit_code or conversation.limit or conversation.outage or conversation.is_error:
             return found
         errors = self._errors.text()
         found = problems_in(errors)
         if found:
             return found
-        said = _last_lines(errors) or _last_lines(self._output.text()) or _last_lines(told.text)
-        # Nobody knows which of its numbers matter.
+        said = _last_lines(errors) or _last_lines(self._output.text()) or _last_lines(conversation.text)
+        # It is not known which of its numbers matter.
         known = problem("exit", f"exit {exit_code}", said)
         return [replace(known, fingerprint=fingerprint(without_numbers(known.message), known.type))]
 
@@ -188,7 +181,7 @@ class Plain(Conversation):
 
     def read(self, raw: str) -> None:
         self.say(raw)
-        # Nobody says whether something in it failed: a shape of an error in it is one, until a test run passes.
+        # No exit status says whether something in it failed: a shape of an error in it is one, until a test run passes.
         self.work.saw(raw, failed=True)
 
 

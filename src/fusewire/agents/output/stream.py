@@ -6,9 +6,7 @@ decisions depend on lines, never on chunks, so that chunks may end anywhere.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
 
 #: A JSON text that is longer than this is read as plain text.
 JSON_LIMIT = 4_194_304

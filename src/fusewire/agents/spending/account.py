@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fusewire.agents.spending.ledger import UNREADABLE, read_on
 from fusewire.core.money import KINDS
 from fusewire.util.errors import FusewireError
+from fusewire.util.fast_json import JsonObject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from fusewire.core.money import Prices
 
 
@@ -26,7 +26,7 @@ class Account:
     unknown: dict[str, list[int]] = field(default_factory=dict)
     problem: str = ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return {
             "path": self.path,
             "usd": round(self.usd, 6),
@@ -41,7 +41,7 @@ class Account:
 
 def account_of(path: str, prices: Prices) -> Account:
     """What a transcript cost, with those of its sub-agents; FusewireError if it cannot be read."""
-    memory: dict[str, Any] = {}
+    memory: JsonObject = {}
     while (after := read_on(memory, path, prices)) is not memory:
         memory = after
     problem = memory.get("problem", "")

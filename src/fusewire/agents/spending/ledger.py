@@ -351,7 +351,7 @@ class _Look:
                     found[index] = data.find(_KEYS[index], begin, end)
 
     def _document(self, data: bytes, size: int, name: str, entry: TranscriptFile) -> None:
-        """All of it, every time; what was charged before is told by the time of the messages."""
+        """All of it, every time; the time of the messages says what was charged before."""
         entry.charged = entry.newest
         if size > len(data):
             if size > READ:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fusewire.agents.transcripts.step import TranscriptStep
 from fusewire.agents.values import amount
 from fusewire.util.durations import parse_time
-
-if TYPE_CHECKING:
-    from fusewire.util.fast_json import JsonObject
+from fusewire.util.fast_json import JsonObject
 
 
 def moment(value: object) -> float | None:

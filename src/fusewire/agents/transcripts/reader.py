@@ -1,4 +1,4 @@
-"""Reads a transcript as steps. Its format is known by what is in it; sub-agents' files are read along."""
+"""Read a transcript as steps. Its format is recognised by its records; sub-agents' files are read along."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Transcript:
         yield from heapq.merge(*files, key=lambda step: step.at or 0.0)  # each file stays in its own order
 
     def _agent(self, path: str, session: str) -> Iterator[TranscriptStep]:
-        """A sub-agent's file that cannot be read does not keep the rest from being told."""
+        """The steps of a sub-agent's file; one that cannot be read is counted, and the rest is still given."""
         try:
             yield from self._file(path, session)
         except FusewireError:

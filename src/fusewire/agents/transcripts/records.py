@@ -1,4 +1,4 @@
-"""The JSON values of a transcript, one after the other: of lines, of an array, or of a document's arrays.
+"""Read the JSON values of a transcript one by one: of lines, of an array, or of a document's arrays.
 
 A transcript may be larger than memory, so no more than one value (and one buffer) is held at a time. Documents are
 read with the decoder of the standard library, which can start anywhere in a text; only what stands around the
@@ -12,12 +12,10 @@ import json
 import os
 import stat
 from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from fusewire.util.errors import FusewireError
-
-if TYPE_CHECKING:
-    from fusewire.util.fast_json import JsonObject
+from fusewire.util.fast_json import JsonObject
 
 #: The longest line or value; nothing that an agent writes comes near it. Then: how much is looked at to tell lines from
 #: a document, and how much of a document is read at once.

@@ -1,12 +1,11 @@
-"""The one noun: a step of an agent, in no agent's own words."""
+"""The step of an agent, the same for all formats of transcripts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from fusewire.util.fast_json import JsonObject
+from fusewire.util.fast_json import JsonObject
 
 Kind = Literal["prompt", "call", "result", "reply_end"]
 

@@ -1,4 +1,4 @@
-"""SWE-agent and its relatives: actions are command texts, and mostly nothing tells how a command ended.
+"""Read trajectories of SWE-agent and its relatives: actions are command texts, mostly without an exit code.
 
 Three shapes: SWE-agent's `trajectory` of (action, observation); mini-SWE-agent's `messages` with calls of a tool or
 commands in a fence, and a return code; and published collections, whose `trajectory` is a conversation.
@@ -10,15 +10,12 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fusewire.agents.transcripts.format_reader import FormatReader, moment
-from fusewire.agents.transcripts.step import SHELL
+from fusewire.agents.transcripts.step import SHELL, TranscriptStep
 from fusewire.agents.values import part, parts, text_of, words
-
-if TYPE_CHECKING:
-    from fusewire.agents.transcripts.step import TranscriptStep
-    from fusewire.util.fast_json import JsonObject
+from fusewire.util.fast_json import JsonObject
 
 _FENCE = re.compile(r"^```[\w-]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _CODE = re.compile(r"\A\s*(?:<exception>.*?</exception>\s*)?<returncode>(-?\d+)</returncode>\s*", re.DOTALL)
@@ -64,8 +61,8 @@ class SweAgentReader(FormatReader):
     def _turn_taken(self, record: JsonObject) -> Iterator[TranscriptStep]:
         if not self._asked:
             self._asked = True
-            told = parts(record.get("query")) or parts(record.get("messages"))
-            task = [text_of(one.get("content")) for one in told if one.get("role") == "user"]
+            asked = parts(record.get("query")) or parts(record.get("messages"))
+            task = [text_of(one.get("content")) for one in asked if one.get("role") == "user"]
             if task:
                 yield from self._prompt(task[-1], None)
         yield from self._reply([({"command": words(record.get("action")).strip("\n")}, "")], None)
@@ -101,11 +98,11 @@ class SweAgentReader(FormatReader):
     def _answered(self, text: str, code: object, at: float | None, identity: str = "") -> Iterator[TranscriptStep]:
         call = identity if identity in self._due else self._due[0]
         self._due.remove(call)
-        told = _CODE.match(text)
-        if told:
+        header = _CODE.match(text)
+        if header:
             inner = _OUTPUT.search(text)
-            code = int(told[1]) if type(code) is not int else code
-            text = inner[1] if inner else text[told.end() :]
+            code = int(header[1]) if type(code) is not int else code
+            text = inner[1] if inner else text[header.end() :]
         failed = code != 0 if type(code) is int else None
         yield self._result(at, f"reply-{self._replies}", call, text, failed)
 
