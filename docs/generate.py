@@ -80,17 +80,22 @@ def cli_page() -> str:
         arguments = " ".join(
             (p.metavar or f"[{p.name}]".upper()) for p in command.params if isinstance(p, click.Argument)
         )
-        parts.append(
-            f"\n## `fusewire {name}{' ' + arguments if arguments else ''}`\n\n{inspect.cleandoc(command.help or '')}\n"
-        )
+        help_text = "\n\n".join(_paragraph(part) for part in inspect.cleandoc(command.help or "").split("\n\n"))
+        parts.append(f"\n## `fusewire {name}{' ' + arguments if arguments else ''}`\n\n{help_text}\n")
         options = [p for p in command.params if isinstance(p, click.Option)]
         if options:
             parts.append("\n| option | meaning |\n|---|---|\n")
         for option in options:
-            shown = ", ".join(option.opts)
-            value = "" if option.is_flag else " TEXT"
-            parts.append(f"| `{shown}{value}` | {option.help} |\n")
+            names = ", ".join(option.opts) + "".join(f" / {other}" for other in option.secondary_opts)
+            choices = "\\|".join(getattr(option.type, "choices", ()))
+            value = "" if option.is_flag else f" {option.metavar or choices or option.type.name.upper()}"
+            parts.append(f"| `{names}{value}` | {option.help} |\n")
     return "".join(parts)
+
+
+def _paragraph(text: str) -> str:
+    """A paragraph of a help text; one that click must not wrap is code."""
+    return "```\n" + text.removeprefix("\b\n") + "\n```" if text.startswith("\b\n") else text
 
 
 def settings_page() -> str:

@@ -31,7 +31,7 @@ from fusewire.cli.attempt_words import (
     say_recorded,
     say_restored,
 )
-from fusewire.cli.common import CommandBehindDashes, print_json, project_command, read_input, seconds, show_result
+from fusewire.cli.common import CommandBehindDashes, duration, print_json, project_command, read_input, show_result
 from fusewire.cli.streams import is_interactive, tell, tell_text, warn
 from fusewire.core.messages import message_lines
 from fusewire.testruns.judge import judge
@@ -103,7 +103,7 @@ def start_command(attempts: Attempts, slice_id: str, test: str, as_json: bool) -
 @test_argument
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED, required=True)
 @click.option("--strategy", default="", help="What was tried, in one sentence.")
-@click.option("--timeout", default="30m", callback=seconds, help="The longest it may take (default: 30m).")
+@click.option("--timeout", type=duration, default="30m", help="The longest it may take (default: 30m).")
 @click.option("--junit", metavar="FILE", help="Results that the command writes: outcomes by name, exactly.")
 @with_attempts
 def run_command(

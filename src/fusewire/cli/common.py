@@ -124,10 +124,8 @@ def show_warnings(breaker: Breaker) -> None:
     warn(*(f"{warning}{hint if warning in notices else ''}" for warning in warnings(breaker)))
 
 
-def seconds(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
-    """An option's duration as people write it."""
-    if value is None:
-        return None
+def duration(value: str) -> float:
+    """The type of an option: a duration as people write it, in seconds."""
     try:
         length = parse_duration(value)
     except ValueError:

@@ -32,20 +32,19 @@ if TYPE_CHECKING:
 @click.option(
     "--canary",
     is_flag=True,
-    help="Fill the hook's cache; ask every registered hook about a forbidden call; time allowed ones.",
+    help="Fill the hook's cache, ask every registered hook about a forbidden call, and time allowed ones.",
 )
-@click.option("--acknowledge", is_flag=True, help="I have read the notices; do not show them again. For a person.")
+@click.option("--acknowledge", is_flag=True, help="Mark the notices as read: show them no more. For a person.")
 @project_command
 def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: bool) -> int:
-    """Is everything in order? Configuration, state, and for each agent whether it is really guarded.
+    """Check configuration and state, and whether each agent is really guarded. Exit 1 if there are findings.
 
-    An agent is looked for on the PATH; then where the hook is registered with it (user, project, local, plugin),
-    whether that command line is still there and complete, whether it is trusted, switched off or registered twice. The
-    canary proves it: a call that would delete a protected file is put to the very command line that is registered, in
-    a project that exists only for that, and where a shell wrapper is registered, a command that writes to that file is
-    run through it. Of each agent you see which rings guard its shell commands: the kernel, the reader, the snapshot.
-    Every finding says what to do, and the exit code is 1 if there are any. An agent that is not on this machine is
-    no finding; one that is here and not registered is none either, and is named at the end.
+    For each agent on the PATH: where the hook is registered (user, project, local, plugin), whether that command line
+    still works, and whether it is trusted, switched off or registered twice. --canary proves it: the registered command
+    line is asked about a call that would delete a protected file, in a temporary project, and a registered shell
+    wrapper runs a command that writes to that file. The report names the rings that guard an agent's shell commands:
+    the kernel, the reader, the snapshot. Every finding says what to do. An agent that is not installed, or not
+    registered, is no finding; the latter are named at the end.
     """
     if acknowledge:
         actor = require_person("`fusewire doctor --acknowledge`", breaker.root)

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 16
 
 
-def _kinds(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...] | None:
-    if value is None:
-        return None
+def _kinds(value: str) -> tuple[str, ...]:
+    """The type of --what."""
     kinds = tuple(part.strip() for part in value.split(","))
     unknown = next((kind for kind in kinds if kind not in KINDS), None)
     if unknown is not None:
@@ -37,7 +36,9 @@ def _kinds(context: click.Context, parameter: click.Parameter, value: str | None
 
 @click.command("export")
 @click.option("--format", "form", type=click.Choice([*FORMATS]), help="JSON lines (the default) or CSV.")
-@click.option("--what", callback=_kinds, help="Some of moves,log,doings, separated by commas (default: all).")
+@click.option(
+    "--what", metavar="KINDS", type=_kinds, help="Some of moves,log,doings, with commas between (default: all)."
+)
 @click.option("--circuit", metavar="ID", help="Only this circuit, or those that match: 'tool/*'. Leaves out doings.")
 @click.option("--session", metavar="ID", help="Only this session.")
 @click.option("--days", type=float, callback=check_days, help="How far back (default: everything that is kept).")

@@ -15,7 +15,7 @@ from fusewire.util.errors import StoreError
 @click.command("hook")
 @click.argument("agent", metavar="AGENT", type=click.Choice(AGENTS))
 def hook_command(agent: str) -> None:
-    """What an agent calls on every tool call: its JSON on standard input, the answer in its protocol.
+    """Answer an agent's hook: reads its JSON on standard input, answers in its protocol.
 
     `fusewire install AGENT` registers the same as `python3 -I -S .../fusewire/hook.py AGENT`, which starts faster.
     """
@@ -25,13 +25,13 @@ def hook_command(agent: str) -> None:
 
 
 @click.command("statusline")
-@click.option("--color", is_flag=True, help="With colours; NO_COLOR forbids them.")
+@click.option("--color", is_flag=True, help="Use colours, unless NO_COLOR is set.")
 @common_options
 def statusline_command(color: bool, project: str | None, as_json: bool) -> int:
-    """One line for Claude Code's statusLine: state, what is nearest to its limit, spend, time left.
+    """Print one line for Claude Code's statusLine: state, what is nearest to its limit, spend, time left.
 
-    It reads the JSON that Claude Code gives to a status line on standard input, and only looks: nothing is written. For
-    speed, register `python3 -I -S .../fusewire/hook.py statusline --color` by absolute path.
+    Reads the JSON that Claude Code gives to a status line on standard input; writes nothing. For speed, register
+    `python3 -I -S .../fusewire/hook.py statusline --color` by absolute path.
 
     \b
     echo '{"session_id": "..."}' | fusewire statusline
@@ -60,11 +60,11 @@ def statusline_command(color: bool, project: str | None, as_json: bool) -> int:
 @click.option("--session", help="The session (default: the one that standard input or the environment names).")
 @common_options
 def wrap_command(name: str, command: tuple[str, ...], session: str | None, project: str | None, as_json: bool) -> int:
-    """Run a hook of yours behind the hook_recursion breaker; refused (exit 3) if it keeps setting itself off.
+    """Run a hook of yours behind the hook_recursion breaker; refused (exit 3) if it keeps triggering itself.
 
-    Standard input, output, errors and the exit code are the command's own; only a refusal is printed as JSON, if that
-    is asked for. What is counted: runs inside a run of the same NAME, runs for the same event again, and runs that do
-    not say what they are for; never runs for another tool call.
+    Standard input, output, error and the exit code are the command's own; only a refusal is printed, with --json as
+    JSON. Counted are runs inside a run of the same NAME, repeated runs for one event, and runs that do not say what
+    they are for; runs for another tool call never are.
 
     \b
     fusewire wrap format -- ruff format .

@@ -19,7 +19,7 @@ from fusewire.util.tables import columns
 
 
 @click.command("janitor")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done; nothing is changed.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done; change nothing.")
 @project_command
 def janitor_command(breaker: Breaker, dry_run: bool, as_json: bool) -> int:
     """Rotate telemetry, prune old sessions, shorten ledgers, keep the memory folder within its limit."""
@@ -33,7 +33,7 @@ def janitor_command(breaker: Breaker, dry_run: bool, as_json: bool) -> int:
 @click.command("memory")
 @project_command
 def memory_command(breaker: Breaker, as_json: bool) -> int:
-    """How full the agents' memory folder is, and with what."""
+    """Show how full the agents' memory folder is, and with what."""
     usage = _janitor(breaker).usage()
     if as_json:
         print_json(usage.to_json())

@@ -1,4 +1,4 @@
-"""`fusewire loop`: the same checks for somebody else's loop script, and what the loop has learned."""
+"""`fusewire loop`: the checks of `fusewire run` for a loop script of your own, and what the loop has learned."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @click.group("loop")
 def loop_command() -> None:
-    """The loop breaker around somebody else's script, iteration by iteration.
+    """The loop breaker for a loop script of your own, iteration by iteration.
 
     \b
     while advice=$(fusewire loop begin --wait); do
@@ -35,19 +35,19 @@ def loop_command() -> None:
     done
     exit 3
 
-    After a trip `begin --wait` waits for the cooldown, and the next iteration is the probe. Where a person is needed
-    (nothing is left to try, a protected file was destroyed) it does not wait, and the script ends.
+    After a trip `begin --wait` waits for the cooldown, and the next iteration is the probe. If only a person can help
+    (nothing is left to try, a protected file was destroyed), it does not wait, and the script ends.
     """
 
 
 @loop_command.command("begin")
-@click.option("--wait", is_flag=True, help="Wait for cooldowns and limits instead of exit 3.")
+@click.option("--wait", is_flag=True, help="Wait for cooldowns and limits instead of exiting with 3.")
 @project_command
 def begin_command(breaker: Breaker, wait: bool, as_json: bool) -> int:
     """May an iteration begin? Exit 0 with advice for the agent on standard output (often none), or exit 3.
 
-    The call is counted, and the tree and the protected files are recorded. The iteration belongs to the process that
-    called (the script): if that dies, the next `loop begin` settles it.
+    The call is counted, and the working tree and the protected files are recorded. The iteration belongs to the script
+    that called: if that dies, the next `loop begin` settles it.
     """
     from fusewire.breakers.loop.loop import Loop
     from fusewire.breakers.loop.owner import owner
@@ -55,7 +55,7 @@ def begin_command(breaker: Breaker, wait: bool, as_json: bool) -> int:
     require_outside_loop(breaker.root or "")
     loop, mine = Loop(breaker), owner()
     unfinished = None if as_json else loop.running([mine])
-    if unfinished is not None:  # the script began it and went on without a word; one that takes the token may have more
+    if unfinished is not None:  # the script never ended it; a script that uses tokens may have several
         loop.end(unfinished)
     while True:
         try:
@@ -83,9 +83,9 @@ def begin_command(breaker: Breaker, wait: bool, as_json: bool) -> int:
 
 @loop_command.command("end")
 @click.option("--output", "path", metavar="FILE", help="What the agent printed (- reads standard input).")
-@click.option("--exit-code", type=int, default=0, help="How the agent ended; 124 is a time-out.")
-@click.option("--junit", metavar="FILE", help="Test results to read.")
-@click.option("--token", help="Which iteration, as `loop begin --json` named it (default: this script's last one).")
+@click.option("--exit-code", type=int, default=0, help="The agent's exit code; 124 is a time-out.")
+@click.option("--junit", metavar="FILE", help="Test results of this iteration (JUnit XML).")
+@click.option("--token", help="The iteration, as `loop begin --json` named it (default: this script's last one).")
 @project_command
 def end_command(
     breaker: Breaker, path: str | None, exit_code: int, junit: str | None, token: str | None, as_json: bool
@@ -165,7 +165,7 @@ def _wait(loop: Loop, decision: Decision) -> None:
 @loop_command.command("lessons")
 @project_command
 def lessons_command(breaker: Breaker, as_json: bool) -> int:
-    """What the loop learned from its trips: the pattern, its cause, what was tried, what helped."""
+    """Show what the loop learned from its trips: the pattern, its cause, what was tried, what helped."""
     from fusewire.breakers.loop.overview import overview
     from fusewire.util.durations import show_time
 

@@ -1,4 +1,4 @@
-"""`fusewire notify`: who is told what the circuits did, and whether that works."""
+"""`fusewire notify`: the targets of notifications, their state, and test messages."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _NONE = """No targets yet. Each is a table in fusewire.toml, or for all projects
 @common_options
 @click.pass_context
 def notify_command(context: click.Context, project: str | None, as_json: bool) -> int:
-    """Who is told what the circuits did: targets, what each is told, how it fares, what waits.
+    """Show the targets of notifications: what each receives, whether deliveries work, and what is queued.
 
-    After a circuit has moved, an agent was halted or a notice was written, a process of its own tells every target in
-    [notify.targets.NAME] that wants to know, in order and at least once; nobody waits for it. A message that cannot be
-    delivered is tried a few times and then given up; after 5 in a row the target is left alone for an hour. Nothing
-    that a target does decides anything. Other services than the desktop need: pip install 'fusewire[notify]'
+    When a circuit moves, an agent is halted or a notice is written, a background process sends a message to the targets
+    in [notify.targets.NAME] that want it, in order and at least once. A message that cannot be delivered is retried a
+    few times and then dropped; after 5 failures in a row the target is paused for an hour. Deliveries never affect a
+    decision. Services other than the desktop need: pip install 'fusewire[notify]'
     """
     if context.invoked_subcommand is None:
         return int(context.invoke(_show, project=project, as_json=as_json))
@@ -92,7 +92,7 @@ def _fares(one: TargetStatus) -> str:
 def test_command(breaker: Breaker, name: str | None, as_json: bool) -> int:
     """Send a test message to one target, or to all that are on. Refused inside an agent.
 
-    One attempt each. What works again is no longer left alone. Exit 1 if one of them failed, with a line for each.
+    Each is tried once; a target that works again is no longer paused. Exit 1 if one failed, with a line for each.
     """
     require_person("`fusewire notify test`", breaker.root)
     targets = [one.target for one in overview(breaker).targets]
@@ -116,9 +116,9 @@ def test_command(breaker: Breaker, name: str | None, as_json: bool) -> int:
 @notify_command.command("deliver")
 @project_command
 def deliver_command(breaker: Breaker, as_json: bool) -> int:
-    """Deliver now what waits, and say how many messages went out.
+    """Deliver the queued messages now, and print how many were sent.
 
-    It is done by itself whenever something happens; this is for what was left over when a machine went down.
+    Deliveries normally start by themselves; this is for messages left over from a crash.
     """
     take_surroundings()
     sent = deliver_pending(breaker.root or ".")

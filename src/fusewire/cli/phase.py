@@ -36,21 +36,20 @@ _PHASE = click.Choice(PHASES, case_sensitive=False)
 _ALIASES = {alias: choice for at, choice in enumerate(CHOICES, 1) for alias in (choice, choice[0], str(at))}
 
 
-def _parse_choice(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
-    """One of the four choices by its name, its first letter or its number, in any case."""
-    choice = _ALIASES.get(value.strip().lower())
+def _choice(text: str) -> str:
+    """The type of CHOICE: one of the four by its name, its first letter or its number, in any case."""
+    choice = _ALIASES.get(text.strip().lower())
     if choice is None:
-        raise click.BadParameter(f"{value!r} is not one of {', '.join(CHOICES)} (or r, s, a, m)")
+        raise click.BadParameter(f"{text!r} is not one of {', '.join(CHOICES)} (or r, s, a, m)")
     return choice
 
 
-def _parse_metrics(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Names and values of `NAME=VALUE` texts; what they mean depends on the phase."""
-    pairs = [tuple(part.strip() for part in text.partition("=")) for text in given]
-    for text, (name, equals, _) in zip(given, pairs, strict=True):
-        if not (name and equals):
-            raise click.BadParameter(f"{text!r} is refused; allowed: NAME=VALUE")
-    return [(name, value) for name, _, value in pairs]
+def _metric(text: str) -> tuple[str, str]:
+    """The type of --metric: a name and a value, whose meaning depends on the phase."""
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not (name and equals):
+        raise click.BadParameter(f"{text!r} is refused; allowed: NAME=VALUE")
+    return name, value
 
 
 phase_argument = click.argument("phase", metavar="PHASE", type=_PHASE)
@@ -179,7 +178,7 @@ def _ask(question: str) -> str:
     "pairs",
     multiple=True,
     metavar="NAME=VALUE",
-    callback=_parse_metrics,
+    type=_metric,
     help="What was measured; may be repeated.",
 )
 @click.option("--from-junit", metavar="FILE", help="Take the tests from a JUnit XML file (- is standard input).")
@@ -191,7 +190,7 @@ def _ask(question: str) -> str:
 def end_command(
     phases: Phases,
     phase: str,
-    pairs: list[tuple[str, str]],
+    pairs: tuple[tuple[str, str], ...],
     from_junit: str | None,
     from_output: str | None,
     error: str | None,
@@ -227,7 +226,7 @@ def end_command(
 
 
 def _measured(
-    phase: str, pairs: list[tuple[str, str]], from_junit: str | None, from_output: str | None
+    phase: str, pairs: tuple[tuple[str, str], ...], from_junit: str | None, from_output: str | None
 ) -> tuple[Values, tuple[str, ...] | None]:
     """The metrics from everything that was given, and the names of failing tests where a test run tells them."""
     metrics = parse_metrics(phase, pairs)
@@ -256,7 +255,7 @@ def _say_ended(ended: PhaseEnd, as_json: bool) -> None:
 
 
 @phase_command.command("resolve")
-@click.argument("choice", metavar="reset|skip|abort|modify", callback=_parse_choice)
+@click.argument("choice", metavar="reset|skip|abort|modify", type=_choice)
 @click.option("--guidance", help="For modify: what to do differently; the next begin prints it.")
 @with_phases
 def resolve_command(phases: Phases, choice: str, guidance: str | None, as_json: bool) -> int:

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @click.command("replay")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True))
-@click.option("--jobs", type=click.IntRange(1, 64), default=1, help="Processes that read at the same time.")
+@click.option("--jobs", type=click.IntRange(1, 64), default=1, help="How many processes read in parallel (default: 1).")
 @common_options
 def replay_command(paths: tuple[str, ...], jobs: int, project: str | None, as_json: bool) -> int:
-    """Run transcripts through the breakers of a session: what would they have said?
+    """Run past transcripts through the breakers of a session, to see what they would have done.
 
-    Files or folders (searched for *.jsonl, *.traj and *.json): Claude Code, Codex, SWE-agent, Gemini. One line for
-    each, then a table of the rules. The limits are the project's. Nothing is blocked, nothing is stored.
+    PATH is a file or a folder (searched for *.jsonl, *.traj and *.json) of Claude Code, Codex, SWE-agent or Gemini.
+    Prints a line for each, then a table of the rules. The limits are the project's. Nothing is blocked or stored.
     """
     replays = []
     for one in replay_all(paths, jobs, rules_of(project_root(project))):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fusewire.agents.caller import require_outside_loop, require_person
-from fusewire.cli.common import print_json, project_command, seconds, show_warnings
+from fusewire.cli.common import duration, print_json, project_command, show_warnings
 from fusewire.cli.plain import PlainView, QuietView
 from fusewire.cli.streams import say
 from fusewire.core.messages import message_lines
@@ -31,49 +31,39 @@ _SANDBOX = {True: "require", False: "off"}
 
 @click.command("run", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
-@click.option("--prompt", metavar="FILE", help="For the agent: on standard input, or where {prompt} stands in COMMAND.")
-@click.option("--max-iterations", type=click.IntRange(1), metavar="N", help="End after so many iterations (exit 4).")
+@click.option("--prompt", metavar="FILE", help="The agent gets it on standard input, or where {prompt} is in COMMAND.")
+@click.option("--max-iterations", type=click.IntRange(1), metavar="N", help="End after this many iterations (exit 4).")
+@click.option("--max-time", "max_seconds", type=duration, help='End after this time, such as "8h" (exit 4).')
 @click.option(
-    "--max-time", "max_seconds", metavar="DURATION", callback=seconds, help='End after so long, such as "8h" (exit 4).'
+    "--max-cost", type=click.FloatRange(0, min_open=True), metavar="USD", help="End once this much is spent (exit 4)."
 )
-@click.option(
-    "--max-cost", type=click.FloatRange(0, min_open=True), metavar="USD", help="End once this is spent (exit 4)."
-)
-@click.option(
-    "--timeout", metavar="DURATION", callback=seconds, help="The longest that one iteration may take (default: 15m)."
-)
-@click.option(
-    "--idle-timeout",
-    "idle",
-    metavar="DURATION",
-    callback=seconds,
-    help="The longest that it may print nothing (default: 15m).",
-)
+@click.option("--timeout", type=duration, help="The longest an iteration may take (default: 15m).")
+@click.option("--idle-timeout", "idle", type=duration, help="The longest an iteration may be silent (default: 15m).")
 @click.option("--until", metavar="CMD", help="Run after every iteration; the loop is done when it succeeds.")
-@click.option("--verify", metavar="CMD", help="Must succeed before the agent's word that it is finished counts.")
+@click.option("--verify", metavar="CMD", help="Must succeed before the agent's claim to be finished counts.")
 @click.option("--plan", metavar="FILE", help="Done when all its boxes are ticked (default: IMPLEMENTATION_PLAN.md).")
 @click.option("--junit", metavar="FILE", help="Test results to read after every iteration.")
 @click.option("--wait/--no-wait", default=True, help="Wait for cooldowns and limits (default), or exit 3 instead.")
 @click.option(
     "--sandbox/--no-sandbox",
     default=None,
-    help="Exit 3 where the agent cannot run in a sandbox, or run it without one (default: what `sandbox` says).",
+    help="Require the sandbox (exit 3 if there is none), or run without (default: the setting [sandbox] mode).",
 )
-@click.option("--end-oldest", is_flag=True, help="End the oldest run of this project first if too many are under way.")
+@click.option("--end-oldest", is_flag=True, help="If the project has too many runs, end the oldest first.")
 @project_command
 def run_command(breaker: Breaker, command: tuple[str, ...], as_json: bool, **options: Any) -> int:
-    """Run an agent again and again until its work is done, and stop it where it stagnates.
+    """Run an agent in a loop until its work is done, and stop it when it stagnates.
 
     \b
     fusewire run --prompt PROMPT.md -- claude -p --output-format json
     fusewire run --prompt PROMPT.md --until "pytest -q" --max-iterations 50 -- codex exec --json -
     fusewire run --prompt PROMPT.md -- gemini -o json -p {prompt}
 
-    It ends when the agent prints a RALPH_STATUS block with EXIT_SIGNAL: true, when --until succeeds, when all boxes of
-    the plan are ticked (exit 0); at a cap (exit 4); when a circuit opens and nothing is left to wait for or to try, or
-    a protected file was destroyed (exit 3). A stopped run can be started again: counts, cooldowns and limits go on.
-    Where as many runs of the project are under way as may be, or agents have started agents too deep, none is started
-    (exit 3).
+    The loop ends when the agent prints a RALPH_STATUS block with EXIT_SIGNAL: true, when --until succeeds, or when all
+    boxes of the plan are ticked (exit 0); at a cap (exit 4); when a circuit opens and there is nothing to wait for or
+    to try, or when a protected file was destroyed (exit 3). A stopped run can be started again: counts, cooldowns and
+    limits continue. No run is started (exit 3) if the project has too many runs already, or if agents have started
+    agents too deeply.
     """
     if not command:
         raise click.UsageError("which agent? fusewire run [OPTIONS] -- COMMAND...")

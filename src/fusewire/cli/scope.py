@@ -25,14 +25,14 @@ _ALONE = "leave it alone, or ask the user"
 
 @click.group("scope")
 def scope_command() -> None:
-    """The scope lock: which files a slice may change, and the justifications of changes beside them."""
+    """The scope lock: which files a slice may change, and justifications for changes to others."""
 
 
 @scope_command.command("check")
 @click.argument("slice_id", metavar="SLICE")
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
-@click.option("--staged", is_flag=True, help="Check what is staged for the next commit, both ends of renames.")
-@click.option("--since-checkpoint", is_flag=True, help="Check what has changed since the slice's attempts began.")
+@click.option("--staged", is_flag=True, help="Check what is staged for the next commit.")
+@click.option("--since-checkpoint", is_flag=True, help="Check what has changed since the attempts began.")
 @project_command
 def check_command(
     breaker: Breaker, slice_id: str, paths: tuple[str, ...], staged: bool, since_checkpoint: bool, as_json: bool
@@ -151,7 +151,7 @@ def set_command(breaker: Breaker, slice_id: str, patterns: tuple[str, ...], clea
 @click.argument("slice_id", metavar="SLICE")
 @project_command
 def show_command(breaker: Breaker, slice_id: str, as_json: bool) -> int:
-    """Show what is in scope of SLICE, where that is written, and what was justified beside it."""
+    """Show what is in scope of SLICE, where that is defined, and which other changes were justified."""
     lock = ScopeLock(breaker)
     scope = lock.scope(slice_id)
     records = lock.justifications(slice_id)

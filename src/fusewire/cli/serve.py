@@ -31,8 +31,8 @@ _NAME = re.compile(r"([A-Za-z0-9_.-]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=None, help="The port (default: 3873; 0: a free one).")
 @click.option("--expose", is_flag=True, help="Needed for an address or a name that other machines can reach.")
-@click.option("--name", "names", multiple=True, help="A name[:port] that browsers may ask for, with --expose.")
-@click.option("--open", "opens", is_flag=True, help="Open it in the browser.")
+@click.option("--name", "names", multiple=True, help="A host name[:port] that browsers use for it, with --expose.")
+@click.option("--open", "opens", is_flag=True, help="Open the dashboard in a browser.")
 @common_options
 def serve_command(
     folders: tuple[str, ...],
@@ -44,10 +44,9 @@ def serve_command(
     project: str | None,
     as_json: bool,
 ) -> int:
-    """Show circuits, sessions, attempts and memory in a browser, live. For this project, or for all that are named.
+    """Serve a live dashboard of circuits, sessions, attempts and memory, for this project or for all that are named.
 
-    It listens on this machine only and asks for the key that it prints. Needs the extra: pip install
-    'fusewire[server]'.
+    It listens on this machine only and asks for the key that it prints. Needs: pip install 'fusewire[server]'
 
     \b
     fusewire serve --open

@@ -31,10 +31,10 @@ _HEADINGS = ("model", "input", "output", "cache read", "cache write", "usd")
 @click.argument("transcripts", metavar="[TRANSCRIPT]...", nargs=-1, type=click.Path())
 @project_command
 def spend_command(breaker: Breaker, transcripts: tuple[str, ...], as_json: bool) -> int:
-    """What transcripts cost, by model; without any, what the hook has counted in this project's sessions.
+    """Show what transcripts cost, by model; without any, what the hook has counted in this project's sessions.
 
-    Tokens of models without a price are named as unknown: they cost something that nobody has told. Give a price in
-    fusewire.toml: [prices."model"] with input, output, cache_read, cache_write.
+    Models without a price are listed as unknown and are not in the total. Set a price in fusewire.toml:
+    [prices."model"] with input, output, cache_read, cache_write.
     """
     if not transcripts:
         return _known(breaker, as_json)
@@ -147,7 +147,7 @@ def _warn_of_unknown(models: Iterable[str]) -> None:
 
 @click.command("grant")
 @click.argument("amount", metavar="AMOUNT")
-@click.option("--session", metavar="ID", help="For this session (default: the one heard of last).")
+@click.option("--session", metavar="ID", help="For this session (default: the most recent one).")
 @click.option("--day", is_flag=True, help="For all sessions of today (UTC).")
 @click.option("--project-total", is_flag=True, help="For all sessions of the project.")
 @click.option("--reason", required=True, help="Why; kept in the audit trail.")

@@ -10,21 +10,21 @@ import click
 from fusewire.cli.common import common_options, project_root
 from fusewire.util.errors import FusewireError
 
-#: Moves that are known from before.
+#: Earlier moves to start with.
 _RECENT = 200
 
 
 @click.command("watch")
-@click.option("--plain", is_flag=True, help="Print lines, on a terminal too: what is not closed, then every move.")
-@click.option("--once", is_flag=True, help="Print once what is not closed, and end.")
+@click.option("--plain", is_flag=True, help="Print lines on a terminal, too: what is not closed, then every move.")
+@click.option("--once", is_flag=True, help="Print what is not closed, and exit.")
 @common_options
 def watch_command(project: str | None, plain: bool, once: bool, as_json: bool) -> int:
     """Watch the circuits of a project, live.
 
-    On a terminal: every circuit with its state, level, time left and reason, open ones first, and what moved last. Keys
-    filter, open a circuit and show sessions and the loop; `?` tells them all, `q` quits. Elsewhere, or where an option
-    asks for lines: one for each circuit that is not closed, then one for each move, for as long as somebody reads.
-    Nothing is changed from here.
+    On a terminal: every circuit with its state, level, time left and reason, open ones first, and the last moves. Keys
+    filter, open a circuit and show sessions and the loop; `?` lists them, `q` quits. Elsewhere, or with one of the
+    options: a line for each circuit that is not closed, then a line for each move, until the reader is gone. Watching
+    changes nothing.
 
     \b
     fusewire watch
@@ -35,7 +35,7 @@ def watch_command(project: str | None, plain: bool, once: bool, as_json: bool) -
     from fusewire.cli.watch_view.source import Source
 
     if sys.stdout is None:
-        raise FusewireError("standard output is closed: nobody could see it")
+        raise FusewireError("standard output is closed")
     live = not (plain or once or as_json) and _is_terminal()
     source = Source(project_root(project), recent=_RECENT if live else 0)
     try:
@@ -52,6 +52,6 @@ def watch_command(project: str | None, plain: bool, once: bool, as_json: bool) -
 
 
 def _is_terminal() -> bool:
-    """Whether a person sits there, at one that can do more than print."""
+    """Whether input and output are a terminal that can move its cursor."""
     keyboard = sys.stdin is not None and sys.stdin.isatty()
     return keyboard and sys.stdout.isatty() and os.environ.get("TERM") not in (None, "", "dumb")
