@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from fusewire.breakers.session.state import amend, session_name
+from fusewire.breakers.session.state import SessionHalt, amend, session_name
 from fusewire.stores.sqlite import SqliteStore
 from tests.helpers import SOURCE
 from tests.helpers.project import Project
@@ -75,8 +75,8 @@ def halted(project: Project) -> Project:
     project.constraint("no-force", f"{rule}match:\n  - command: git push --force\n")
     project.hook(project.bash("git push --force", session_id="first"))
     with closing(SqliteStore(str(project.root / ".fusewire/state.db"))) as store:
-        words = {"rule": "tool.repetition", "text": "HALTED tool.repetition: enough", "circuit": "", "at": time.time()}
-        amend(store, session_name("halted"), time.time(), halted=words, since=time.time())
+        halted = SessionHalt("tool.repetition", "HALTED tool.repetition: enough", at=time.time())
+        amend(store, session_name("halted"), time.time(), halted=halted, since=time.time())
     return project
 
 

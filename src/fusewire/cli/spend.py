@@ -10,7 +10,7 @@ import click
 from fusewire.agents.caller import require_person
 from fusewire.agents.spending.account import Account, account_of, together
 from fusewire.breakers.session.grants import dollars, grant
-from fusewire.breakers.session.state import SPEND, recalled
+from fusewire.breakers.session.state import SPEND, ProjectSpend
 from fusewire.cli.common import print_json, project_command
 from fusewire.cli.streams import tell, warn
 from fusewire.config.prices import load_prices, source_of_prices
@@ -121,10 +121,10 @@ def _sessions(stored: object) -> list[SessionSpend]:
 
 
 def _known(breaker: Breaker, as_json: bool) -> int:
-    memory = recalled(breaker.store, SPEND)
-    days = {day: usd for day, usd in (memory.get("days") or {}).items() if type(usd) in (int, float)}
-    total = float(memory.get("usd") or 0.0)
-    sessions = _sessions(memory.get("sessions"))
+    memory = ProjectSpend.recalled(breaker.store, SPEND)
+    days = {day: usd for day, usd in memory.days.items() if type(usd) in (int, float)}
+    total = float(memory.usd)
+    sessions = _sessions(memory.sessions)
     unknown = sorted({name for session in sessions for name in session.unknown})
     if as_json:
         told = [session.to_json() for session in sessions]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, ClassVar, Literal, dataclass_transform
+    from typing import Any, ClassVar, Literal, Self, dataclass_transform
 
     #: what a constraint names: (tools, commands as words, paths); all that are given must fit
     Matcher = tuple[tuple[str, ...], tuple[tuple[str, ...], ...], tuple[str, ...]]
@@ -61,18 +61,17 @@ def mark(*parts: str) -> str:
     return digest[:12]
 
 
-@dataclass_transform(frozen_default=True)
-class Noun:
-    """An immutable value. The annotations of a subclass are its fields, in this order; a class value is a default.
+class Fields:
+    """What a dataclass is, without the 20 ms that importing `dataclasses` would cost each hook.
 
-    What a frozen dataclass is, without the 20 ms that importing `dataclasses` would cost each hook.
+    The annotations of a subclass are its fields, in this order; a class value is a default.
     """
 
     fields: ClassVar[tuple[str, ...]] = ()
     _defaults: ClassVar[dict[str, object]] = {}
 
     def __init_subclass__(cls) -> None:
-        own = tuple(cls.__annotations__)
+        own = tuple(vars(cls).get("__annotations__", ()))
         cls.fields += own
         cls._defaults = {**cls._defaults, **{name: vars(cls)[name] for name in own if name in vars(cls)}}
 
@@ -91,12 +90,35 @@ class Noun:
     def __eq__(self, other: object) -> bool:
         return self.__dict__ == other.__dict__ if type(other) is type(self) else NotImplemented
 
-    def __hash__(self) -> int:
-        return hash(repr(self))
-
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.fields)
         return f"{type(self).__name__}({shown})"
+
+
+@dataclass_transform()
+class Row(Fields):
+    """A part of a memory that is stored as the list of its values."""
+
+    @classmethod
+    def from_data(cls, data: list[Any]) -> Self:
+        """TypeError if it has fewer values than a row of this kind."""
+        return cls(*data)
+
+    @classmethod
+    def table(cls, data: dict[str, list[Any]]) -> dict[str, Self]:
+        """Rows by a key of theirs."""
+        return {key: cls(*row) for key, row in data.items()}
+
+    def to_data(self) -> list[Any]:
+        return [getattr(self, name) for name in self.fields]
+
+
+@dataclass_transform(frozen_default=True)
+class Noun(Fields):
+    """An immutable value."""
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable")

@@ -57,7 +57,7 @@ def decide(event: Event, context: Context) -> Decision:
 
 
 def nesting(event: Event, context: Context) -> Decision | None:
-    """Halt an agent that was started by too many agents, one by another."""
+    """SessionHalt an agent that was started by too many agents, one by another."""
     if event.kind != "before_tool" or not context.is_nested:
         return None
     from fusewire.breakers.session.nesting import BY_A_PERSON, NEXT, RULE, depth, too_deep
@@ -280,13 +280,13 @@ def _halt_session(event: Event, context: Context) -> None:
     """Give every agent of the session the same answer from now on, until a person speaks."""
     import time
 
+    from fusewire.breakers.session.state import SessionHalt
     from fusewire.core.messages import agent_message
 
     assert context.refusal is not None
     now = time.time()
     text = agent_message(context.refusal, now)
-    halted = {"rule": context.refusal.rule, "text": text, "circuit": "", "at": now}
-    _amend(event, context, now, halted=halted)
+    _amend(event, context, now, halted=SessionHalt(context.refusal.rule, text, at=now))
 
 
 def keep_for_later(event: Event, context: Context, text: str) -> None:

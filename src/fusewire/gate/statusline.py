@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any, NoReturn
 
+    from fusewire.breakers.session.state import SessionMemory
     from fusewire.config.rules import Rules
     from fusewire.core.circuit import CircuitState, Policy
     from fusewire.stores.fast_sqlite import sqlite3
@@ -257,18 +258,18 @@ def glance(payload: Any, environment: Mapping[str, str], project: str | None = N
     session = session if isinstance(session, str) and session else None
     rules = rules_as_they_lie(root)  # the hook checks whether they are current; here an old limit does no harm
     seen = _Sight(root, session, rules, time.time())
-    spend = _spend(given.get("cost"), rules, seen.record)
-    halted = _halted(root, session, seen.record)
+    spend = _spend(given.get("cost"), rules, seen.state)
+    halted = _halted(root, session, seen.state)
     active = [one for one in seen.circuits if one.phase != "closed"]
     state = active[0].state if active else "CLOSED"
     problem = _problem(payload)
     if problem and state != "OPEN":
         state = "?"  # the session is unknown, and so is whether all is well there
-    elif _lost_hooks(seen.record):
+    elif _lost_hooks(seen.state):
         state = "GONE"
     elif halted:
         state = "HALTED"
-    elif session is not None and "since" not in seen.record:
+    elif session is not None and seen.state.since is None:
         state = "UNHEARD"  # not guarded: its hooks do not run, or not yet
     elif spend.reached:
         state = "LIMIT"
@@ -277,13 +278,13 @@ def glance(payload: Any, environment: Mapping[str, str], project: str | None = N
     return Glance(state, session, halted or None, active, nearest, spend, problem)
 
 
-def _lost_hooks(record: JsonObject) -> bool:
+def _lost_hooks(state: SessionMemory) -> bool:
     """Whether the settings that called our hook when the session began no longer do."""
-    if not record.get("registered"):
+    if not state.registered:
         return False
     from fusewire.breakers.session.registration import lost_file
 
-    return bool(lost_file(record["registered"]))
+    return bool(lost_file(state.registered))
 
 
 def _problem(payload: Any) -> str | None:
@@ -308,17 +309,17 @@ class _Sight:
     """What the store has on a session, and on the project's circuits that are not closed."""
 
     def __init__(self, root: str, session: str | None, rules: Rules | None, now: float) -> None:
+        from fusewire.breakers.session.state import SessionMemory, session_name
+
         self.session, self.rules, self.now = session, rules, now
-        self.record: JsonObject = {}
+        self.state = SessionMemory()
         self.circuits: list[SeenCircuit] = []
         self._turns: dict[str, int | None] = {}
         self._connection = _open(os.path.join(root, DATABASE))
         if self._connection is None:
             return
         if session is not None:
-            from fusewire.breakers.session.state import recalled, session_name
-
-            self.record = recalled(self, session_name(session))  # type: ignore[arg-type]  # it recalls, that is enough
+            self.state = SessionMemory.recalled(self, session_name(session))
         rows = self._connection.execute(_CIRCUITS, (session or "\0",)).fetchall()
         found = [one for circuit, text in rows for one in self._circuit(circuit, loads(text))]
         self.circuits = sorted(found, key=lambda one: (not one.of_session, _WORST_FIRST.index(one.phase)))
@@ -363,8 +364,8 @@ class _Sight:
         if kind != "tool" or not parts:
             return False, "", circuit, ""
         lane = next((part for part in parts if part.partition(":")[0] == self.session), None)
-        alarm = self.record.get("alarms", {}).get(circuit)
-        tool = str(alarm[1]) if isinstance(alarm, list) and len(alarm) > 1 else ""
+        alarm = self.state.alarms.get(circuit)
+        tool = alarm.tool if alarm else ""
         key = "/".join(parts[1:-1]) if parts[0] in _KEYED else tool
         return lane is not None, (lane or "").partition(":")[2], parts[0], key
 
@@ -391,9 +392,10 @@ class _Sight:
     def _turn(self, agent: str) -> int | None:
         """How many turns an agent has had: windows of turns move with it."""
         if agent not in self._turns:
-            from fusewire.breakers.session.state import lane_name, recalled
+            from fusewire.breakers.session.state import LaneMemory, lane_name
 
-            self._turns[agent] = recalled(self, lane_name(self.session or "", agent)).get("turn")  # type: ignore[arg-type]
+            lane = LaneMemory.recalled(self, lane_name(self.session or "", agent))
+            self._turns[agent] = None if lane.is_new else lane.turn
         return self._turns[agent]
 
 
@@ -413,22 +415,21 @@ def _open(path: str) -> sqlite3.Connection | None:
     return sqlite3.connect(f"file:{uri_path(path)}?mode=ro&{how}", uri=True, timeout=_PATIENCE)
 
 
-def _spend(cost: Any, rules: Rules | None, record: JsonObject) -> SeenSpend:
+def _spend(cost: Any, rules: Rules | None, state: SessionMemory) -> SeenSpend:
     """What the hook has counted, else what the agent's program reports."""
-    counted = (record.get("spend") or {}).get("usd")
+    counted = state.spend.get("usd")
     reported = cost.get("total_cost_usd") if isinstance(cost, dict) else None
     usd = next((amount for amount in (counted, reported) if type(amount) in (int, float) and amount), None)
     usd = 0.0 if usd is None and (counted is not None or reported is not None) else usd
     limit = rules.tool.get("resource_limits.api_cost_block_usd") if rules is not None else None
-    allowed = limit + record.get("granted", 0) if limit else None
+    allowed = limit + state.granted if limit else None
     return SeenSpend(usd, allowed, bool(allowed and counted and counted >= allowed))
 
 
-def _halted(root: str, session: str | None, record: JsonObject) -> str:
+def _halted(root: str, session: str | None, state: SessionMemory) -> str:
     """The rule that has halted the session, unless a person has spoken since."""
     from fusewire.guard.calls import halted
 
-    known = record.get("halted")
-    if known:
-        return str(known.get("rule") or "a breaker").replace(f"/{session}", "")
+    if state.halted is not None:
+        return (state.halted.rule or "a breaker").replace(f"/{session}", "")
     return "guard" if session is not None and halted(root, session) else ""

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from fusewire.breakers.session.messages import goes_on
-from fusewire.breakers.session.state import recalled, session_name
+from fusewire.breakers.session.state import SessionMemory, session_name
 from fusewire.config.rules import rule_id
 from fusewire.config.settings import SEVERITIES
 from fusewire.core.circuit import fill_in
@@ -143,8 +143,8 @@ def _lines(item: Item, breaker: Breaker, now: float) -> list[str]:
 
 def _answer_lines(item: Item, breaker: Breaker) -> list[str]:
     halted = item.what == "HALTED"
-    record = recalled(breaker.store, session_name(item.session))
-    said = record.get("last_halt" if halted else "last_told", "")
+    state = SessionMemory.recalled(breaker.store, session_name(item.session))
+    said = state.last_halt if halted else state.last_told
     rule = item.subject.partition(" ")[2]
     what = "stopped" if halted else "warned"
     head = [f"The agent of session {_readable(item.session)} was {what} at {_clock(item.at)} by {_readable(rule)}."]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fusewire.breakers.session.names import session_ids, session_of
-from fusewire.breakers.session.state import recalled, session_name
+from fusewire.breakers.session.state import SessionMemory, session_name
 from fusewire.core.decision import PUBLIC_STATE
 from fusewire.core.events import identifier
 from fusewire.util.durations import format_time, show_time
@@ -128,7 +128,7 @@ def moved_in(breaker: Breaker, session: str) -> Callable[[AuditRow], bool]:
 
     An id that was too long to be stored whole is known by the session's own alarms.
     """
-    alarms = {identifier(circuit) for circuit in recalled(breaker.store, session_name(session)).get("alarms", {})}
+    alarms = {identifier(circuit) for circuit in SessionMemory.recalled(breaker.store, session_name(session)).alarms}
     known = {session, *session_ids(breaker.store)}
 
     def belongs(row: AuditRow) -> bool:

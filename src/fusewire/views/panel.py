@@ -14,7 +14,7 @@ from fusewire.breakers.loop.overview import LoopOverview
 from fusewire.breakers.loop.overview import overview as loop_overview
 from fusewire.breakers.session.names import session_ids
 from fusewire.breakers.session.spend import day_of
-from fusewire.breakers.session.state import SPEND, recalled
+from fusewire.breakers.session.state import SPEND, ProjectSpend
 from fusewire.util.durations import counted, format_time
 from fusewire.util.json_types import Count, State, Time, Usd, about
 from fusewire.views.cards import CircuitCard, circuit_card
@@ -96,7 +96,7 @@ def panel(breaker: Breaker) -> Panel:
     known = frozenset(session_ids(breaker.store))
     circuits = [circuit_card(breaker, status, known) for status in _in_order(breaker.statuses())]
     sessions = sessions_view(breaker)
-    table = recalled(breaker.store, SPEND)
+    table = ProjectSpend.recalled(breaker.store, SPEND)
     return Panel(
         project=ProjectName(os.path.basename(breaker.root or "") or "fusewire", breaker.root or ""),
         at=format_time(now),
@@ -108,8 +108,8 @@ def panel(breaker: Breaker) -> Panel:
         session_counts=sessions.counts,
         loop=loop_overview(breaker),
         spend=PanelSpend(
-            today_usd=round(table.get("days", {}).get(day_of(now), 0.0), 4),
-            project_usd=round(table.get("usd", 0.0), 4),
+            today_usd=round(table.spent(day_of(now)), 4),
+            project_usd=round(table.usd, 4),
         ),
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from fusewire.breakers.session.names import session_ids
 from fusewire.breakers.session.overview import running_in, standing
-from fusewire.breakers.session.state import recalled, session_name
+from fusewire.breakers.session.state import SessionMemory, session_name
 from fusewire.util.json_types import Count, Time, Usd, about
 
 if TYPE_CHECKING:
@@ -80,10 +80,10 @@ def sessions_view(breaker: Breaker, limit: int = SHOWN, offset: int = 0) -> Sess
 
 
 def _line(store: Store, name: str, now: float, limit: float) -> SessionLine:
-    record = recalled(store, session_name(name))
+    state = SessionMemory.recalled(store, session_name(name))
     return SessionLine(
         id=name,
-        **standing(record, now, limit),
-        usd=round((record.get("spend") or {}).get("usd", 0.0), 4),
-        agents=len(running_in(record, now)),
+        **standing(state, now, limit),
+        usd=round(state.usd, 4),
+        agents=len(running_in(state, now)),
     )

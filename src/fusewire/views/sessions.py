@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict, cast
 
 from fusewire.breakers.session.names import is_session
 from fusewire.breakers.session.overview import overview, running_in
-from fusewire.breakers.session.state import recalled, session_name
+from fusewire.breakers.session.state import SessionMemory, session_name
 from fusewire.core.events import plain
 from fusewire.util.durations import format_time, show_time
 from fusewire.util.errors import NotFound
@@ -191,12 +191,12 @@ def session_view(breaker: Breaker, session: str) -> SessionView:
     doings = breaker.store.doings(session)
     if not (doings or is_session(breaker.store, session)):
         raise NotFound(f"no session {session!r} has been heard of in this project")
-    record = recalled(breaker.store, session_name(session))
+    state = SessionMemory.recalled(breaker.store, session_name(session))
     view = overview(breaker, session)
     cost: SessionCost = view["resources"]["cost"]
     return SessionView(
         **view,
-        since=show_time(record.get("since")),
+        since=show_time(state.since),
         doings=[_doing(one) for one in doings[-_DOINGS:]],
         moves=[move_of(row) for row in _moves(breaker, session)],
         counts=_counts(doings),
@@ -204,7 +204,7 @@ def session_view(breaker: Breaker, session: str) -> SessionView:
         spend_curve=_thinned([[one.at, one.value] for one in doings if one.kind == "spend"]),
         warn_usd=cost["warn_usd"] + cost["granted_usd"],
         limit_usd=cost["limit_usd"] + cost["granted_usd"],
-        agents=_running(record, breaker.engine.clock()),
+        agents=_running(state, breaker.engine.clock()),
     )
 
 
@@ -245,8 +245,8 @@ def _thinned(points: list[list[float]]) -> list[list[float]]:
     return [points[round(number * step)] for number in range(_POINTS)]
 
 
-def _running(record: dict[str, Any], now: float) -> list[RunningHelper]:
+def _running(state: SessionMemory, now: float) -> list[RunningHelper]:
     return [
-        RunningHelper(str(name), format_time(began), format_time(heard))
-        for began, name, heard, *_ in running_in(record, now)
+        RunningHelper(helper.shown, format_time(helper.began), format_time(helper.heard))
+        for helper in running_in(state, now)
     ]

@@ -11,11 +11,8 @@ from hypothesis import strategies as st
 
 from fusewire.breakers.session.calls import ACT, CHANGE, LOOK, VERIFY, WAIT, Call, call_of, shown, signature
 from fusewire.breakers.session.detect import (
-    CALL,
-    CHANGES,
-    COUNTED,
     REFUSED,
-    RESULT,
+    PastCall,
     Repetition,
     counted_failures,
     findings,
@@ -29,8 +26,6 @@ from fusewire.guard.shell.commands import only_looks, simple_commands
 from tests.helpers.project import lines_run
 
 SETTINGS = default_rules().tool
-
-Entry = list[Any]
 
 #: Every property is tried a few times: the suite has to stay quick.
 few = settings(max_examples=60, deadline=None)
@@ -316,13 +311,15 @@ class History:
     """Calls of one agent, as they are remembered."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[PastCall] = []
         self.changes = 0
         self.now = 1000.0
 
-    def add(self, call: str, result: str = "ok", nature: str = LOOK, *, failed: bool = False, wait: float = 1) -> Entry:
+    def add(
+        self, call: str, result: str = "ok", nature: str = LOOK, *, failed: bool = False, wait: float = 1
+    ) -> PastCall:
         self.now += wait
-        entry: Entry = [f"T({call[:1]})", call, result, nature, failed, self.changes, 0, False, call, self.now]
+        entry = PastCall(f"T({call[:1]})", call, result, nature, failed, self.changes, 0, False, call, self.now)
         moved = is_change(entry, self.entries)
         self.entries.append(entry)
         self.changes += moved
@@ -473,7 +470,7 @@ def test_which_failures_count() -> None:
     def counted(history: History, literal: bool = False) -> int:
         found = counted_failures(history.entries, literal=literal)
         for entry in found:
-            entry[COUNTED] = True
+            entry.counted = True
         return len(found)
 
     history = History()
@@ -525,11 +522,11 @@ def test_what_is_found_is_there(calls: list[tuple[str, str, str, bool]]) -> None
         for rule, finding in history.found().items():
             assert finding.level >= SETTINGS[f"{rule}.tell"]
             whatever = rule == "same_mutation"
-            assert finding.level <= sum(whatever or entry[RESULT] == last[RESULT] for entry in history.entries)
-            assert finding.tool == last[0]
-            assert not finding.calls or last[CALL] in finding.calls
-            assert last[CALL] in finding.evidence
-        assert last[CHANGES] <= history.changes
+            assert finding.level <= sum(whatever or entry.result == last.result for entry in history.entries)
+            assert finding.tool == last.tool
+            assert not finding.calls or last.mark in finding.calls
+            assert last.mark in finding.evidence
+        assert last.changes <= history.changes
 
 
 @few

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fusewire.agents.claude.hooks import AGENT as claude
+from fusewire.breakers.session.state import LaneMemory, SessionMemory
 from fusewire.breakers.session.tool_calls import ToolCallBreakers
 from fusewire.engine.breaker import default_rules
 from fusewire.stores.memory import MemoryStore
@@ -230,3 +231,62 @@ def test_a_configured_tool_counts_also_with_a_command_in_its_input(project: Proj
     (project.root / "fusewire.toml").write_text('[tool.external_api]\ntools = ["mcp__oracle__*"]\n')
     said = [session.before("mcp__oracle__ask", {"command": f"question {number}"})[0] for number in range(11)]
     assert [one.allowed for one in said] == [True] * 10 + [False]
+
+
+#: What a version that stored dictionaries and lists has left, with a field that this one does not know.
+STORED: dict[str, Any] = {
+    "at": 1_800_000_000.5,
+    "since": 1_700_000_000,
+    "lanes": ["", "a1"],
+    "batched": True,
+    "alarms": {"tool/tool_failure/Bash(make)/s": ["", "Bash(make)", []]},
+    "watched": {"tool/cycle/s/x-y": ["", 3, ["x", "y"]], "tool/repetition/s/x": ["", 4, None]},
+    "refusals": {"guard.shell  m": [2, 7, {"m": "toolu_1"}]},
+    "agents": {"call toolu_1": [1.0, "writer", 2.0], "a1": [1.0, "reader", 2.0, "toolu_2"]},
+    "halted": {"rule": "tool.cycle", "text": "HALTED tool.cycle: enough", "circuit": "tool/cycle/s/x-y", "at": 3.0},
+    "spend": {"usd": 1.5},
+    "granted": 5,
+    "of_a_later_version": [1],
+}
+LANE: dict[str, Any] = {
+    "turn": 7,
+    "replies": 7,
+    "calls": {"toolu_1": ["Bash(ls)", "m", "look", "ls", [], 5.0]},
+    "history": [["Bash(ls)", "m", "r", "look", False, 0, 7, False, "ls", 5.0]],
+    "row": ["Bash(ls)", 7, {"m": 1}],
+    "halts": [1, 7, {"m": None}],
+    "settled_any": False,
+    "batch": None,
+}
+
+
+def test_what_was_stored_before_there_were_classes_is_read_and_written_as_it_was() -> None:
+    """Unknown fields stay and empty ones are left out; the call behind a helper is stored also where there is none."""
+    state, lane = SessionMemory.from_data(STORED), LaneMemory.from_data(LANE)
+    assert not state.damaged
+    assert not lane.damaged
+    assert state.alarms["tool/tool_failure/Bash(make)/s"].tool == "Bash(make)"
+    assert [call.shown for call in lane.past] == ["ls"]
+    helpers = {**STORED["agents"], "call toolu_1": [1.0, "writer", 2.0, None]}
+    assert state.to_data() == {**STORED, "agents": helpers}
+    assert lane.to_data() == {name: value for name, value in LANE.items() if value}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("alarms", [1]),
+        ("alarms", {"tool/cycle/s/x": 5}),
+        ("agents", {"a": [1.0]}),
+        ("halted", "yes"),
+        ("at", "now"),
+        ("in_a_row", 1.5),
+        ("last_halt", 7),
+    ],
+)
+def test_a_damaged_field_is_empty_and_the_others_stay(field: str, value: object) -> None:
+    """Also where the damage is inside of it."""
+    state = SessionMemory.from_data({**STORED, field: value})
+    assert state.damaged
+    assert getattr(state, field) == getattr(SessionMemory(), field)
+    assert state.usd == 1.5

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fusewire.breakers.session.unit_of_work import Moment
+from fusewire.breakers.session.unit_of_work import UnitOfWork
 from fusewire.breakers.session.wrap import HOOKS, counts, trigger, turn_of
 from fusewire.config.rules import load_rules
 from fusewire.core.events import Event
@@ -266,10 +266,10 @@ def test_where_nobody_counts_turns_a_minute_is_one(project: Project) -> None:
     """And once somebody does, what was counted by the clock is long ago."""
     rules, event, now = load_rules(str(project.root)), Event("wrap", session="s"), 1_794_778_762.0
     with MemoryStore().transact() as transaction:
-        turns = [turn_of(Moment(transaction, rules, event, now + 60 * minute)) for minute in range(11)]
+        turns = [turn_of(UnitOfWork(transaction, rules, event, now + 60 * minute)) for minute in range(11)]
         assert turns == list(range(turns[0], turns[0] + 11))
         transaction.remember("session/s/", {"turn": 0}, now)
-        assert turn_of(Moment(transaction, rules, event, now)) == 0
+        assert turn_of(UnitOfWork(transaction, rules, event, now)) == 0
     assert turns[-1] < -10
 
 

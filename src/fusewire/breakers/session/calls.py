@@ -169,6 +169,8 @@ def _nature_of_line(commands: list[list[str]], looks: bool, line: str) -> str:
 
 def _redirects(line: str) -> bool:
     """Whether it seems to write a file; what goes nowhere is no file."""
+    if ">" not in line:
+        return False
     for harmless in ("2>&1", ">&2", "&>/dev/null", "2>/dev/null", ">/dev/null", "> /dev/null", "=>", "->"):
         line = line.replace(harmless, "")
     return ">" in line

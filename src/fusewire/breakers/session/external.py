@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fusewire.breakers.session.calls import Call
-    from fusewire.breakers.session.unit_of_work import Moment
+    from fusewire.breakers.session.unit_of_work import UnitOfWork
     from fusewire.core.decision import Decision
     from fusewire.core.events import Event
 
@@ -31,29 +31,29 @@ _NO_SCRIPT = frozenset(("-c", "-e", "--eval", "-p", "--print", "--check", "-"))
 _RUNNING_MODULES = frozenset(("pdb", "cProfile", "profile", "trace", "coverage"))
 
 
-def limits_on_api(moment: Moment, call: Call, lease: str) -> Iterator[Decision]:
+def limits_on_api(unit: UnitOfWork, call: Call, lease: str) -> Iterator[Decision]:
     """May it call? The breaker first, then the limits; each call of a line is one.
 
     A line with more calls than there is room for is refused as a whole, before any of them is counted.
     """
-    times = min(_MOST, api_calls(moment.event, call.commands, moment.settings))
-    limits = f"tool/api_calls/{moment.session}"
-    room = moment.room(limits)
+    times = min(_MOST, api_calls(unit.event, call.commands, unit.settings))
+    limits = f"tool/api_calls/{unit.session}"
+    room = unit.room(limits)
     if times > max(1, room):
         reason = f"{times} API calls at once, and there is room for {room}"
-        yield moment.foresee(limits, "api_call").replace(verdict="deny", reason=reason)
+        yield unit.foresee(limits, "api_call").replace(verdict="deny", reason=reason)
         return
     for _ in range(times):
-        if moment.has("tool/external_api/{session}"):
-            breaker = f"tool/external_api/{moment.session}"
-            decision = moment.signal("ask", breaker, "api_call", lease=lease, text=call.shown)
-            yield decision if decision.allowed else _with_limit(moment, decision)
-        yield moment.signal("ask", limits, "api_call", text=call.shown)
+        if unit.has("tool/external_api/{session}"):
+            breaker = f"tool/external_api/{unit.session}"
+            decision = unit.signal("ask", breaker, "api_call", lease=lease, text=call.shown)
+            yield decision if decision.allowed else _with_limit(unit, decision)
+        yield unit.signal("ask", limits, "api_call", text=call.shown)
 
 
-def _with_limit(moment: Moment, decision: Decision) -> Decision:
+def _with_limit(unit: UnitOfWork, decision: Decision) -> Decision:
     """The breaker lets one call through after its cooldown; the limit may be full for longer, and that is said."""
-    limit = moment.foresee(f"tool/api_calls/{moment.session}", "api_call")
+    limit = unit.foresee(f"tool/api_calls/{unit.session}", "api_call")
     wait = limit.retry_after or 0
     if limit.allowed or wait <= (decision.retry_after or 0):
         return decision

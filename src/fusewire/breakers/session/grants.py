@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fusewire.breakers.session.names import last_session
-from fusewire.breakers.session.spend import day_of, grant_session
-from fusewire.breakers.session.spend import grant as add_to
-from fusewire.breakers.session.state import SPEND, recall, session_name
+from fusewire.breakers.session.spend import day_of
+from fusewire.breakers.session.state import SPEND, ProjectSpend, SessionMemory, session_name
 from fusewire.breakers.session.user_message import MOST
 from fusewire.core.events import TEXT_LIMIT, Signal, plain
 from fusewire.stores.rows import AuditRow
@@ -47,7 +46,7 @@ def grant(breaker: Breaker, amount: float, whom: str, session: str | None, reaso
             key, circuit = session, f"tool/spend/{session}"
             spent, granted = _to_session(transaction, session, amount, now)
         else:
-            key = "project" if whom == "project" else day_of(now)
+            key = ProjectSpend.PROJECT if whom == "project" else day_of(now)
             circuit = f"tool/spend_{whom}"
             spent, granted = _to_all(transaction, key, amount, now)
         _note(breaker, transaction, circuit, spent - granted, now)
@@ -83,18 +82,17 @@ def _note(breaker: Breaker, transaction: Transaction, circuit: str, level: float
 
 def _to_session(transaction: Transaction, session: str, amount: float, now: float) -> tuple[float, float]:
     name = session_name(session)
-    record, _ = recall(transaction, name, now)
-    if not record:
+    state = SessionMemory.recall(transaction, name, now)
+    if state.is_new:
         raise NotFound(f"no session {session!r} has been heard of in this project; see: fusewire status --session")
-    granted = grant_session(record, amount)
+    granted = state.grant(amount)
     # Its own time: a grant is no word from the session.
-    transaction.remember(name, record, record.get("at", now))
-    return (record.get("spend") or {}).get("usd", 0.0), granted
+    transaction.remember(name, state.to_data(), now if state.at is None else state.at)
+    return state.usd, granted
 
 
 def _to_all(transaction: Transaction, key: str, amount: float, now: float) -> tuple[float, float]:
-    table, _ = recall(transaction, SPEND, now)
-    granted = add_to(table, amount, key)
-    transaction.remember(SPEND, table, now)
-    spent = table.get("usd", 0.0) if key == "project" else table.get("days", {}).get(key, 0.0)
-    return spent, granted
+    table = ProjectSpend.recall(transaction, SPEND, now)
+    table.grant(amount, key)
+    transaction.remember(SPEND, table.to_data(), now)
+    return table.spent(key), table.granted(key)

@@ -7,55 +7,56 @@ a process: a model that is only refused goes on for ever, and every refusal cost
 
 from __future__ import annotations
 
-from fusewire.breakers.session.unit_of_work import counted_again
+from fusewire.breakers.session.state import Repeats, SessionHalt, SessionMemory, amend
 from fusewire.core.decision import Decision
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.breakers.session.unit_of_work import Moment
+    from fusewire.breakers.session.unit_of_work import UnitOfWork
     from fusewire.stores import Store
 
 #: Halts that one agent did not heed, after which the process is ended. Of helpers at work together each is told once.
 _UNHEEDED = 3
 
 
-def halt(moment: Moment, rule: str, text: str, *, circuit: str = "", call: str = "", stays: bool = True) -> Decision:
+def halt(unit: UnitOfWork, rule: str, text: str, *, circuit: str = "", call: str = "", stays: bool = True) -> Decision:
     """The answer that stops the agent. `circuit` is the one that is open, if one is: closed by a person, it lifts the
     halt. One that does not stay is decided anew at every call."""
-    moment.record["last_halt"] = text
+    unit.state.last_halt = text
     if stays:
-        moment.record["halted"] = {"rule": rule, "text": text, "circuit": circuit, "at": moment.now}
-    return _answer(moment, rule, text, call)
+        unit.state.halted = SessionHalt(rule, text, circuit, unit.now)
+    return _answer(unit, rule, text, call)
 
 
-def still_halted(moment: Moment, call: str = "") -> Decision | None:
+def still_halted(unit: UnitOfWork, call: str = "") -> Decision | None:
     """The same answer again, if the session is halted."""
-    known = moment.record["halted"]
-    circuit = known.get("circuit")
-    if circuit and isinstance(circuit, str) and _is_closed(moment, circuit):
-        del moment.record["halted"]
+    known = unit.state.halted
+    if known is None:
         return None
-    return _answer(moment, str(known.get("rule", "")), str(known.get("text", "")), call)
+    if known.circuit and _is_closed(unit, known.circuit):
+        unit.state.halted = None
+        return None
+    return _answer(unit, known.rule, known.text, call)
 
 
 def lift_guard_halts(store: Store, now: float) -> None:
     """A person has accepted the protected files as they are: sessions that were halted for them may go on."""
-    from fusewire.breakers.session.state import amend, recalled
-
     for name, _ in store.remembered("session/"):
-        if str(recalled(store, name).get("halted", {}).get("rule", "")).startswith("guard."):
+        halted = SessionMemory.recalled(store, name).halted
+        if halted is not None and halted.rule.startswith("guard."):
             amend(store, name, now, halted=None)
 
 
-def _answer(moment: Moment, rule: str, text: str, call: str) -> Decision:
+def _answer(unit: UnitOfWork, rule: str, text: str, call: str) -> Decision:
     if not call:
         return Decision("halt", rule=rule, text=text)
-    halts = moment.lane["halts"] = counted_again(moment.lane.get("halts"), moment, call)
-    return Decision("halt", rule=rule, text=text, unheeded=halts[0] > _UNHEEDED)
+    halts = unit.lane.halts = unit.lane.halts or Repeats.none()
+    halts.add(unit.turn, call, unit.event.call)
+    return Decision("halt", rule=rule, text=text, unheeded=halts.times > _UNHEEDED)
 
 
-def _is_closed(moment: Moment, circuit: str) -> bool:
-    if not moment.is_on(circuit):
+def _is_closed(unit: UnitOfWork, circuit: str) -> bool:
+    if not unit.is_on(circuit):
         return True
-    state = moment.engine.load(moment.transaction, moment.rules.policy(circuit), circuit, moment.now)
+    state = unit.engine.load(unit.transaction, unit.rules.policy(circuit), circuit, unit.now)
     return state is not None and state.phase == "closed"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from fusewire.breakers.session.unit_of_work import ALLOWED, HALTED_AT, Moment
+from fusewire.breakers.session.state import SessionHalt
+from fusewire.breakers.session.unit_of_work import ALLOWED, HALTED_AT, UnitOfWork
 from fusewire.config.rules import STATE_FOLDER
 from fusewire.core.decision import Decision
 from fusewire.core.events import Event
@@ -43,9 +44,10 @@ def answer(
         except Exception as error:  # it cannot be read either, but for the second copy of a halt
             if is_broken(error):
                 raise
-            halted = watch.store.halt_on_file(event.session or "none")
-            if halted:
-                found = Decision("halt", rule=str(halted.get("rule", "")), text=f"{halted.get('text', '')}\n{problem}")
+            on_file = watch.store.halt_on_file(event.session or "none")
+            if on_file:
+                halted = SessionHalt.from_data(on_file)
+                found = Decision("halt", rule=halted.rule, text=f"{halted.text}\n{problem}")
             elif is_exhaustion(error) and event.kind == "before_tool":
                 text = f"BLOCKED fusewire.failure: the state of this session cannot be read: {in_a_line(error)}"
                 found = Decision("deny", rule="fusewire.failure", text=f"{text}\n{problem}")
@@ -71,11 +73,11 @@ def _standing(
 ) -> Decision | None:
     """What refuses the event as things stand; nothing is written, and no lock is waited for."""
     transaction = DryRun(watch.store)
-    moment = Moment(transaction, watch.rules, event, watch.clock())
-    on_file = None if "halted" in moment.record else watch.store.halt_on_file(moment.session)
+    unit = UnitOfWork(transaction, watch.rules, event, watch.clock())
+    on_file = watch.store.halt_on_file(unit.session) if unit.state.halted is None else None
     if on_file:
-        moment.record["halted"] = on_file
-    found = watch.count(moment, commands, looks, refused_by)
+        unit.state.halted = SessionHalt.from_data(on_file)
+    found = watch.count(unit, commands, looks, refused_by)
     if not found.allowed:  # No process is ended because of what was not counted.
         return Decision(found.verdict, rule=found.rule, text=found.text)
     if transaction.probes:
@@ -93,16 +95,15 @@ def fold(watch: ToolCallBreakers, transaction: Transaction, now: float) -> tuple
     for data in waiting:
         try:
             event = _event(data["event"])
-            moment = Moment(transaction, watch.rules, event, now)
-            if event.kind == "prompt" and "halted" in moment.record:  # anybody can put a file there
+            unit = UnitOfWork(transaction, watch.rules, event, now)
+            if event.kind == "prompt" and unit.state.halted is not None:  # anybody can put a file there
                 transaction.notice("a message that came late lifts no halt; it has to be sent again", now)
                 continue
-            found = watch.count(moment, None, data["looks"] is True, "")
+            found = watch.count(unit, None, data["looks"] is True, "")
             if found.verdict == "tell":  # with its next result
-                untold = filter(None, (moment.record.get("untold"), found.text))
-                moment.record["untold"] = "\n".join(untold)
-            moment.save()
-            incidents += moment.incidents
+                unit.state.untold = "\n".join(filter(None, (unit.state.untold, found.text)))
+            unit.save()
+            incidents += unit.incidents
         except Exception as error:  # whatever lies there, it must not stop the events that come after it
             transaction.notice(f"an event that came late could not be counted: {in_a_line(error)}", now)
     return incidents, files

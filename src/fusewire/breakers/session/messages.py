@@ -6,19 +6,19 @@ from fusewire.util.durations import show_duration, show_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.breakers.session.unit_of_work import Moment
+    from fusewire.breakers.session.unit_of_work import UnitOfWork
     from fusewire.core.decision import Decision
 
 LIMIT = "Resource limit reached. Pausing to prevent exhaustion."
 
 
-def refusal_text(decision: Decision, moment: Moment, halted_after: int) -> str:
+def refusal_text(decision: Decision, unit: UnitOfWork, halted_after: int) -> str:
     """Why a call is refused, until when, and what to do instead."""
     verdict = "HALTED" if halted_after or decision.rule.startswith("tool.spend") else "BLOCKED"
     lines = [f"{verdict} {short_rule(decision)}: {_fact(decision)}"]
     if halted_after > 1:
         lines.append(f"Refused {halted_after} times, so the agent is stopped; it {goes_on(decision.rule)}.")
-    return "\n".join(lines + _rest(decision, moment))
+    return "\n".join(lines + _rest(decision, unit))
 
 
 def goes_on(rule: str, person: str = "a person speaks") -> str:
@@ -26,13 +26,13 @@ def goes_on(rule: str, person: str = "a person speaks") -> str:
     return "goes on when a person grants more" if rule.startswith("tool.spend") else f"goes on when {person} to it"
 
 
-def told_text(decisions: list[Decision], moment: Moment) -> str:
+def told_text(decisions: list[Decision], unit: UnitOfWork) -> str:
     """What an agent is told beside a call that passes, or after it."""
     parts = []
     for decision in decisions:
         head = f"{'CIRCUIT OPEN' if decision.tripped else 'WARNING'} {short_rule(decision)}: "
         head += _fact(decision) if decision.tripped else f"{decision.reason}."
-        parts.append("\n".join([head, *_rest(decision, moment)]))
+        parts.append("\n".join([head, *_rest(decision, unit)]))
     return "\n".join(parts)
 
 
@@ -54,9 +54,9 @@ def _fact(decision: Decision) -> str:
     return f"{LIMIT} {decision.reason[:1].upper()}{decision.reason[1:]}."
 
 
-def _rest(decision: Decision, moment: Moment) -> list[str]:
+def _rest(decision: Decision, unit: UnitOfWork) -> list[str]:
     lines = [f"{fact[:1].upper()}{fact[1:]}" for fact in decision.evidence]
-    policy = moment.rules.policy(decision.circuit)
+    policy = unit.rules.policy(decision.circuit)
     steps = decision.next or policy.next
     if decision.allowed and decision.rule.startswith("tool.spend"):
         steps = ("go on, and come to an end before the limit: from there on every call is refused",)
@@ -64,7 +64,7 @@ def _rest(decision: Decision, moment: Moment) -> list[str]:
     if steps:
         lines.append(f"Next: {'; '.join(steps)}.")
     if decision.retry_after is not None and (decision.tripped or not decision.allowed):
-        clock = (show_time(moment.now + decision.retry_after) or "")[11:19]
+        clock = (show_time(unit.now + decision.retry_after) or "")[11:19]
         what = (
             "It resets by itself: one call is allowed" if decision.phase in ("open", "probe") else "There is room again"
         )

@@ -77,12 +77,14 @@ def lost_file(noted: Mapping[str, Any]) -> str:
 
 def unguarded(store: Store, since: float) -> list[str]:
     """What to tell a person of sessions whose hooks were taken out of the settings while they run."""
-    from fusewire.breakers.session.state import recalled
+    from fusewire.breakers.session.state import SessionMemory
 
     found = []
     for name, at in store.remembered("session/"):
-        record = recalled(store, name) if name.count("/") == 1 and at >= since else {}
-        path = lost_file(record.get("registered", {})) if not record.get("ended") else ""
+        if name.count("/") > 1 or at < since:
+            continue
+        state = SessionMemory.recalled(store, name)
+        path = lost_file(state.registered) if not state.ended else ""
         if path:
             session = name.partition("/")[2]
             found.append(
@@ -94,11 +96,11 @@ def unguarded(store: Store, since: float) -> list[str]:
 
 def refusal(store: Store, session: str | None, path: str) -> str:
     """Why a changed file is not taken over; empty if it may be."""
-    from fusewire.breakers.session.state import recalled, session_name
+    from fusewire.breakers.session.state import SessionMemory, session_name
     from fusewire.util.errors import StoreError
 
     try:
-        noted = recalled(store, session_name(session or "none")).get("registered", {})
+        noted = SessionMemory.recalled(store, session_name(session or "none")).registered
     except (StoreError, OSError):
         noted = {}  # what switches everything off is seen all the same
     what = switched_off(path, noted)

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from fusewire.breakers.session.calls import ACT, ANSWERING_PROGRAMS, LOOK, WAIT, WATCHING_PROGRAMS, call_of
-from fusewire.breakers.session.detect import (
-    AT,
-    CALL,
-    COUNTED,
-    FAILED,
-    RESULT,
-    SHOWN,
-    TOOL,
-    TURN,
-    counted_failures,
-    findings,
-    is_change,
+from fusewire.breakers.session.calls import (
+    ACT,
+    ANSWERING_PROGRAMS,
+    LOOK,
+    SPAWNING_TOOLS,
+    WAIT,
+    WATCHING_PROGRAMS,
+    call_of,
 )
+from fusewire.breakers.session.detect import PastCall, counted_failures, findings, is_change
 from fusewire.breakers.session.masking import masked
-from fusewire.breakers.session.state import HOOKS
-from fusewire.breakers.session.unit_of_work import ALLOWED, next_turn
+from fusewire.breakers.session.state import HOOKS, Alarm, LaneMemory, PendingCall, WarnedLoop
+from fusewire.breakers.session.unit_of_work import ALLOWED
 from fusewire.core.decision import Decision
 from fusewire.core.events import mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from fusewire.breakers.session.calls import Commands
     from fusewire.breakers.session.detect import Repetition
-    from fusewire.breakers.session.unit_of_work import Moment
+    from fusewire.breakers.session.unit_of_work import UnitOfWork
     from fusewire.core.events import Event
 
 #: Results of so many last calls are known to be on record already: an agent may report a call alone and in its batch.
@@ -57,102 +51,102 @@ _SAYS_NO = {"fusewire": "Exit code 3", "gh": "Exit code 8"}
 _ENDED_BY_CHANGE = ("tool/repetition/", "tool/cycle/", "tool/same_mutation/")
 
 
-def after(moment: Moment, commands: Commands | None, looks: bool) -> Decision:
+def after(unit: UnitOfWork, commands: Commands | None, looks: bool) -> Decision:
     """One result, or those of a whole reply. A batch also shows calls that nobody was asked about: wrong arguments."""
-    event = moment.event
-    told: list[Decision] = []
+    event = unit.event
+    found: list[Decision] = []
     if event.hook == "PostToolBatch":
-        if moment.record.get("batched") is not True:
-            moment.record["batched"] = True
-            moment.transaction.remember(HOOKS, {"batched": True}, moment.now)
+        if unit.state.batched is not True:
+            unit.state.batched = True
+            unit.transaction.remember(HOOKS, {"batched": True}, unit.now)
         last = event.calls[-1].call if event.calls else None
-        if last and moment.lane.get("batch") == last:
-            return ALLOWED  # told twice: we are registered in two places
-        moment.lane["batch"] = last
+        if last and unit.lane.batch == last:
+            return ALLOWED  # reported twice: we are registered in two places
+        unit.lane.batch = last
         for call in event.calls:
-            told += _settle(moment, call, None, False)
-        next_turn(moment)
+            found += _settle(unit, call, None, False)
+        unit.next_turn()
     else:
-        _doubt_batches(moment)
-        told += _settle(moment, event, commands, looks)
-    if not told:
+        _doubt_batches(unit)
+        found += _settle(unit, event, commands, looks)
+    if not found:
         return ALLOWED
     from fusewire.breakers.session.messages import refusal_text, told_text
 
-    for decision in told:
+    for decision in found:
         if decision.verdict == "deny":  # nobody was asked before the call, so all that is left is to stop here
             from fusewire.breakers.session.halting import halt
 
-            return halt(moment, decision.rule, refusal_text(decision, moment, 1), circuit=decision.circuit)
-    return Decision("tell", rule=told[0].rule, text=told_text(told, moment))
+            return halt(unit, decision.rule, refusal_text(decision, unit, 1), circuit=decision.circuit)
+    return Decision("tell", rule=found[0].rule, text=told_text(found, unit))
 
 
-def _doubt_batches(moment: Moment) -> None:
+def _doubt_batches(unit: UnitOfWork) -> None:
     """Batches were assumed, because the sessions before had them: so many results without one, and they are not."""
-    assumed = moment.record.get("batched")
-    if assumed is not None and assumed is not True:
-        moment.record["batched"] = assumed + 1
-        if assumed >= _LONGEST_REPLY:
-            del moment.record["batched"]
+    assumed = unit.state.batched
+    if assumed is not False and assumed is not True:
+        unit.state.batched = assumed + 1 if assumed < _LONGEST_REPLY else False
 
 
-def _settle(moment: Moment, event: Event, commands: Commands | None, looks: bool) -> list[Decision]:
-    lane = moment.lane
-    settled = lane.setdefault("settled", [])
-    if event.call and event.call in settled:
+def _settle(unit: UnitOfWork, event: Event, commands: Commands | None, looks: bool) -> list[Decision]:
+    lane = unit.lane
+    if event.call and event.call in lane.settled:
         return []
     text = event.result or ""
     if event.failed is None and text.startswith("PreToolUse:"):
         return []  # refused by a hook; if it was ours, it is on record
     if event.result is None or text.startswith(_INTERRUPTED):
-        return _give_back(moment, event, commands, looks)
-    begun = lane.setdefault("calls", {}).pop(event.call or "", None)
+        return _give_back(unit, event, commands, looks)
+    pending = lane.calls.pop(event.call or "", None)
     unasked = False
-    if begun is None:
+    if pending is None:
         call = call_of(event, commands, looks)
-        begun = lane["calls"].pop(call.mark, None)
-        unasked = begun is None
-        begun = begun or [call.tool, call.mark, call.nature, call.shown, [], moment.now]
+        pending = lane.calls.pop(call.mark, None)
+        unasked = pending is None
+        pending = pending or PendingCall(call.tool, call.mark, call.nature, call.shown, [], unit.now)
     if event.call:
-        settled.append(event.call)
-        del settled[:-_SETTLED]
+        lane.settled.append(event.call)
+        del lane.settled[:-_SETTLED]
     # An agent that was only launched says nothing of the others that the same reply launches.
-    lane["settled_any"] = lane.get("settled_any") or not event.running
-    tool, call_mark, nature, shown, leases, began = begun
-    _note_helpers(moment, event, event.call or call_mark)
-    lane["settled_began"] = max(began, lane.get("settled_began", 0))
+    lane.settled_any = lane.settled_any or not event.running
+    lease = event.call or pending.mark
+    _note_helpers(unit, event, lease)
+    lane.settled_began = max(pending.began, lane.settled_began)
+    tool, nature = pending.tool, pending.nature
     failed = bool(event.failed) and not _is_answer(text, _program(tool))
     if unasked and failed and text.startswith(MALFORMED):
         tool, nature = event.tool or "unknown", ACT
     if not failed and text.startswith(DENIED):
         nature = LOOK  # nothing was changed
-    if nature == LOOK and _watches(lane, tool, call_mark, began):
+    if nature == LOOK and _watches(lane, pending):
         nature = WAIT
-    entry = [tool, call_mark, _result(text, failed, call_mark), nature, failed, lane.get("changes", 0), moment.turn]
-    entry += [False, shown, round(moment.now, 1)]
-    return _learn(moment, entry, leases, event.call or call_mark, unasked)
+    finished = PastCall(
+        *(tool, pending.mark, _result(text, failed, pending.mark), nature, failed),
+        *(lane.changes, unit.turn, False, pending.shown, round(unit.now, 1)),
+    )
+    return _learn(unit, finished, pending.leases, lease, unasked)
 
 
-def _give_back(moment: Moment, event: Event, commands: Commands | None, looks: bool) -> list[Decision]:
+def _give_back(unit: UnitOfWork, event: Event, commands: Commands | None, looks: bool) -> list[Decision]:
     """A person interrupted the call: it says nothing about the agent, and a probe that it was may be tried again."""
-    lane = moment.lane
+    lane = unit.lane
     lease = event.call or call_of(event, commands, looks).mark
-    begun = lane.setdefault("calls", {}).pop(lease, None)
-    for circuit in filter(moment.is_on, begun[4] if begun else ()):
-        moment.signal("release", circuit, "release", lease=lease)
+    pending = lane.calls.pop(lease, None)
+    for circuit in filter(unit.is_on, pending.leases if pending else ()):
+        unit.signal("release", circuit, "release", lease=lease)
     if event.call:
-        lane["settled"] = [*lane["settled"], event.call][-_SETTLED:]
-    lane["settled_any"] = True
-    _note_helpers(moment, event, lease)
+        lane.settled = [*lane.settled, event.call][-_SETTLED:]
+    lane.settled_any = True
+    _note_helpers(unit, event, lease)
     return []
 
 
-def _watches(lane: dict[str, Any], tool: str, call_mark: str, began: float) -> bool:
+def _watches(lane: LaneMemory, pending: PendingCall) -> bool:
     """Whether the call looks after something elsewhere again, some time after the last look."""
-    history = lane.get("history")
-    if not history or history[-1][CALL] != call_mark or began - history[-1][AT] < _LATER:
+    last = lane.past[-1] if lane.past else None
+    if last is None or last.mark != pending.mark or pending.began - last.at < _LATER:
         return False
-    return _program(tool) in WATCHING_PROGRAMS
+    return _program(pending.tool) in WATCHING_PROGRAMS
 
 
 def _is_answer(text: str, program: str) -> bool:
@@ -174,80 +168,79 @@ def _result(text: str, failed: bool, call_mark: str) -> str:
     return mark("failed" if failed else "", call_mark if says_nothing else "", masked(text))
 
 
-def _learn(moment: Moment, entry: list[Any], leases: list[str], lease: str, unasked: bool) -> list[Decision]:
-    lane = moment.lane
-    history = lane.setdefault("history", [])
-    moves = is_change(entry, history)
-    before = next((old for old in reversed(history) if old[CALL] == entry[CALL]), None)
-    history.append(entry)
-    moment.did("failed" if entry[FAILED] else "ok", entry[TOOL], entry[SHOWN])
-    del history[: -moment.settings["memory_limits.tool_history_max"]]
-    told = _settle_probes(moment, entry, leases, lease, before)
-    told += _count_failures(moment, history, leases)
-    for found in findings(history, moment.settings):
-        told += _report(moment, found, leases, unasked)
-    if before is not None and before[RESULT] != entry[RESULT]:
-        _something_new(moment, entry)
+def _learn(unit: UnitOfWork, call: PastCall, leases: list[str], lease: str, unasked: bool) -> list[Decision]:
+    lane, history = unit.lane, unit.lane.past
+    moves = is_change(call, history)
+    before = next((old for old in reversed(history) if old.mark == call.mark), None)
+    history.append(call)
+    unit.did("failed" if call.failed else "ok", call.tool, call.shown)
+    del history[: -unit.settings["memory_limits.tool_history_max"]]
+    tripped = _settle_probes(unit, call, leases, lease, before)
+    tripped += _count_failures(unit, history, leases)
+    for found in findings(history, unit.settings):
+        tripped += _report(unit, found, leases, unasked)
+    if before is not None and before.result != call.result:
+        _something_new(unit, call)
     if moves:
-        lane["changes"] = lane.get("changes", 0) + 1
-        _end_loops(moment, entry)
-    return told
+        lane.changes += 1
+        _end_loops(unit, call)
+    return tripped
 
 
 def _settle_probes(
-    moment: Moment, entry: list[Any], leases: list[str], lease: str, before: list[Any] | None
+    unit: UnitOfWork, call: PastCall, leases: list[str], lease: str, before: PastCall | None
 ) -> list[Decision]:
     """The one trial after a cooldown: a failure, or the same again, and the circuit opens for longer."""
-    told = []
-    for circuit in filter(moment.is_on, leases):
+    tripped = []
+    for circuit in filter(unit.is_on, leases):
         breaker = circuit.split("/")[1]
         if breaker in ("tool_failure", "external_api"):
-            bad = entry[FAILED]
+            bad = call.failed
         elif breaker in ("sequential_tools", "agent_spawn"):
             bad = False
         elif breaker == "same_error":
-            bad = entry[FAILED] and circuit.endswith(mark(entry[TOOL], entry[RESULT]))
+            bad = call.failed and circuit.endswith(mark(call.tool, call.result))
         else:
-            bad = before is not None and before[RESULT] == entry[RESULT]
+            bad = before is not None and before.result == call.result
         name = {"tool_failure": "tool_failed", "external_api": "api_call"}.get(breaker, "repeated")
-        times = sum(old[CALL] == entry[CALL] and old[RESULT] == entry[RESULT] for old in moment.lane["history"])
+        times = sum(old.mark == call.mark and old.result == call.result for old in unit.lane.past)
         kind, name = ("bad", name) if bad else ("good", "success")
-        decision = moment.signal(kind, circuit, name, value=max(1, times), lease=lease, text=entry[SHOWN])
+        decision = unit.signal(kind, circuit, name, value=max(1, times), lease=lease, text=call.shown)
         if decision.tripped:
-            told.append(decision)
+            tripped.append(decision)
         elif not bad:
-            moment.alarms.pop(circuit, None)
-    return told
+            unit.state.alarms.pop(circuit, None)
+    return tripped
 
 
-def _count_failures(moment: Moment, history: list[list[Any]], leases: list[str]) -> list[Decision]:
-    if not moment.has("tool/tool_failure/{tool}"):
+def _count_failures(unit: UnitOfWork, history: list[PastCall], leases: list[str]) -> list[Decision]:
+    if not unit.has("tool/tool_failure/{tool}"):
         return []
-    entry = history[-1]
-    circuit = f"tool/tool_failure/{entry[TOOL]}/{moment.lane_id}"
-    told = []
-    for one in counted_failures(history, literal=moment.settings["tool_failure.literal"]):
-        one[COUNTED] = True
+    last = history[-1]
+    circuit = f"tool/tool_failure/{last.tool}/{unit.lane_id}"
+    tripped = []
+    for call in counted_failures(history, literal=unit.settings["tool_failure.literal"]):
+        call.counted = True
         if circuit in leases:
             continue  # it was the probe, and is settled
-        decision = moment.signal("bad", circuit, "tool_failed", text=one[SHOWN], turn=one[TURN])
+        decision = unit.signal("bad", circuit, "tool_failed", text=call.shown, turn=call.turn)
         if decision.tripped:
-            moment.alarms[circuit] = [moment.agent, entry[TOOL], []]
-            told.append(decision)
-    return told
+            unit.state.alarms[circuit] = Alarm(unit.agent, last.tool, [])
+            tripped.append(decision)
+    return tripped
 
 
-def _report(moment: Moment, found: Repetition, leases: list[str], unasked: bool) -> list[Decision]:
+def _report(unit: UnitOfWork, found: Repetition, leases: list[str], unasked: bool) -> list[Decision]:
     """Tell a loop's circuit how far it has come; it says whether the agent is told, or the call refused from now on."""
-    circuit = f"tool/{found.rule}/{moment.lane_id}/{found.key}"
+    circuit = f"tool/{found.rule}/{unit.lane_id}/{found.key}"
     if circuit in leases:
         return []  # it was the probe, and is settled
-    decision = moment.signal("note", circuit, "repeated", value=found.level, text=found.evidence)
+    decision = unit.signal("note", circuit, "repeated", value=found.level, text=found.evidence)
     if unasked and decision.phase in ("open", "probe") and not decision.tripped:
-        return [moment.signal("ask", circuit, "action", text=found.evidence)]
+        return [unit.signal("ask", circuit, "action", text=found.evidence)]
     if decision.tripped:
-        moment.alarms[circuit] = [moment.agent, found.tool, list(found.calls)]
-    elif decision.phase == "watch" and not _is_news(moment, circuit, found):
+        unit.state.alarms[circuit] = Alarm(unit.agent, found.tool, list(found.calls))
+    elif decision.phase == "watch" and not _is_news(unit, circuit, found):
         return []
     if decision.tripped or decision.verdict == "tell":
         words = {"reason": found.reason, "next": found.next} if found.reason else {}
@@ -255,42 +248,41 @@ def _report(moment: Moment, found: Repetition, leases: list[str], unasked: bool)
     return []
 
 
-def _is_news(moment: Moment, circuit: str, found: Repetition) -> bool:
+def _is_news(unit: UnitOfWork, circuit: str, found: Repetition) -> bool:
     """Whether the agent has not been told yet that the loop has come so far."""
-    watched = moment.record.setdefault("watched", {})
-    _, told, _ = watched.pop(circuit, ("", 0, ()))
+    watched = unit.state.watched
+    last = watched.pop(circuit, None)
+    level = last.level if last else 0
     # What goes on across changes is not over because of the next one.
-    watched[circuit] = [moment.agent, max(told, found.level), None if found.reason else list(found.calls)]
+    watched[circuit] = WarnedLoop(unit.agent, max(level, found.level), None if found.reason else list(found.calls))
     while len(watched) > _WATCHED:
         del watched[next(iter(watched))]
-    return bool(found.level > told)
+    return found.level > level
 
 
-def _something_new(moment: Moment, entry: list[Any]) -> None:
+def _something_new(unit: UnitOfWork, call: PastCall) -> None:
     """The same call brought another result: no abuse, and the row starts anew."""
-    row = moment.lane.get("row")
-    if not row or row[0] != entry[TOOL] or entry[CALL] not in row[2]:
+    row = unit.lane.row
+    if row is None or row.tool != call.tool or call.mark not in row.times:
         return
-    if row[2][entry[CALL]] > 1:
-        moment.signal("note", f"tool/sequential_tools/{entry[TOOL]}/{moment.lane_id}", "other_call")
-    row[2][entry[CALL]] = 0
+    if row.times[call.mark] > 1:
+        unit.signal("note", f"tool/sequential_tools/{call.tool}/{unit.lane_id}", "other_call")
+    row.times[call.mark] = 0
 
 
-def _end_loops(moment: Moment, entry: list[Any]) -> None:
+def _end_loops(unit: UnitOfWork, call: PastCall) -> None:
     """Something else was changed: calls that were refused because nothing moved may be tried again."""
-    watched = moment.record.get("watched", {})
-    for circuits in (moment.alarms, watched):
-        for circuit, (agent, *_, calls) in list(circuits.items()):
-            ends = circuit.startswith(_ENDED_BY_CHANGE) and agent == moment.agent and calls is not None
-            if ends and entry[CALL] not in calls:
-                moment.signal("restart", circuit, "restart", text=f"something else was changed: {entry[SHOWN]}")
-                del circuits[circuit]
+    alarms, watched = unit.state.alarms, unit.state.watched
+    loops: list[tuple[str, Alarm | WarnedLoop]] = [*alarms.items(), *watched.items()]
+    for circuit, loop in loops:
+        ends = circuit.startswith(_ENDED_BY_CHANGE) and loop.agent == unit.agent
+        if ends and loop.calls is not None and call.mark not in loop.calls:
+            unit.signal("restart", circuit, "restart", text=f"something else was changed: {call.shown}")
+            del (alarms if isinstance(loop, Alarm) else watched)[circuit]
 
 
-def _note_helpers(moment: Moment, event: Event, lease: str) -> None:
-    from fusewire.breakers.session.calls import SPAWNING_TOOLS
-
-    if event.tool in SPAWNING_TOOLS or moment.record.get("agents"):
+def _note_helpers(unit: UnitOfWork, event: Event, lease: str) -> None:
+    if event.tool in SPAWNING_TOOLS or unit.state.agents:
         from fusewire.breakers.session.spawning import call_ended
 
-        call_ended(moment, event, lease)
+        call_ended(unit, event, lease)

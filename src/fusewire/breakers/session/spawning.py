@@ -1,6 +1,6 @@
 """Agents that start agents: how many run at once, how many a session starts, and how quickly.
 
-An agent is running from the moment its start is allowed until somebody says that it has ended. Which event says so
+An agent is running from the moment its start is allowed until an event says that it has ended. Which one does
 depends on what the agent reports: the end of the call that started it, the end of the helper, a notification, or the
 list of those that still run. One that is not heard of for an hour is held to be gone.
 """
@@ -8,6 +8,7 @@ list of those that still run. One that is not heard of for an hour is held to be
 from __future__ import annotations
 
 from fusewire.breakers.session.calls import SPAWNING_TOOLS
+from fusewire.breakers.session.state import Helper
 from fusewire.guard.known_agents import AGENTS_BY_NAME, agent_of_npm_name
 from fusewire.guard.shell.wrappers import program
 from fusewire.util.durations import show_duration
@@ -15,10 +16,9 @@ from fusewire.util.durations import show_duration
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from fusewire.breakers.session.calls import Call
-    from fusewire.breakers.session.unit_of_work import Moment
+    from fusewire.breakers.session.unit_of_work import UnitOfWork
     from fusewire.core.decision import Decision
     from fusewire.core.events import Event
 
@@ -32,40 +32,40 @@ _GONE = 32
 _OTHER = frozenset(("mcp", "-h", "--help", "help", "-v", "-V", "--version"))
 
 
-def limits_on_spawning(moment: Moment, call: Call, lease: str) -> Iterator[Decision]:
+def limits_on_spawning(unit: UnitOfWork, call: Call, lease: str) -> Iterator[Decision]:
     """May one more agent be started? A person's SUDO PARALLEL lifts every limit until that person speaks again."""
-    starts = 1 if moment.event.tool in SPAWNING_TOOLS else started_by(call.commands)
+    starts = 1 if unit.event.tool in SPAWNING_TOOLS else started_by(call.commands)
     if not starts:
         return
-    _drop_silent(moment)
-    limits = f"tool/agents/{moment.session}"
-    if moment.record.get("sudo"):
+    _drop_silent(unit)
+    limits = f"tool/agents/{unit.session}"
+    if unit.state.sudo:
         for number in range(starts):
-            moment.signal("note", limits, "spawn")
-            _begin(moment, lease, number)
+            unit.signal("note", limits, "spawn")
+            _begin(unit, lease, number)
         return
-    burst = [moment.agent, moment.turn]
-    names = ("burst", "spawn") if moment.record.get("burst") != burst else ("spawn",)
+    burst = [unit.agent, unit.turn]
+    names = ("burst", "spawn") if unit.state.burst != burst else ("spawn",)
     for name in names:
-        foreseen = moment.foresee(limits, name)
+        foreseen = unit.foresee(limits, name)
         if not foreseen.allowed:
-            yield foreseen.replace(evidence=(*foreseen.evidence, *_running(moment)))
+            yield foreseen.replace(evidence=(*foreseen.evidence, *_running(unit)))
             return
-        most = moment.settings["resource_limits.max_concurrent_agents"]
-        if starts > 1 and len(_agents(moment)) + starts > most:
-            reason = f"{starts} agents at once, beside {len(_agents(moment))} that run (limit {most})"
-            yield foreseen.replace(verdict="deny", reason=reason, evidence=_running(moment))
+        most = unit.settings["resource_limits.max_concurrent_agents"]
+        if starts > 1 and len(unit.state.agents) + starts > most:
+            reason = f"{starts} agents at once, beside {len(unit.state.agents)} that run (limit {most})"
+            yield foreseen.replace(verdict="deny", reason=reason, evidence=_running(unit))
             return
     for number in range(starts):
-        if moment.has("tool/agent_spawn/{session}"):
-            storm = f"tool/agent_spawn/{moment.session}"
-            decision = moment.signal("ask", storm, "spawn", lease=lease, text=call.shown, turn=_main_turn(moment))
-            yield decision if decision.allowed else decision.replace(evidence=(*decision.evidence, *_running(moment)))
+        if unit.has("tool/agent_spawn/{session}"):
+            storm = f"tool/agent_spawn/{unit.session}"
+            decision = unit.signal("ask", storm, "spawn", lease=lease, text=call.shown, turn=_main_turn(unit))
+            yield decision if decision.allowed else decision.replace(evidence=(*decision.evidence, *_running(unit)))
         for name in names if not number else ("spawn",):
-            yield moment.signal("ask", limits, name, text=call.shown)
-    moment.record["burst"] = burst
+            yield unit.signal("ask", limits, name, text=call.shown)
+    unit.state.burst = burst
     for number in range(starts):
-        _begin(moment, lease, number)
+        _begin(unit, lease, number)
 
 
 def started_by(commands: list[list[str]]) -> int:
@@ -79,10 +79,9 @@ def started_by(commands: list[list[str]]) -> int:
     return found
 
 
-def _main_turn(moment: Moment) -> int:
+def _main_turn(unit: UnitOfWork) -> int:
     """Helpers count turns of their own; what all of them start is counted in the turns of the main agent."""
-    turn: int = moment.lane_of("").get("turn", 0) if moment.agent else moment.turn
-    return turn
+    return unit.lane_of("").turn if unit.agent else unit.turn
 
 
 def starts_agent(words: list[str]) -> bool:
@@ -100,90 +99,86 @@ def starts_agent(words: list[str]) -> bool:
     return not agent.headless.isdisjoint(word.partition("=")[0] for word in words[1:])
 
 
-def _begin(moment: Moment, lease: str, number: int) -> None:
+def _begin(unit: UnitOfWork, lease: str, number: int) -> None:
     """A helper gets its name later, an agent in a command line never: what began with it ends with it."""
-    given = moment.event.input or {}
+    given = unit.event.input or {}
     words = [str(given.get(field)) for field in ("subagent_type", "description") if given.get(field)]
-    by_tool = moment.event.tool in SPAWNING_TOOLS
-    shown = (": ".join(words) if by_tool else "") or moment.event.described()
+    by_tool = unit.event.tool in SPAWNING_TOOLS
+    shown = (": ".join(words) if by_tool else "") or unit.event.described()
     key = f"call {lease}" if by_tool else f"line {lease} {number}"
-    _agents(moment)[key] = [moment.now, shown[:80], moment.now]
-    _count(moment)
+    unit.state.agents[key] = Helper(unit.now, shown[:80], unit.now)
+    _count(unit)
 
 
-def call_ended(moment: Moment, event: Event, lease: str) -> None:
+def call_ended(unit: UnitOfWork, event: Event, lease: str) -> None:
     """The call that started an agent is over: so is the agent, unless it was only launched."""
-    agents = _agents(moment)
+    agents = unit.state.agents
     if event.tool not in SPAWNING_TOOLS:
         for name in [name for name in agents if name.startswith(f"line {lease} ")]:
-            _end(moment, name)
-        if moment.agent in agents:
-            agents[moment.agent][2] = moment.now
+            _end(unit, name)
+        if unit.agent in agents:
+            agents[unit.agent].heard = unit.now
         return
     key, helper = f"call {lease}", event.text
     if event.running:
         if helper and helper not in agents and key in agents:
-            agents[helper] = [*agents.pop(key)[:3], lease]
+            agents[helper] = agents.pop(key)
+            agents[helper].lease = lease
         return
     if helper in agents:
-        _end(moment, helper)
-    elif not helper or helper not in moment.record.get("gone", ()):
-        _end(moment, next((name for name, facts in agents.items() if facts[3:] == [lease]), key))
+        _end(unit, helper)
+    elif not helper or helper not in unit.state.gone:
+        _end(unit, next((name for name, known in agents.items() if known.lease == lease), key))
 
 
-def helper_began(moment: Moment, agent: str, kind: str) -> None:
+def helper_began(unit: UnitOfWork, agent: str, kind: str) -> None:
     """A helper has a name from now on; it is one of those whose start was allowed."""
-    agents = _agents(moment)
+    agents = unit.state.agents
     if agent in agents:
-        agents[agent][2] = moment.now
+        agents[agent].heard = unit.now
         return
-    if agent in moment.record.get("gone", ()):
-        moment.record["gone"].remove(agent)
+    if agent in unit.state.gone:
+        unit.state.gone.remove(agent)
     waiting = next((name for name in agents if name.startswith("call ")), None)
     if waiting is not None:
-        began, shown, _ = agents.pop(waiting)[:3]
-        agents[agent] = [began, shown, moment.now, waiting.removeprefix("call ")]
+        agents[agent] = known = agents.pop(waiting)
+        known.heard, known.lease = unit.now, waiting.removeprefix("call ")
     else:  # started in a way that nobody asked us about
-        agents[agent] = [moment.now, kind or "helper", moment.now]
-        _count(moment)
+        agents[agent] = Helper(unit.now, kind or "helper", unit.now)
+        _count(unit)
 
 
-def helper_ended(moment: Moment, agent: str) -> None:
-    _end(moment, agent)
+def helper_ended(unit: UnitOfWork, agent: str) -> None:
+    _end(unit, agent)
 
 
-def only_running(moment: Moment, running: tuple[str, ...]) -> None:
+def only_running(unit: UnitOfWork, running: tuple[str, ...]) -> None:
     """The agent says which helpers still run: the others do not."""
-    for name in list(_agents(moment)):
+    for name in list(unit.state.agents):
         if name not in running:
-            _end(moment, name)
+            _end(unit, name)
 
 
-def _agents(moment: Moment) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = moment.record.setdefault("agents", {})
-    return found
+def _end(unit: UnitOfWork, name: str) -> None:
+    if unit.state.agents.pop(name, None) is not None:
+        _count(unit)
+        unit.state.gone = [*unit.state.gone, name][-_GONE:]
 
 
-def _end(moment: Moment, name: str) -> None:
-    if _agents(moment).pop(name, None) is not None:
-        _count(moment)
-        moment.record["gone"] = [*moment.record.get("gone", ()), name][-_GONE:]
+def _count(unit: UnitOfWork) -> None:
+    unit.signal("note", f"tool/agents/{unit.session}", "agents_running", value=len(unit.state.agents))
 
 
-def _count(moment: Moment) -> None:
-    moment.signal("note", f"tool/agents/{moment.session}", "agents_running", value=len(_agents(moment)))
+def _drop_silent(unit: UnitOfWork) -> None:
+    for name, helper in list(unit.state.agents.items()):
+        if unit.now - helper.heard > SILENT:
+            _end(unit, name)
 
 
-def _drop_silent(moment: Moment) -> None:
-    for name, facts in list(_agents(moment).items()):
-        if moment.now - facts[2] > SILENT:
-            _end(moment, name)
-
-
-def _running(moment: Moment) -> tuple[str, ...]:
+def _running(unit: UnitOfWork) -> tuple[str, ...]:
     """Those that run, the oldest first."""
-    rows = sorted(_agents(moment).values(), key=lambda facts: facts[0])
-    if not rows:
+    helpers = sorted(unit.state.agents.values(), key=lambda helper: helper.began)
+    if not helpers:
         return ()
-    shown = [f"{facts[1]} ({show_duration(max(1, moment.now - facts[0]))})" for facts in rows]
+    shown = [f"{helper.shown} ({show_duration(max(1, unit.now - helper.began))})" for helper in helpers]
     return (f"running, the oldest first: {'; '.join(shown)}",)

@@ -6,11 +6,11 @@ is counted.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fusewire.breakers.session.names import session_ids
 from fusewire.breakers.session.spend import day_of, spent_words
-from fusewire.breakers.session.state import SPEND, recalled, session_name
+from fusewire.breakers.session.state import SPEND, ProjectSpend, SessionMemory, session_name
 from fusewire.core.events import identifier
 
 if TYPE_CHECKING:
@@ -33,11 +33,12 @@ def in_dollars(breaker: Breaker, status: Status) -> Status:
     """The status of a limit on spend; that of any other circuit as it is."""
     now, limit = breaker.engine.clock(), status.threshold
     if status.id in LIMITS_ON_ALL:
-        (spent, granted), in_force = _of_all(breaker, status.id, now), True
+        table = ProjectSpend.recalled(breaker.store, SPEND)
+        key = table.PROJECT if status.id == "tool/spend_project" else day_of(now)
+        spent, granted, in_force = table.spent(key), table.granted(key), True
     elif status.id.startswith(_SESSION):
-        _, record = _spender(breaker.store, status.id)
-        spent, granted = (record.get("spend") or {}).get("usd", 0.0), record.get("granted", 0.0)
-        in_force = stops(record) and not long_over(record, now)
+        _, state = _spender(breaker.store, status.id)
+        spent, granted, in_force = state.usd, state.granted, stops(state) and not long_over(state, now)
     else:
         return status
     where, _ = LIMITS_ON_ALL.get(status.id, ("in this session", ""))
@@ -58,15 +59,14 @@ def spent_and_granted(status: Status, limit: float) -> tuple[float, float] | Non
     return (status.level, status.threshold - limit) if in_dollars else None
 
 
-def stops(record: dict[str, Any]) -> bool:
+def stops(state: SessionMemory) -> bool:
     """Whether a session's limit, if it is reached, stops it: not one that came to its end before it was refused."""
-    return record.get("ended") is None or str(record.get("last_halt", "")).startswith("HALTED tool.spend")
+    return state.ended is None or state.last_halt.startswith("HALTED tool.spend")
 
 
-def long_over(record: dict[str, Any], now: float) -> bool:
+def long_over(state: SessionMemory, now: float) -> bool:
     """Whether a session ended more than a day ago: whatever stopped it, nobody has to do anything about it now."""
-    ended = record.get("ended")
-    return ended is not None and now - ended >= _DAY
+    return state.ended is not None and now - state.ended >= _DAY
 
 
 def spending_session(store: Store, circuit: str) -> str | None:
@@ -74,20 +74,11 @@ def spending_session(store: Store, circuit: str) -> str | None:
     return _spender(store, circuit)[0] if circuit.startswith(_SESSION) else None
 
 
-def _spender(store: Store, circuit: str) -> tuple[str, dict[str, Any]]:
+def _spender(store: Store, circuit: str) -> tuple[str, SessionMemory]:
     """The session and what is remembered of it: its name is in the circuit's, but a long one was cut."""
     name = circuit.removeprefix(_SESSION)
-    record = recalled(store, session_name(name))
-    if not record:
+    state = SessionMemory.recalled(store, session_name(name))
+    if state.is_new:
         name = next((one for one in session_ids(store) if identifier(f"{_SESSION}{one}") == circuit), name)
-        record = recalled(store, session_name(name))
-    return name, record
-
-
-def _of_all(breaker: Breaker, circuit: str, now: float) -> tuple[float, float]:
-    """Spent and granted."""
-    table = recalled(breaker.store, SPEND)
-    if circuit == "tool/spend_project":
-        return table.get("usd", 0.0), table.get("granted_for", {}).get("project", 0.0)
-    day = day_of(now)
-    return table.get("days", {}).get(day, 0.0), table.get("granted_for", {}).get(day, 0.0)
+        state = SessionMemory.recalled(store, session_name(name))
+    return name, state

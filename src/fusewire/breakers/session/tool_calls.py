@@ -15,7 +15,8 @@ import os
 import time
 
 from fusewire.breakers.session.calls import SPAWNING_TOOLS, call_of, shown
-from fusewire.breakers.session.unit_of_work import ALLOWED, HALTED_AT, Moment, counted_again, next_turn
+from fusewire.breakers.session.state import Alarm, PendingCall, Repeats, SessionHalt, Streak
+from fusewire.breakers.session.unit_of_work import ALLOWED, HALTED_AT, UnitOfWork
 from fusewire.config.rules import STATE_FOLDER
 from fusewire.core.decision import Decision
 from fusewire.guard.known_agents import AGENTS_BY_NAME, STARTING_PROGRAMS
@@ -75,9 +76,9 @@ class ToolCallBreakers:
         except StoreRebuilt:  # the damage showed in the middle; nothing was written, and now it is mended
             return self._handle(event, commands, looks, refused_by)
 
-    def count(self, moment: Moment, commands: Commands | None, looks: bool, refused_by: str) -> Decision:
-        """Count an event inside a transaction that the caller has begun; the caller saves the moment."""
-        return count(moment, self.store, prepare(moment.event, commands, looks, refused_by), refused_by)
+    def count(self, unit: UnitOfWork, commands: Commands | None, looks: bool, refused_by: str) -> Decision:
+        """Count an event inside a transaction that the caller has begun; the caller saves the unit."""
+        return count(unit, self.store, prepare(unit.event, commands, looks, refused_by), refused_by)
 
     def _handle(self, event: Event, commands: Commands | None, looks: bool, refused_by: str) -> Decision:
         act = prepare(event, commands, looks, refused_by)
@@ -89,13 +90,14 @@ class ToolCallBreakers:
                 from fusewire.breakers.session.late import fold
 
                 incidents, late = fold(self, transaction, now)
-            moment = Moment(transaction, self.rules, event, now)
-            answer = count(moment, self.store, act, refused_by)
-            if event.kind == "after_tool" and "untold" in moment.record:
-                text = "\n".join(filter(None, (moment.record.pop("untold"), answer.text)))
+            unit = UnitOfWork(transaction, self.rules, event, now)
+            answer = count(unit, self.store, act, refused_by)
+            if event.kind == "after_tool" and unit.state.untold:
+                text = "\n".join(filter(None, (unit.state.untold, answer.text)))
+                unit.state.untold = ""
                 answer = answer.replace(verdict="tell" if answer.verdict == "allow" else answer.verdict, text=text)
-            moment.save()
-        incidents += moment.incidents
+            unit.save()
+        incidents += unit.incidents
         if late and self.root is not None:
             from fusewire.stores.spool import remove
 
@@ -103,46 +105,46 @@ class ToolCallBreakers:
         if incidents and self.root is not None:
             from fusewire.breakers.session.incidents import write
 
-            write(self.root, self.rules.tool["incidents"], incidents, moment.now)
-        if not moment.remarks:
+            write(self.root, self.rules.tool["incidents"], incidents, unit.now)
+        if not unit.remarks:
             return answer
         if answer.verdict == "allow":
-            return Decision("allow", remarks=tuple(moment.remarks))
+            return Decision("allow", remarks=tuple(unit.remarks))
         return Decision(
             answer.verdict,
             rule=answer.rule,
-            text="\n".join([answer.text, *moment.remarks]).strip(),
+            text="\n".join([answer.text, *unit.remarks]).strip(),
             unheeded=answer.unheeded,
         )
 
 
-def count(moment: Moment, store: Store, act: Callable[[Moment], Decision], refused_by: str) -> Decision:
-    """The answer to an event, counted in the moment's memories and circuits; the caller saves it."""
-    if moment.damaged or "since" not in moment.record:
-        _find_alarms(moment, store)
-    answer = act(moment)
+def count(unit: UnitOfWork, store: Store, act: Callable[[UnitOfWork], Decision], refused_by: str) -> Decision:
+    """The answer to an event, counted in the unit's memories and circuits; the caller saves it."""
+    if unit.state.damaged or unit.state.since is None:
+        _find_alarms(unit, store)
+    answer = act(unit)
     if answer.verdict != "allow" or refused_by:
-        _note_answer(moment, answer, refused_by)
+        _note_answer(unit, answer, refused_by)
     return answer
 
 
-def _note_answer(moment: Moment, answer: Decision, refused_by: str) -> None:
+def _note_answer(unit: UnitOfWork, answer: Decision, refused_by: str) -> None:
     """For people who look: what the agent was answered."""
     kind = _ANSWERED.get(answer.verdict, "refused")
-    event = moment.event
+    event = unit.event
     if kind == "told":
-        moment.record["last_told"] = answer.text
-    moment.did(kind, event.tool or "", f"{answer.rule or refused_by}: {shown(event)}" if event.tool else answer.rule)
+        unit.state.last_told = answer.text
+    unit.did(kind, event.tool or "", f"{answer.rule or refused_by}: {shown(event)}" if event.tool else answer.rule)
 
 
-def _find_alarms(moment: Moment, store: Store) -> None:
+def _find_alarms(unit: UnitOfWork, store: Store) -> None:
     """What is remembered of the session is new, damaged, or lost with the database: which circuits refuse something
     is looked up where they are. Each says in its id whose it is and what it concerns."""
-    halted = store.halt_on_file(moment.session)
-    if halted:
-        moment.record.setdefault("halted", halted)
-    if moment.damaged:
-        moment.remarks.append("fusewire: what was remembered of this session was damaged; what is open stays open")
+    halted = store.halt_on_file(unit.session)
+    if halted and unit.state.halted is None:
+        unit.state.halted = SessionHalt.from_data(halted)
+    if unit.state.damaged:
+        unit.remarks.append("fusewire: what was remembered of this session was damaged; what is open stays open")
     for row in store.circuits():
         _, breaker, *rest = row.id.split("/", 3) if row.kind == "tool" and row.phase in ("open", "probe") else ("", "")
         if len(rest) < 2:
@@ -150,148 +152,150 @@ def _find_alarms(moment: Moment, store: Store) -> None:
         by_tool = breaker in ("tool_failure", "sequential_tools", "hook_recursion")
         lane, what = (rest[1], rest[0]) if by_tool else (rest[0], rest[1])
         session, _, agent = lane.partition(":")
-        if session != moment.session:
+        if session != unit.session:
             continue
         if breaker == "hook_recursion":
-            moment.alarms[row.id] = [agent, what, [what]]
+            unit.state.alarms[row.id] = Alarm(agent, what, [what])
         elif by_tool or breaker == "same_error":
-            moment.alarms[row.id] = [agent, what.partition("/")[0], []]
+            unit.state.alarms[row.id] = Alarm(agent, what.partition("/")[0], [])
         elif breaker in ("repetition", "cycle", "same_mutation"):
-            moment.alarms[row.id] = [agent, "", what.split("-")]
+            unit.state.alarms[row.id] = Alarm(agent, "", what.split("-"))
 
 
-def prepare(event: Event, commands: Commands | None, looks: bool, refused_by: str) -> Callable[[Moment], Decision]:
+def prepare(event: Event, commands: Commands | None, looks: bool, refused_by: str) -> Callable[[UnitOfWork], Decision]:
     """What will answer the event. All that needs no lock is loaded and read here, before others wait for it."""
     if event.kind == "before_tool":
         call = call_of(event, commands, looks)
-        return lambda moment: _asked(moment, call, looks, refused_by)
+        return lambda unit: _asked(unit, call, looks, refused_by)
     if event.kind == "after_tool":
         from fusewire.breakers.session.results import after
 
-        return lambda moment: _unless_halted(moment, after(moment, commands, looks))
+        return lambda unit: _unless_halted(unit, after(unit, commands, looks))
     from fusewire.breakers.session import lifecycle as doings
 
-    return lambda moment: _unless_halted(moment, doings.answer(moment))
+    return lambda unit: _unless_halted(unit, doings.answer(unit))
 
 
-def _asked(moment: Moment, call: Call, looks: bool, refused_by: str) -> Decision:
+def _asked(unit: UnitOfWork, call: Call, looks: bool, refused_by: str) -> Decision:
     # A session that was halted for a protected file may look.
-    if "halted" in moment.record and not (looks and moment.record["halted"].get("rule") == "guard.integrity"):
+    known = unit.state.halted
+    if known is not None and not (looks and known.rule == "guard.integrity"):
         from fusewire.breakers.session.halting import still_halted
 
-        _begin_turn(moment)
-        halted = still_halted(moment, call.mark)
+        _begin_turn(unit)
+        halted = still_halted(unit, call.mark)
         if halted is not None:
-            moment.lane["refused_at"] = moment.now
+            unit.lane.refused_at = unit.now
             return halted
-    return _refused_elsewhere(moment, call, refused_by) if refused_by else _before(moment, call)
+    return _refused_elsewhere(unit, call, refused_by) if refused_by else _before(unit, call)
 
 
-def _unless_halted(moment: Moment, answer: Decision) -> Decision:
-    if "halted" in moment.record and moment.event.kind in HALTED_AT:
+def _unless_halted(unit: UnitOfWork, answer: Decision) -> Decision:
+    if unit.state.halted is not None and unit.event.kind in HALTED_AT:
         from fusewire.breakers.session.halting import still_halted
 
-        return still_halted(moment) or answer
+        return still_halted(unit) or answer
     return answer
 
 
 # -- before a call --------------------------------------------------------------------------------------
 
 
-def _before(moment: Moment, call: Call) -> Decision:
-    _begin_turn(moment)
-    event, lane = moment.event, moment.lane
+def _before(unit: UnitOfWork, call: Call) -> Decision:
+    _begin_turn(unit)
+    event, lane = unit.event, unit.lane
     lease = event.call or call.mark
     leases: list[str] = []
     told: list[Decision] = []
-    for decision in _questions(moment, call, lease):
+    for decision in _questions(unit, call, lease):
         if decision.allowed:
             leases += [decision.circuit] if decision.lease == lease else []
             told += [decision] if decision.verdict == "tell" and decision.lease is None else []
             continue
         for circuit in leases:
-            moment.signal("release", circuit, "release", lease=lease)
-        return _refuse(moment, call, decision)
-    calls = lane.setdefault("calls", {})
-    while len(calls) >= _OPEN:
-        del calls[next(iter(calls))]
-    calls[lease] = [call.tool, call.mark, call.nature, call.shown, leases, moment.now]
-    moment.record.pop("in_a_row", None)
-    lane.pop("halts", None)
+            unit.signal("release", circuit, "release", lease=lease)
+        return _refuse(unit, call, decision)
+    while len(lane.calls) >= _OPEN:
+        del lane.calls[next(iter(lane.calls))]
+    lane.calls[lease] = PendingCall(call.tool, call.mark, call.nature, call.shown, leases, unit.now)
+    unit.state.in_a_row = 0
+    lane.halts = None
     if told:
         from fusewire.breakers.session.messages import told_text
 
-        return Decision("tell", rule=told[0].rule, text=told_text(told, moment))
+        return Decision("tell", rule=told[0].rule, text=told_text(told, unit))
     return ALLOWED
 
 
-def _begin_turn(moment: Moment) -> None:
+def _begin_turn(unit: UnitOfWork) -> None:
     """A new reply of the model has begun, if all calls of the last one are settled and nobody tells us of batches."""
-    lane = moment.lane
-    if moment.record.get("batched"):
+    lane = unit.lane
+    if unit.state.batched:
         return
-    refused = moment.now - lane.get("refused_at", moment.now) >= _REPLY
+    refused = lane.refused_at is not None and unit.now - lane.refused_at >= _REPLY
     # One that began before another which is over has no result that anybody will see: a person said no to it.
-    waits = any(call[5] >= lane.get("settled_began", 0) for call in lane.get("calls", {}).values())
+    waits = any(call.began >= lane.settled_began for call in lane.calls.values())
     # Nobody tells us of results at all: then only time tells one reply from the next.
-    unheard = not lane.get("history") and lane.get("calls") and max(call[5] for call in lane["calls"].values())
-    if ((lane.get("settled_any") or refused) and not waits) or (unheard and moment.now - unheard >= 3 * _REPLY):
-        next_turn(moment)
+    newest = max((call.began for call in lane.calls.values()), default=None) if not lane.history else None
+    unheard = newest is not None and unit.now - newest >= 3 * _REPLY
+    if ((lane.settled_any or refused) and not waits) or unheard:
+        unit.next_turn()
 
 
-def _questions(moment: Moment, call: Call, lease: str) -> Any:
+def _questions(unit: UnitOfWork, call: Call, lease: str) -> Any:
     """Every circuit that this call concerns, one after the other, until one says no."""
-    event = moment.event
-    if _may_have_spent(moment):
+    event = unit.event
+    if _may_have_spent(unit):
         from fusewire.breakers.session.spend import limits_on_spend
 
-        yield from limits_on_spend(moment)
-    for circuit, (agent, tool, calls) in list(moment.alarms.items()):
-        if agent == moment.agent and (call.mark in calls if calls else tool == call.tool):
-            decision = moment.signal("ask", circuit, "action", lease=lease, text=call.shown)
+        yield from limits_on_spend(unit)
+    alarms = unit.state.alarms
+    for circuit, alarm in list(alarms.items()):
+        if alarm.agent == unit.agent and (call.mark in alarm.calls if alarm.calls else alarm.tool == call.tool):
+            decision = unit.signal("ask", circuit, "action", lease=lease, text=call.shown)
             if decision.allowed:
-                moment.record.get("refusals", {}).pop(circuit, None)
+                unit.state.refusals.pop(circuit, None)
                 if decision.phase == "closed":
-                    del moment.alarms[circuit]
+                    del alarms[circuit]
             yield decision
-    if _asked_already(moment, lease):
+    if _asked_already(unit, lease):
         return  # it is one call
-    yield from _sequence(moment, call)
-    if _may_call_api(moment.settings, event):
+    yield from _sequence(unit, call)
+    if _may_call_api(unit.settings, event):
         from fusewire.breakers.session.external import limits_on_api
 
-        yield from limits_on_api(moment, call, lease)
+        yield from limits_on_api(unit, call, lease)
     # Last, because an agent runs from here on: nothing behind it may refuse the call.
     if event.tool in SPAWNING_TOOLS or (event.command and _may_start_agent(event.command)):
         from fusewire.breakers.session.spawning import limits_on_spawning
 
-        yield from limits_on_spawning(moment, call, lease)
+        yield from limits_on_spawning(unit, call, lease)
 
 
-def _asked_already(moment: Moment, lease: str) -> bool:
+def _asked_already(unit: UnitOfWork, lease: str) -> bool:
     """Whether the same call was asked for before. Where calls have no ids, one that is long ago was never made."""
-    begun = moment.lane.get("calls", {}).get(lease)
-    if begun is not None:
-        return bool(moment.event.call) or moment.now - begun[5] < _ONE_CALL
-    return lease in moment.lane.get("settled", ())
+    pending = unit.lane.calls.get(lease)
+    if pending is not None:
+        return bool(unit.event.call) or unit.now - pending.began < _ONE_CALL
+    return lease in unit.lane.settled
 
 
-def _may_have_spent(moment: Moment) -> bool:
+def _may_have_spent(unit: UnitOfWork) -> bool:
     """A quick look: the transcript has grown, or a limit is near."""
-    path = moment.event.transcript
-    known = AGENTS_BY_NAME.get(moment.event.agent or "")
-    if path and known and known.unnamed_helpers and os.path.isdir(os.path.join(os.path.dirname(path), moment.session)):
+    path = unit.event.transcript
+    known = AGENTS_BY_NAME.get(unit.event.agent or "")
+    if path and known and known.unnamed_helpers and os.path.isdir(os.path.join(os.path.dirname(path), unit.session)):
         return True  # helpers write into files there
     if path:
         try:
-            facts = os.stat(_written_by(path, moment.agent))
+            facts = os.stat(_written_by(path, unit.agent))
             seen = [facts.st_size, facts.st_mtime_ns]
         except (OSError, ValueError):
             seen = [0, 0]
-        if seen != moment.lane.get("transcript"):  # at first always: other sessions may have spent what this one may
-            moment.lane["transcript"] = seen
+        if seen != unit.lane.transcript:  # at first always: other sessions may have spent what this one may
+            unit.lane.transcript = seen
             return True
-    return "spend_near" in moment.record
+    return unit.state.spend_near
 
 
 def _written_by(transcript: str, agent: str) -> str:
@@ -319,85 +323,85 @@ def _literal(pattern: str) -> str:
     return max(parts, key=len)
 
 
-def _sequence(moment: Moment, call: Call) -> Any:
+def _sequence(unit: UnitOfWork, call: Call) -> Any:
     """The same tool in a row within one turn. What brings something new is not counted, unless that is wanted."""
-    if not moment.has("tool/sequential_tools/{tool}"):
+    if not unit.has("tool/sequential_tools/{tool}"):
         return
-    literal = moment.settings["sequential_tools.literal"]
-    row = moment.lane.get("row")
-    if not row or row[0] != call.tool or row[1] != moment.turn:
-        if row and row[1] == moment.turn and max(row[2].values(), default=0) > 1:
-            moment.signal("note", _sequence_circuit(moment, row[0]), "other_call")
-        row = moment.lane["row"] = [call.tool, moment.turn, {}]
+    literal = unit.settings["sequential_tools.literal"]
+    row = unit.lane.row
+    if row is None or row.tool != call.tool or row.turn != unit.turn:
+        if row is not None and row.turn == unit.turn and max(row.times.values(), default=0) > 1:
+            unit.signal("note", _sequence_circuit(unit, row.tool), "other_call")
+        row = unit.lane.row = Streak(call.tool, unit.turn, {})
     key = "any" if literal else call.mark
-    times = row[2][key] = row[2].pop(key, 0) + 1
-    while len(row[2]) > _OPEN:
-        del row[2][next(iter(row[2]))]
-    circuit = _sequence_circuit(moment, call.tool)
-    if times < 2 or circuit in moment.alarms:
+    times = row.times[key] = row.times.pop(key, 0) + 1
+    while len(row.times) > _OPEN:
+        del row.times[next(iter(row.times))]
+    circuit = _sequence_circuit(unit, call.tool)
+    if times < 2 or circuit in unit.state.alarms:
         return
     if times == 2:  # the first of them was nothing special then
-        yield moment.signal("ask", circuit, "call", text=call.shown)
-    decision = moment.signal("ask", circuit, "call", text=call.shown)
+        yield unit.signal("ask", circuit, "call", text=call.shown)
+    decision = unit.signal("ask", circuit, "call", text=call.shown)
     if decision.tripped:
-        moment.alarms[circuit] = [moment.agent, call.tool, []]
+        unit.state.alarms[circuit] = Alarm(unit.agent, call.tool, [])
     yield decision
 
 
-def _sequence_circuit(moment: Moment, tool: str) -> str:
-    return f"tool/sequential_tools/{tool}/{moment.lane_id}"
+def _sequence_circuit(unit: UnitOfWork, tool: str) -> str:
+    return f"tool/sequential_tools/{tool}/{unit.lane_id}"
 
 
 # -- refusals -------------------------------------------------------------------------------------------
 
 
-def _refuse(moment: Moment, call: Call, decision: Decision) -> Decision:
+def _refuse(unit: UnitOfWork, call: Call, decision: Decision) -> Decision:
     """A refused call is on record, so that asking for it again and again ends in a halt."""
     from fusewire.breakers.session.messages import refusal_text
 
-    times, _ = _count_refusal(moment, call, decision.circuit)
+    times, _ = _count_refusal(unit, call, decision.circuit)
     if decision.phase in ("closed", "watch"):  # a limit, not an open circuit
-        moment.note("resource_limit", decision)
+        unit.note("resource_limit", decision)
     over_budget = decision.rule.startswith("tool.spend")
-    if times < moment.settings["loops.halt_after"] and not over_budget:
-        return Decision("deny", rule=decision.rule, text=refusal_text(decision, moment, 0))
+    if times < unit.settings["loops.halt_after"] and not over_budget:
+        return Decision("deny", rule=decision.rule, text=refusal_text(decision, unit, 0))
     from fusewire.breakers.session.halting import halt
 
     circuit = decision.circuit if decision.phase in ("open", "probe") else ""
-    text = refusal_text(decision, moment, times)
-    return halt(moment, decision.rule, text, circuit=circuit, call=call.mark, stays=not over_budget)
+    text = refusal_text(decision, unit, times)
+    return halt(unit, decision.rule, text, circuit=circuit, call=call.mark, stays=not over_budget)
 
 
-def _refused_elsewhere(moment: Moment, call: Call, rule: str) -> Decision:
+def _refused_elsewhere(unit: UnitOfWork, call: Call, rule: str) -> Decision:
     """The guard or a constraint said no, and says why; the agent is halted if it keeps asking."""
-    _begin_turn(moment)
-    times, in_a_row = _count_refusal(moment, call, f"{rule} {moment.agent} {call.mark}")
-    most = moment.settings["loops.halt_after"]
+    _begin_turn(unit)
+    times, in_a_row = _count_refusal(unit, call, f"{rule} {unit.agent} {call.mark}")
+    most = unit.settings["loops.halt_after"]
     if times < most and in_a_row < most * _ANY_REFUSALS:
         return ALLOWED
     from fusewire.breakers.session.halting import halt
 
     what = f"The same call was refused {times} times" if times >= most else f"{in_a_row} calls were refused"
-    return halt(moment, rule, f"{what} in a row, so the agent is stopped: a person should look.", call=call.mark)
+    return halt(unit, rule, f"{what} in a row, so the agent is stopped: a person should look.", call=call.mark)
 
 
-def _count_refusal(moment: Moment, call: Call, by: str) -> tuple[int, int]:
+def _count_refusal(unit: UnitOfWork, call: Call, by: str) -> tuple[int, int]:
     """How often the same rule has refused the agent now, and how often any has, with no call that passed in between."""
-    from fusewire.breakers.session.detect import REFUSED
+    from fusewire.breakers.session.detect import REFUSED, PastCall
 
-    lane, record = moment.lane, moment.record
-    entry = [call.tool, call.mark, REFUSED, call.nature, False, lane.get("changes", 0), moment.turn, False, call.shown]
-    history = lane.setdefault("history", [])
-    history.append([*entry, round(moment.now, 1)])
-    del history[: -moment.settings["memory_limits.tool_history_max"]]
-    lane["refused_at"] = moment.now
-    refusals: dict[str, list[Any]] = record.setdefault("refusals", {})
-    last = refusals.pop(by, None)
-    if last and last[1:2] and moment.turn - last[1] > _LONG_AGO:
-        last = None
-    refusals[by] = count = counted_again(last, moment, call.mark)
-    again = last is None or count[0] > last[0]
-    while len(refusals) > _REFUSALS:
-        del refusals[next(iter(refusals))]
-    record["in_a_row"] = record.get("in_a_row", 0) + again
-    return refusals[by][0], record["in_a_row"]
+    lane, state = unit.lane, unit.state
+    refused = PastCall(
+        *(call.tool, call.mark, REFUSED, call.nature, False),
+        *(lane.changes, unit.turn, False, call.shown, round(unit.now, 1)),
+    )
+    lane.past.append(refused)
+    del lane.past[: -unit.settings["memory_limits.tool_history_max"]]
+    lane.refused_at = unit.now
+    known = state.refusals.pop(by, None)
+    if known is None or unit.turn - known.turn > _LONG_AGO:
+        known = Repeats.none()
+    state.in_a_row += known.add(unit.turn, call.mark, unit.event.call)
+    state.refusals[by] = known
+    while len(state.refusals) > _REFUSALS:
+        del state.refusals[next(iter(state.refusals))]
+    return known.times, state.in_a_row

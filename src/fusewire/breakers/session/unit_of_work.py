@@ -6,7 +6,7 @@ every helper, because their calls come in between each other and must not be tak
 
 from __future__ import annotations
 
-from fusewire.breakers.session.state import HOOKS, lane_name, recall, session_name
+from fusewire.breakers.session.state import HOOKS, LaneMemory, SessionMemory, lane_name, recall, session_name
 from fusewire.core.decision import Decision
 from fusewire.core.events import Signal
 from fusewire.stores.rows import Doing
@@ -19,26 +19,22 @@ if TYPE_CHECKING:
     from fusewire.core.events import Event
     from fusewire.engine.engine import Engine
     from fusewire.stores import Transaction
+    from fusewire.util.fast_json import JsonObject
 
 #: More helpers than a session may start are remembered; those not heard of for longest are forgotten first.
 _LANES = 32
 _ALARMS = 64
 
-#: A message of a person starts the windows anew: every window that counts turns is shorter than this.
+#: A message of a person resets the windows: every window that counts turns is shorter than this.
 _FAR = 10_000
-
-
-#: Calls of one turn that a count of repetitions knows.
-_CALLS = 64
 
 #: Beside the question before a call: what of a halted session is answered with the halt.
 HALTED_AT = frozenset(("after_tool", "stop", "permission"))
 
-
 ALLOWED = Decision("allow")
 
 
-class Moment:
+class UnitOfWork:
     """What one event has at hand: the time, the event, the memories, and a way to the circuits."""
 
     def __init__(self, transaction: Transaction, rules: Rules, event: Event, now: float) -> None:
@@ -51,66 +47,73 @@ class Moment:
         self.agent = event.subagent or ""
         #: for circuits of one agent's calls: the session, and who in it
         self.lane_id = f"{self.session}:{self.agent}" if self.agent else self.session
-        self.record, self.damaged = recall(transaction, session_name(self.session), now)
-        for memory in (self.record.get("alarms", {}), self.record.get("watched", {})):
+        self.state = state = SessionMemory.recall(transaction, session_name(self.session), now)
+        for memory in (state.alarms, state.watched):
             for circuit in [name for name in memory if not self.is_on(name)]:
                 del memory[circuit]  # a person has switched the breaker off
-        self._halted = self.record.get("halted")
+        self._halted = state.halted
         self.lane = self.lane_of(self.agent)
-        if not self.record and event.agent in (None, "claude") and recall(transaction, HOOKS, now)[0]:
-            self.record["batched"] = 1  # it is assumed, as in the sessions before this one; no other agent has batches
-        #: what a person is told beside the answer, and not the agent
+        if state.is_new and event.agent in (None, "claude") and recall(transaction, HOOKS, now)[0]:
+            state.batched = 1  # it is assumed, as in the sessions before this one; no other agent has batches
+        #: for the person, beside the answer to the agent
         self.remarks: list[str] = []
-        #: what people are told of, once the transaction is written
-        self.incidents: list[dict[str, Any]] = []
+        #: for the log of incidents, once the transaction is written
+        self.incidents: list[JsonObject] = []
         self._engine: Engine | None = None
 
     # -- memories -----------------------------------------------------------------------------------
 
-    def lane_of(self, agent: str) -> dict[str, Any]:
+    def lane_of(self, agent: str) -> LaneMemory:
         """What one agent of the session has done lately."""
-        return recall(self.transaction, lane_name(self.session, agent), self.now)[0]
+        return LaneMemory.recall(self.transaction, lane_name(self.session, agent), self.now)
 
     def save(self) -> None:
-        lanes = [name for name in self.record.get("lanes", ()) if name not in ("", self.agent)]
+        state = self.state
+        lanes = [name for name in state.lanes if name not in ("", self.agent)]
         for gone in lanes[: 1 - _LANES]:
             self.transaction.drop(lane_name(self.session, gone))
-        self.record["lanes"] = ["", *[*lanes, self.agent][-_LANES:]] if self.agent else ["", *lanes[-_LANES:]]
-        while len(self.alarms) > _ALARMS:
-            del self.alarms[next(iter(self.alarms))]
-        self.record["at"] = self.now
-        self.record.setdefault("since", self.now)
-        self.transaction.remember(session_name(self.session), self.record, self.now)
-        if self.record.get("halted") != self._halted:
-            self.transaction.note_halt(self.session, self.record.get("halted"), self.now)
-        self.transaction.remember(lane_name(self.session, self.agent), self.lane, self.now)
+        state.lanes = ["", *[*lanes, self.agent][-_LANES:]] if self.agent else ["", *lanes[-_LANES:]]
+        while len(state.alarms) > _ALARMS:
+            del state.alarms[next(iter(state.alarms))]
+        state.at = self.now
+        if state.since is None:
+            state.since = self.now
+        self.transaction.remember(session_name(self.session), state.to_data(), self.now)
+        if state.halted is not self._halted:
+            self.transaction.note_halt(self.session, state.halted.to_data() if state.halted else None, self.now)
+        self._save_lane(self.agent, self.lane)
 
-    def begin_anew(self) -> None:
+    def _save_lane(self, agent: str, lane: LaneMemory) -> None:
+        self.transaction.remember(lane_name(self.session, agent), lane.to_data(), self.now)
+
+    def reset_windows(self) -> None:
         """A person spoke: nothing that was counted before is held against what comes."""
-        for agent in self.record.get("lanes", ()):
-            lane = self.lane if agent == self.agent else self.lane_of(agent)
-            turn, replies = lane.get("turn", 0) + _FAR, lane.get("replies", 0)
-            lane.clear()
-            lane.update(turn=turn, replies=replies)
-            if lane is not self.lane:
-                self.transaction.remember(lane_name(self.session, agent), lane, self.now)
-        for circuit in [*self.alarms, *self.record.pop("watched", {})]:
+        state = self.state
+        for agent in state.lanes:
+            old = self.lane if agent == self.agent else self.lane_of(agent)
+            lane = LaneMemory()
+            lane.turn, lane.replies = old.turn + _FAR, old.replies
+            if agent == self.agent:
+                self.lane = lane
+            else:
+                self._save_lane(agent, lane)
+        for circuit in [*state.alarms, *state.watched]:
             self.step(Signal("restart", circuit, "restart", text="a person spoke to the agent", session=self.session))
-        self.record["alarms"] = {}
-        self.record.pop("refusals", None)
-        for name in ("in_a_row", "stops", "halted", "untold"):
-            self.record.pop(name, None)
+        state.alarms, state.watched, state.refusals = {}, {}, {}
+        state.in_a_row = state.stops = 0
+        state.halted, state.untold = None, ""
+
+    def next_turn(self) -> None:
+        """Another reply of the model begins."""
+        lane = self.lane
+        lane.turn += 1
+        lane.replies += 1
+        lane.settled_any = False
+        lane.refused_at = None
 
     @property
     def turn(self) -> int:
-        turn: int = self.lane.get("turn", 0)
-        return turn
-
-    @property
-    def alarms(self) -> dict[str, list[Any]]:
-        """Circuits of this session that are not closed: [agent, tool, calls] says what each of them concerns."""
-        found: dict[str, list[Any]] = self.record.setdefault("alarms", {})
-        return found
+        return self.lane.turn
 
     # -- circuits -----------------------------------------------------------------------------------
 
@@ -177,31 +180,10 @@ class Moment:
                 "circuit": decision.circuit,
                 "session": self.session,
                 "agent": self.agent,
-                "turn": self.lane.get("replies", 0) + 1,
+                "turn": self.lane.replies + 1,
                 "reason": decision.reason,
                 "evidence": list(decision.evidence),
                 "cooldown_seconds": decision.retry_after,
                 "alert": decision.alert,
             }
         )
-
-
-def next_turn(moment: Moment) -> None:
-    lane = moment.lane
-    lane["turn"] = lane.get("turn", 0) + 1
-    lane["replies"] = lane.get("replies", 0) + 1
-    lane["settled_any"] = False
-    lane.pop("refused_at", None)
-
-
-def counted_again(last: list[Any] | None, moment: Moment, mark: str) -> list[Any]:
-    """[how often, in which turn, the calls of that turn with their ids], one more than the last time if it is another
-    reply. The calls of one reply were all asked for before any of them was answered. One that comes again
-    belongs to the next, unless it has the same id: then we are registered in two places."""
-    turn, call = moment.turn, moment.event.call
-    times, last_turn, marks = last if last and len(last) == 3 and isinstance(last[2], dict) else (0, None, {})
-    is_next = mark in marks and not (call and marks[mark] == call)
-    if last_turn != turn or is_next:
-        return [times + 1, turn, {mark: call}]
-    marks = {**marks, mark: call}
-    return [times, turn, dict(list(marks.items())[-_CALLS:])]

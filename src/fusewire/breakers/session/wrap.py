@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.breakers.session.state import session_name
+from fusewire.breakers.session.state import Alarm, session_name
 from fusewire.config.rules import find_guarded, load_rules
 from fusewire.core.events import Event, mark
 from fusewire.util.environment import children_environment
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from fusewire.breakers.session.unit_of_work import Moment
+    from fusewire.breakers.session.unit_of_work import UnitOfWork
     from fusewire.core.decision import Decision
     from fusewire.stores import Transaction
 
@@ -171,53 +171,54 @@ class _Asked:
         if _TEMPLATE not in self.rules.policies:
             return
         self.store = quick_store(self.root, self.rules)
-        self._transact(lambda moment: self._ask(moment, payload))
+        self._transact(lambda unit: self._ask(unit, payload))
 
-    def _ask(self, moment: Moment, payload: Any) -> None:
+    def _ask(self, unit: UnitOfWork, payload: Any) -> None:
         run, name = self.run, f"wrap/{self.session}/{self.run.name}"
-        memory = _recall(moment.transaction, name, moment.now)
+        memory = _recall(unit.transaction, name, unit.now)
         if memory is None:
-            moment.transaction.forget("wrap/", moment.now - _FORGOTTEN)
+            unit.transaction.forget("wrap/", unit.now - _FORGOTTEN)
             memory = []
         times = counts(memory, payload, run.depth, literal=self.rules.tool["hook_recursion.literal"])
-        moment.transaction.remember(name, {"runs": memory[-_RUNS:]}, moment.now)
-        turn = turn_of(moment)
+        unit.transaction.remember(name, {"runs": memory[-_RUNS:]}, unit.now)
+        turn = turn_of(unit)
         # What is not counted is asked for all the same: while the circuit is open, nothing of this name runs.
         for question in ["hook_run"] * times or ["action"]:
-            self.decision = moment.signal("ask", self.circuit, question, turn=turn, lease=run.lease, text=run.shown)
+            self.decision = unit.signal("ask", self.circuit, question, turn=turn, lease=run.lease, text=run.shown)
             if not self.decision.allowed:
                 from fusewire.breakers.session.messages import refusal_text
 
-                self.refusal = refusal_text(self.decision, moment, 0)
+                self.refusal = refusal_text(self.decision, unit, 0)
                 if self.decision.tripped:
-                    self._alarm(moment, True)
+                    self._alarm(unit, True)
                 return
 
-    def _alarm(self, moment: Moment, on: bool) -> None:
+    def _alarm(self, unit: UnitOfWork, on: bool) -> None:
         """The session knows which circuits are not closed: the next message of a person starts them anew."""
-        if not moment.record or (not on and self.circuit not in moment.alarms):
+        state = unit.state
+        if state.is_new or (not on and self.circuit not in state.alarms):
             return
         if on:
-            moment.alarms[self.circuit] = ["", self.run.name, [self.run.name]]
+            state.alarms[self.circuit] = Alarm("", self.run.name, [self.run.name])
         else:
-            del moment.alarms[self.circuit]
-        at = moment.record.get("at", moment.now)  # its own time: this is no word from the agent
-        moment.transaction.remember(session_name(self.session), moment.record, at)
+            del state.alarms[self.circuit]
+        at = unit.now if state.at is None else state.at  # its own time: this is no word from the agent
+        unit.transaction.remember(session_name(self.session), state.to_data(), at)
 
     def settle(self, code: int) -> None:
         """The one trial has ended: 0 closes the circuit, anything else opens it for longer."""
         try:
-            self._transact(lambda moment: self._settle(moment, code))
+            self._transact(lambda unit: self._settle(unit, code))
         except Exception as error:  # the lease of the trial runs out by itself
             _say(f"fusewire wrap: how {self.run.name} went could not be kept: {error}".replace("\n", " "))
 
-    def _settle(self, moment: Moment, code: int) -> None:
+    def _settle(self, unit: UnitOfWork, code: int) -> None:
         kind, name, text = "good", "success", self.run.shown
         if code:
             kind, name, text = "bad", "hook_failed", f"it ended with exit code {code}: {self.run.shown}"
-        decision = moment.signal(kind, self.circuit, name, turn=turn_of(moment), lease=self.run.lease, text=text)
+        decision = unit.signal(kind, self.circuit, name, turn=turn_of(unit), lease=self.run.lease, text=text)
         if decision.phase == "closed":
-            self._alarm(moment, False)
+            self._alarm(unit, False)
 
     def _transact(self, work: Any) -> None:
         try:
@@ -226,15 +227,15 @@ class _Asked:
             self._attempt(work)
 
     def _attempt(self, work: Any) -> None:
-        from fusewire.breakers.session.unit_of_work import Moment
+        from fusewire.breakers.session.unit_of_work import UnitOfWork
 
         with self.store.transact() as transaction:
-            moment = Moment(transaction, self.rules, Event("wrap", session=self.session), time.time())
-            work(moment)
-        if moment.incidents:
+            unit = UnitOfWork(transaction, self.rules, Event("wrap", session=self.session), time.time())
+            work(unit)
+        if unit.incidents:
             from fusewire.breakers.session.incidents import write
 
-            write(self.root, self.rules.tool["incidents"], moment.incidents, moment.now)
+            write(self.root, self.rules.tool["incidents"], unit.incidents, unit.now)
 
 
 def counts(runs: Runs, payload: Any, depth: int, *, literal: bool) -> int:
@@ -275,10 +276,9 @@ def trigger(payload: Any) -> tuple[str, str]:
     return "once", mark(dumps(payload))
 
 
-def turn_of(moment: Moment) -> int:
+def turn_of(unit: UnitOfWork) -> int:
     """The session's turn. Where no hook of ours counts them, a minute is one: 10 turns are 10 minutes then."""
-    turn = moment.lane.get("turn")
-    return turn if isinstance(turn, int) else _UNCOUNTED + int(moment.now // 60)
+    return _UNCOUNTED + int(unit.now // 60) if unit.lane.is_new else unit.turn
 
 
 def _recall(transaction: Transaction, name: str, now: float) -> Runs | None:
