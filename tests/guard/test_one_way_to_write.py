@@ -34,7 +34,7 @@ ALLOWED = {
     "stores/spool.py": "relative to an open folder, O_NOFOLLOW and O_EXCL",
     "util/git.py": "a private directory with a random name, outside of any project",
     "util/gitdir.py": "inside such a directory",
-    "breakers/constraint/archive.py": "renames what cannot be read, beside itself",
+    "breakers/constraint/lifecycle.py": "renames what cannot be read, beside itself",
     "breakers/phase/state_file.py": "renames what others wrote, beside itself",
     "breakers/loop/protection.py": "renames what an agent added into the state folder",
     "breakers/session/nesting.py": "the agent's own file of variables; O_NOFOLLOW",

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from fusewire.agents.caller import require_person
-from fusewire.breakers.constraint.archive import ARCHIVE_FILE
 from fusewire.breakers.constraint.detect import violated
+from fusewire.breakers.constraint.lifecycle import ARCHIVE_FILE
 from fusewire.cli.circuits import warn_of
 from fusewire.cli.common import archiving_retired, print_json, project_command, show_result
 from fusewire.cli.streams import tell, warn

@@ -56,10 +56,10 @@ def enforce(names: list[str], event: Event, store: SqliteStore, rules: Rules, ro
 def _with_title(decision: Decision, rules: Rules) -> Decision:
     constraint = rules.constraints[decision.circuit]
     title = f"{constraint.title} ({constraint.file})" if constraint.title else constraint.file
-    told: Decision = decision.replace(
+    titled: Decision = decision.replace(
         verdict="tell", evidence=(f"this call breaks a constraint of the project: {title}", *decision.evidence)
     )
-    return told
+    return titled
 
 
 def archive_retired_constraints(root: str, patience: float) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fusewire.engine.status import Status
     from fusewire.stores.rows import AuditRow, LogRow
 
-#: Open first: whoever looks wants to know what is tripped.
+#: Open first: these matter most.
 GROUPS = ("OPEN", "HALF_OPEN", "CLOSED")
 
 #: What became of a signal, where it was not simply counted.
@@ -84,7 +84,7 @@ def detail(
         lines.append(f"  overridden until {show_time(status.override_until)}: {status.override_reason}")
     lines += ["", "Violations" if status.kind == "constraint" else "Level"]
     span = within(policy.meters[0])
-    trips = f"{status.trips} trip{'' if status.trips == 1 else 's'}"
+    trips = counted(status.trips, "trip")
     lines.append(f"  {number(status.level)} of {number(status.threshold)}{span}; {status.total} in all, {trips}")
     lines.append(
         f"  last trip {show_time(status.last_trip) or 'never'}, last reset {show_time(status.last_reset) or 'never'}"
@@ -109,10 +109,10 @@ def history(
     if not rows and not audit:
         return [f"{circuit}: nothing in the last {number(days)} days"]
     lines = [f"{circuit}, last {number(days)} days, newest first"]
-    told = [(row.at, 1, activity(row)) for row in rows if row.kind not in ("reset", "override")]
-    told += [(move.at, 2, f"{show_time(move.at)}  {_move(move)}") for move in audit]
+    entries = [(row.at, 1, activity(row)) for row in rows if row.kind not in ("reset", "override")]
+    entries += [(move.at, 2, f"{show_time(move.at)}  {_move(move)}") for move in audit]
     marked = window_start is None
-    for at, _, text in sorted(told, key=lambda item: item[:2], reverse=True):
+    for at, _, text in sorted(entries, key=lambda item: item[:2], reverse=True):
         if not marked and window_start is not None and at <= window_start:
             lines.append(_boundary(window_start, "below: kept, no longer counted"))
             marked = True

@@ -21,12 +21,37 @@ from fusewire.util.files import FileLock, NotOurs, free_name, make_folder, read_
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Mapping
+    from typing import Any, TypedDict
 
     from fusewire.config.rules import Rules
     from fusewire.core.circuit import Policy
     from fusewire.engine.engine import Engine
     from fusewire.stores import Rebuilt
+    from fusewire.util.fast_json import JsonObject
+
+    class Violation(TypedDict):
+        timestamp: str | None
+        action: str
+        session: str | None
+
+    class Thresholds(TypedDict):
+        """The four numbers of a constraint, in the seed's units."""
+
+        violation_threshold: float
+        window_days: float
+        cooldown_hours: float
+        dedup_seconds: float
+
+    class CircuitOnFile(TypedDict):
+        """One circuit in the seed's schema, in the seed's order."""
+
+        state: str
+        violations: list[Violation]
+        last_trip: str | None
+        last_reset: str | None
+        config: Thresholds
+
 
 #: Violations of one constraint in the file; what counts is in the circuit's state, and the log holds more.
 _SHOWN = 100
@@ -40,18 +65,23 @@ _PHASES = {"CLOSED": "closed", "OPEN": "open", "HALF_OPEN": "probe", "HALF-OPEN"
 # -- writing --------------------------------------------------------------------------------------------
 
 
-def entry(policy: Policy, state: CircuitState, log: list[LogRow]) -> dict[str, Any]:
-    """One circuit in the seed's schema, in the seed's order."""
+def _circuit_on_file(policy: Policy, state: CircuitState, log: list[LogRow]) -> CircuitOnFile:
+    meter = policy.meters[0]
     return {
         "state": PUBLIC_STATE[state.phase],
         "violations": violations(log, _SHOWN),
         "last_trip": show_time(state.last_trip),
         "last_reset": show_time(state.last_reset),
-        "config": config(policy),
+        "config": {
+            "violation_threshold": _plain(meter.trip),
+            "window_days": _plain(meter.span / UNITS["d"]),
+            "cooldown_hours": _plain((cooldown(policy, 1) or 0) / UNITS["h"]),
+            "dedup_seconds": _plain(policy.dedup),
+        },
     }
 
 
-def violations(log: list[LogRow], most: int = KEPT_ROWS) -> list[dict[str, Any]]:
+def violations(log: list[LogRow], most: int = KEPT_ROWS) -> list[Violation]:
     """The counted violations, newest first."""
     return [
         {"timestamp": show_time(row.at), "action": row.text, "session": row.session}
@@ -59,26 +89,15 @@ def violations(log: list[LogRow], most: int = KEPT_ROWS) -> list[dict[str, Any]]
     ]
 
 
-def config(policy: Policy) -> dict[str, Any]:
-    """The four numbers of a constraint, in the seed's units."""
-    meter = policy.meters[0]
-    return {
-        "violation_threshold": _plain(meter.trip),
-        "window_days": _plain(meter.span / UNITS["d"]),
-        "cooldown_hours": _plain((cooldown(policy, 1) or 0) / UNITS["h"]),
-        "dedup_seconds": _plain(policy.dedup),
-    }
-
-
 def _plain(value: float) -> float:
     return int(value) if value == int(value) else round(value, 6)
 
 
 def write_mirror(root: str, engine: Engine) -> str | None:
-    """Bring the file up to date; a word of warning if somebody else had changed it."""
+    """Bring the file up to date; a warning if somebody else had changed it."""
     path = os.path.join(root, STATE_FILE)
     make_folder(root, STATE_FOLDER)
-    # Read under the lock: whoever writes last has also read last, so the file never goes back in time.
+    # Read under the lock: the last to write has also read last, so the file never goes back in time.
     with FileLock(_lock_path(root), wait=_PATIENCE) as lock:
         content = _render(engine)
         old = _read_bytes(path)
@@ -103,11 +122,11 @@ def _render(engine: Engine) -> bytes:
         if row.kind != "constraint":
             continue
         policy = engine.rules.constraint_policy(row.id)
-        entries[row.id] = entry(policy, engine.state_of(row.id, policy), engine.store.log_of(row.id))
+        entries[row.id] = _circuit_on_file(policy, engine.state_of(row.id, policy), engine.store.log_of(row.id))
     return to_text(entries)
 
 
-def to_text(entries: dict[str, Any]) -> bytes:
+def to_text(entries: Mapping[str, object]) -> bytes:
     return (json.dumps(entries, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "replace")
 
 
@@ -150,103 +169,101 @@ def read_entries(
     text: str, shown: str, rules: Rules, now: float
 ) -> tuple[dict[str, tuple[CircuitState, list[LogRow]]], list[ConfigError]]:
     """The circuits in a state file, hand-made ones too; what cannot be used is named and left out."""
-    problems: list[ConfigError] = []
-    try:
-        table = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        return {}, [ConfigError(shown, "file", str(error), "JSON")]
-    if not isinstance(table, dict):
-        return {}, [ConfigError(shown, "file", type(table).__name__, "an object of constraint ids")]
-    found = {}
-    for name, data in table.items():
-        phase = _PHASES.get(str(data.get("state", "CLOSED"))) if isinstance(data, dict) else None
-        if not name or "/" in name:
-            problems.append(ConfigError(shown, "id", name, "a constraint's id, which has no slash"))
-            continue
-        if phase is None:
-            allowed = f"an object with a state of {', '.join(sorted(set(_PHASES)))}"
-            problems.append(ConfigError(shown, name, data, allowed))
-            continue
-        found[name] = _entry_to_state(name, data, phase, shown, rules, now, problems)
-    return found, problems
+    reader = _Reader(shown, rules, now)
+    return reader.read(text), reader.problems
 
 
-def _entry_to_state(
-    name: str,
-    data: dict[str, Any],
-    phase: str,
-    shown: str,
-    rules: Rules,
-    now: float,
-    problems: list[ConfigError],
-) -> tuple[CircuitState, list[LogRow]]:
-    policy = rules.constraint_policy(name)
-    log = _log_rows(name, data.get("violations"), shown, problems)
-    last_trip = _time(data.get("last_trip"), f"{name}.last_trip", shown, problems)
-    last_reset = _time(data.get("last_reset"), f"{name}.last_reset", shown, problems)
-    times = [row.at for row in log]
-    state = fresh(min([*times, *(t for t in (last_trip, last_reset) if t is not None), now]))
-    meter = policy.meters[0]
-    counted = [moment for moment in times if last_reset is None or moment > last_reset]
-    state.meters = {meter.name: counted[-keeps(meter) :]} if counted else {}
-    state.total = len(log)
-    state.last_counted = counted[-1] if counted else None
-    state.last_trip, state.last_reset = last_trip, last_reset
-    state.trips = 1 if last_trip is not None else 0
-    if phase != "closed":
-        state.phase, state.in_a_row, state.trips = phase, 1, max(state.trips, 1)
-        wait = cooldown(policy, 1) or 0
-        opened = last_trip if last_trip is not None else (times[-1] if times else now)
-        if phase == "probe":  # its cooldown is over, whatever the times say
-            opened = min(opened, now - wait)
-        state.opened_at = state.last_trip = opened
-        state.until = opened + wait
-        state.probe_at = state.until if phase == "probe" else None
-        state.reason = f"{len(counted)} violations on file (limit {_plain(meter.trip)})"
-        state.evidence = log[-1].text if log else ""
-    return state, log
+class _Reader:
+    """Reads one state file, and collects what cannot be used of it."""
 
+    def __init__(self, shown: str, rules: Rules, now: float) -> None:
+        self.shown = shown
+        self.rules = rules
+        self.now = now
+        self.problems: list[ConfigError] = []
 
-def _log_rows(name: str, items: Any, shown: str, problems: list[ConfigError]) -> list[LogRow]:
-    if items is None:
-        return []
-    if not isinstance(items, list):
-        problems.append(ConfigError(shown, f"{name}.violations", items, "a list"))
-        return []
-    rows = []
-    for number, item in enumerate(items):
-        key = f"{name}.violations[{number}]"
-        if not isinstance(item, dict):
-            problems.append(ConfigError(shown, key, item, "an object with timestamp, action, session"))
-            continue
-        moment = _time(item.get("timestamp"), f"{key}.timestamp", shown, problems, required=True)
-        if moment is not None:
-            session = item.get("session")
-            rows.append(
-                LogRow(
-                    name,
-                    moment,
-                    "bad",
-                    "violation",
-                    plain(str(item.get("action", "")), TEXT_LIMIT),
-                    None if session is None else plain(str(session), NAME_LIMIT),
-                    1,
-                    "counted",
-                )
-            )
-    # Newest first in the file; times are in milliseconds, so some may be equal.
-    rows.reverse()
-    return sorted(rows, key=lambda row: row.at)
+    def read(self, text: str) -> dict[str, tuple[CircuitState, list[LogRow]]]:
+        try:
+            table = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            self._refuse("file", str(error), "JSON")
+            return {}
+        if not isinstance(table, dict):
+            self._refuse("file", type(table).__name__, "an object of constraint ids")
+            return {}
+        found = {}
+        for name, data in table.items():
+            phase = _PHASES.get(str(data.get("state", "CLOSED"))) if isinstance(data, dict) else None
+            if not name or "/" in name:
+                self._refuse("id", name, "a constraint's id, which has no slash")
+            elif phase is None:
+                self._refuse(name, data, f"an object with a state of {', '.join(sorted(set(_PHASES)))}")
+            else:
+                found[name] = self._circuit(name, data, phase)
+        return found
 
+    def _refuse(self, key: str, value: object, allowed: str) -> None:
+        self.problems.append(ConfigError(self.shown, key, value, allowed))
 
-def _time(value: Any, key: str, shown: str, problems: list[ConfigError], *, required: bool = False) -> float | None:
-    if value is None and not required:
-        return None
-    try:
-        return parse_time(value)
-    except (ValueError, TypeError, OverflowError):
-        problems.append(ConfigError(shown, key, value, "an ISO 8601 time, such as 2026-02-12T10:30:00Z"))
-        return None
+    def _circuit(self, name: str, data: JsonObject, phase: str) -> tuple[CircuitState, list[LogRow]]:
+        policy = self.rules.constraint_policy(name)
+        log = self._log(name, data.get("violations"))
+        last_trip = self._optional_time(data.get("last_trip"), f"{name}.last_trip")
+        last_reset = self._optional_time(data.get("last_reset"), f"{name}.last_reset")
+        times = [row.at for row in log]
+        state = fresh(min([*times, *(t for t in (last_trip, last_reset) if t is not None), self.now]))
+        meter = policy.meters[0]
+        counted = [moment for moment in times if last_reset is None or moment > last_reset]
+        state.meters = {meter.name: counted[-keeps(meter) :]} if counted else {}
+        state.total = len(log)
+        state.last_counted = counted[-1] if counted else None
+        state.last_trip, state.last_reset = last_trip, last_reset
+        state.trips = 1 if last_trip is not None else 0
+        if phase != "closed":
+            state.phase, state.in_a_row, state.trips = phase, 1, max(state.trips, 1)
+            wait = cooldown(policy, 1) or 0
+            opened = last_trip if last_trip is not None else (times[-1] if times else self.now)
+            if phase == "probe":  # its cooldown is over, whatever the times say
+                opened = min(opened, self.now - wait)
+            state.opened_at = state.last_trip = opened
+            state.until = opened + wait
+            state.probe_at = state.until if phase == "probe" else None
+            state.reason = f"{len(counted)} violations on file (limit {_plain(meter.trip)})"
+            state.evidence = log[-1].text if log else ""
+        return state, log
+
+    def _log(self, name: str, items: object) -> list[LogRow]:
+        """The violations as rows, oldest first."""
+        if items is None:
+            return []
+        if not isinstance(items, list):
+            self._refuse(f"{name}.violations", items, "a list")
+            return []
+        rows = []
+        for number, item in enumerate(items):
+            key = f"{name}.violations[{number}]"
+            if not isinstance(item, dict):
+                self._refuse(key, item, "an object with timestamp, action, session")
+                continue
+            moment = self._time(item.get("timestamp"), f"{key}.timestamp")
+            if moment is not None:
+                action = plain(str(item.get("action", "")), TEXT_LIMIT)
+                session = item.get("session")
+                session = None if session is None else plain(str(session), NAME_LIMIT)
+                rows.append(LogRow(name, moment, "bad", "violation", action, session, 1, "counted"))
+        # Newest first in the file; times are in milliseconds, so some may be equal.
+        rows.reverse()
+        return sorted(rows, key=lambda row: row.at)
+
+    def _optional_time(self, value: Any, key: str) -> float | None:
+        return None if value is None else self._time(value, key)
+
+    def _time(self, value: Any, key: str) -> float | None:
+        try:
+            return parse_time(value)
+        except (ValueError, TypeError, OverflowError):
+            self._refuse(key, value, "an ISO 8601 time, such as 2026-02-12T10:30:00Z")
+            return None
 
 
 def rebuild(root: str, rules: Rules, now: float) -> tuple[list[Rebuilt], str, list[str]]:
@@ -266,8 +283,8 @@ def rebuild(root: str, rules: Rules, now: float) -> tuple[list[Rebuilt], str, li
     return rows, STATE_FILE, [str(problem) for problem in problems]
 
 
-def take_for_ours(root: str, text: str) -> None:
-    """If this is what the file holds, a person has just imported it: replacing it loses nothing."""
+def adopt(root: str, text: str) -> None:
+    """Note that a person has imported this text: if it is what the file holds, replacing it loses nothing."""
     content = _read_bytes(os.path.join(root, STATE_FILE))
     if content is not None and content == text.encode():
         with FileLock(_lock_path(root)) as lock:
@@ -292,7 +309,7 @@ def foreign_change(root: str) -> str | None:
     try:
         json.loads(content)
     except (ValueError, RecursionError) as error:
-        return f"{STATE_FILE} is corrupt ({error}): it is set aside and written anew with the next change"
+        return f"{STATE_FILE} is corrupt ({error}): it is set aside and written again with the next change"
     return (
         f"{STATE_FILE} was changed by somebody else: a person can take it over with `fusewire import`,"
         " the next change sets it aside"
