@@ -23,7 +23,7 @@ DRIVER = r"""
 import json, os, sys, threading, time
 from fusewire.agents.output.answer import AgentOutput
 from fusewire.cli.live import LiveView
-from fusewire.worktree.change import TreeChange
+from fusewire.worktree.difference import TreeChange
 from fusewire.worktree.snapshot import Snapshot
 from fusewire.breakers.loop.advice import Advice
 from fusewire.breakers.loop.types import IterationResult, IterationStart

@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from fusewire.worktree.change import LISTED, TreeChange
-from fusewire.worktree.difference import difference
+from fusewire.worktree.difference import LISTED, TreeChange, difference
 from fusewire.worktree.path_kinds import is_by_product, is_test
 from fusewire.worktree.snapshot import Snapshot, take
 from fusewire.worktree.tasks import boxes

@@ -17,7 +17,7 @@ from fusewire.util.errors import FusewireError
 from fusewire.util.files import FileLock, make_folder
 from fusewire.util.git import GitFailure
 from fusewire.worktree import refs as pins
-from fusewire.worktree.contents import Kept, Level, entries_of, full_paths, is_below, is_inside, keep
+from fusewire.worktree.contents import Kept, Level, PinFacts, entries_of, full_paths, is_below, is_inside, keep
 from fusewire.worktree.discover import REPOSITORIES, shortened
 from fusewire.worktree.rollback import RolledBack, roll_back
 from fusewire.worktree.rollback_plan import differences
@@ -44,7 +44,7 @@ class Checkpoint:
     #: files that were not kept: too large, or not readable; a rollback never touches them
     left_out: tuple[str, ...] = ()
 
-    def to_data(self) -> dict[str, Any]:
+    def to_data(self) -> dict[str, object]:
         return asdict(self) | {"left_out": list(self.left_out)}
 
     @classmethod
@@ -116,7 +116,7 @@ class Checkpoints:
         with self._alone():
             return roll_back(self, checkpoint, since=since, force=force, name=name, only=only)
 
-    # for `rollback`; whoever calls these holds the lock
+    # for `rollback`; the caller holds the lock
 
     def shadow(self, level: str) -> Shadow:
         """The private side of the root, or of a repository inside."""
@@ -171,11 +171,8 @@ class Checkpoints:
     ) -> Checkpoint:
         """A checkpoint of what was kept."""
         left_out = [path for level, kept in found.items() for path in full_paths(level, kept.left_out)]
-        nested = {
-            level: pins.pin(kept, kind, name, message, {}, spared)["commit"] for level, kept in found.items() if level
-        }
-        more = {"nested": nested, "all_left_out": sorted(left_out)}
-        return _checkpoint(pins.pin(found[""], kind, name, message, more, spared))
+        nested = {level: pins.pin(kept, kind, name, message, spared).commit for level, kept in found.items() if level}
+        return _checkpoint(pins.pin(found[""], kind, name, message, spared, nested=nested, all_left_out=left_out))
 
     def levels(self, checkpoint: Checkpoint) -> dict[str, Level]:
         """What a checkpoint holds, by repository; those inside that no longer have their part are left out."""
@@ -189,7 +186,7 @@ class Checkpoints:
                     raise
                 continue
             if facts is not None:
-                levels[level] = Level(shadow, facts, entries_of(shadow, str(facts["tree"])))
+                levels[level] = Level(shadow, facts, entries_of(shadow, facts.tree))
         if "" not in levels:
             raise Gone(f"checkpoint {checkpoint.ref} is gone from {self.root}")
         return levels
@@ -225,7 +222,6 @@ class Checkpoints:
             raise FusewireError(f"checkpoint of {self.root}: {error.strerror}: {error.filename}") from None
 
 
-def _checkpoint(facts: Mapping[str, Any]) -> Checkpoint:
-    left_out = tuple(facts.get("all_left_out", facts["left_out"]))
-    nested = dict(facts.get("nested", {}))
-    return Checkpoint(facts["commit"], facts["ref"], facts["head"], facts["branch"], nested, left_out)
+def _checkpoint(facts: PinFacts) -> Checkpoint:
+    left_out = tuple(facts.all_left_out or facts.left_out)
+    return Checkpoint(facts.commit, facts.ref, facts.head, facts.branch, facts.nested, left_out)

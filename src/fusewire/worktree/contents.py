@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
 
 from fusewire.util.git import GitFailure
 from fusewire.worktree.shadow import Shadow
@@ -22,7 +21,7 @@ _USUAL = frozenset((0o644, 0o664, 0o755, 0o775))
 _NOT_OPENED = re.compile(r"could not open directory '(.*?)/?': ", re.DOTALL)
 
 #: mode and id of a file, as git has them
-Entry = tuple[str, str]
+TreeEntry = tuple[str, str]
 
 
 @dataclass
@@ -36,11 +35,11 @@ class Kept:
     head: str | None = None
     branch: str | None = None
     tree: str = ""
-    entries: Mapping[str, Entry] = field(default_factory=dict)
+    entries: Mapping[str, TreeEntry] = field(default_factory=dict)
     #: what git lists now; an entry that is not listed is ignored now and kept only because it was wanted
     listed: AbstractSet[str] = frozenset()
     ignored: list[str] = field(default_factory=list)
-    #: wanted files that are not there: of others that are not kept, nobody knows
+    #: wanted files that are not there: of others that are not kept, this is unknown
     absent: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     #: permissions of the files that have unusual ones
@@ -50,22 +49,41 @@ class Kept:
     refs: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass
+class PinFacts:
+    """What is known of a commit of ours, stored as JSON beside it; paths are relative to the repository."""
+
+    tree: str
+    #: the user's commit and branch
+    head: str | None
+    branch: str | None
+    left_out: list[str]
+    ignored: list[str]
+    absent: list[str]
+    modes: dict[str, int]
+    #: of the root: repositories inside -> their commits, and what was left out in all of them
+    nested: dict[str, str] = field(default_factory=dict)
+    all_left_out: list[str] = field(default_factory=list)
+    ref: str = ""
+    commit: str = ""
+
+
 @dataclass(frozen=True)
 class Level:
     """One repository of a checkpoint, as it was kept."""
 
     shadow: Shadow
-    facts: Mapping[str, Any]
-    entries: Mapping[str, Entry]
+    facts: PinFacts
+    entries: Mapping[str, TreeEntry]
 
     @property
     def known(self) -> set[str]:
         """Files of which it is known what they were: kept, or not there."""
-        return {*self.entries, *self.facts["absent"]}
+        return {*self.entries, *self.facts.absent}
 
     def may_have_had(self, paths: Iterable[str]) -> set[str]:
         """Those that the checkpoint does not hold, but that may have been there: what was ignored is not known."""
-        ignored, known = frozenset(self.facts["ignored"]), self.known
+        ignored, known = frozenset(self.facts.ignored), self.known
         return {path for path in paths if path not in known and is_below(path, ignored)}
 
 
@@ -94,13 +112,13 @@ def refs_of(shadow: Shadow) -> dict[str, str]:
     return list_refs(shadow.refs, "refs/fusewire/")
 
 
-def entries_of(shadow: Shadow, tree: str) -> dict[str, Entry]:
+def entries_of(shadow: Shadow, tree: str) -> dict[str, TreeEntry]:
     """The files of a tree that was kept."""
     return _parsed(shadow.own("ls-tree", "-r", "-z", tree, reading=True))
 
 
 def drop_index(shadow: Shadow) -> None:
-    for name in ("index", "index.lock"):  # whoever held git's own lock is dead: we hold ours
+    for name in ("index", "index.lock"):  # the process that held git's own lock is dead: we hold ours
         try:
             os.unlink(os.path.join(shadow.private, name))
         except FileNotFoundError:
@@ -207,7 +225,7 @@ def _write_tree(kept: Kept, files: list[str]) -> None:
     kept.entries, kept.tree = entries, tree
 
 
-def _written(shadow: Shadow) -> tuple[dict[str, Entry], str]:
+def _written(shadow: Shadow) -> tuple[dict[str, TreeEntry], str]:
     """What the index has, and the tree of it."""
     with ThreadPoolExecutor(1) as pool:
         tree = pool.submit(shadow.own, "write-tree")
@@ -215,7 +233,7 @@ def _written(shadow: Shadow) -> tuple[dict[str, Entry], str]:
     return entries, tree.result().decode().strip()
 
 
-def _parsed(said: bytes) -> dict[str, Entry]:
+def _parsed(said: bytes) -> dict[str, TreeEntry]:
     entries = {}
     for row in os.fsdecode(said).split("\0")[:-1]:
         facts, _, path = row.partition("\t")

@@ -1,15 +1,13 @@
-"""What happened between two snapshots of the same root."""
+"""Compare two snapshots of the same root, as the loop's detector reads it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from fusewire.util.git import GitFailure
-from fusewire.worktree.change import LISTED, TreeChange
-from fusewire.worktree.commits import Raw, between, existing, files_of, new_commits, switched_to
-from fusewire.worktree.committed import profiles
+from fusewire.worktree.commits import Raw, between, existing, files_of, new_commits, profiles, switched_to
 from fusewire.worktree.discover import named, shortened
 from fusewire.worktree.entries import Entry
 from fusewire.worktree.meaningful import Pair, Side, approach, meaningful, only_tests, tests_added, weakened
@@ -18,11 +16,40 @@ from fusewire.worktree.repository import Repository
 from fusewire.worktree.snapshot import Snapshot
 from fusewire.worktree.trees import MODULE
 
+#: Paths that a change names; the rest is only counted.
+LISTED = 200
+
 _PROBLEMS_SHOWN = 3
 
 
+@dataclass(frozen=True)
+class TreeChange:
+    """What happened to the tree between two snapshots. Paths are relative to the root, sorted."""
+
+    #: why the trees could not be compared; empty if they could
+    problem: str = ""
+    #: new commits, in all repositories together (a merge is one too)
+    commits: int = 0
+    #: files whose content, mode or existence differs, and files of the new commits; at most `LISTED` are named
+    files: tuple[str, ...] = ()
+    #: how many there are in all
+    count: int = 0
+    #: those that are more than white space, lock files, logs, caches, generated files or weakened tests
+    meaningful: tuple[str, ...] = ()
+    #: every meaningful or weakened file is a test that was there before
+    only_tests: bool = False
+    #: tests that were deleted, or that have fewer tests or assertions or more skips than before
+    weakened: tuple[str, ...] = ()
+    #: how many test cases the changed test files have more than before
+    tests_added: int = 0
+    #: fingerprint of the content of the whole tree afterwards; the same content gives the same, committed or not
+    tree: str = ""
+    #: fingerprint of what was added and removed, without places and white space; None if nothing was
+    approach: str | None = None
+
+
 def difference(before: Snapshot, after: Snapshot, *, ignored: Collection[str] = ()) -> TreeChange:
-    """Reads what was committed from the repositories; writes nothing. What is `ignored` is nobody's work."""
+    """Reads what was committed from the repositories; writes nothing. What is `ignored` does not count as work."""
     if before.root != after.root:
         return TreeChange(problem=f"two roots: {shortened(before.root)} and {shortened(after.root)}", tree=after.tree)
     compared = _Comparison(before, after)

@@ -1,7 +1,7 @@
 """Files put in the place of others, so that nothing is lost on the way and all of it can be undone.
 
-A file that has to go is moved aside first and looked at there: if it is not the one that was saved, somebody changed it
-in this moment, and every step is taken back. Folders are opened one by one and never through a link.
+A file that has to go is moved aside first and looked at there: if it is not the one that was saved, another process
+changed it in this moment, and every step is undone. Folders are opened one by one and never through a link.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Mapping
 
 from fusewire.util.errors import FusewireError
 from fusewire.util.files import free_name
-from fusewire.worktree.contents import Entry
+from fusewire.worktree.contents import TreeEntry
 from fusewire.worktree.trees import object_id
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class ChangedSince(FusewireError):
-    """Somebody changed files since the last attempt was recorded, or in this very moment; nothing was rolled back."""
+    """Files changed since the last attempt was recorded, or in this very moment; nothing was rolled back."""
 
     def __init__(self, paths: list[str], when: str) -> None:
         shown = ", ".join(path.encode("utf-8", "backslashreplace").decode().replace("\n", "\\n") for path in paths[:10])
@@ -30,7 +30,7 @@ class ChangedSince(FusewireError):
         self.paths = paths
 
 
-def entry_at(full: str, width: int) -> Entry | None:
+def entry_at(full: str, width: int) -> TreeEntry | None:
     """What git would have of the file; None if there is no file."""
     try:
         seen = os.lstat(full)
@@ -55,7 +55,7 @@ class Moves:
         self._places: list[str] = []
         self._placed: list[tuple[str, int]] = []
 
-    def take_away(self, path: str, expected: Entry) -> None:
+    def take_away(self, path: str, expected: TreeEntry) -> None:
         """Move a file aside; ChangedSince if it is not the expected one."""
         target = os.path.join(self.aside, path)
         os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -135,7 +135,7 @@ class Moves:
             os.close(folder)
         return True
 
-    def recover(self, saved: Mapping[str, Entry]) -> str | None:
+    def recover(self, saved: Mapping[str, TreeEntry]) -> str | None:
         """After a kill: files aside that were not saved go back, or else into a folder for a person, which is given."""
         stuck = []
         for path in _files_below(self.aside):

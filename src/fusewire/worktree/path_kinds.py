@@ -1,4 +1,4 @@
-"""What a path says about a file: a test, a by-product that is nobody's work, or neither."""
+"""Classify files by their paths: a test, a by-product that no one wrote by hand, or neither."""
 
 from __future__ import annotations
 

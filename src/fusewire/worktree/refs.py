@@ -11,12 +11,12 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Collection
+from dataclasses import asdict
 from functools import partial
-from typing import Any
 from urllib.parse import quote
 
 from fusewire.util.git import GitFailure, GitUnanswered, git
-from fusewire.worktree.contents import Kept
+from fusewire.worktree.contents import Kept, PinFacts
 from fusewire.worktree.shadow import Shadow
 from fusewire.worktree.trees import FOLDER, empty_tree, parsed
 
@@ -41,20 +41,28 @@ def component(name: str) -> str:
 
 
 def pin(
-    kept: Kept, kind: str, name: str, message: str, more: dict[str, Any], spared: Collection[str] = ()
-) -> dict[str, Any]:
+    kept: Kept,
+    kind: str,
+    name: str,
+    message: str,
+    spared: Collection[str] = (),
+    *,
+    nested: dict[str, str] | None = None,
+    all_left_out: Collection[str] = (),
+) -> PinFacts:
     """Commit what was kept, and keep it alive; its facts. Old ones of the name go, but not the `spared` commits."""
     shadow = kept.shadow
-    facts: dict[str, Any] = {
-        "tree": kept.tree,
-        "head": kept.head,
-        "branch": kept.branch,
-        "left_out": kept.left_out,
-        "ignored": kept.ignored,
-        "absent": kept.absent,
-        "modes": kept.modes,
-        **more,
-    }
+    facts = PinFacts(
+        kept.tree,
+        kept.head,
+        kept.branch,
+        kept.left_out,
+        kept.ignored,
+        kept.absent,
+        kept.modes,
+        nested or {},
+        sorted(all_left_out),
+    )
     tree = _wrapped(shadow, kept.tree, kept.head)
     parent = ("-p", kept.head) if kept.head else ()
     folder = f"refs/fusewire/{kind}/{component(name)}/"
@@ -63,12 +71,12 @@ def pin(
     number = max(numbers, default=0)
     for left in reversed(range(_TRIES)):
         number += 1
-        facts["ref"] = ref = f"{folder}{number:06}"
+        facts.ref = ref = f"{folder}{number:06}"
         text = f"fusewire {ref.removeprefix('refs/fusewire/')}\n\n{message}".rstrip() + "\n"
         given = text.encode("utf-8", "backslashreplace")
         commit = shadow.own("commit-tree", "--no-gpg-sign", tree, *parent, "-F", "-", given=given).decode().strip()
-        facts["commit"] = commit
-        blob = shadow.own("hash-object", "-w", "--stdin", given=json.dumps(facts).encode()).decode().strip()
+        facts.commit = commit
+        blob = shadow.own("hash-object", "-w", "--stdin", given=json.dumps(asdict(facts)).encode()).decode().strip()
         orders = [f"create {ref} {commit}", f"create {FACTS}{commit} {blob}", *_deletions(kept, going)]
         try:
             shadow.refs("update-ref", "--stdin", given="".join(f"{order}\n" for order in orders).encode())
@@ -77,21 +85,21 @@ def pin(
             if not left:
                 raise
     if shadow.top is None and len(numbers) >= _NEWEST:
-        shadow.own("gc", "--auto", "--quiet")  # nobody else ever does in our own directory
+        shadow.own("gc", "--auto", "--quiet")  # only we ever run it in our own directory
     return facts
 
 
-def facts_of(shadow: Shadow, commit: str) -> dict[str, Any] | None:
+def facts_of(shadow: Shadow, commit: str) -> PinFacts | None:
     """What is known of a commit of ours; None if it is none, or gone."""
     for ask in _stores(shadow):
         try:
-            facts = json.loads(ask("cat-file", "blob", f"{FACTS}{commit}"))
-            shadow.own("cat-file", "-e", f"{facts['tree']}^{{tree}}", reading=True)
+            facts = PinFacts(**json.loads(ask("cat-file", "blob", f"{FACTS}{commit}")))
+            shadow.own("cat-file", "-e", f"{facts.tree}^{{tree}}", reading=True)
         except GitUnanswered:
             raise
-        except (GitFailure, ValueError, KeyError, TypeError):
+        except (GitFailure, ValueError, TypeError):
             continue
-        return dict(facts)
+        return facts
     return None
 
 

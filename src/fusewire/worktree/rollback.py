@@ -14,17 +14,27 @@ from typing import TYPE_CHECKING
 
 from fusewire.util.errors import FusewireError
 from fusewire.util.files import make_folder, read_file, replace_file
+from fusewire.util.git import GitFailure, git, only
 from fusewire.worktree import refs as pins
-from fusewire.worktree.contents import Entry, Kept, Level, full_paths
+from fusewire.worktree.contents import Kept, Level, TreeEntry, full_paths
 from fusewire.worktree.discover import shortened
 from fusewire.worktree.moves import ChangedSince, Moves
-from fusewire.worktree.rollback_notes import remarks
 from fusewire.worktree.rollback_plan import RollbackPlan, differences, lines, plan
 
 if TYPE_CHECKING:
     from fusewire.worktree.checkpoint import Checkpoint, Checkpoints
+    from fusewire.worktree.shadow import Shadow
 
 __all__ = ["ChangedSince", "RolledBack", "roll_back"]
+
+#: A file of the user's git directory -> what is under way while it is there.
+_UNDER_WAY = {
+    "MERGE_HEAD": "a merge",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+}
 
 
 @dataclass(frozen=True)
@@ -99,7 +109,7 @@ def roll_back(
     _write(journal, saved, checkpoint, done=True)
     moves.clear()
     left = (*planned.left, *_come_to_light(planned, now, goal))
-    notes += remarks(now[""].shadow, checkpoint)
+    notes += _remarks(now[""].shadow, checkpoint)
     return RolledBack(saved, tuple(planned.written), tuple(planned.removed), left, tuple(notes))
 
 
@@ -124,13 +134,16 @@ def _last_one(checkpoints: Checkpoints, journal: str, moves: Moves, notes: list[
     return last
 
 
-def _flat(levels: Mapping[str, Level] | Mapping[str, Kept]) -> dict[str, Entry]:
+def _flat(levels: Mapping[str, Level] | Mapping[str, Kept]) -> dict[str, TreeEntry]:
     """All files, relative to the root; a repository inside has the say over its own."""
     return {os.path.join(level, path): one for level in sorted(levels) for path, one in levels[level].entries.items()}
 
 
 def _harmless(
-    are: Mapping[str, Entry], will: Mapping[str, Entry], were: Mapping[str, Entry], known: Mapping[str, Entry]
+    are: Mapping[str, TreeEntry],
+    will: Mapping[str, TreeEntry],
+    were: Mapping[str, TreeEntry],
+    known: Mapping[str, TreeEntry],
 ) -> set[str]:
     """Files that are already as they will be, or that a killed rollback had taken away from where they were."""
     in_place = {path for path in {*are, *will, *were, *known} if are.get(path) == will.get(path)}
@@ -147,11 +160,11 @@ def _stage(planned: RollbackPlan, goal: Mapping[str, Level], moves: Moves) -> No
         then.shadow.make()
         os.makedirs(os.path.join(moves.new, level), exist_ok=True)
         given = b"".join(os.fsencode(path) + b"\0" for path in paths)
-        then.shadow.own("read-tree", str(then.facts["tree"]), reading=True, index="restored")
+        then.shadow.own("read-tree", then.facts.tree, reading=True, index="restored")
         prefix = f"--prefix={os.path.join(moves.new, start)}"
         then.shadow.own("checkout-index", "-z", "--stdin", "-f", prefix, given=given, reading=True, index="restored")
-        for path in then.facts["modes"].keys() & set(paths):
-            os.chmod(os.path.join(moves.new, level, path), then.facts["modes"][path])
+        for path in then.facts.modes.keys() & set(paths):
+            os.chmod(os.path.join(moves.new, level, path), then.facts.modes[path])
 
 
 def _act(planned: RollbackPlan, moves: Moves) -> None:
@@ -183,3 +196,56 @@ def _come_to_light(planned: RollbackPlan, now: Mapping[str, Kept], goal: Mapping
         shown = {path for path in now[level].shadow.listed([]) if not path.endswith("/")}
         found += full_paths(level, shown - set(now[level].listed) - goal[level].entries.keys())
     return lines(found, "ignored until now, and so not saved")
+
+
+# -- what stays as it is ------------------------------------------------------------------------------------
+
+
+def _remarks(shadow: Shadow, checkpoint: Checkpoint) -> list[str]:
+    """What stays as it is in the user's repository although the files went back."""
+    if shadow.top is None:
+        return []
+    notes = []
+    head, branch = shadow.head()
+    where = branch or "the detached HEAD"
+    if branch != checkpoint.branch:
+        then = f"refs/heads/{checkpoint.branch}" if checkpoint.branch else ""
+        way = f"git symbolic-ref HEAD {then}" if then else f"git update-ref --no-deref HEAD {checkpoint.head}"
+        way = f"; to go back without touching files: {way}" if then or checkpoint.head else ""
+        notes.append(f"HEAD was on {checkpoint.branch or 'no branch'} at the checkpoint and stays on {where}{way}")
+    elif head != checkpoint.head:
+        notes.append(_about_commits(shadow, checkpoint, head, where))
+    notes += _about_index(shadow, head)
+    for name, what in _UNDER_WAY.items():
+        if shadow.repository is not None and os.path.exists(os.path.join(shadow.repository.folder, name)):
+            notes.append(f"{what} is under way and stays so")
+            break
+    return notes
+
+
+def _about_commits(shadow: Shadow, checkpoint: Checkpoint, head: str | None, where: str) -> str:
+    if checkpoint.head is None:
+        return f"the commits since the checkpoint stay on {where}; to drop them: git update-ref -d HEAD"
+    added = shadow.asked("rev-list", "--count", f"{checkpoint.head}..HEAD") or "0"
+    dropped = shadow.asked("rev-list", "--count", f"HEAD..{checkpoint.head}") or "0"
+    if head is None or dropped != "0":
+        at = checkpoint.head
+        return f"{where} was at {at[:12]} at the checkpoint and stays where it is; to set it back: git reset {at}"
+    commits = "1 commit" if added == "1" else f"{added} commits"
+    stays = "stays" if added == "1" else "stay"
+    them = "it" if added == "1" else "them"
+    return f"{commits} since the checkpoint {stays} on {where}; to drop {them}: git reset {checkpoint.head}"
+
+
+def _about_index(shadow: Shadow, head: str | None) -> list[str]:
+    assert shadow.top is not None
+    try:
+        asked = ("diff-index", "--cached", "--name-only", "--no-renames", "-z", "HEAD", "--", *only(shadow.prefix))
+        said = git(shadow.top, *(asked if head else ("ls-files", "--cached", "-z", "--", *only(shadow.prefix))))
+    except GitFailure:
+        return []
+    count = len({path for path in said.split(b"\0") if path})
+    if not count:
+        return []
+    staged = "1 staged change stays" if count == 1 else f"{count} staged changes stay"
+    return [f"{staged} in the index; to unstage: git reset"]

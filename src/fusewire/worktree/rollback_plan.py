@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from fusewire.worktree.contents import Entry, Kept, Level, is_below, is_inside
+from fusewire.worktree.contents import Kept, Level, TreeEntry, is_below, is_inside
 from fusewire.worktree.discover import shortened
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ class FileRestore(NamedTuple):
     """One file: the repository it is of, what is there now, what will be."""
 
     level: str
-    old: Entry | None
-    new: Entry | None
+    old: TreeEntry | None
+    new: TreeEntry | None
 
 
 @dataclass
@@ -83,8 +83,8 @@ def plan(
 
 
 def differences(
-    are: Mapping[str, Entry], will: Mapping[str, Entry]
-) -> Iterable[tuple[str, Entry | None, Entry | None]]:
+    are: Mapping[str, TreeEntry], will: Mapping[str, TreeEntry]
+) -> Iterable[tuple[str, TreeEntry | None, TreeEntry | None]]:
     """Each path that is not the same on both sides, with both."""
     for path in are.keys() | will.keys():
         old, new = are.get(path), will.get(path)

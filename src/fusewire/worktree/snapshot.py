@@ -11,18 +11,28 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
 from fusewire.util.git import GitFailure, is_ignored
 from fusewire.util.gitdir import top_above
-from fusewire.worktree import codec as data
 from fusewire.worktree import discover as territory
 from fusewire.worktree.discover import named, shortened, survey
 from fusewire.worktree.entries import Entry, Reader
+from fusewire.worktree.profile import Profile
 from fusewire.worktree.repository import Repository, overrides_of, with_answers
 from fusewire.worktree.status import WorktreeStatus, branches_of, status_of
 from fusewire.worktree.trees import overlaid
 
 _AT_ONCE = 4
+
+_FORMAT = "fusewire snapshot 1"
+
+#: A type, a tuple of forms, a dictionary {str: form}, a list [form] for a tuple of any length, a set of alternatives.
+_PROFILE = (bytes, frozenset((bytes, None)), (int, int, int), bool)
+_ENTRY = (int, str, [int], frozenset((_PROFILE, None)), int, str)
+_FILES = {"": _ENTRY}
+_REPOSITORY = (str, str, str, {"": str}, _FILES, str, str)
+_SNAPSHOT = (str, str, {"": _REPOSITORY}, _FILES, str, [str])
 
 
 @dataclass(frozen=True)
@@ -40,25 +50,17 @@ class Snapshot:
     def to_data(self) -> object:
         """Plain tuples, dictionaries and values, as `marshal` takes them."""
         repositories = {path: _plain_repository(one) for path, one in self.repositories.items()}
-        return (data.FORMAT, self.root, repositories, _plain(self.files), self.tree, self.problems)
+        return (_FORMAT, self.root, repositories, _plain(self.files), self.tree, self.problems)
 
     @classmethod
     def from_data(cls, given: object) -> Snapshot:
         """The snapshot again; ValueError if the data is damaged."""
-        _, root, repositories, files, tree, problems = data.checked(given)
+        _, root, repositories, files, tree, problems = _checked(given)
         made = {
-            path: Repository(path, prefix, head, branch, branches, data.entries(own), own_tree, basis)
+            path: Repository(path, prefix, head, branch, branches, _entries(own), own_tree, basis)
             for path, (prefix, head, branch, branches, own, own_tree, basis) in repositories.items()
         }
-        return cls(root, made, data.entries(files), tree, problems)
-
-
-def _plain_repository(one: Repository) -> tuple[object, ...]:
-    return one.prefix, one.head, one.branch, dict(one.branches), _plain(one.files), one.tree, one.basis
-
-
-def _plain(files: Mapping[str, Entry]) -> dict[str, tuple[object, ...]]:
-    return {path: (*one[:3], one.profile and tuple(one.profile), *one[4:]) for path, one in files.items()}
+        return cls(root, made, _entries(files), tree, problems)
 
 
 def take(root: str, previous: Snapshot | None = None) -> Snapshot:
@@ -126,3 +128,47 @@ def _known(previous: Snapshot) -> dict[str, Entry]:
 
 def _no_tree(name: str) -> bytes:
     raise AssertionError(name)
+
+
+# -- as plain data ------------------------------------------------------------------------------------------
+
+
+def _plain_repository(one: Repository) -> tuple[object, ...]:
+    return one.prefix, one.head, one.branch, dict(one.branches), _plain(one.files), one.tree, one.basis
+
+
+def _plain(files: Mapping[str, Entry]) -> dict[str, tuple[object, ...]]:
+    return {path: (*one[:3], one.profile and tuple(one.profile), *one[4:]) for path, one in files.items()}
+
+
+def _checked(given: object) -> Any:
+    """The data, if it has the form of a snapshot; ValueError if not."""
+    if not _fits(given, _SNAPSHOT):
+        raise ValueError("this is no snapshot")
+    assert isinstance(given, tuple)
+    if given[0] != _FORMAT:
+        raise ValueError(f"a snapshot of another format: {given[0][:40]!r}")
+    return given
+
+
+def _entries(plain: dict[str, Any]) -> dict[str, Entry]:
+    made = {}
+    for path, (mode, at, signature, profile, head_mode, head_id) in plain.items():
+        made[path] = Entry(mode, at, signature, profile and Profile(*profile), head_mode, head_id)
+    return made
+
+
+def _fits(given: object, form: Any) -> bool:
+    if form is None:
+        return given is None
+    if isinstance(form, type):
+        return type(given) is form
+    if isinstance(form, frozenset):
+        return any(_fits(given, one) for one in form)
+    if isinstance(form, dict):
+        return type(given) is dict and all(type(key) is str and _fits(one, form[""]) for key, one in given.items())
+    if type(given) is not tuple:
+        return False
+    if isinstance(form, list):
+        return all(_fits(one, form[0]) for one in given)
+    return len(given) == len(form) and all(map(_fits, given, form))

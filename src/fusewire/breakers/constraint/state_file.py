@@ -1,7 +1,7 @@
 """`docs/constraints/.circuit-state.json`: the constraints' circuits in the seed's format.
 
 The database is the truth; this file mirrors it after each change, for other tools to read and for a rebuild should
-the database be lost. A file that somebody else changed is never overwritten without keeping their version.
+the database be lost. A version that another program wrote is kept aside before the file is overwritten.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _plain(value: float) -> float:
 
 
 def write_mirror(root: str, engine: Engine) -> str | None:
-    """Bring the file up to date; a warning if somebody else had changed it."""
+    """Bring the file up to date; a warning if another program had changed it."""
     path = os.path.join(root, STATE_FILE)
     make_folder(root, STATE_FOLDER)
     # Read under the lock: the last to write has also read last, so the file never goes back in time.
@@ -274,7 +274,7 @@ def rebuild(root: str, rules: Rules, now: float) -> tuple[list[Rebuilt], str, li
     entries, problems = read_entries(content.decode("utf-8", "replace"), STATE_FILE, rules, now)
     if not problems:  # otherwise the next write keeps this version aside
         try:
-            # Never wait here: whoever holds it may be waiting for the rebuilt database.
+            # Never wait here: the process that holds it may be waiting for the rebuilt database.
             with FileLock(_lock_path(root), wait=0) as lock:
                 _remember(lock, [_digest(content)])
         except BlockingIOError:

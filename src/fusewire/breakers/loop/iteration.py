@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fusewire.agents.output.answer import AgentOutput
     from fusewire.testruns.run import Problem, TestRun
-    from fusewire.worktree.change import TreeChange
+    from fusewire.worktree.difference import TreeChange
 
 #: What agents call work that is not meant to change a file.
 READ_ONLY = {

@@ -31,8 +31,7 @@ from fusewire.engine.breaker import Breaker
 from fusewire.util.errors import FusewireError, NotFound
 from fusewire.util.processes import is_alive, process_identity
 from fusewire.util.reaper import end_marked
-from fusewire.worktree.change import TreeChange
-from fusewire.worktree.difference import difference
+from fusewire.worktree.difference import TreeChange, difference
 from fusewire.worktree.snapshot import Snapshot, take
 
 if TYPE_CHECKING:

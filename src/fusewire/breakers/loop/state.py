@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fusewire.breakers.loop.plan import Boxes
     from fusewire.stores import Store, Transaction
     from fusewire.util.fast_json import JsonObject
-    from fusewire.worktree.change import TreeChange
+    from fusewire.worktree.difference import TreeChange
 
 #: The limit that is asked beside the circuits.
 RATE = "loop/rate"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fusewire.core.decision import Decision
     from fusewire.stores.rows import CircuitRow
     from fusewire.util.fast_json import JsonObject
-    from fusewire.worktree.change import TreeChange
+    from fusewire.worktree.difference import TreeChange
     from fusewire.worktree.snapshot import Snapshot
 
 
