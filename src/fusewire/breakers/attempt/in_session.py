@@ -6,7 +6,7 @@ so it must tell the cycles from the rest, and where it is in doubt it counts not
 - A run on files that are as they were at the last attempt is a look, and so is one on those of the checkpoint: the same
   test again with more output, a red test before the work begins, a baseline after `git stash`.
 - Only a test that was started and that the runner's output names counts; and of one run that fails at most one test,
-  because somebody works on one at a time: the one that the command asks for, else the one whose attempts began last.
+  because an agent works on one at a time: the one that the command asks for, else the one whose attempts began last.
 - A test that is stopped counts nowhere any more. Runs of everything stay free, since other tests are in them.
 """
 
@@ -21,26 +21,17 @@ from fusewire.core.decision import Decision, strictest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from fusewire.breakers.attempt.shell_runs import ShellTestRun
-    from fusewire.breakers.attempt.state import SliceRecord
     from fusewire.breakers.attempt.tracker import Attempts
-    from fusewire.breakers.attempt.types import Attempt, AttemptResult
     from fusewire.core.events import Event
     from fusewire.stores import Store
-    from fusewire.testruns.judge import RunVerdict
 
     Commands = list[list[str]]
 
-#: Stops that a session has been told of and that are remembered.
+#: Stops that were announced to a session and are remembered.
 _REMEMBERED = 50
 
-#: Seconds that one waits for others whose runs are being counted.
+#: Seconds to wait for another process that is counting a run.
 _QUEUE = 4.0
-
-#: Seconds that it may take to see what was changed; the hook's own deadline is later.
-_PATIENT = 5.0
 
 
 def is_under_way(home: str) -> bool:
@@ -56,12 +47,13 @@ def after_call(event: Event, commands: Commands | None, home: str) -> Decision |
     calls = [(call, words) for call, words in calls if _may_run_tests(call, words)]
     if not calls:
         return None
-    from fusewire.breakers.attempt.shell_runs import run_of
+    from fusewire.breakers.attempt.test_commands import run_of
 
     runs = [run for call, words in calls if (run := run_of(call, words, home))]
     slices = _slices(event, home) if runs else []
     if not slices:
         return None
+    from fusewire.breakers.attempt.shell_runs import count_run
     from fusewire.breakers.attempt.tracker import Attempts
     from fusewire.engine.breaker import Breaker
     from fusewire.util.errors import FusewireError
@@ -72,7 +64,7 @@ def after_call(event: Event, commands: Commands | None, home: str) -> Decision |
         try:
             # One at a time: two runs that end together are both compared with what the last attempt left.
             with FileLock(os.path.join(home, STATE_FOLDER, "attempts.lock"), wait=_QUEUE):
-                answers = [_count(attempts, slices, run) for run in runs]
+                answers = [count_run(attempts, slices, run) for run in runs]
         except BlockingIOError:
             return _remark("fusewire: a test run was not counted: another process is counting one")
         except FusewireError as error:
@@ -108,7 +100,7 @@ def before_call(event: Event, commands: Commands | None, home: str) -> Decision 
             if len(names) == 2 and (counted := _counted_already(attempts, *names)):
                 return counted
         stop = _stop(attempts, slices, running)
-        return None if stop is None else _first_told(breaker.store, event, stop, breaker.engine.clock())
+        return None if stop is None else _announce_or_refuse(breaker.store, event, stop, breaker.engine.clock())
 
 
 def _is_any_stopped(home: str) -> bool:
@@ -121,16 +113,16 @@ def _is_any_stopped(home: str) -> bool:
 
 
 def spoken(event: Event, home: str) -> None:
-    """A person has said something: whoever was refused is told first again."""
+    """A person has typed something: a stop is announced again before it refuses."""
     if not is_under_way(home):
         return
     from fusewire.breakers.session.state import recalled
     from fusewire.engine.breaker import Breaker
 
     with Breaker.open(project=home, patience=PATIENCE) as breaker:
-        if recalled(breaker.store, _told_name(event)):
+        if recalled(breaker.store, _memory_of_stops(event)):
             with breaker.store.transact() as transaction:
-                transaction.drop(_told_name(event))
+                transaction.drop(_memory_of_stops(event))
 
 
 def _read(call: Event, commands: Commands | None) -> Commands:
@@ -145,135 +137,11 @@ def _may_run_tests(call: Event, commands: Commands) -> bool:
     return "fusewire" in line or any(nature_of(call, [words], False) == VERIFY for words in commands)
 
 
-# -- a run of tests ---------------------------------------------------------------------------------------------
-
-
 def _slices(event: Event, home: str) -> list[str]:
     """The slices that hold for this session, the newest first."""
     from fusewire.breakers.attempt.scope.active import load
 
     return [one.slice for one in load(home, PATIENCE) if one.holds_for(event.session)]
-
-
-def _count(attempts: Attempts, slices: list[str], run: ShellTestRun) -> Decision | None:
-    """Judge one run for the slices; of those in which it failed a test, the newest is the one that is worked on."""
-    from fusewire.breakers.attempt.shell_runs import verdicts_of
-
-    passed: list[Decision] = []
-    for slice_id in slices:
-        record = attempts.record(slice_id)
-        verdicts = verdicts_of(attempts, slice_id, record, run)
-        for test, verdict in verdicts.items():
-            if verdict.result == "pass":
-                passed.append(_passed(attempts, slice_id, record, test, verdict))
-            elif verdict.result == "infra" and _is_new(record, test, verdict):
-                _record(attempts, slice_id, record, test, verdict)
-        failed = [test for test, verdict in verdicts.items() if verdict.result == "fail"]
-        test = _worked_on(attempts.root, record, failed, run)
-        if test:
-            return strictest((_failed(attempts, slice_id, record, test, verdicts[test], run), *passed))
-    return strictest(passed)
-
-
-def _worked_on(root: str, record: SliceRecord, failed: list[str], run: ShellTestRun) -> str:
-    """Which of the failed tests somebody is working on: the one that was asked for, else the one that was started last;
-    of those that were started with nothing done in between, the first."""
-    from fusewire.breakers.attempt.test_commands import asks_for
-
-    asked = [test for test in failed if asks_for(run.commands, test)]
-    failed = sorted(asked or failed, key=lambda test: record.tests[test].began)
-    if len(failed) < 2 or asked:
-        return next(iter(failed), "")
-    trees = _trees(root, [found.commit for test in failed if (found := record.tests[test].checkpoint)])
-    return failed[trees.index(trees[-1])]
-
-
-def _trees(root: str, commits: list[str]) -> list[str]:
-    """The contents of checkpoints; where git cannot tell, each is another."""
-    from fusewire.util.git import GitFailure, git
-
-    try:
-        return git(root, "rev-parse", *(f"{commit}^{{tree}}" for commit in commits)).decode().split()
-    except GitFailure:
-        return commits
-
-
-# -- what it means ------------------------------------------------------------------------------------------------
-
-
-def _record(
-    attempts: Attempts, slice_id: str, record: SliceRecord, test: str, verdict: RunVerdict, **more: Any
-) -> AttemptResult:
-    return attempts.record_attempt(slice_id, test, _attempt(verdict, record.life, **more))
-
-
-def _attempt(verdict: RunVerdict, life: int, error: str = "") -> Attempt:
-    from fusewire.breakers.attempt.types import Attempt
-
-    return Attempt(
-        verdict.result, reason=verdict.reason, error=error, kind=verdict.kind, evidence=verdict.evidence, life=life
-    )
-
-
-def _passed(attempts: Attempts, slice_id: str, record: SliceRecord, test: str, verdict: RunVerdict) -> Decision:
-    _record(attempts, slice_id, record, test, verdict)
-    left = [name for name, entry in record.tests.items() if name != test and not entry.is_done]
-    step = "go on with the next" if left else f"when the slice is done: fusewire attempt finish {slice_id}"
-    return Decision("tell", reason=f"fusewire: {slice_id} {test} passed, its attempts are over; {step}.")
-
-
-def _is_new(record: SliceRecord, test: str, verdict: RunVerdict) -> bool:
-    """The same error of the surroundings, looked at again, says nothing more."""
-    last = next((one for one in reversed(record.infrastructure) if one["test"] == test), None)
-    return last is None or last["kind"] != verdict.kind or last["evidence"] != verdict.evidence[:2000]
-
-
-def _failed(
-    attempts: Attempts, slice_id: str, record: SliceRecord, test: str, verdict: RunVerdict, run: ShellTestRun
-) -> Decision | None:
-    """One failed attempt, if something was changed since the last one."""
-    import time
-
-    from fusewire.breakers.attempt.last_attempts import LastAttempts
-
-    seen = LastAttempts(attempts, slice_id, record.life)
-    if seen.given_up:
-        return None
-    began = time.monotonic()
-    with seen:
-        if not seen.is_changed(record, test):
-            return None
-        error = f"{verdict.error}\n[exit code {run.code}]"
-        recorded = _record(attempts, slice_id, record, test, verdict, error=error)
-        seen.note(test)
-    slow = time.monotonic() - began
-    if slow > _PATIENT:
-        seen.give_up()
-    answer = _answer(attempts, slice_id, test, recorded)
-    if slow > _PATIENT:
-        text = f"fusewire: it took {slow:.0f} s to see what was changed; from now on runs of {slice_id} are not counted"
-        return strictest((answer, Decision("tell", reason=f"{text} by themselves: use `fusewire attempt run`.")))
-    return answer
-
-
-def _answer(attempts: Attempts, slice_id: str, test: str, recorded: AttemptResult) -> Decision | None:
-    state = recorded.state
-    if not recorded.stops:
-        of_test, of_slice = attempts.limits(slice_id)
-        near = f" Warning: {recorded.near}." if recorded.near else ""
-        return Decision(
-            "tell",
-            reason=f"fusewire: {slice_id} {test} failed, and this run was counted: {state['attempt_count']}"
-            f" of {of_test} failed attempts for the test, {state['total_failed_attempts']} of {of_slice} for the slice."
-            f" Do not record it again.{near}",
-        )
-    verdict, means = "tell", f"stop working on {test}; other tests of {slice_id} may go on."
-    if any(stop.circuit == f"attempt/{slice_id}" for stop in recorded.stops):
-        failing = ", ".join(attempts.record(slice_id).failing())
-        verdict, means = "halt", f"stop all work on {slice_id}. A diagnostic report is due for each of: {failing}."
-    first, *others = recorded.stops
-    stopped: Decision = first.replace(verdict=verdict, evidence=(*first.evidence, means), also=tuple(others))
-    return stopped
 
 
 # -- before a call ------------------------------------------------------------------------------------------------
@@ -312,14 +180,14 @@ def _stop(attempts: Attempts, slices: list[str], running: Commands) -> Decision 
     return None
 
 
-def _first_told(store: Store, event: Event, stop: Decision, now: float) -> Decision | None:
-    """Who runs a stopped test is told once, and from then on refused."""
+def _announce_or_refuse(store: Store, event: Event, stop: Decision, now: float) -> Decision | None:
+    """Announce a stop to the session once, and refuse from then on."""
     from fusewire.breakers.session.state import recall
 
     with store.transact() as transaction:
-        told = recall(transaction, _told_name(event), now)[0].get("told")
+        told = recall(transaction, _memory_of_stops(event), now)[0].get("told")
         told = told if isinstance(told, list) else []
-        transaction.remember(_told_name(event), {"told": [*told, stop.circuit][-_REMEMBERED:]}, now)
+        transaction.remember(_memory_of_stops(event), {"told": [*told, stop.circuit][-_REMEMBERED:]}, now)
     if stop.circuit in told:
         return stop
     last = "this run is the last that passes: the next one of this test is refused."
@@ -327,6 +195,6 @@ def _first_told(store: Store, event: Event, stop: Decision, now: float) -> Decis
     return warning
 
 
-def _told_name(event: Event) -> str:
+def _memory_of_stops(event: Event) -> str:
     """Below the session's own memory, so that it goes with it."""
     return f"session/{event.session or 'none'}/~stopped"

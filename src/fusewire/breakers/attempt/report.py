@@ -232,6 +232,6 @@ def _tried(log: Sequence[Tried]) -> str:
 
 
 def _inside(text: str) -> str:
-    """On one line, without characters that nobody sees, and unable to end the block that it stands in."""
+    """On one line, without invisible characters, and unable to end the block that it stands in."""
     seen = "".join(letter if unicodedata.category(letter) not in ("Cc", "Cf", "Cs") else " " for letter in text)
     return re.sub(r"<(?=\s*/?\s*prior_attempts)", "&lt;", " ".join(seen.split()), flags=re.IGNORECASE)

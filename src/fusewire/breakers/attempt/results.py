@@ -27,7 +27,7 @@ class Results:
         self._given = given or _named_in(command)
         self._own = own
         self._stale = _stamp(self._given)
-        #: whether pytest is asked for results that nobody else asks it for
+        #: whether we ask pytest for results because the command does not
         self.asks = self._given is None and _is_pytest(command)
 
     def variables(self) -> dict[str, str]:
@@ -68,7 +68,7 @@ class Results:
 
 
 def _named_in(command: Sequence[str]) -> str | None:
-    """The results that pytest is told to write anyway."""
+    """The results that the command makes pytest write anyway."""
     for at, word in enumerate(command):
         name, equals, value = word.partition("=")
         if name in ("--junitxml", "--junit-xml"):

@@ -1,6 +1,6 @@
 """The counter reset protocol: both counters to 0, files back to where the failed attempts began, nothing lost.
 
-For a person, or an orchestrator outside the agent. Where somebody else was at work meanwhile, only the slice's own
+For a person, or an orchestrator outside the agent. Where another slice was worked on meanwhile, only the slice's own
 files go back, as its scope says which these are; where it does not, nothing happens without `force`.
 """
 
@@ -33,7 +33,7 @@ _GUIDANCE = 4000
 
 
 def retry(attempts: Attempts, slice_id: str, guidance: str = "", *, force: bool = False) -> SliceRetry:
-    """Start a stopped slice anew, and tell what a fresh implementer must know."""
+    """Reset a stopped slice; the result has what a fresh implementer must know."""
     require_person("`fusewire attempt retry`", attempts.root)
     slice_name(slice_id)
     if len(guidance) > _GUIDANCE:
@@ -46,7 +46,7 @@ def retry(attempts: Attempts, slice_id: str, guidance: str = "", *, force: bool 
     if first is not None and first.checkpoint is not None:
         restored = _roll_back(attempts, slice_id, before, first.checkpoint, first.began, force)
 
-    def start_anew(work: BreakerTransaction, record: SliceRecord) -> str:
+    def start_over(work: BreakerTransaction, record: SliceRecord) -> str:
         if record.life != before.life:
             raise InvalidTransition(f"Invalid transition from CLOSED: {slice_id} was started anew just now")
         record.prior = [*record.prior, _prior(record, failures, guidance)]
@@ -58,7 +58,7 @@ def retry(attempts: Attempts, slice_id: str, guidance: str = "", *, force: bool 
         record.end_life()
         return prior_attempts(record.prior)
 
-    return SliceRetry(failures, restored, attempts.change(slice_id, start_anew))
+    return SliceRetry(failures, restored, attempts.change(slice_id, start_over))
 
 
 def _roll_back(
@@ -96,7 +96,7 @@ def _other_work(record: SliceRecord, checkpoint: Checkpoint, others: list[str]) 
 def finish(attempts: Attempts, slice_id: str, *, force: bool = False) -> None:
     """The slice is done, every test of it has passed: its scope lock is lifted, its counters stay.
 
-    `force` is for a person: whatever its state, and its counters start anew.
+    `force` is for a person: whatever its state, and its counters are reset.
     """
     if force:
         require_person("`fusewire attempt finish --force`", attempts.root)

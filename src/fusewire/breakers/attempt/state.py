@@ -1,4 +1,4 @@
-"""What is remembered of a slice between attempts: bounded, and written in the same transaction as its circuits.
+"""Keep what is remembered of a slice between attempts: bounded, written in the transaction of its circuits.
 
 How often a test has failed is the circuits' matter; here is what was tried, on which files, and what the runner said.
 """
@@ -158,7 +158,7 @@ class TestRecord:
 
     @property
     def is_done(self) -> bool:
-        """It has passed, and nobody has begun with it again."""
+        """Whether it has passed and was not started again."""
         return self.last_result == "pass" and self.checkpoint is None and not self.log
 
     def passed(self, now: float) -> None:
@@ -184,7 +184,7 @@ class SliceRecord:
     prior: list[TriedBefore] = field(default_factory=list)
     #: counts its retries: an attempt that was begun before one of them says nothing about what came after it
     life: int = 0
-    #: whether somebody has said that it is done
+    #: whether `attempt finish` has ended it
     finished: bool = False
     #: attempts so far, which number their outputs
     attempts: int = 0
@@ -227,7 +227,7 @@ class SliceRecord:
         oldest = sorted(self.tests, key=lambda name: (bool(self.tests[name].log), self.tests[name].number))
         for name in oldest[: max(0, len(self.tests) - _TESTS)]:
             del self.tests[name]
-        for name in self.failing()[:-_ERRORS]:  # a stopped slice may be told of more failures than anybody reads
+        for name in self.failing()[:-_ERRORS]:  # a stopped slice may collect more failures than a report shows
             self.tests[name].last_error = ""
         self.infrastructure = self.infrastructure[-_INFRASTRUCTURE:]
         self.prior = self.prior[-_PRIOR:]
@@ -243,7 +243,7 @@ class SliceRecord:
         return self.tests[name]
 
     def checkpoints(self) -> list[Checkpoint]:
-        """Those that somebody may go back to."""
+        """Those that a retry may go back to."""
         return [one for one in (self.began, *(test.checkpoint for test in self.tests.values())) if one]
 
     def end_life(self) -> None:

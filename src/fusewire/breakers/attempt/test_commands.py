@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fusewire.core.events import Event
 
     Words = list[str]
+    Commands = list[Words]
 
 #: Options of runners that say in which folder, or that only some tests are wanted.
 _FOLDERS = ("--rootdir", "--prefix", "--project", "--manifest-path", "--cwd", "--dir", "--directory", "--root")
@@ -35,6 +36,33 @@ _VERBS = frozenset("test tests run exec check ci all nextest pytest py.test unit
 _MOVING = frozenset(("cd", "pushd"))
 #: A whole file or folder: it holds tests, and is none.
 _FILE = re.compile(r".*\.(?:py|[cm]?[jt]sx?|rs|go|java|kt|rb|php|exs?)")
+
+
+class ShellTestRun:
+    """One call that has run tests: its commands, where it began, what came back."""
+
+    __test__ = False  # no test class, whatever pytest thinks
+
+    __slots__ = ("code", "commands", "here", "output")
+
+    def __init__(self, commands: Commands, here: str, output: str, code: int) -> None:
+        self.commands, self.here, self.output, self.code = commands, here, output, code
+
+
+def run_of(call: Event, commands: Commands, home: str) -> ShellTestRun | None:
+    """The run of tests behind a call; None if there is none, or it was refused, interrupted, put in the background."""
+    if not call.command or not call.result or call.result.startswith("PreToolUse:"):
+        return None
+    if (call.input or {}).get("run_in_background") is True:
+        return None
+    running = running_tests(call, commands, home)
+    if not running:
+        return None
+    first, _, rest = call.result.partition("\n")
+    number = first.removeprefix("Exit code ")
+    if number != first and number.isdecimal():
+        return ShellTestRun(running, call.cwd or home, rest, int(number))
+    return ShellTestRun(running, call.cwd or home, call.result, 1 if call.failed else 0)
 
 
 def running_tests(event: Event, commands: list[Words], home: str) -> list[Words]:
@@ -65,7 +93,7 @@ def _counts_itself(words: Words) -> bool:
 
 
 def _is_elsewhere(here: str, commands: list[Words], running: list[Words], home: str) -> bool:
-    """Whether the line leaves the project, or nobody can tell where it goes."""
+    """Whether the line leaves the project, or may leave it."""
     for words in commands:
         if program(words) in _MOVING:
             to = next((word for word in words[1:] if word[:1] != "-"), UNKNOWN)

@@ -37,7 +37,7 @@ class Boundary:
         self.entries = entries
         #: file -> the failing test that needs it
         self.justified = justified
-        #: why its scope is unknown although somebody has tried to define it
+        #: why its scope is unknown although its sources try to define it
         self.problem = problem
         #: those that it holds for while the slice is under way; None is every session
         self.sessions = sessions
@@ -50,7 +50,7 @@ class Boundary:
 
     @property
     def locks(self) -> bool:
-        """A slice for which nobody has defined a scope locks nothing."""
+        """A slice without a defined scope locks nothing."""
         return bool(self.problem or self.entries)
 
     def answer(self, path: str) -> tuple[str, str]:

@@ -93,7 +93,7 @@ def contract_entries(root: str, slice: str, named: list[str], graph: str) -> lis
 
 
 def _belongs(section: Section, chosen: list[Section], slice: str) -> bool:
-    """Whether a section is one of the chosen or inside of one, and not somebody else's or expressly left out."""
+    """Whether a section is one of the chosen or inside of one, and not another slice's or expressly left out."""
     here: Section | None = section
     while here is not None:
         if here.level and _EXCLUDED.search(here.heading):

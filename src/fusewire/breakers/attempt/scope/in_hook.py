@@ -1,7 +1,7 @@
 """Check a tool call against the scope lock: which paths would it change, and may the active slices change them?
 
 Only what is known counts. Reading, files outside the project, git's own data, by-products, commands whose effects
-nobody can tell, and git's moves of the whole tree (checkout, stash, merge) are none of its business, as long as these
+are unknown, and git's moves of the whole tree (checkout, stash, merge) are none of its business, as long as these
 do not touch what defines the scope.
 """
 
@@ -107,7 +107,7 @@ def _counts(root: str, path: str) -> bool:
 
 
 def _is_gits(path: str) -> bool:
-    """Git's own data; but what it ignores is free, so whoever says what is ignored is held to the scope."""
+    """Git's own data; but what it ignores is free, so the file that says what is ignored is held to the scope."""
     return ".git" in path.split("/") and not path.endswith("/info/exclude")
 
 
@@ -143,9 +143,9 @@ def _first_in(path: str, active: list[Boundary], root: str) -> str:
 
 # -- guesses ------------------------------------------------------------------------------------------------
 #
-# Writes that the guard only guesses: the value of an option, of a program whose files nobody knows for certain. To
+# Writes that the guard only guesses: the value of an option, of a program whose files are not known for certain. To
 # guard what is protected, `--reporter=dot` is taken for a file. The scope lock would refuse half of all test runs if it
-# did so, too; it refuses a guess only where a file of somebody's work is there that would be overwritten.
+# did so, too; it refuses a guess only where it would overwrite a file that holds work.
 
 
 def _guessed_paths(effect: Effect) -> list[str]:

@@ -1,4 +1,4 @@
-"""The scope lock: asks and tells what a slice may change, and records what was justified beside it."""
+"""The scope lock: answers what a slice may change, and records what was justified beside it."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ class ScopeLock:
         self.breaker = breaker
         self.root = breaker.root
 
-    # -- asking -------------------------------------------------------------------------------------------
+    # -- reading ------------------------------------------------------------------------------------------
 
     def scope(self, slice: str) -> Scope:
-        """What is in scope, and who says so; NoScope if nobody does, FusewireError if that cannot be used."""
+        """What is in scope, and who says so; NoScope if no source does, FusewireError if that cannot be used."""
         given, _ = recall_slice(self.breaker.store, slice_name(slice))
         return read_scope(self.root, slice, given)
 
@@ -89,8 +89,8 @@ class ScopeLock:
     ) -> list[ScopeAnswer]:
         """May these paths be changed? Relative ones are meant from `cwd`, or from the project if they are not there.
 
-        Whoever writes to a link writes to what it leads to. In a diff (`follows=False`) a link is a file of its own,
-        and what Fusewire itself keeps is left out: nobody has to answer for it.
+        Writing to a link writes to its target. In a diff (`follows=False`) a link is a file of its own,
+        and what Fusewire itself keeps is left out.
         """
         boundary = boundary_of(self, slice)
         answers = []
@@ -137,7 +137,7 @@ class ScopeLock:
         """The sessions that the slice is under way in; None stands for every one."""
         return recall_active(self.breaker.store).get(slice_name(slice), [])
 
-    # -- telling ------------------------------------------------------------------------------------------
+    # -- changing -----------------------------------------------------------------------------------------
 
     def set(self, slice: str, patterns: Iterable[str]) -> list[str]:
         """The orchestrator's list of files, which counts alone from now on; an empty one takes it back."""
@@ -191,7 +191,7 @@ class ScopeLock:
                     f" {next(iter(active))}; if it is done: fusewire attempt finish {next(iter(active))}"
                 )
             sessions = [*sessions, session]
-            # Too many, or all of them: nobody whom it held is let go because another one came.
+            # Too many, or all of them: no session is released because another one came.
             active[slice] = [None] if None in sessions or len(sessions) > SESSIONS else sessions
             remember_active(transaction, active, now)
 
@@ -218,7 +218,7 @@ class ScopeLock:
         return there if not os.path.lexists(full) and os.path.lexists(there) else full
 
     def _without_by_products(self, answers: list[ScopeAnswer]) -> list[ScopeAnswer]:
-        """Build output, caches and the like are nobody's work. Git is asked only about what would be blocked."""
+        """Build output, caches and the like are not work. Git is asked only about what would be blocked."""
         asked = [one.opens for one in answers if one.opens]
         free = by_products(self.root, asked) if asked else set()
         return [

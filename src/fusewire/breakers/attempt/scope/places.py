@@ -1,6 +1,6 @@
 """Where the scope of a slice is defined, and where a path lies in the project. On the hook's way: nothing slow here.
 
-The files that define a scope are never in one: whoever may change them could let himself into anything.
+The files that define a scope are never in one: an agent that may change them could open everything to itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ GRAPHS = ("GRAPH.json", ".greenlight/GRAPH.json")
 CONTRACT_FILES = ("CONTRACTS.md", ".greenlight/CONTRACTS.md")
 CONTRACT_FOLDERS = ("contracts", ".greenlight/contracts")
 
-#: More contract files than these are not looked at; nobody has so many.
+#: More contract files than these are not looked at; no project has so many.
 _MOST = 1000
 
 #: Files of a folder that are looked at one by one.
@@ -122,7 +122,7 @@ def place(path: str, root: str, *, follows: bool = True) -> str | None:
 
 
 def by_products(root: str, paths: Sequence[str]) -> set[str]:
-    """Those of the project's paths that are nobody's work: lock files, logs, caches, and what git ignores."""
+    """Those of the project's paths that are by-products: lock files, logs, caches, and what git ignores."""
     from fusewire.util.git import GitFailure, git
     from fusewire.util.gitdir import top_above
     from fusewire.worktree.path_kinds import CACHES, is_by_product

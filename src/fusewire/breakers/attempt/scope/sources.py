@@ -29,7 +29,7 @@ _NAMED = 10
 
 
 class NoScope(FusewireError):
-    """Nobody has said what is in scope. That is no empty scope: nothing is locked, and nothing can be judged."""
+    """No source defines a scope. That is not an empty scope: nothing is locked, and nothing can be judged."""
 
     def __init__(self, slice: str, found: str = "") -> None:
         super().__init__(
@@ -71,7 +71,7 @@ def slice_name(slice: str) -> str:
 
 
 def read_scope(root: str, slice: str, given: list[str]) -> Scope:
-    """What is in scope; NoScope if nobody says, FusewireError if what is said cannot be used.
+    """What is in scope; NoScope if no source says, FusewireError if what is said cannot be used.
 
     `given` are the patterns of `fusewire scope set`: the orchestrator's word, before that of any file.
     """
