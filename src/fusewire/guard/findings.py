@@ -1,4 +1,4 @@
-"""What the backstop tells: a file that is not what it was, what was recorded, what was brought back, what can be."""
+"""What the backstop tells: a file that is not what it was, what was recorded, what was restored."""
 
 from __future__ import annotations
 
@@ -27,12 +27,3 @@ class RestoredFile(Noun):
     path: str
     kept: str | None = None
     problem: str | None = None
-
-
-class Version(Noun):
-    """A content that a file had and that can be had again; `how` it came here: snapshot or replaced."""
-
-    when: float
-    digest: str
-    size: int
-    how: str

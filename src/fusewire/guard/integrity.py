@@ -9,34 +9,19 @@ from __future__ import annotations
 
 import os
 
-from fusewire.guard.baseline import NAME, unpack
+from fusewire.guard.baseline import NAME
 from fusewire.guard.calls import folder_of
-from fusewire.guard.findings import IntegrityFinding, RestoredFile, SnapshotReport, Version
-from fusewire.guard.manifest import (
-    ASIDE,
-    DIGEST,
-    KEPT,
-    SIZE,
-    describe_folder,
-    from_version_1,
-    lstat,
-    new,
-    row_of,
-    said,
-    why_not_kept,
-)
-from fusewire.guard.manifest_work import ManifestWork, is_below
+from fusewire.guard.findings import IntegrityFinding, RestoredFile, SnapshotReport
+from fusewire.guard.manifest import ASIDE, FileEntry, FolderEntry, Manifest, Version, is_below, lstat, said
+from fusewire.guard.manifest_work import ManifestWork
 from fusewire.guard.vault import Vault
 from fusewire.util.files import FileLock, NotOurs, claim, free_name, read_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Any
 
-    from fusewire.guard.manifest import Entry, Manifest
-
-__all__ = ["Integrity", "IntegrityFinding", "RestoredFile", "SnapshotReport", "Version", "is_below"]
+__all__ = ["Integrity", "IntegrityFinding", "RestoredFile"]
 
 #: Seconds: the first snapshot of a large project takes some, and a second process waits for it. A hook has ten.
 _WAIT = 6.0
@@ -84,12 +69,12 @@ class Integrity:
 
     def versions(self, path: str) -> list[Version]:
         """The contents of a file that can be had again, newest first."""
-        manifest = self.load() or new()
+        manifest = self.load() or Manifest()
         name, vault = self.name(path), self.vault()
-        rows = list(manifest["history"].get(name, ()))
-        if name in manifest["files"]:
-            rows.append(row_of(manifest["files"][name]))
-        found = [Version(*row[:4]) for row in rows if vault.has(row[1], row[2])]
+        versions = list(manifest.history.get(name, ()))
+        if name in manifest.files:
+            versions.append(manifest.files[name].version())
+        found = [version for version in versions if vault.has(version.digest, version.size)]
         return sorted(found, key=lambda version: version.when, reverse=True)
 
     def verify(self) -> list[IntegrityFinding]:
@@ -106,14 +91,15 @@ class Integrity:
     def snapshot(self, now: float, *, only: Iterable[str] | None = None) -> SnapshotReport:
         """Record all protected files, or only the named ones and what was recorded below them."""
         with self.work() as work:
-            before = {name: entry[DIGEST:] + entry[:1] for name, entry in work.files.items()}
+            before = {name: _key(entry) for name, entry in work.files.items()}
             names = None if only is None else work.named(only)
             work.accept(now, names)
             files = work.files
-            changed = [name for name in before.keys() | files.keys() if _differs(before.get(name), files.get(name))]
+            after = {name: _key(entry) for name, entry in files.items()}
+            changed = [name for name in before.keys() | after.keys() if before.get(name) != after.get(name)]
             seen = [name for name in (files if names is None else names) if name in files]
-            unkept = {name: why_not_kept(files[name]) for name in seen if not files[name][KEPT]}
-            size = sum(entry[SIZE] for entry in files.values())
+            unkept = {name: files[name].why_not_kept() for name in seen if not files[name].kept}
+            size = sum(entry.size for entry in files.values())
             return SnapshotReport(len(files), size, sorted(changed), sorted({**unkept, **work.skipped}.items()))
 
     def restore(self, now: float, paths: Iterable[str] | None = None) -> list[RestoredFile]:
@@ -136,7 +122,7 @@ class Integrity:
 
     def _unknown(self, work: ManifestWork, name: str) -> str | None:
         """What is said about a path that the snapshot does not know; None if it knows it."""
-        if any(is_below(known, [name]) for known in (*work.files, *work.manifest["folders"])):
+        if any(is_below(known, [name]) for known in (*work.files, *work.manifest.folders)):
             return None
         versions = self.versions(name)
         if not versions:
@@ -158,8 +144,7 @@ class Integrity:
         """
         path = os.path.join(self.folder, NAME)
         try:
-            manifest: Manifest = unpack(read_file(path))
-            return manifest
+            return Manifest.unpack(read_file(path))
         except (FileNotFoundError, NotADirectoryError):
             return self._version_1()
         except (ValueError, NotOurs) as error:
@@ -190,7 +175,7 @@ class Integrity:
     def _version_1(self) -> Manifest | None:
         """What version 0.1 has left in the project; whoever writes next takes it over."""
         try:
-            return from_version_1(read_file(os.path.join(self.version_1_folder(), "manifest.json")))
+            return Manifest.from_version_1(read_file(os.path.join(self.version_1_folder(), "manifest.json")))
         except (OSError, ValueError):
             return None
 
@@ -208,23 +193,21 @@ class Integrity:
         path = os.path.normpath(os.path.join(self.root, path))
         return "." if path == self.root else path.removeprefix(self._prefix)
 
-    def list_all(self, root: int) -> tuple[set[str], dict[str, list[Any]]]:
+    def list_all(self, root: int) -> tuple[set[str], dict[str, FolderEntry]]:
         """The files, and the folders that they lie in; a folder is looked at before its content is listed."""
         own = self.folder + "/"  # a snapshot of itself would never be done
         files: set[str] = set()
-        folders: dict[str, list[Any]] = {}
+        folders: dict[str, FolderEntry] = {}
         for path in self.entries():
             name = path.removeprefix(self._prefix)
             if path[-1] != "/":
                 if ASIDE not in name and not path.startswith(own):
                     files.add(name)
             elif name and (found := lstat(name := name.rstrip("/"), root)):
-                folders[name] = describe_folder(name, found, root, listed=True)
+                folders[name] = FolderEntry.read(name, found, root, listed=True)
         return files, folders
 
 
-def _differs(before: list[Any] | None, entry: Entry | None) -> bool:
-    """Whether the content or the mode is another one."""
-    if before is None or entry is None:
-        return True
-    return bool(before[0] != entry[DIGEST] or before[-1] != entry[0])
+def _key(entry: FileEntry) -> tuple[str, int]:
+    """What differs if the content or the mode is another one."""
+    return entry.digest, entry.mode

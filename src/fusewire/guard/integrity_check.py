@@ -14,8 +14,8 @@ import time
 from fusewire.core.decision import Decision, strictest
 from fusewire.guard import calls
 from fusewire.guard.baseline import rules_key
-from fusewire.guard.integrity import Integrity, is_below
-from fusewire.guard.manifest import judge, lstat
+from fusewire.guard.integrity import Integrity
+from fusewire.guard.manifest import is_below, lstat
 from fusewire.guard.moves import brought_by_git, in_progress, is_granted
 from fusewire.guard.policy import AGENT_SETTINGS
 from fusewire.guard.protected import CONFIGURATION
@@ -88,7 +88,7 @@ class Watch:
             looked = {
                 name: kind
                 for name, kind in kinds.items()
-                if name in work.manifest["pending"] or (jobs and kind in _LOSSES and name[-1] != "/")
+                if name in work.manifest.pending or (jobs and kind in _LOSSES and name[-1] != "/")
             }
             work.accept(now, kinds.keys() - looked.keys(), theirs=True)
             cause = next((job.text for job in jobs), "an earlier call")
@@ -138,10 +138,10 @@ class Watch:
     ) -> bool:
         """Whether a call of an agent can have changed this."""
         if kind == "new" and (not windows or not self._is_setting(name)):
-            return name in work.manifest["pending"]
-        if name in work.manifest["writing"] and kind in ("changed", "emptied"):
+            return name in work.manifest.pending
+        if name in work.manifest.writing and kind in ("changed", "emptied"):
             return False  # it was being written before the call began, or had yet to be recorded
-        if name in work.manifest["pending"] or not windows:
+        if name in work.manifest.pending or not windows:
             return True
         if all(one.paths is not None for one in windows):
             paths = [self._full(path) for one in windows for path in one.paths or ()]
@@ -165,7 +165,7 @@ class Watch:
         self, work: ManifestWork, kinds: dict[str, str], windows: Collection[NotedCall], cause: str, now: float
     ) -> Decision | None:
         """Restore what is to be restored, record what is right, and say both."""
-        pending = work.manifest["pending"]
+        pending = work.manifest.pending
         since = min((*(one.start for one in windows), *pending.values()), default=now)
         log = 0 if pending else min((one.log for one in windows), default=0)
         pending.clear()
@@ -232,8 +232,8 @@ class Watch:
             if (now and signature(now)) != (was and signature(was)):
                 del found[name]
                 known = work.files.get(name)
-                if known is None or now is None or judge(name, known, now, work.way.root):
-                    work.manifest["pending"][name] = since
+                if known is None or now is None or known.compare(name, now, work.way.root):
+                    work.manifest.pending[name] = since
         return found
 
     # -- words --------------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ class Watch:
     def _content(self, work: ManifestWork, name: str) -> bytes | None:
         """The recorded content of a file, if it is kept."""
         entry = work.files.get(name)
-        return _read(work.vault.path(entry[5])) if entry and entry[6] else None
+        return _read(work.vault.path(entry.digest)) if entry and entry.kept else None
 
     def _kind(self, path: str) -> str | None:
         return self.protected.kind_of(os.path.realpath(path))

@@ -7,30 +7,10 @@ import stat
 import time
 
 from fusewire.guard import vault as limits
-from fusewire.guard.baseline import NAME, pack
+from fusewire.guard.baseline import NAME
 from fusewire.guard.calls import leave_marker
 from fusewire.guard.findings import RestoredFile
-from fusewire.guard.manifest import (
-    DIGEST,
-    KEPT,
-    MODE,
-    MTIME,
-    SIZE,
-    folders_of,
-    index_of,
-    is_as_recorded,
-    judge,
-    lstat,
-    make_entry,
-    new,
-    pin_all,
-    recordable,
-    remember,
-    row_of,
-    said,
-    supersede,
-    trim,
-)
+from fusewire.guard.manifest import FileEntry, Manifest, Version, folders_of, is_below, lstat, recordable, said
 from fusewire.guard.restoring import FileBusy, Restoration, has_writer
 from fusewire.guard.vault import Vault, Way, look, signature, unlink
 from fusewire.util.files import read_file, replace_file
@@ -39,10 +19,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import TracebackType
-    from typing import Any
 
     from fusewire.guard.integrity import Integrity
-    from fusewire.guard.manifest import Entry, Manifest
+    from fusewire.guard.manifest import FolderEntry
 
 #: Seconds for which what was moved aside stays: a writer may have found it under its old name just before.
 _LATE = 60.0
@@ -55,10 +34,10 @@ class ManifestWork:
         self, integrity: Integrity, manifest: Manifest | None = None, *, patience: float | None = None
     ) -> None:
         self.integrity = integrity
-        self.manifest: Manifest = manifest or new()
+        self.manifest = manifest or Manifest()
         self.skipped: dict[str, str] = {}
         #: The folders as they are now, once they were listed, and what was found and is neither right nor restored.
-        self.listed: dict[str, list[Any]] | None = None
+        self.listed: dict[str, FolderEntry] | None = None
         self.open: dict[str, str] = {}
         #: What has no entry yet, and when (on the monotonic clock) to leave the rest to the next process.
         self.unrecorded: set[str] = set()
@@ -67,18 +46,18 @@ class ManifestWork:
             self._open()
 
     def _open(self) -> None:
-        self.files: dict[str, Entry] = self.manifest["files"]
+        self.files = self.manifest.files
         self.vault = self.integrity.vault()
-        self.way = Way(self.integrity.root, self.manifest["folders"])
+        self.way = Way(self.integrity.root, self.manifest.folders)
 
     def __enter__(self) -> ManifestWork:
         self._lock = self.integrity.lock()
         self._lock.__enter__()
         try:
             os.makedirs(os.path.join(self.integrity.folder, "blobs"), 0o700, exist_ok=True)
-            self.manifest = self.integrity.load(locked=True) or new()
+            self.manifest = self.integrity.load(locked=True) or Manifest()
             self._open()
-            pin_all(self.files, self.vault)
+            self._pin(self.files)
             self._take_over_version_1()
         except BaseException:
             self._lock.__exit__(None, None, None)
@@ -98,16 +77,16 @@ class ManifestWork:
 
     def save(self, *, sweep: bool = False) -> None:
         """Write the manifest; the vault has what it needs pinned. Only then may go what it does not need."""
-        trim(self.manifest["history"], self.vault)
+        self.manifest.trim(self.vault)
         folder = self.integrity.folder
         if self.listed is not None:
             now = folders_of(self.files, self.listed, self.way.root)
-            kept = self._folders_of_findings()
-            self.manifest["folders"] = {**now, **kept}
+            # The folders of what is to be restored stay as they were recorded.
+            above = {name: known for name, known in self.manifest.folders.items() if self._is_above_open(name)}
+            self.manifest.folders = {**now, **above}
         absent = [path for path in self.integrity.absent() if not os.path.lexists(path)]
         always = self.integrity.anywhere or self.listed is None or bool(self.unrecorded)
-        index = index_of(self.manifest, absent, self.integrity.key, always)
-        content = pack(index, self.manifest)
+        content = self.manifest.pack(absent, self.integrity.key, always)
         path = os.path.join(folder, NAME)
         if os.path.lexists(path) and read_file(path) == content:
             return
@@ -122,15 +101,8 @@ class ManifestWork:
             damaged = any(name.startswith(f"{NAME}.corrupt-") for name in names)
             self.vault.sweep(self.vault.pinned, limits.TOTAL_LIMIT - self.vault.used if damaged else 0)
 
-    def _folders_of_findings(self) -> dict[str, list[Any]]:
-        """The folders of what is to be restored stay as they were recorded."""
-        if not self.open:
-            return {}
-        kept = {}
-        for name, known in self.manifest["folders"].items():
-            if any(one.startswith(f"{name}/") for one in self.open):
-                kept[name] = known
-        return kept
+    def _is_above_open(self, folder: str) -> bool:
+        return any(name.startswith(f"{folder}/") for name in self.open)
 
     # -- comparing ----------------------------------------------------------------------------------------
 
@@ -141,7 +113,7 @@ class ManifestWork:
             found = lstat(name, self.way.root)
             if found is None:
                 kinds[name] = "missing"
-            elif signature(found) != entry[:5] and (kind := judge(name, entry, found, self.way.root)):
+            elif signature(found) != entry.signature and (kind := entry.compare(name, found, self.way.root)):
                 kinds[name] = kind
         if elsewhere := tuple(f"{folder}/" for folder in self.way.leads_elsewhere()):
             kinds |= {name: "type" for name in self.files if name.startswith(elsewhere)}
@@ -149,11 +121,13 @@ class ManifestWork:
         self.unrecorded = {name for name in names - self.files.keys() if recordable(lstat(name, self.way.root))}
         kinds |= dict.fromkeys(self.unrecorded, "new")
         gone = [name for name, kind in kinds.items() if kind == "missing"]
-        for name, known in sorted(self.manifest["folders"].items(), reverse=True):
-            found = lstat(name, self.way.root) if known[2] else None
-            if found is not None and stat.S_ISDIR(found.st_mode) and found.st_mode != known[0]:
+        for name, known in sorted(self.manifest.folders.items(), reverse=True):
+            if not known.modified:
+                continue  # its content is not listed
+            found = lstat(name, self.way.root)
+            if found is not None and stat.S_ISDIR(found.st_mode) and found.st_mode != known.mode:
                 kinds[f"{name}/"] = "mode"
-            elif known[2] and found is None and not any(one.startswith(f"{name}/") for one in gone):
+            elif found is None and not any(one.startswith(f"{name}/") for one in gone):
                 kinds[f"{name}/"] = "missing"
                 gone.append(f"{name}/")
         self.open = {name: kind for name, kind in kinds.items() if kind != "new"}
@@ -175,66 +149,68 @@ class ManifestWork:
             listed, self.listed = self.integrity.list_all(self.way.root)
             names = listed | self.files.keys()
         names = {*names}
-        self.manifest["writing"] = [name for name in self.manifest["writing"] if name not in names]
+        self.manifest.writing = [name for name in self.manifest.writing if name not in names]
         self._release(names)
         for name in sorted(names, key=lambda name: (name.count("/"), name)):
-            self.manifest["pending"].pop(name, None)
+            self.manifest.pending.pop(name, None)
             self.open.pop(name, None)
             self.unrecorded.discard(name)
             if name[-1] != "/":
                 self._accept(name, now, theirs)
-        pin_all({name: self.files[name] for name in names & self.files.keys()}, self.vault)
+        self._pin(names & self.files.keys())
+
+    def _pin(self, names: Iterable[str]) -> None:
+        for entry in map(self.files.__getitem__, names):
+            if entry.kept:
+                self.vault.pin(entry.digest, entry.size)
 
     def _release(self, names: set[str]) -> None:
         """Give back the room of the contents that these names have on record and that no other file has."""
-        others = {entry[DIGEST] for name, entry in self.files.items() if name not in names}
+        others = {entry.digest for name, entry in self.files.items() if name not in names}
         for name in names & self.files.keys():
             entry, found = self.files[name], lstat(name, self.way.root)
-            if entry[DIGEST] not in others and not (found and signature(found) == entry[:5]):
-                self.vault.unpin(entry[DIGEST])
+            if entry.digest not in others and not (found and signature(found) == entry.signature):
+                self.vault.unpin(entry.digest)
 
     def _accept(self, name: str, now: float, theirs: bool) -> None:
         found, old = lstat(name, self.way.root), self.files.get(name)
         if found is None or not recordable(found):
-            supersede(self.manifest["history"], name, self.files.pop(name, None), None)
+            self.manifest.set(name, None)
             return
-        if old is not None and is_as_recorded(old, found, self.vault):
+        if old is not None and old.is_current(found, self.vault):
             return
         if self._is_late(old, found):
-            self.unrecorded.add(name) if old is None else self.manifest["writing"].append(name)
+            self.unrecorded.add(name) if old is None else self.manifest.writing.append(name)
             return
         if theirs and old is not None and has_writer(name, self.way.root):
-            self.manifest["writing"].append(name)
+            self.manifest.writing.append(name)
             return
         try:
-            entry = make_entry(name, old, now, self.way.root, self.vault)
+            entry = FileEntry.read(name, old, now, self.way.root, self.vault)
         except OSError as error:
             self.skipped[name] = said(error)
-            entry = old or [*signature(found), "", 0, float(now)]
-        self.files[name] = entry
-        supersede(self.manifest["history"], name, old, entry)
+            entry = old or FileEntry(signature(found), "", False, now)
+        self.manifest.set(name, entry)
 
-    def _is_late(self, old: Entry | None, found: os.stat_result) -> bool:
+    def _is_late(self, old: FileEntry | None, found: os.stat_result) -> bool:
         """Whether this new content has to wait; everything else is recorded in no time."""
         if self._until is None or time.monotonic() < self._until:
             return False
         if old is None:
             return True
-        same_type = stat.S_IFMT(old[MODE]) == stat.S_IFMT(found.st_mode)
-        return same_type and [found.st_size, found.st_mtime_ns] != old[SIZE : MTIME + 1]
+        same_type = stat.S_IFMT(old.mode) == stat.S_IFMT(found.st_mode)
+        return same_type and [found.st_size, found.st_mtime_ns] != old.signature[1:3]
 
     # -- restoring ----------------------------------------------------------------------------------------
 
     def step_back(self, name: str) -> bool:
         """Take the version before the present one for what is right; False if there is none."""
-        rows = [row for row in self.manifest["history"].get(name, ()) if self.vault.intact(row[1], row[2])]
-        if not rows:
-            return False
-        when, digest, size, _, mode = rows[0]
-        old = self.files[name]
-        self.files[name] = [mode, size, 0, 0, 0, digest, 1, when]
-        supersede(self.manifest["history"], name, old, self.files[name])
-        return True
+        for version in self.manifest.history.get(name, ()):
+            if self.vault.intact(version.digest, version.size):
+                seen = [version.mode, version.size, 0, 0, 0]
+                self.manifest.set(name, FileEntry(seen, version.digest, True, version.when))
+                return True
+        return False
 
     def bring_back(self, kinds: dict[str, str], now: float) -> list[RestoredFile]:
         """Restore these, and take away what is new; what somebody is writing becomes pending."""
@@ -246,8 +222,8 @@ class ManifestWork:
         for plan in plans:
             try:
                 plan.keep_what_is_there(now, self.way, self.vault)
-                if plan.row and not (plan.entry and plan.row[1] == plan.entry[DIGEST]):
-                    remember(self.manifest["history"], plan.name, plan.row)
+                if plan.version and not (plan.entry and plan.version.digest == plan.entry.digest):
+                    self.manifest.remember(plan.name, plan.version)
                 ready.append(plan)
             except OSError as error:
                 results.append(self._failed(plan, error))
@@ -278,24 +254,24 @@ class ManifestWork:
             return RestoredFile(name, None, said(error))
 
     def _restored(self, plan: Restoration, now: float) -> RestoredFile:
-        self.manifest["pending"].pop(plan.name, None)
+        self.manifest.pending.pop(plan.name, None)
         self.open.pop(plan.name, None)
         self.unrecorded.discard(plan.name)
-        if plan.aside and plan.row:
-            self.manifest["asides"].append([plan.aside, plan.name, float(now)])
-            return RestoredFile(plan.name, self.integrity.name(self.vault.path(str(plan.row[1]))))
+        if plan.aside and plan.version:
+            self.manifest.asides.append((plan.aside, plan.name, float(now)))
+            return RestoredFile(plan.name, self.integrity.name(self.vault.path(plan.version.digest)))
         return RestoredFile(plan.name, plan.aside or None)
 
     def _failed(self, plan: Restoration, error: OSError) -> RestoredFile:
         plan.close()
         if isinstance(error, FileBusy):
-            self.manifest["pending"].setdefault(plan.name, time.time())
+            self.manifest.pending.setdefault(plan.name, time.time())
         return RestoredFile(plan.name, None, said(error))
 
     def _collect_asides(self) -> None:
         """Remove what was moved aside once its content is in the vault and no late writer has it open."""
         left = []
-        for aside in self.manifest["asides"]:
+        for aside in self.manifest.asides:
             path, name, when = aside
             found = lstat(path, self.way.root)
             if found is None:
@@ -308,10 +284,10 @@ class ManifestWork:
             except OSError:
                 continue
             if kept:
-                if name not in self.files or self.files[name][DIGEST] != digest:
-                    remember(self.manifest["history"], name, [when, digest, seen[SIZE], "replaced", seen[MODE]])
+                if name not in self.files or self.files[name].digest != digest:
+                    self.manifest.remember(name, Version(when, digest, seen[1], "replaced", seen[0]))
                 unlink(path, self.way.root)
-        self.manifest["asides"] = left
+        self.manifest.asides = left
 
     # -- version 0.1 --------------------------------------------------------------------------------------
 
@@ -321,15 +297,15 @@ class ManifestWork:
         if not os.path.lexists(os.path.join(old, "manifest.json")):
             return
         shelf = Vault(os.path.join(old, "blobs"))
-        rows = [row_of(entry) for entry in self.files.values() if entry[KEPT]]
-        rows += [row for rows in self.manifest["history"].values() for row in rows]
-        for _, digest, size, _, _ in rows:
+        versions = [entry.version() for entry in self.files.values() if entry.kept]
+        versions += [version for older in self.manifest.history.values() for version in older]
+        for version in versions:
             try:
-                descriptor = os.open(shelf.path(digest), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                descriptor = os.open(shelf.path(version.digest), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
             except OSError:
                 continue
             try:
-                self.vault.keep(descriptor, digest, size)
+                self.vault.keep(descriptor, version.digest, version.size)
             finally:
                 os.close(descriptor)
         self.save()
@@ -338,8 +314,3 @@ class ManifestWork:
 
             shutil.rmtree(shelf.folder, ignore_errors=True)
         unlink(os.path.join(old, "manifest.json"))
-
-
-def is_below(name: str, folders: Iterable[str]) -> bool:
-    """Whether a file is one of these, or lies in one of them; "." is the project."""
-    return any(name == at or name.startswith(f"{at}/") or (at == "." and name[0] != "/") for at in folders)

@@ -11,12 +11,12 @@ import os
 import stat
 import time
 
-from fusewire.guard.manifest import DIGEST, KEPT, MODE, SIZE, lstat, recordable, why_not_kept
+from fusewire.guard.manifest import Version, lstat, recordable
 from fusewire.guard.vault import READ, Vault, Way, look, move_aside, settled, signature, unlink
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fusewire.guard.manifest import Entry
+    from fusewire.guard.manifest import FileEntry
 
 #: Seconds without a change after which a file counts as closed where the kernel gives no leases.
 _QUIET = 2.0
@@ -73,28 +73,28 @@ def has_writer(name: str, folder: int) -> bool:
 class Restoration:
     """One file on its way back: first what is in its place is kept, then the recorded one is put there, if any."""
 
-    def __init__(self, name: str, kind: str, entry: Entry | None) -> None:
+    def __init__(self, name: str, kind: str, entry: FileEntry | None) -> None:
         self.name = name
         self.base = os.path.basename(name)
         self.kind = kind
         self.entry = entry
         #: What is in its place, the version that the vault has of it, and where it was moved.
         self.found: os.stat_result | None = None
-        self.row: list[object] | None = None
+        self.version: Version | None = None
         self.aside = ""
         self._lease: Lease | None = None
 
     def keep_what_is_there(self, now: float, way: Way, vault: Vault) -> None:
         """Put what is there into the vault, if it has room; an OSError says why the file cannot be restored."""
         entry = self.entry
-        if entry and self.kind != "mode" and not (entry[KEPT] and vault.intact(entry[DIGEST], entry[SIZE])):
-            raise OSError(why_not_kept(entry))
+        if entry and self.kind != "mode" and not (entry.kept and vault.intact(entry.digest, entry.size)):
+            raise OSError(entry.why_not_kept())
         parent = way.parent(self.name, make=False)
         if parent is None:
             return
         try:
             self.found = lstat(self.base, parent)
-            if entry and self.found is not None and signature(self.found) == entry[:5]:
+            if entry and self.found is not None and signature(self.found) == entry.signature:
                 self.kind = "mode"  # its folder was locked, that is all
             if self.found is None or self.kind == "mode":
                 return
@@ -103,7 +103,7 @@ class Restoration:
             if recordable(self.found):
                 seen, digest, kept = look(self.base, parent, vault)
                 if kept:
-                    self.row = [float(now), digest, seen[SIZE], "replaced", seen[MODE]]
+                    self.version = Version(float(now), digest, seen[1], "replaced", seen[0])
         except FileBusy:
             raise
         except OSError:
@@ -130,26 +130,26 @@ class Restoration:
                 self.aside = os.path.join(os.path.dirname(self.name), aside) if aside else ""
                 return
             if self.kind == "mode":
-                os.chmod(self.base, stat.S_IMODE(self.entry[MODE]), dir_fd=parent)
+                os.chmod(self.base, stat.S_IMODE(self.entry.mode), dir_fd=parent)
             else:
                 self._replace(self.entry, parent, vault)
             after = os.stat(self.base, dir_fd=parent, follow_symlinks=False)
         finally:
             os.close(parent)
-        self.entry[:5] = settled(after, after.st_ctime_ns)  # just written: the next look shall read it again
+        self.entry.signature = settled(after, after.st_ctime_ns)  # just written: the next look shall read it again
         if way.moved and not self.aside:
             self.aside = way.moved.pop()
 
-    def _replace(self, entry: Entry, parent: int, vault: Vault) -> None:
+    def _replace(self, entry: FileEntry, parent: int, vault: Vault) -> None:
         temporary = f".fusewire-restoring-{os.getpid()}"
-        mode, size, digest = entry[MODE], entry[SIZE], entry[DIGEST]
-        if not stat.S_ISLNK(mode):
-            vault.write_file(digest, size, stat.S_IMODE(mode), temporary, parent)
+        is_link = stat.S_ISLNK(entry.mode)
+        if not is_link:
+            vault.write_file(entry.digest, entry.size, stat.S_IMODE(entry.mode), temporary, parent)
         try:
             aside = self._move_aside(parent) if self.found is not None else ""
             try:
-                if stat.S_ISLNK(mode):
-                    os.symlink(vault.read_link(digest), self.base, dir_fd=parent)
+                if is_link:
+                    os.symlink(vault.read_link(entry.digest), self.base, dir_fd=parent)
                 else:
                     _give_name(temporary, self.base, parent)
             except FileExistsError:

@@ -13,7 +13,8 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container
-    from typing import Any
+
+    from fusewire.guard.manifest import FolderEntry
 
 #: Bytes of all blobs together, and of one file: a backstop for rules and configuration, not a backup of the disk.
 TOTAL_LIMIT = 256 * 1024 * 1024
@@ -212,7 +213,7 @@ class Way:
     Everything is done relative to the folder that was opened: what is swapped afterwards leads nowhere else.
     """
 
-    def __init__(self, root: str, folders: dict[str, list[Any]]) -> None:
+    def __init__(self, root: str, folders: dict[str, FolderEntry]) -> None:
         self.root = os.open(root, _FOLDER)
         #: Each folder above a protected file, as the manifest has it.
         self.folders = folders
@@ -229,7 +230,7 @@ class Way:
         for name, known in self.folders.items():
             try:
                 mode = os.stat(name, dir_fd=self.root, follow_symlinks=False).st_mode
-                if stat.S_ISLNK(mode) and os.readlink(name, dir_fd=self.root) != known[3]:
+                if stat.S_ISLNK(mode) and os.readlink(name, dir_fd=self.root) != known.target:
                     found.append(name)
             except OSError:
                 continue  # its files are missing then, which is said of each
@@ -256,14 +257,15 @@ class Way:
             mode = os.stat(part, dir_fd=here, follow_symlinks=False).st_mode
         except FileNotFoundError:
             return self._make(here, part, so_far) if make else None
+        known = self.folders.get(so_far)
         if stat.S_ISLNK(mode):
             target = os.readlink(part, dir_fd=here)
-            if target not in self.folders.get(so_far, [])[3:]:
+            if known is None or known.target != target:
                 raise OSError(f"{so_far} is now a link to {target}; nothing is written through it")
             return os.open(part, _FOLDER, dir_fd=here)
         if stat.S_ISDIR(mode):
-            if so_far in self.folders and ~mode & self.folders[so_far][0] & 0o700:
-                os.chmod(part, stat.S_IMODE(self.folders[so_far][0]), dir_fd=here)  # what was locked is opened again
+            if known is not None and ~mode & known.mode & 0o700:
+                os.chmod(part, stat.S_IMODE(known.mode), dir_fd=here)  # what was locked is opened again
             return os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=here)
         if not make:
             return None
@@ -271,8 +273,9 @@ class Way:
         return self._make(here, part, so_far)
 
     def _make(self, here: int, part: str, so_far: str) -> int:
-        if so_far in self.folders and self.folders[so_far][3]:
-            raise OSError(f"{so_far} was a link to {self.folders[so_far][3]} and is gone")
+        known = self.folders.get(so_far)
+        if known is not None and known.target:
+            raise OSError(f"{so_far} was a link to {known.target} and is gone")
         os.mkdir(part, 0o700, dir_fd=here)
         self.made.append(so_far)
         return os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=here)
@@ -285,7 +288,7 @@ class Way:
                 here = self.parent(f"{name}/", make=False)
                 if here is not None:
                     try:
-                        os.chmod(".", stat.S_IMODE(known[0]) if known else 0o755, dir_fd=here)
+                        os.chmod(".", stat.S_IMODE(known.mode) if known else 0o755, dir_fd=here)
                     finally:
                         os.close(here)
             except OSError:
