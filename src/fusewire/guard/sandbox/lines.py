@@ -37,7 +37,8 @@ _HARMLESS = frozenset("cat cd cut date echo false grep head ls printf pwd sleep 
 
 def share(line: str, outside: "tuple[str, ...]" = ()) -> str:
     """Which part of ring one a command line gets; `outside` are the commands that a person lets out of it."""
-    commands = [_behind_wrappers(words) for words in _commands(line)]
+    head = line.partition("<<")[0]  # what follows is data, at least up to its mark
+    commands = [_behind_wrappers(words) for words in simple_commands(head)]
     programs = [words[0].rpartition("/")[2] for words in commands if words]
     if not _NEEDS_RIGHTS.isdisjoint(programs) or any(_is_let_out(words, outside) for words in commands):
         return OUTSIDE
@@ -86,14 +87,13 @@ def _is_let_out(words: "list[str]", outside: "tuple[str, ...]") -> bool:
     return False
 
 
-def _commands(line: str) -> "list[list[str]]":
+def simple_commands(line: str) -> "list[list[str]]":
     """The simple commands of a line, also those of its substitutions; expansions are left out of their words."""
-    head = line.partition("<<")[0]  # what follows is data, at least up to its mark
     commands: list[list[str]] = [[]]
     word: str | None = None
     quote = ""
     escaped = False
-    for char in head:
+    for char in line:
         if escaped or (quote and char != quote and (char != "\\" or quote == "'")):
             word, escaped = (word or "") + char, False
         elif char == "\\":

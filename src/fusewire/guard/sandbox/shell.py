@@ -6,7 +6,7 @@ the command as it would be without it, unless the project says `sandbox = "requi
 
 import posix as os
 
-from fusewire.guard.sandbox.lines import INSIDE, OUTSIDE, share
+from fusewire.guard.sandbox.lines import INSIDE, OUTSIDE, share, simple_commands
 from fusewire.guard.sandbox.namespaces import environment
 from fusewire.guard.sandbox.prepared import prepare
 from fusewire.guard.sandbox.start import NOT_RUNNABLE, command, execute
@@ -85,30 +85,10 @@ def _is_there(path: str) -> bool:
 
 def command_in(text: str) -> str:
     """The command that the agent has given, out of what its client makes of it; all of it, if it is not found."""
-    body = text[: text.rfind(_END)] if _END in text else text
-    at = body.find("eval ")
-    while at >= 0:
-        word, behind = _word(body, at + 5)
-        if behind.strip() in ("", "< /dev/null"):
-            return word
-        at = body.find("eval ", at + 5)
+    for words in simple_commands(text.rpartition(_END)[0] or text):
+        if words[0] == "eval" and len(words) > 1 and words[2:] in ([], ["/dev/null"]):
+            return words[1]
     return text
-
-
-def _word(text: str, at: int) -> "tuple[str, str]":
-    """The word that begins at a place, without its quotes, and the text behind it."""
-    word, quote = [], ""
-    while at < len(text) and (quote or text[at] != " "):
-        char = text[at]
-        if char == "\\" and quote != "'" and at + 1 < len(text):
-            at += 1
-            word.append(text[at])
-        elif char == quote or (not quote and char in "'\""):
-            quote = "" if quote else char
-        else:
-            word.append(char)
-        at += 1
-    return "".join(word), text[at:]
 
 
 def shell_line(text: str) -> "list[str]":
