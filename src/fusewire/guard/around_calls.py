@@ -15,6 +15,7 @@ from fusewire.guard.calls import (
     forget,
     halted,
     start_call,
+    write,
 )
 
 TYPE_CHECKING = False
@@ -49,10 +50,9 @@ def before_call(
             from fusewire.guard.integrity_check import Watch
             from fusewire.guard.policy import protected_of
 
-            watch = Watch(protected_of(root, rules), rules)
-            decision = watch.renew(time.time())
+            decision = Watch(protected_of(root, rules), rules).renew(time.time())
             if decision is not None and decision.verdict == "halt":
-                _halt(watch, event, decision, patience)
+                _halt(root, event, decision, patience)
                 return decision
         start_call(folder, root, event, changed)
     except OSError:
@@ -103,7 +103,7 @@ def _compare(event: Event, root: str, rules: Rules, windows: list[Any], now: flo
     elif watch.integrity.exists():
         decision = watch.renew(now)
     if decision is not None and decision.verdict == "halt":
-        _halt(watch if event.kind in ("after_tool", "stop") else None, event, decision, patience, root)
+        _halt(root, event, decision, patience, on_file=event.kind in ("after_tool", "stop"))
     return decision
 
 
@@ -118,16 +118,15 @@ def _permitted(event: Event, protected: Protected) -> list[str]:
     return [path for path in event.paths if check_tool(tool, (path,), root=root, protected=protected).verdict != "deny"]
 
 
-def _halt(watch: Any, event: Event, decision: Decision, patience: float, root: str = "") -> None:
-    """Halt the session on file, and leave a notice that people see in `status` and `doctor` until they confirm it."""
+def _halt(root: str, event: Event, decision: Decision, patience: float, *, on_file: bool = True) -> None:
+    """Halt the session `on_file`, and leave a notice that people see in `status` and `doctor` until they confirm it."""
     from fusewire.core.messages import agent_message
     from fusewire.engine.breaker import Breaker
     from fusewire.util.errors import FusewireError
 
     text = agent_message(decision)
-    if watch is not None:
-        watch.halt(event.session, text)
-        root = watch.root
+    if on_file:
+        write(root, "halt", f"{event.session or ''}\n{text}")
     try:
         with Breaker.open(project=root, patience=patience) as breaker, breaker.store.transact() as transaction:
             transaction.notice(text.partition("\n")[0], breaker.engine.clock())

@@ -49,7 +49,7 @@ def is_unchanged(folder: str, root: str, key: str) -> bool:
     try:
         look = os.stat
         for name, known in index["files"].items():
-            if _signature(look(name, dir_fd=where, follow_symlinks=False)) != known:
+            if signature(look(name, dir_fd=where, follow_symlinks=False)) != known:
                 return False
         for name, known in index["folders"].items():
             if folder_signature(look(name, dir_fd=where, follow_symlinks=False), bool(known[2])) != known:
@@ -61,8 +61,8 @@ def is_unchanged(folder: str, root: str, key: str) -> bool:
     return not any(map(os.path.lexists, index["absent"]))
 
 
-def _signature(found: os.stat_result) -> tuple[int, ...]:
-    """The same as `vault.signature`, which a call that changes nothing need not load."""
+def signature(found: os.stat_result) -> tuple[int, ...]:
+    """What moves when a file is touched; the change time too, because `touch -r` cannot set it."""
     return found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 

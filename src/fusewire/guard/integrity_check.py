@@ -13,13 +13,12 @@ import time
 
 from fusewire.core.decision import Decision, strictest
 from fusewire.guard import calls
-from fusewire.guard.baseline import rules_key
+from fusewire.guard.baseline import rules_key, signature
 from fusewire.guard.integrity import Integrity
 from fusewire.guard.manifest import is_below, lstat
-from fusewire.guard.moves import brought_by_git, in_progress, is_granted
+from fusewire.guard.moves import brought_by_git, content_of, in_progress, is_granted
 from fusewire.guard.policy import AGENT_SETTINGS
 from fusewire.guard.protected import CONFIGURATION
-from fusewire.guard.vault import signature
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -196,14 +195,14 @@ class Watch:
         log: int,
     ) -> set[str]:
         """What git has moved to another version, and settings to which a person's answer was added."""
-        added = {name: _read(self._full(name)) for name, kind in kinds.items() if kind == "new"}
+        added = {name: self._now(name) for name, kind in kinds.items() if kind == "new"}
         right = brought_by_git(self.root, {**before, **added}, since, log)
         if right:
             right |= {name for name in kinds if name[-1] == "/"}  # git removes folders that become empty
         for name in kinds.keys() - right:
             content = b"" if name in added else before.get(name)
             if content is not None and kinds[name] in ("changed", "new") and name.endswith(_PERMISSIONS):
-                right |= {name} if is_granted(content, _read(self._full(name)), windows) else set()
+                right |= {name} if is_granted(content, self._now(name), windows) else set()
         return right
 
     def _is_setting(self, name: str) -> bool:
@@ -246,7 +245,7 @@ class Watch:
         lines: list[str] = []
         for name in names[:_NAMED]:
             if changed[name] == "changed":
-                lines += _diff(name, before.get(name), _read(self._full(name)))
+                lines += _diff(name, before.get(name), self._now(name))
         return Decision(
             "tell",
             rule=RULE,
@@ -262,7 +261,10 @@ class Watch:
     def _content(self, work: ManifestWork, name: str) -> bytes | None:
         """The recorded content of a file, if it is kept."""
         entry = work.files.get(name)
-        return _read(work.vault.path(entry.digest)) if entry and entry.kept else None
+        return (content_of(work.vault.path(entry.digest)) or b"") if entry and entry.kept else None
+
+    def _now(self, name: str) -> bytes:
+        return content_of(self._full(name)) or b""
 
     def _kind(self, path: str) -> str | None:
         return self.protected.kind_of(os.path.realpath(path))
@@ -302,15 +304,6 @@ def _diff(name: str, before: bytes | None, now: bytes) -> list[str]:
     lines = [str(visible(line[:200])) for line in unified_diff(old, new, name, name, lineterm="", n=1)][2:]
     more = [f"... and {len(lines) - _DIFF_LINES} more lines"] if len(lines) > _DIFF_LINES else []
     return [f"{name}:", *lines[:_DIFF_LINES], *more]
-
-
-def _read(path: str) -> bytes:
-    from fusewire.util.files import read_regular
-
-    try:
-        return os.fsencode(os.readlink(path)) if os.path.islink(path) else read_regular(path, 1 << 25)
-    except OSError:
-        return b""
 
 
 def _has_content(path: str) -> bool:

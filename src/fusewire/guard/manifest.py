@@ -11,8 +11,8 @@ import time
 
 from fusewire.core.events import Noun
 from fusewire.guard import vault as limits
-from fusewire.guard.baseline import folder_signature, pack, unpack
-from fusewire.guard.vault import TICK_NS, Vault, look, signature
+from fusewire.guard.baseline import folder_signature, pack, signature, unpack
+from fusewire.guard.vault import TICK_NS, Vault, look
 from fusewire.util.fast_json import loads
 
 TYPE_CHECKING = False
@@ -49,7 +49,7 @@ class FileEntry:
 
     __slots__ = ("digest", "kept", "signature", "when")
 
-    def __init__(self, signature: list[int], digest: str, kept: bool, when: float) -> None:
+    def __init__(self, signature: tuple[int, ...], digest: str, kept: bool, when: float) -> None:
         self.signature = signature
         self.digest = digest
         self.kept = kept
@@ -64,7 +64,7 @@ class FileEntry:
 
     @classmethod
     def from_data(cls, data: list[Any]) -> FileEntry:
-        return cls(list(map(int, data[:5])), str(data[5]), bool(data[6]), float(data[7]))
+        return cls(tuple(map(int, data[:5])), str(data[5]), bool(data[6]), float(data[7]))
 
     def to_data(self) -> list[Any]:
         return [*self.signature, self.digest, int(self.kept), self.when]

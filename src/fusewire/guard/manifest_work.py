@@ -7,12 +7,12 @@ import stat
 import time
 
 from fusewire.guard import vault as limits
-from fusewire.guard.baseline import NAME
+from fusewire.guard.baseline import NAME, signature
 from fusewire.guard.calls import leave_marker
 from fusewire.guard.findings import RestoredFile
 from fusewire.guard.manifest import FileEntry, Manifest, Version, folders_of, is_below, lstat, recordable, said
 from fusewire.guard.restoring import FileBusy, Restoration, has_writer
-from fusewire.guard.vault import Vault, Way, look, signature, unlink
+from fusewire.guard.vault import Vault, Way, look, unlink
 from fusewire.util.files import read_file, replace_file
 
 TYPE_CHECKING = False
@@ -199,7 +199,7 @@ class ManifestWork:
         if old is None:
             return True
         same_type = stat.S_IFMT(old.mode) == stat.S_IFMT(found.st_mode)
-        return same_type and [found.st_size, found.st_mtime_ns] != old.signature[1:3]
+        return same_type and (found.st_size, found.st_mtime_ns) != old.signature[1:3]
 
     # -- restoring ----------------------------------------------------------------------------------------
 
@@ -207,8 +207,8 @@ class ManifestWork:
         """Take the version before the present one for what is right; False if there is none."""
         for version in self.manifest.history.get(name, ()):
             if self.vault.intact(version.digest, version.size):
-                seen = [version.mode, version.size, 0, 0, 0]
-                self.manifest.set(name, FileEntry(seen, version.digest, True, version.when))
+                unlike_any = (version.mode, version.size, 0, 0, 0)
+                self.manifest.set(name, FileEntry(unlike_any, version.digest, True, version.when))
                 return True
         return False
 

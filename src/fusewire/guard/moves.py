@@ -89,7 +89,7 @@ def brought_by_git(root: str, changes: Mapping[str, bytes | None], since: float,
     for name, before in changes.items():
         if name[0] == "/" or "\n" in name or before is None:
             continue
-        now = _content(os.path.join(root, name))
+        now = content_of(os.path.join(root, name))
         later = _ids(now, repository.format) if now is not None else [f"{target}:{prefix}{name}"] * 2
         asked.append((name, now is not None, [*_ids(before, repository.format), *later]))
     lines = "".join(f"{query}\n" for _, _, queries in asked for query in queries)
@@ -156,8 +156,8 @@ def _actions(path: str, since: float, log: int) -> list[bytes]:
     return found
 
 
-def _content(path: str) -> bytes | None:
-    """What git would store of a file or a link; None if there is none."""
+def content_of(path: str) -> bytes | None:
+    """What git would store of a file or a link; None if there is none that can be read."""
     try:
         if os.path.islink(path):
             return os.fsencode(os.readlink(path))

@@ -11,8 +11,9 @@ import os
 import stat
 import time
 
+from fusewire.guard.baseline import signature
 from fusewire.guard.manifest import Version, lstat, recordable
-from fusewire.guard.vault import READ, Vault, Way, look, move_aside, settled, signature, unlink
+from fusewire.guard.vault import READ, Vault, Way, look, move_aside, settled, unlink
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

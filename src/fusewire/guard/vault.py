@@ -10,6 +10,8 @@ import os
 import stat
 import time
 
+from fusewire.guard.baseline import signature
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -32,15 +34,10 @@ READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def signature(found: os.stat_result) -> list[int]:
-    """What moves when a file is touched; the change time too, because `touch -r` cannot set it."""
-    return [found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
-
-
-def settled(found: os.stat_result, now_ns: int) -> list[int]:
+def settled(found: os.stat_result, now_ns: int) -> tuple[int, ...]:
     """The signature, or one that never matches if the next change could have the same."""
     mode, size, modified, changed, inode = signature(found)
-    return [mode, size, modified, changed if changed < now_ns - TICK_NS else 0, inode]
+    return mode, size, modified, changed if changed < now_ns - TICK_NS else 0, inode
 
 
 def copy(source: int, size: int, target: int | None = None) -> str:
@@ -58,12 +55,16 @@ def copy(source: int, size: int, target: int | None = None) -> str:
     return digest.hexdigest()
 
 
-def look(name: str, folder: int, vault: Vault | None = None) -> tuple[list[int], str, bool]:
+def look(name: str, folder: int, vault: Vault | None = None) -> tuple[tuple[int, ...], str, bool]:
     """The signature and digest of a file or a link, and whether the vault, if one is given, has its content now."""
     now = time.time_ns()
     found = os.stat(name, dir_fd=folder, follow_symlinks=False)
     if stat.S_ISLNK(found.st_mode):
-        return _look_at_link(name, folder, settled(found, now), vault)
+        import hashlib
+
+        target = os.fsencode(os.readlink(name, dir_fd=folder))
+        digest = hashlib.sha256(target).hexdigest()
+        return settled(found, now), digest, vault is not None and vault.keep(target, digest, len(target))
     descriptor = os.open(name, READ, dir_fd=folder)
     try:
         for _ in range(_TRIES):
@@ -78,14 +79,6 @@ def look(name: str, folder: int, vault: Vault | None = None) -> tuple[list[int],
     finally:
         os.close(descriptor)
     raise OSError("it changes faster than it can be read")
-
-
-def _look_at_link(name: str, folder: int, seen: list[int], vault: Vault | None) -> tuple[list[int], str, bool]:
-    import hashlib
-
-    target = os.fsencode(os.readlink(name, dir_fd=folder))
-    digest = hashlib.sha256(target).hexdigest()
-    return seen, digest, vault is not None and vault.keep(target, digest, len(target))
 
 
 class Vault:
