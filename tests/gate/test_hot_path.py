@@ -62,9 +62,7 @@ HOT_PATH = {
     "fusewire.guard.known_agents",
     "fusewire.guard.plain",
     "fusewire.guard.shell",
-    "fusewire.guard.shell.paths",
     "fusewire.guard.shell.read_only",
-    "fusewire.guard.shell.values",
     "fusewire.guard.shell.wrappers",
     "fusewire.stores",
     "fusewire.stores.fast_sqlite",
@@ -77,7 +75,6 @@ HOT_PATH = {
     "fusewire.util.fast_json",
     "fusewire.util.files",
     "fusewire.util.globs",
-    "fusewire.util.quoting",
     "fusewire.util.stdio",
 }
 
@@ -85,6 +82,8 @@ HOT_PATH = {
 EDIT_PATH = {
     "fusewire.guard.policy",
     "fusewire.guard.protected",
+    "fusewire.guard.shell.paths",
+    "fusewire.guard.shell.values",
     "fusewire.guard.tampering",
     "fusewire.guard.tools",
 }
@@ -105,10 +104,13 @@ READ_PATH = {
     "fusewire.guard.shell.lexer",
     "fusewire.guard.shell.outputs",
     "fusewire.guard.shell.parser",
+    "fusewire.guard.shell.paths",
     "fusewire.guard.shell.tree",
+    "fusewire.guard.shell.values",
     "fusewire.guard.shell.walk",
     "fusewire.guard.shell.world",
     "fusewire.guard.tampering",
+    "fusewire.util.quoting",
 }
 
 

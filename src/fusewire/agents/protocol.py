@@ -11,9 +11,7 @@ import os
 
 from fusewire.agents import BadPayload
 from fusewire.core.events import Event
-from fusewire.guard.shell.paths import in_project
 from fusewire.util.fast_json import dumps
-from fusewire.util.quoting import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -166,6 +164,8 @@ class Agent:
             value = given.get(field)
             for one in value if isinstance(value, list) else [value]:
                 if isinstance(one, str) and one:
+                    from fusewire.guard.shell.paths import in_project  # no shell command needs it
+
                     paths += in_project(one, cwd, root)
         fields = {
             "call": optional(payload, "tool_use_id"),
@@ -309,7 +309,11 @@ def command_in(given: JsonObject) -> str | None:
         value = given.get(field)
         arguments = given.get("args")
         apart = [*(value if isinstance(value, list) else []), *(arguments if isinstance(arguments, list) else [])]
+        if isinstance(value, str) and value and not apart:
+            return value
         if value and isinstance(value, (str, list)) and all(isinstance(word, str) for word in apart):
+            from fusewire.util.quoting import quoted
+
             return " ".join([*([value] if isinstance(value, str) else []), *map(quoted, apart)])
     return None
 

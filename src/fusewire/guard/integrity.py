@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 
+from fusewire.core.events import Noun
 from fusewire.guard.baseline import NAME
 from fusewire.guard.calls import folder_of
-from fusewire.guard.findings import IntegrityFinding, RestoredFile, SnapshotReport
 from fusewire.guard.manifest import ASIDE, FileEntry, FolderEntry, Manifest, Version, is_below, lstat, said
-from fusewire.guard.manifest_work import ManifestWork
+from fusewire.guard.manifest_work import ManifestWork, RestoredFile
 from fusewire.guard.vault import Vault
 from fusewire.util.files import FileLock, NotOurs, claim, free_name, read_file
 
@@ -25,6 +25,22 @@ __all__ = ["Integrity", "IntegrityFinding", "RestoredFile"]
 
 #: Seconds: the first snapshot of a large project takes some, and a second process waits for it. A hook has ten.
 _WAIT = 6.0
+
+
+class IntegrityFinding(Noun):
+    """A protected file that is not what it was: missing, emptied, changed, mode, type, or new."""
+
+    kind: str
+    path: str
+
+
+class SnapshotReport(Noun):
+    """What was recorded: how much, what is not as it was recorded before, and (path, reason) of what was not kept."""
+
+    files: int
+    bytes: int
+    changed: list[str]
+    skipped: list[tuple[str, str]]
 
 
 class Integrity:

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
     from fusewire.config.rules import Rules
     from fusewire.guard.calls import NotedCall
-    from fusewire.guard.findings import RestoredFile
-    from fusewire.guard.manifest_work import ManifestWork
+    from fusewire.guard.manifest_work import ManifestWork, RestoredFile
     from fusewire.guard.protected import Protected
 
 #: Seconds for recording what is new or was changed; the rest waits for the next call. The hook has ten.

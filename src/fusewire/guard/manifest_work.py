@@ -6,10 +6,10 @@ import os
 import stat
 import time
 
+from fusewire.core.events import Noun
 from fusewire.guard import vault as limits
 from fusewire.guard.baseline import NAME, signature
 from fusewire.guard.calls import leave_marker
-from fusewire.guard.findings import RestoredFile
 from fusewire.guard.manifest import FileEntry, Manifest, Version, folders_of, is_below, lstat, recordable, said
 from fusewire.guard.restoring import FileBusy, Restoration, has_writer
 from fusewire.guard.vault import Vault, Way, look, unlink
@@ -25,6 +25,14 @@ if TYPE_CHECKING:
 
 #: Seconds for which what was moved aside stays: a writer may have found it under its old name just before.
 _LATE = 60.0
+
+
+class RestoredFile(Noun):
+    """A file that was brought back; where what it replaced is now; or the problem because of which it was not."""
+
+    path: str
+    kept: str | None = None
+    problem: str | None = None
 
 
 class ManifestWork:

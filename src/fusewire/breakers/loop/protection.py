@@ -15,7 +15,7 @@ from fusewire.util.files import free_name
 
 if TYPE_CHECKING:
     from fusewire.config.rules import Rules
-    from fusewire.guard.findings import IntegrityFinding
+    from fusewire.guard.integrity import IntegrityFinding
 
 #: The loop's name among the sessions that watch a project.
 _SESSION = "loop"
