@@ -37,7 +37,7 @@ def statusline_command(color: bool, project: str | None, as_json: bool) -> int:
     echo '{"session_id": "..."}' | fusewire statusline
     fusewire CLOSED · $0.42 of $5 · tool_failure Bash(pytest) 2/3
     """
-    from fusewire.gate.statusline import UNREADABLE, glance, read_payload, status_line
+    from fusewire.gate.statusline import UNREADABLE, glance, read_payload, status_line, to_json
 
     payload = read_payload()
     try:
@@ -48,7 +48,7 @@ def statusline_command(color: bool, project: str | None, as_json: bool) -> int:
         hand_over(UNREADABLE)
         return 0
     if as_json:
-        print_json(seen.to_json())
+        print_json(to_json(seen))
     else:
         hand_over(status_line(seen, color=color and not os.environ.get("NO_COLOR")), color=True)
     return 0

@@ -11,6 +11,7 @@ import os
 import time
 
 from fusewire.config.rules import DATABASE, find_guarded, rules_as_they_lie
+from fusewire.core.events import Noun
 from fusewire.util.durations import number, show_duration
 from fusewire.util.fast_json import loads
 from fusewire.util.stdio import INPUT_LIMIT, payload_of, read_input, write_line
@@ -100,29 +101,8 @@ def read_payload() -> Any:
 # -- what is shown ----------------------------------------------------------------------------------------
 
 
-class _Fields:
-    """Annotated slots, given and written as JSON in the order of their annotations."""
-
-    __slots__ = ()
-
-    def __init__(self, *values: Any) -> None:
-        for name, value in zip(type(self).__annotations__, values, strict=True):
-            setattr(self, name, value)
-
-    def to_json(self) -> JsonObject:
-        return {name: _to_json(getattr(self, name)) for name in type(self).__annotations__}
-
-
-def _to_json(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_to_json(one) for one in value]
-    return value.to_json() if isinstance(value, _Fields) else value
-
-
-class SeenCircuit(_Fields):
+class SeenCircuit(Noun):
     """A circuit as the line shows it."""
-
-    __slots__ = ("id", "key", "level", "name", "of_session", "phase", "retry_after", "state", "threshold")
 
     id: str
     state: str
@@ -138,8 +118,8 @@ class SeenCircuit(_Fields):
         """`repetition Bash(make) 24s`."""
         name = f"{self.name} {self.key}" if self.key else self.name
         left = self.retry_after
-        if self.phase == "open":
-            return f"{name} {'until a person acts' if left is None else _time(left)}"
+        if self.phase == "open":  # whole seconds, rounded up: after that wait the call is not refused again
+            return f"{name} {'until a person acts' if left is None else show_duration(-int(-left // 1))}"
         if self.phase == "probe":
             return f"{name} {'ready to probe' if left is None else 'probe running'}"
         return f"{name} {number(self.level)}/{number(self.threshold)}"
@@ -156,10 +136,8 @@ class SeenCircuit(_Fields):
         )
 
 
-class SeenSpend(_Fields):
+class SeenSpend(Noun):
     """What the session costs; `reached` if that is all it may."""
-
-    __slots__ = ("limit_usd", "reached", "usd")
 
     usd: float | None
     limit_usd: float | None
@@ -168,13 +146,12 @@ class SeenSpend(_Fields):
     def words(self) -> str:
         if self.usd is None:
             return ""
-        return f"${self.usd:.2f} of ${_dollars(self.limit_usd)}" if self.limit_usd else f"${self.usd:.2f}"
+        limit = f"{self.limit_usd or 0:.2f}".removesuffix(".00")
+        return f"${self.usd:.2f} of ${limit}" if self.limit_usd else f"${self.usd:.2f}"
 
 
-class Glance(_Fields):
-    """Everything that the line shows; `fusewire statusline --json` prints it."""
-
-    __slots__ = ("circuits", "halted", "nearest", "problem", "session", "spend", "state")
+class Glance(Noun):
+    """Everything that the line shows."""
 
     state: str
     session: str | None
@@ -183,6 +160,13 @@ class Glance(_Fields):
     nearest: SeenCircuit | None
     spend: SeenSpend
     problem: str | None
+
+
+def to_json(value: Any) -> Any:
+    """A glance as `fusewire statusline --json` prints it."""
+    if isinstance(value, list):
+        return [to_json(one) for one in value]
+    return {name: to_json(getattr(value, name)) for name in value.fields} if isinstance(value, Noun) else value
 
 
 def status_line(seen: Glance, *, color: bool = False) -> str:
@@ -210,27 +194,12 @@ def _facts(seen: Glance) -> Iterator[str]:
     yield _WORDS.get(seen.state, "")
     if seen.circuits and seen.state in ("OPEN", "HALF_OPEN"):
         yield seen.circuits[0].words()
-        yield _others(seen.circuits[1:])
+        states = [one.state for one in seen.circuits[1:]]
+        yield ", ".join(f"{states.count(state)} more {state}" for state in ("OPEN", "HALF_OPEN") if state in states)
     elif seen.nearest and seen.state == "CLOSED":
         yield seen.nearest.words()
     if seen.problem:
         yield seen.problem
-
-
-def _others(circuits: list[SeenCircuit]) -> str:
-    """`2 more OPEN`."""
-    opened = sum(one.state == "OPEN" for one in circuits)
-    half = len(circuits) - opened
-    return ", ".join(f"{count} more {state}" for count, state in ((opened, "OPEN"), (half, "HALF_OPEN")) if count)
-
-
-def _time(left: float) -> str:
-    """Whole seconds, rounded up: after that wait the call is not refused again."""
-    return show_duration(-int(-left // 1))
-
-
-def _dollars(amount: float) -> str:
-    return str(int(amount)) if amount == int(amount) else f"{amount:.2f}"
 
 
 def _width(text: str) -> int:
@@ -353,10 +322,8 @@ class _Sight:
         until = state.until if state.phase == "open" else state.lease_until if state.phase == "probe" else None
         left = None if until is None else seconds_until(until, self.now)
         left = left or None if state.phase == "probe" else left
-        yield SeenCircuit(
-            *(circuit, PUBLIC_STATE[state.phase], state.phase),
-            *(is_mine, name, key or None, level, threshold, left),
-        )
+        shown = PUBLIC_STATE[state.phase]
+        yield SeenCircuit(circuit, shown, state.phase, is_mine, name, key or None, level, threshold, left)
 
     def _whose(self, circuit: str) -> tuple[bool, str, str, str]:
         """Whether it is one of this session, of which agent in it; its name, and what it is about."""
