@@ -15,7 +15,7 @@ from fusewire.config.rules import load_rules
 from fusewire.guard.baseline import is_unchanged, rules_key
 from fusewire.guard.calls import folder_of
 from fusewire.guard.check import check_command
-from fusewire.guard.integrity_check import Watch
+from fusewire.guard.integrity_check import IntegrityCheck
 from fusewire.guard.policy import protected_of
 from fusewire.guard.protected import Protected
 from fusewire.guard.shell.parser import parse
@@ -124,7 +124,7 @@ def _verify(folder: str) -> list[str]:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         Path(path).write_text(f"specification {number}\n", encoding="utf-8")
     rules = load_rules(root)
-    watch = Watch(protected_of(root, rules), rules)
+    watch = IntegrityCheck(protected_of(root, rules), rules)
     os.environ["XDG_STATE_HOME"] = os.path.join(folder, "state")
     for _ in range(2):  # a file that was written just now would be read again
         watch.renew(time.time())

@@ -19,7 +19,7 @@ from fusewire.core.messages import agent_message
 from fusewire.guard.baseline import is_unchanged
 from fusewire.guard.calls import base, folder_of, is_fallback, read
 from fusewire.guard.integrity import Integrity
-from fusewire.guard.integrity_check import Watch
+from fusewire.guard.integrity_check import IntegrityCheck
 from fusewire.guard.policy import protected_of
 from tests.guard.test_guard_hook import (
     FILES,
@@ -246,9 +246,9 @@ LOCKED = """
 import os, sys, time
 sys.path.insert(0, sys.argv[2])
 from fusewire.guard.policy import protected_of
-from fusewire.guard.integrity_check import Watch
+from fusewire.guard.integrity_check import IntegrityCheck
 root = sys.argv[1]
-watch = Watch(protected_of(root))
+watch = IntegrityCheck(protected_of(root))
 assert watch.renew(time.time()) is None
 os.chmod(root + "/specs", 0)
 decision = watch.after("x", time.time())
@@ -689,7 +689,7 @@ def test_a_large_project_is_recorded_in_parts(shop: Project, monkeypatch: pytest
     """What there is no time for is recorded at the next calls. Nothing is said, and nothing is taken for an agent's."""
     for number in range(300):
         (shop.root / f"specs/deep/{number}.md").write_text(f"{number}\n")
-    watch = Watch(protected_of(str(shop.root)))
+    watch = IntegrityCheck(protected_of(str(shop.root)))
     monkeypatch.setattr("fusewire.guard.integrity_check._PATIENCE", 0.0)
     assert watch.renew(time.time()) is None
     assert watch.after("make", time.time()) is None

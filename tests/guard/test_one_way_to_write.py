@@ -23,7 +23,7 @@ ALLOWED = {
     "guard/integrity.py": "a damaged manifest is renamed beside itself",
     "guard/restoring.py": "what is moved aside or restored is renamed, relative to an open folder",
     "guard/calls.py": "a folder for its owner alone, outside of any project",
-    "guard/manifest_work.py": "inside such a folder",
+    "guard/manifest_transaction.py": "inside such a folder",
     "guard/sandbox/namespaces.py": "files of the kernel, and a file system in memory that only the command sees",
     "guard/sandbox/placeholders.py": "an empty folder, opened with O_NOFOLLOW before anything is done to it",
     "guard/sandbox/support.py": "the null device",

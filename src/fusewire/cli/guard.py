@@ -21,7 +21,7 @@ from fusewire.core.messages import message_lines
 from fusewire.engine.breaker import Breaker
 from fusewire.guard.check import check_command, judge_reading, read_command
 from fusewire.guard.effects import READ
-from fusewire.guard.integrity_check import Watch
+from fusewire.guard.integrity_check import IntegrityCheck
 from fusewire.guard.policy import protected_of
 from fusewire.guard.protected import Protected
 from fusewire.guard.shell.paths import normal
@@ -193,10 +193,10 @@ def _shown(text: str) -> str:
 def snapshot_command(project: str | None, as_json: bool) -> int:
     """Record every protected file as it is now. For a person: what is damaged now would be recorded as intact."""
     require_person("`fusewire guard snapshot`", project_root(project))
-    watch = _watch(project)
-    taken = _locked(lambda: watch.integrity.snapshot(time.time()))
-    watch.lift()
-    with Breaker.open(project=watch.root) as breaker:
+    check = _integrity_check(project)
+    taken = _locked(lambda: check.integrity.snapshot(time.time()))
+    check.lift()
+    with Breaker.open(project=check.root) as breaker:
         lift_guard_halts(breaker.store, time.time())
     skipped = [{"path": path, "reason": reason} for path, reason in taken.skipped]
     data = {"files": taken.files, "bytes": taken.bytes, "changed": taken.changed, "skipped": skipped}
@@ -210,7 +210,7 @@ def snapshot_command(project: str | None, as_json: bool) -> int:
 @common_options
 def verify_command(project: str | None, as_json: bool) -> int:
     """Compare the protected files with their last snapshot. Exit 0 if they are intact, 3 if not."""
-    integrity = _watch(project).integrity
+    integrity = _integrity_check(project).integrity
     if not integrity.exists():
         none = "there is no snapshot yet; take one with: fusewire guard snapshot"
         raise FusewireError(integrity.problem or none)
@@ -235,7 +235,7 @@ def restore_command(project: str | None, paths: tuple[str, ...], as_json: bool) 
     version before; the same command again undoes that.
     """
     require_person("`fusewire guard restore`", project_root(project))
-    integrity = _watch(project).integrity
+    integrity = _integrity_check(project).integrity
     if not integrity.exists():
         raise FusewireError(integrity.problem or "there is no snapshot to restore from")
     chosen = [os.path.abspath(path) for path in paths] or None
@@ -260,6 +260,6 @@ def _locked(act: Callable[[], Done]) -> Done:
         raise FusewireError("another process is writing the snapshot; try again") from error
 
 
-def _watch(project: str | None) -> Watch:
+def _integrity_check(project: str | None) -> IntegrityCheck:
     root = project_root(project)
-    return Watch(protected_of(root, rules_of(root)))
+    return IntegrityCheck(protected_of(root, rules_of(root)))

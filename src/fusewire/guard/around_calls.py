@@ -47,10 +47,10 @@ def before_call(
         if renews and not is_unchanged(folder, root, rules_key(rules)):
             import time
 
-            from fusewire.guard.integrity_check import Watch
+            from fusewire.guard.integrity_check import IntegrityCheck
             from fusewire.guard.policy import protected_of
 
-            decision = Watch(protected_of(root, rules), rules).renew(time.time())
+            decision = IntegrityCheck(protected_of(root, rules), rules).renew(time.time())
             if decision is not None and decision.verdict == "halt":
                 _halt(root, event, decision, patience)
                 return decision
@@ -91,17 +91,17 @@ def after_event(event: Event, root: str, rules: Rules, patience: float) -> Decis
 
 def _compare(event: Event, root: str, rules: Rules, windows: list[Any], now: float, patience: float) -> Decision | None:
     from fusewire.core.events import changes_files
-    from fusewire.guard.integrity_check import Watch
+    from fusewire.guard.integrity_check import IntegrityCheck
     from fusewire.guard.policy import protected_of
 
-    watch = Watch(protected_of(root, rules), rules)
+    check = IntegrityCheck(protected_of(root, rules), rules)
     decision = None
     if event.kind == "after_tool":
-        permitted = _permitted(event, watch.protected) if changes_files(event.tool) and not event.failed else []
+        permitted = _permitted(event, check.protected) if changes_files(event.tool) and not event.failed else []
         cause = event.described() or event.tool
-        decision = watch.after(cause, now, windows=windows, permitted=permitted, took=event.took)
-    elif watch.integrity.exists():
-        decision = watch.renew(now)
+        decision = check.after(cause, now, windows=windows, permitted=permitted, took=event.took)
+    elif check.integrity.exists():
+        decision = check.renew(now)
     if decision is not None and decision.verdict == "halt":
         _halt(root, event, decision, patience, on_file=event.kind in ("after_tool", "stop"))
     return decision

@@ -71,7 +71,7 @@ def folder_signature(found: os.stat_result, listed: bool) -> tuple[int, ...]:
     return found.st_mode, found.st_ino, found.st_mtime_ns if listed and stat.S_ISDIR(found.st_mode) else 0
 
 
-def pack(index: dict[str, Any], rest: dict[str, Any]) -> bytes:
+def pack(index: dict[str, object], rest: dict[str, object]) -> bytes:
     first, second = dumps(index, _FORMAT), dumps(rest, _FORMAT)
     return b"".join((_MAGIC, len(first).to_bytes(8, "big"), _digest(first), _digest(second), first, second))
 

@@ -13,7 +13,7 @@ from fusewire.core.events import Noun
 from fusewire.guard.baseline import NAME
 from fusewire.guard.calls import folder_of
 from fusewire.guard.manifest import ASIDE, FileEntry, FolderEntry, Manifest, Version, is_below, lstat, said
-from fusewire.guard.manifest_work import ManifestWork, RestoredFile
+from fusewire.guard.manifest_transaction import ManifestTransaction, RestoredFile
 from fusewire.guard.vault import Vault
 from fusewire.util.files import FileLock, NotOurs, claim, free_name, read_file
 
@@ -98,7 +98,7 @@ class Integrity:
         manifest = self.load()
         if manifest is None:
             return []
-        work = ManifestWork(self, manifest)
+        work = ManifestTransaction(self, manifest)
         try:
             return [IntegrityFinding(kind, name) for name, kind in sorted(work.compare().items())]
         finally:
@@ -106,7 +106,7 @@ class Integrity:
 
     def snapshot(self, now: float, *, only: Iterable[str] | None = None) -> SnapshotReport:
         """Record all protected files, or only the named ones and what was recorded below them."""
-        with self.work() as work:
+        with self.transact() as work:
             before = {name: _key(entry) for name, entry in work.files.items()}
             names = None if only is None else work.named(only)
             work.accept(now, names)
@@ -126,7 +126,7 @@ class Integrity:
         wanted = None if paths is None else [self.name(path) for path in paths]
         if not self.exists():
             return [RestoredFile(name, None, "no snapshot was taken") for name in wanted or ()]
-        with self.work() as work:
+        with self.transact() as work:
             kinds = {name: kind for name, kind in work.compare().items() if kind != "new"}
             results = [RestoredFile(name, None, self._unknown(work, name)) for name in wanted or ()]
             results = [result for result in results if result.problem]
@@ -136,7 +136,7 @@ class Integrity:
             todo = {name: kind for name, kind in kinds.items() if wanted is None or is_below(name, wanted)}
             return sorted([*results, *work.bring_back(todo, now)], key=lambda result: result.path)
 
-    def _unknown(self, work: ManifestWork, name: str) -> str | None:
+    def _unknown(self, work: ManifestTransaction, name: str) -> str | None:
         """What is said about a path that the snapshot does not know; None if it knows it."""
         if any(is_below(known, [name]) for known in (*work.files, *work.manifest.folders)):
             return None
@@ -148,10 +148,10 @@ class Integrity:
 
     # -- the manifest -------------------------------------------------------------------------------------
 
-    def work(self, patience: float | None = None) -> ManifestWork:
+    def transact(self, patience: float | None = None) -> ManifestTransaction:
         """The manifest for a writer, with the lock; use it as a context. What is not recorded within so many seconds
         is recorded by the next one."""
-        return ManifestWork(self, patience=patience)
+        return ManifestTransaction(self, patience=patience)
 
     def load(self, *, locked: bool = False) -> Manifest | None:
         """The manifest; None if there is none, or none that can be read: then it is set aside.

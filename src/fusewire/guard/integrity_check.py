@@ -1,4 +1,4 @@
-"""After every operation: are the protected files still what they were, and if not, who has changed them?
+"""Decide what a change of protected files means: who made it, and whether it is accepted, reported or undone.
 
 What changed while no call of an agent ran is a person's, and becomes the baseline. What changed while one ran is looked
 at: git may have moved to another version, which is the new baseline; an edit tool may update a document. A file that is
@@ -13,10 +13,10 @@ import time
 
 from fusewire.core.decision import Decision, strictest
 from fusewire.guard import calls
+from fusewire.guard.allowed_changes import brought_by_git, content_of, in_progress, is_granted
 from fusewire.guard.baseline import rules_key, signature
 from fusewire.guard.integrity import Integrity
 from fusewire.guard.manifest import is_below, lstat
-from fusewire.guard.moves import brought_by_git, content_of, in_progress, is_granted
 from fusewire.guard.policy import AGENT_SETTINGS
 from fusewire.guard.protected import CONFIGURATION
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from fusewire.config.rules import Rules
     from fusewire.guard.calls import NotedCall
-    from fusewire.guard.manifest_work import ManifestWork, RestoredFile
+    from fusewire.guard.manifest_transaction import ManifestTransaction, RestoredFile
     from fusewire.guard.protected import Protected
 
 #: Seconds for recording what is new or was changed; the rest waits for the next call. The hook has ten.
@@ -58,7 +58,7 @@ _WORDS = {
 }
 
 
-class Watch:
+class IntegrityCheck:
     """The protected files of one project."""
 
     def __init__(self, protected: Protected, rules: Rules | None = None) -> None:
@@ -78,7 +78,7 @@ class Watch:
         judged as by `after`. Nothing is renewed while a call is running.
         """
         folder = calls.folder_of(self.root, make=True)
-        with self.integrity.work(_PATIENCE) as work:
+        with self.integrity.transact(_PATIENCE) as work:
             if calls.running(folder, now):
                 return None
             kinds = work.compare()
@@ -111,7 +111,7 @@ class Watch:
             if not problem:
                 return None
             return Decision("tell", rule=RULE, reason=f"{problem}; a new snapshot is taken before the next call")
-        with self.integrity.work(_PATIENCE) as work:
+        with self.integrity.transact(_PATIENCE) as work:
             kinds = work.compare()
             windows = [*windows, *calls.running(self.integrity.folder, now)]
             named = {self.integrity.name(path) for path in map(self._full, permitted) if _has_content(path)}
@@ -132,7 +132,7 @@ class Watch:
     # -- who did it ---------------------------------------------------------------------------------------
 
     def _in_windows(
-        self, name: str, kind: str, windows: list[NotedCall], took: float | None, now: float, work: ManifestWork
+        self, name: str, kind: str, windows: list[NotedCall], took: float | None, now: float, work: ManifestTransaction
     ) -> bool:
         """Whether a call of an agent can have changed this."""
         if kind == "new" and (not windows or not self._is_setting(name)):
@@ -160,7 +160,7 @@ class Watch:
         return os.lstat(path).st_ctime
 
     def _judge(
-        self, work: ManifestWork, kinds: dict[str, str], windows: Collection[NotedCall], cause: str, now: float
+        self, work: ManifestTransaction, kinds: dict[str, str], windows: Collection[NotedCall], cause: str, now: float
     ) -> Decision | None:
         """Restore what is to be restored, record what is right, and say both."""
         pending = work.manifest.pending
@@ -220,7 +220,7 @@ class Watch:
             return False
         return kind == "mode" or self._kind(self._full(name)) == CONFIGURATION
 
-    def _settled(self, work: ManifestWork, bad: dict[str, str], since: float) -> dict[str, str]:
+    def _settled(self, work: ManifestTransaction, bad: dict[str, str], since: float) -> dict[str, str]:
         """Those that are still the same after a moment: an editor may be about to write what it has removed."""
         first = {name: lstat(name, work.way.root) for name in bad}
         time.sleep(_SETTLES)
@@ -257,7 +257,7 @@ class Watch:
             ),
         )
 
-    def _content(self, work: ManifestWork, name: str) -> bytes | None:
+    def _content(self, work: ManifestTransaction, name: str) -> bytes | None:
         """The recorded content of a file, if it is kept."""
         entry = work.files.get(name)
         return (content_of(work.vault.path(entry.digest)) or b"") if entry and entry.kept else None

@@ -1,4 +1,4 @@
-"""Puts one protected file back without destroying anything.
+"""Put one protected file back without destroying anything.
 
 What is in its place is moved aside by renaming, so that its inode survives and a late writer's text is kept. The kernel
 says with a read lease that nobody has it open for writing; whoever opens it meanwhile has to wait for us, we are told,

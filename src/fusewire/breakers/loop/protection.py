@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fusewire.config.rules import STATE_FOLDER
 from fusewire.core.messages import agent_message
 from fusewire.guard import calls as marks
-from fusewire.guard.integrity_check import Watch
+from fusewire.guard.integrity_check import IntegrityCheck
 from fusewire.guard.policy import OWN, protected_of
 from fusewire.guard.protected import DOCUMENT
 from fusewire.util.files import free_name
@@ -29,17 +29,17 @@ class Protection:
 
     def __init__(self, root: str, rules: Rules) -> None:
         self.root = root
-        self.watch = Watch(protected_of(root, rules), rules)
+        self.check = IntegrityCheck(protected_of(root, rules), rules)
         self._began = False
 
     def begin(self, now: float) -> None:
-        self.watch.renew(now)
-        self.watch.lift()
+        self.check.renew(now)
+        self.check.lift()
         self._began = True
 
     def halt(self, text: str) -> None:
         """Halt the loop until a person lifts it."""
-        self.watch.halt(_SESSION, text)
+        self.check.halt(_SESSION, text)
 
     def halted(self) -> bool:
         return bool(marks.read(self.root, "halt"))
@@ -49,14 +49,14 @@ class Protection:
         halted_by_hook = marks.read(self.root, "halt").partition("\n")[2]
         if halted_by_hook:
             return "halt", halted_by_hook
-        integrity = self.watch.integrity
+        integrity = self.check.integrity
         if self._began and not integrity.exists():
             text = f"BLOCKED guard.integrity: the copies of protected files were removed after: {cause}"
             self.halt(text)
             return "halt", text
         findings = integrity.verify()
         added = self._set_aside_new(findings)
-        decision = self.watch.after(cause, now, permitted=self._updated_documents(findings))
+        decision = self.check.after(cause, now, permitted=self._updated_documents(findings))
         verdict, text = (decision.verdict, agent_message(decision)) if decision is not None else ("", "")
         if added:
             verdict, text = "halt", "\n".join(part for part in (added, text if verdict == "halt" else "") if part)
@@ -70,13 +70,13 @@ class Protection:
         for finding in findings:
             if finding.kind == "new" and finding.path in _STRICT:
                 kept = free_name(os.path.join(self.root, STATE_FOLDER, f"added-{finding.path.replace('/', '-')}"))
-                os.rename(os.path.join(self.watch.root, finding.path), kept)
+                os.rename(os.path.join(self.check.root, finding.path), kept)
                 where = os.path.join(STATE_FOLDER, os.path.basename(kept))
                 lines.append(f"BLOCKED guard.integrity: {finding.path} was added by an agent; it is now {where}.")
         return "\n".join([*lines, "Next: a person decides whether it is wanted."]) if lines else ""
 
     def _updated_documents(self, findings: list[IntegrityFinding]) -> list[str]:
-        protected = self.watch.protected
+        protected = self.check.protected
         return [
             finding.path
             for finding in findings

@@ -1,4 +1,4 @@
-"""One manifest in the hands of one process: compared with the files, brought up to date, used to restore them."""
+"""Compare the manifest with the files, update it, and restore files from it, in one locked transaction."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class RestoredFile(Noun):
     problem: str | None = None
 
 
-class ManifestWork:
-    """One manifest in the hands of one process: as a context with the lock, and saved at its end."""
+class ManifestTransaction:
+    """As a context it holds the lock and is saved at its end; with a manifest that was given, it only compares."""
 
     def __init__(
         self, integrity: Integrity, manifest: Manifest | None = None, *, patience: float | None = None
@@ -58,7 +58,7 @@ class ManifestWork:
         self.vault = self.integrity.vault()
         self.way = Way(self.integrity.root, self.manifest.folders)
 
-    def __enter__(self) -> ManifestWork:
+    def __enter__(self) -> ManifestTransaction:
         self._lock = self.integrity.lock()
         self._lock.__enter__()
         try:

@@ -1,4 +1,4 @@
-"""Who else may have changed a protected file while a call of an agent ran: git, or a person's answer to a question.
+"""Tell which changes of protected files while a call ran are not the agent's, but git's or a person's.
 
 Git moves between committed versions: its reflog has an entry of that time which is no mere commit, or its stash has
 changed; what was there is among its objects, and so is what is there now, or HEAD has no such file.
