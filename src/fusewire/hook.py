@@ -1,6 +1,6 @@
 """The program that an agent starts for every tool call: `python3 -I -S /path/to/fusewire/hook.py AGENT`.
 
-It is kept to a few lines because a script, unlike a module, is compiled anew each time it runs; the work is in
+It is kept to a few lines because a script, unlike a module, is compiled each time it runs; the work is in
 `gate`. `-I -S` leaves the installed packages out of reach, so the one folder it needs is named here; it comes last,
 so that nothing that lies beside the package stands in for a module of Python's own.
 """
@@ -9,8 +9,8 @@ import gc
 import sys
 from posix import close, dup, read, write
 
-#: How an installation that is broken ends: it is said, but it locks nobody out of their agent. Copilot denies whatever
-#: ends with anything but 0.
+#: Exit code of a broken installation: the message must not lock people out of their agent. Copilot denies on any code
+#: but 0.
 broken = 0 if sys.argv[1:2] == ["copilot"] else 1
 if sys.version_info < (3, 11):  # noqa: UP036  # the plugin runs whatever python3 is
     found = f"{sys.version_info[0]}.{sys.version_info[1]}"

@@ -1,4 +1,4 @@
-"""The code of all modules that hooks import, in one file: to import one takes one look at the disk instead of ten.
+"""Cache the code of all modules that hooks import in one file: an import takes one look at the disk instead of ten.
 
 A hook is a new process for every tool call, and much of its time goes into finding its modules: each is sought in
 folders, its source is looked at, its compiled file is opened, looked at and read. Here the compiled code of all of
@@ -190,8 +190,8 @@ def _compiled(spec: "ModuleSpec") -> "tuple[Entry, bytes] | None":
 
 
 def _replace(path: str, content: bytes) -> None:
-    """Write beside and rename, so that nobody reads a part; `util.files` does the same, but is not loaded here."""
-    temporary = f"{path}.new"  # one name for all: whoever was killed meanwhile has left this one, and no more
+    """Write beside and rename, so that no reader sees a part; `util.files` does the same, but is not loaded here."""
+    temporary = f"{path}.new"  # one name for all, so that killed processes leave one file at most
     try:
         from time import time
 

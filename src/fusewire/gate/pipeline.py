@@ -35,8 +35,8 @@ def decide(event: Event, context: Context) -> Decision:
     """Ask the steps in the order of their weight."""
     if event.kind == "prompt" and context.is_nested:
         if event.agent == "claude" and context.is_by_http:
-            return _ALLOWED  # what a person types goes to a process; no counts begin anew by what was made up
-        # Words of whoever started this agent, which may be an agent: they lift nothing.
+            return _ALLOWED  # what a person types goes to a process; a made-up prompt resets no counts
+        # The prompt comes from the parent, which may be an agent: it lifts nothing.
         event = event.replace(kind="relayed", text="")
     for step in (nesting, registration):
         decision = step(event, context)
@@ -167,11 +167,11 @@ def constraints(event: Event, context: Context) -> Decision | None:
 
 
 def in_progress(event: Event, context: Context) -> Decision | None:
-    """What people have begun here says to it: a slice, a phase, a loop of a stop hook. It fails open."""
+    """Ask the work in progress here: a slice, a phase, a loop of a stop hook. It fails open."""
     if event.kind == "before_tool" and context.looks:
         return None
-    begun = context.is_scoped or os.path.lexists(os.path.join(context.home, PHASE_FILE))
-    if not begun and event.kind not in ("stop", "prompt", "session_end"):
+    is_any = context.is_scoped or os.path.lexists(os.path.join(context.home, PHASE_FILE))
+    if not is_any and event.kind not in ("stop", "prompt", "session_end"):
         return None
     from fusewire.gate.in_progress import check
 
@@ -185,7 +185,7 @@ def in_progress(event: Event, context: Context) -> Decision | None:
 
 
 def session(event: Event, context: Context) -> Decision | None:
-    """What the calls of the session add up to. If that cannot be counted, the call passes, and the person is told."""
+    """Count the call in its session. If that fails, the call passes, and the person gets a message."""
     refused_by = ""
     if context.refusal is not None and event.kind == "before_tool":
         refused_by = context.refusal.rule
@@ -290,7 +290,7 @@ def _halt_session(event: Event, context: Context) -> None:
 
 
 def keep_for_later(event: Event, context: Context, text: str) -> None:
-    """What the agent cannot be told at this moment it is told with the result of the call."""
+    """Keep a message that the agent cannot receive now for the result of its call."""
     import time
 
     _amend(event, context, time.time(), untold=text)

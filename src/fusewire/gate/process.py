@@ -95,7 +95,7 @@ def _failed(agent: Agent, error: BaseException) -> Answer:
 
 
 class _TooLate(BaseException):
-    """No ordinary error, so that nobody on the way takes it for one and goes on."""
+    """The deadline has passed. A BaseException, so that no `except Exception` on the way swallows it."""
 
 
 def _set_deadline() -> None:
@@ -125,7 +125,7 @@ def _only_looks(line: str) -> bool:
 def answer(agent: Agent, raw: bytes, environment: Any, start: str | None = None) -> Answer:
     """The answer to one hook call, in the agent's words.
 
-    `start`, the folder of the project, is given by whoever is no process of the agent's own, and so ends none.
+    `start`, the folder of the project, is given by a caller that is no process of the agent's own and so ends none.
     """
     from fusewire.agents import BadPayload, speaking
 
@@ -161,14 +161,14 @@ def answer(agent: Agent, raw: bytes, environment: Any, start: str | None = None)
         if is_broken(error):
             raise
         text = in_a_line(error)
-        if event.kind == "config_change":  # nobody knows whether these settings still call us
+        if event.kind == "config_change":  # these settings may no longer call us
             return agent.deny(f"BLOCKED fusewire.failure: the breaker failed at {event.hook}: {text}", event.hook)
         return agent.inform(f"fusewire: the breaker failed at {event.hook}: {text}", event.hook)
 
 
 def _relayed(agent: Agent, raw: bytes, environment: Any, root: str) -> Answer | None:
     """What the supervisor outside of our sandbox answers; None if this process has to decide, without the state:
-    what protects still refuses, the rest passes, and the agent is told."""
+    the guard still refuses, the rest passes, and a message says so."""
     from fusewire.gate.relay import NoSupervisor, is_sealed, relay_hook
 
     if not is_sealed(root):
@@ -201,7 +201,7 @@ def _not_understood(agent: Agent, raw: bytes, why: str) -> Answer:
 
 
 def hook_in(raw: bytes) -> str:
-    """The name of the hook that an input is for, also if the rest of it makes no sense; empty if nobody says."""
+    """The name of the hook that an input is for, also if the rest of it makes no sense; empty if there is none."""
     behind = raw[:_HEAD].partition(b'"hook_event_name"')[2].partition(b'"')[2]
     return behind.partition(b'"')[0].decode("ascii", "replace")
 
@@ -216,7 +216,7 @@ def judge(
 
     context = Context(event, root, start, environment)
     decision = decide(event, context)
-    if news:  # something else stood where a file of ours belongs: said once, by the process that has found it
+    if news:  # something else stood where a file of ours belongs: reported once, by the process that found it
         decision = _add_news(decision)
     if decision.unheeded and ends and not agent.interrupt(payload):
         _end_process(agent, environment)
@@ -232,9 +232,9 @@ def judge(
 def _add_news(decision: Decision) -> Decision:
     from fusewire.core.decision import Decision, strictest
 
-    told = Decision("tell", reason="\n".join(f"fusewire: {one}" for one in news))
+    notice = Decision("tell", reason="\n".join(f"fusewire: {one}" for one in news))
     news.clear()
-    return strictest((decision, told)) or told
+    return strictest((decision, notice)) or notice
 
 
 def _end_process(agent: Agent, environment: Any) -> None:

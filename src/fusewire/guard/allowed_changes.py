@@ -175,7 +175,7 @@ def _ids(content: bytes, kind: str) -> list[str]:
 
 
 def is_granted(before: bytes, now: bytes, calls: Iterable[NotedCall]) -> bool:
-    """Whether settings differ only in permissions for running calls: a person was asked and said "always"."""
+    """Whether settings differ only in permissions for running calls: a person was asked and answered "always"."""
     try:
         old, new = loads(before.decode() or "{}"), loads(now.decode())
         given, added = _permissions(old), _permissions(new)

@@ -56,7 +56,7 @@ def before_call(
                 return decision
         start_call(folder, root, event, changed)
     except OSError:
-        pass  # the guard itself has said yes; only its backstop is out of order, and afterwards it says so
+        pass  # the guard allowed the call; only its backstop is out of order, and reports it afterwards
     return None
 
 
@@ -85,8 +85,9 @@ def after_event(event: Event, root: str, rules: Rules, patience: float) -> Decis
         return Decision("tell", reason=f"fusewire: the protected files cannot be compared: {error}")
     if decision is None or event.kind in ("after_tool", "stop"):
         return decision
-    told: Decision = decision.replace(verdict="tell")  # a person is there, and nothing is running that could be halted
-    return told
+    # A person is there, and nothing is running that could be halted.
+    notice: Decision = decision.replace(verdict="tell")
+    return notice
 
 
 def _compare(event: Event, root: str, rules: Rules, windows: list[Any], now: float, patience: float) -> Decision | None:

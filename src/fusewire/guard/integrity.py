@@ -12,7 +12,7 @@ import os
 from fusewire.core.events import Noun
 from fusewire.guard.baseline import NAME
 from fusewire.guard.calls import folder_of
-from fusewire.guard.manifest import ASIDE, FileEntry, FolderEntry, Manifest, Version, is_below, lstat, said
+from fusewire.guard.manifest import ASIDE, FileEntry, FolderEntry, Manifest, Version, error_text, is_below, lstat
 from fusewire.guard.manifest_transaction import ManifestTransaction, RestoredFile
 from fusewire.guard.vault import Vault
 from fusewire.util.files import FileLock, NotOurs, claim, free_name, read_file
@@ -168,7 +168,7 @@ class Integrity:
         except OSError as error:
             if locked:
                 raise
-            self.problem = f"the guard's manifest cannot be read ({said(error)})"
+            self.problem = f"the guard's manifest cannot be read ({error_text(error)})"
             return None
 
     def _set_aside(self, path: str, reason: str, locked: bool) -> Manifest | None:
@@ -181,7 +181,7 @@ class Integrity:
             with self.lock():
                 return self.load(locked=True)  # by now somebody may have written a new one
         except OSError as error:
-            self.problem = f"the guard's manifest is damaged ({reason}) and cannot be set aside ({said(error)})"
+            self.problem = f"the guard's manifest is damaged ({reason}) and cannot be set aside ({error_text(error)})"
             return None
 
     def lock(self) -> FileLock:

@@ -122,7 +122,7 @@ class IntegrityCheck:
             return self._judge(work, looked, windows, cause, now)
 
     def halt(self, session: str | None, text: str) -> None:
-        """Halt a session until a person lifts it; `text` is what it is told."""
+        """Halt a session until a person lifts it; `text` is its message."""
         calls.write(self.root, "halt", f"{session or ''}\n{text}")
 
     def lift(self) -> None:
@@ -306,7 +306,7 @@ def _diff(name: str, before: bytes | None, now: bytes) -> list[str]:
 
 
 def _has_content(path: str) -> bool:
-    """A file that is gone or empty was not updated, whatever tool is said to have done it."""
+    """A file that is gone or empty was not updated, whatever tool claims to have done it."""
     try:
         return os.path.isfile(path) and os.stat(path).st_size > 0
     except OSError:

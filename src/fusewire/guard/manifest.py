@@ -270,5 +270,5 @@ def recordable(found: os.stat_result | None) -> bool:
     return found is not None and (stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode))
 
 
-def said(error: OSError) -> str:
+def error_text(error: OSError) -> str:
     return (error.strerror or str(error)).lower() if error.errno else str(error)

@@ -10,7 +10,7 @@ from fusewire.core.events import Noun
 from fusewire.guard import vault as limits
 from fusewire.guard.baseline import NAME, signature
 from fusewire.guard.calls import leave_marker
-from fusewire.guard.manifest import FileEntry, Manifest, Version, folders_of, is_below, lstat, recordable, said
+from fusewire.guard.manifest import FileEntry, Manifest, Version, error_text, folders_of, is_below, lstat, recordable
 from fusewire.guard.restoring import FileBusy, Restoration, has_writer
 from fusewire.guard.vault import Vault, Way, look, unlink
 from fusewire.util.files import read_file, replace_file
@@ -196,7 +196,7 @@ class ManifestTransaction:
         try:
             entry = FileEntry.read(name, old, now, self.way.root, self.vault)
         except OSError as error:
-            self.skipped[name] = said(error)
+            self.skipped[name] = error_text(error)
             entry = old or FileEntry(signature(found), "", False, now)
         self.manifest.set(name, entry)
 
@@ -259,7 +259,7 @@ class ManifestTransaction:
             self.open.pop(name, None)
             return RestoredFile(name)
         except OSError as error:
-            return RestoredFile(name, None, said(error))
+            return RestoredFile(name, None, error_text(error))
 
     def _restored(self, plan: Restoration, now: float) -> RestoredFile:
         self.manifest.pending.pop(plan.name, None)
@@ -274,7 +274,7 @@ class ManifestTransaction:
         plan.close()
         if isinstance(error, FileBusy):
             self.manifest.pending.setdefault(plan.name, time.time())
-        return RestoredFile(plan.name, None, said(error))
+        return RestoredFile(plan.name, None, error_text(error))
 
     def _collect_asides(self) -> None:
         """Remove what was moved aside once its content is in the vault and no late writer has it open."""

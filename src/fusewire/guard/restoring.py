@@ -1,8 +1,8 @@
 """Put one protected file back without destroying anything.
 
-What is in its place is moved aside by renaming, so that its inode survives and a late writer's text is kept. The kernel
-says with a read lease that nobody has it open for writing; whoever opens it meanwhile has to wait for us, we are told,
-and it is put back. The restored file gets the name only if the name is free.
+What is in its place is moved aside by renaming, so that its inode survives and a late writer's text is kept. A read
+lease from the kernel proves that no process has it open for writing; one that opens it meanwhile has to wait, we are
+notified, and it is put back. The restored file gets the name only if the name is free.
 """
 
 from __future__ import annotations

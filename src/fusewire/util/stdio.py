@@ -38,4 +38,4 @@ def write_line(descriptor: int, text: str) -> None:
         while data:
             data = data[os.write(descriptor, data) :]
     except OSError:
-        pass  # nobody listens; the exit code still speaks
+        pass  # the descriptor is closed; the exit code still carries the verdict

@@ -1,4 +1,4 @@
-"""Tells from a hook's environment whether ring one holds for what Claude Code's shell starts."""
+"""Tell from a hook's environment whether ring one holds for what Claude Code's shell starts."""
 
 from __future__ import annotations
 

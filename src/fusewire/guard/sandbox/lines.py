@@ -1,4 +1,4 @@
-"""Decides how much of ring one a command line gets: all of it, writable documents, or none.
+"""Decide how much of ring one a command line gets: all of it, writable documents, or none.
 
 Git needs the documents writable where it moves between committed versions: with them read-only it would stop half-way.
 A commit needs them too, for the hooks of the project that format what is committed. What else such a line does to

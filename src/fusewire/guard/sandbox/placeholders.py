@@ -1,4 +1,4 @@
-"""Empty folders that stand where a configuration folder is missing, so that they can be mounted read-only.
+"""Hold empty folders that stand where a configuration folder is missing, so that they can be mounted read-only.
 
 A placeholder has the sticky bit, which tells it apart from a folder that somebody made. All commands that need it
 lock it together; the last of them removes it if it is still empty. What a killed command left behind is taken over by

@@ -1,4 +1,4 @@
-"""From the protected paths of a project to what must be mounted."""
+"""Plan what must be mounted for the protected paths of a project."""
 
 from __future__ import annotations
 

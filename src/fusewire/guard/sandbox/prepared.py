@@ -1,4 +1,4 @@
-"""The plan of a project and the means of this machine, remembered from one command to the next.
+"""Cache the plan of a project and the means of this machine from one command to the next.
 
 To make a plan takes half as long as to start Python; to look whether one still holds takes a few dozen `lstat`. What is
 remembered lies in the user's state folder, which is read-only in the sandbox.

@@ -1,4 +1,4 @@
-"""Says why ring one has stopped a command: which protected file it was, and what to do instead."""
+"""Explain why ring one has stopped a command: which protected file it was, and what to do instead."""
 
 from __future__ import annotations
 

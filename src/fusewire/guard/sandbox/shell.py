@@ -1,4 +1,4 @@
-"""The shell wrapper of Claude Code: runs one command line with protected files read-only.
+"""Run one command line of Claude Code's shell with protected files read-only.
 
 The wrapper that `install` writes starts it for commands of the Bash tool and for nothing else. What it cannot do leaves
 the command as it would be without it, unless the project says `sandbox = "require"`: nobody loses their shell.

@@ -1,4 +1,4 @@
-"""Which sandbox this machine can run, found out by trying; where there is none, why, and what would help."""
+"""Find out which sandbox this machine can run, by trying; where there is none, why, and what would help."""
 
 from __future__ import annotations
 
