@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import fusewire
-from tests.helpers import ROOT
+from tests.helpers import ROOT, SOURCE
 
 
 def generator():  # type: ignore[no-untyped-def]
@@ -46,6 +46,23 @@ def test_links_in_the_readme_lead_somewhere() -> None:
 def test_the_readme_example_is_python() -> None:
     text = (ROOT / "README.md").read_text()
     ast.parse(text.split("```python\n")[1].split("```")[0])
+
+
+#: `guard/check.py`, `src/fusewire/testruns/`, `tests/data/payloads/`: our own files, as pages name them.
+OWN_FILE = re.compile(
+    r"`((?:src/fusewire|tests|e2e|bench|"
+    + "|".join(one.name for one in SOURCE.iterdir() if one.is_dir())
+    + r")/[\w/.-]+)`"
+)
+
+
+@pytest.mark.parametrize("page", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]), ids=lambda page: page.name)
+def test_files_of_ours_that_a_page_names_exist(page: Path) -> None:
+    if page.name == "CHANGELOG.md":
+        return  # it tells of the past, too
+    names = [name.rstrip("/") for name in OWN_FILE.findall(page.read_text())]
+    places = {name: [start / f"{name}{end}" for start in (ROOT, SOURCE) for end in ("", ".py")] for name in names}
+    assert [name for name, where in places.items() if not any(place.exists() for place in where)] == []
 
 
 def python_blocks(page: Path) -> list[str]:
