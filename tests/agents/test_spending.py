@@ -953,7 +953,7 @@ def test_spend_of_a_transcript_without_tokens(spend: Any, tmp_path: Path) -> Non
     path = tmp_path / "a.traj"
     path.write_text('{\n "trajectory": []}')
     code, out, _ = spend(str(path))
-    assert (code, out) == (0, f"{path}\n  no tokens are told in it\n  total $0.00\n")
+    assert (code, out) == (0, f"{path}\n  no tokens are reported in it\n  total $0.00\n")
 
 
 def test_spend_without_a_transcript_tells_what_the_hook_has_counted(spend: Any, project: Project) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from fusewire.cli.watch_view.keys import KeyDecoder
-from fusewire.cli.watch_view.pages import read_lines
-from fusewire.cli.watch_view.rows import harmless, level_of, shown
-from fusewire.cli.watch_view.source import Source
-from fusewire.cli.watch_view.view import Page, WatchView
+from fusewire.cli.watch.keys import KeyDecoder
+from fusewire.cli.watch.pages import read_lines
+from fusewire.cli.watch.rows import harmless, level_of, shown
+from fusewire.cli.watch.source import Source
+from fusewire.cli.watch.view import Page, WatchView
 from fusewire.engine.breaker import Breaker
 from tests.helpers.project import Project
 from tests.helpers.watching import DEADLINE

@@ -1,4 +1,4 @@
-"""An agent's lines as they may be shown: without power over the terminal, and no more of them than can be seen."""
+"""Make an agent's output safe for a terminal: strip control sequences, and limit the lines in a second."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CONTROLS = re.compile(
 
 
 class Cleaner:
-    """Lines of an agent as they may be shown: in colour, and without power over the terminal."""
+    """Strips every control sequence from an agent's lines except colours, which go on over several lines."""
 
     def __init__(self, colors: bool) -> None:
         self._kept = r"\1" if colors else ""
@@ -60,7 +60,7 @@ class Cleaner:
         self._styles = []
 
 
-#: For what is ours: it may quote an agent.
+#: For Fusewire's own lines, which may quote an agent.
 PLAIN = Cleaner(colors=False)
 
 
@@ -69,12 +69,12 @@ def in_a_row(text: str) -> str:
 
 
 def _last_written(line: str) -> str:
-    """What a carriage return has left to be seen."""
+    """What is visible after carriage returns."""
     return line.rstrip("\r").rpartition("\r")[2]
 
 
 class Gate:
-    """Lets through as many lines as a person could see fly by; says how many more there were, and how they ended."""
+    """Limits the lines in a second; of the rest it passes on the count and the last few."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.log = ""
@@ -121,7 +121,7 @@ class Gate:
 
 
 def bounded(line: str) -> str:
-    """A line that never ends must not fill the memory; of one that is written over again and again the last counts."""
+    """Limit an unfinished line, which must not fill the memory; of one that is overwritten the last state counts."""
     if len(line) <= _LONGEST:
         return line
     return _last_written(line)[: _LONGEST + 1] + "\r" * line.endswith("\r")

@@ -47,7 +47,7 @@ COMMANDS = {
     "serve": "serve",
     "watch": "watch",
     "export": "export",
-    "demo": "demo.command",
+    "demo": "demo",
 }
 
 EPILOG = """\b

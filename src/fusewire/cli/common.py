@@ -1,4 +1,4 @@
-"""What the commands share: the project, warnings, JSON or text, and who is asking."""
+"""What the commands share: the project, options and their types, warnings, JSON or text."""
 
 from __future__ import annotations
 
@@ -179,8 +179,3 @@ def print_json(data: object) -> None:
     except UnicodeEncodeError:  # names of files need not be characters
         text = json.dumps(data, indent=2)
     hand_over(text)
-
-
-def title(text: str) -> None:
-    """A heading of the demonstrations."""
-    tell("", f"== {text}", bold=True)

@@ -149,7 +149,7 @@ def _unwritable(root: str) -> list[str]:
 def _mending(damage: str) -> str:
     circuit, colon, _ = damage.rpartition(": its state cannot be read")
     if colon:
-        return f"fusewire check {quoted(circuit)} (it is made anew from what was recorded)"
+        return f"fusewire check {quoted(circuit)} (it is rebuilt from the log)"
     place, colon, _ = damage.partition(" cannot be written: ")
     return _letting_write(place) if colon else "fusewire status (what can be read of it is kept)"
 

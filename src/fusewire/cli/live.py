@@ -1,7 +1,6 @@
 """A run on a terminal: the agent's output scrolls by, and a footer of one or two lines says where the loop is.
 
-All of one moment is one write, and afterwards the cursor stands, visible, where the footer begins: whoever kills,
-suspends or resizes this leaves a terminal that needs no repair. There is no thread: `tick` and `waits` repaint.
+There is no thread: `tick` and `waits` repaint.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _SCORES = 10
 
 @dataclass
 class _Footer:
-    """Where the loop is; what is not known is left out."""
+    """Where the loop is; unknown parts are left out."""
 
     began: float
     number: int | None = None
@@ -89,7 +88,7 @@ def _whole(seconds: float) -> str:
 
 
 class LiveView(PlainView):
-    """A run before a person's eyes. Output that goes elsewhere than to a terminal goes there as it is."""
+    """Shows a run on a terminal. Output that is redirected elsewhere is passed on unchanged."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -146,7 +145,7 @@ class LiveView(PlainView):
         super().judged(result, ended)
 
     def waits(self, why: str, left: float, whole: float) -> None:
-        """Said once, as the footer may have no room for all of it; then counted down."""
+        """Print the reason once, as the footer may have no room for all of it; then count down."""
         self._footer.wait, self._footer.seconds = (in_a_row(why), left, whole), None
         if why != self._why:
             self._why = why
@@ -160,7 +159,7 @@ class LiveView(PlainView):
         self._paint(above + [PLAIN.shown(" ".join(line.splitlines())) for line in lines])
 
     def _pass_on(self, text: str, out: BinaryIO) -> None:
-        """As it is. A program that reads it, such as `tee`, may print it on this terminal: not into the footer."""
+        """Write output unchanged; a reader such as `tee` may print it on this terminal, so the footer is erased."""
         if stat.S_ISFIFO(os.fstat(out.fileno()).st_mode):
             self._screen.clear()
         out.write(text.encode("utf-8", "replace"))
@@ -185,7 +184,7 @@ class LiveView(PlainView):
         self._painted = self._clock()
 
     def _begun_line(self, width: int) -> list[Text]:
-        """The end of a line that has none yet; it moves up as a whole once it has."""
+        """The last part of an unfinished line; the whole line moves up once it has ended."""
         if not self._open or self._clock() < self._open_since + _PATIENCE:
             return []
         seen = PLAIN.shown(self._open).expandtabs()[-width:]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _NONE = """No targets yet. Each is a table in fusewire.toml, or for all projects in {file}:
 
   [notify.targets.phone]
-  url = "ntfy://a-topic-that-nobody-guesses"   # or desktop:, https://..., slack://..., mailto://...
+  url = "ntfy://a-topic-that-is-hard-to-guess"   # or desktop:, https://..., slack://..., mailto://...
   severity = "trip"                            # info, warning, trip, alert"""
 
 
@@ -59,7 +59,7 @@ def _show(breaker: Breaker, as_json: bool) -> int:
         return 0
     tell(*columns(_row(one) for one in found.targets))
     tell(
-        f"The same within {found.dedup} is told once; {counted(found.attempts, 'attempt')} for each message;"
+        f"The same within {found.dedup} is sent once; {counted(found.attempts, 'attempt')} for each message;"
         f" at most {counted(found.per_minute, 'message')} within a minute."
     )
     return 0
@@ -82,8 +82,8 @@ def _fares(one: TargetStatus) -> str:
     if health.failed_at is not None:
         parts.append(f"{health.lost} lost; failed at {show_time(health.failed_at)}: {health.problem}")
     if one.paused:
-        parts.append(f"left alone until {show_time(health.paused_until)}")
-    return "; ".join(parts) or "nothing told yet"
+        parts.append(f"paused until {show_time(health.paused_until)}")
+    return "; ".join(parts) or "nothing sent yet"
 
 
 @notify_command.command("test")

@@ -19,7 +19,7 @@ _MINUTE = 60.0
 
 
 class QuietView:
-    """Nothing but what a person must know."""
+    """Prints only what a person must know."""
 
     def __enter__(self) -> None:
         pass
@@ -67,7 +67,7 @@ class PlainView(QuietView):
     def output(self, text: str) -> None:
         try:
             hand_over(text, nl=False)
-        except OSError:  # nobody reads any more; the log still does
+        except OSError:  # stdout is closed; the log still gets the output
             silence(1)
         self._line_open = not text.endswith("\n")
 
@@ -89,7 +89,7 @@ class PlainView(QuietView):
 
 
 def judgement(result: IterationResult, ended: ProcessEnd) -> list[str]:
-    """An iteration in a line, and what the guard and the circuits have to say about it."""
+    """An iteration in a line, and below it the messages of the guard and the circuits."""
     change, facts = result.change, []
     files = counted(change.count, "file") if change.count else "no file changed"
     idle = change.count and not change.meaningful and not change.commits

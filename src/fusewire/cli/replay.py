@@ -1,4 +1,4 @@
-"""`fusewire replay`: what the breakers of a session would have said in sessions of the past."""
+"""`fusewire replay`: run past transcripts through the breakers of a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fusewire scope`: what a slice may change, asked before it is changed; and why something else had to."""
+"""`fusewire scope`: which files a slice may change, and justifications for changes to others."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _staged(root: str) -> list[str]:
         top = top_above(os.path.realpath(root)) or root
         names = git(top, "diff", "--cached", "--name-only", "--no-renames", "--ignore-submodules=dirty", "-z")
     except GitFailure as error:
-        raise FusewireError(f"what is staged cannot be told: {error}; allowed: a git repository") from None
+        raise FusewireError(f"the staged files cannot be listed: {error}; allowed: a git repository") from None
     return [os.path.join(top, name) for name in names.decode("utf-8", "surrogateescape").split("\0") if name]
 
 

@@ -21,7 +21,7 @@ from rich.text import Text
 from fusewire.cli.streams import color
 
 if TYPE_CHECKING:
-    from fusewire.cli.watch_view.frame import Frame
+    from fusewire.cli.watch.frame import Frame
 
 _ASCII = str.maketrans("▁▂▃▄▅▆▇█·…━─", "_.,:-=+#|~=-")
 

@@ -99,11 +99,11 @@ def serve_command(
 
 def _say(serving: Serving, *, exposed: bool) -> None:
     tell("Fusewire listens. Open this in your browser; it works once:", "", f"  {serving.login()}", "")
-    tell(f"Later, or in another browser, open {serving.address} and paste this key; tell it to nobody:", "")
+    tell(f"Later, or in another browser, open {serving.address} and paste this key; keep it secret:", "")
     tell(f"  {serving.access.person}", "")
     tell(f"It shows {', '.join(str(one.root) for one in serving.projects)}")
     if _is_file(sys.stdout):
-        tell("The key is in a file now: whoever can read that has it, agents too.", err=True)
+        tell("The key is in a file now: everybody who can read that file has it, agents too.", err=True)
     if exposed:
         tell("Other machines can reach it, and what is sent is not encrypted.", err=True)
     if serving.app.state.read_only:

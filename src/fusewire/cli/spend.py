@@ -77,7 +77,7 @@ def _show(account: Account) -> None:
     if len(rows) > 1:
         tell(*(f"  {row}" for row in columns(rows, numbers=True)))
     else:
-        tell("  no tokens are told in it")
+        tell("  no tokens are reported in it")
     more = " and what the unknown models cost" if account.unknown else ""
     tell(f"  total ${account.usd:.2f}{more}")
     _warn_of_unknown(account.unknown)

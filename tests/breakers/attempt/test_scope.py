@@ -720,7 +720,7 @@ def test_staged_needs_a_repository(tmp_path: Path, capsys: pytest.CaptureFixture
     write(Project(tmp_path), "GRAPH.json", {"slices": {"S-1": {"packages": ["a/b"]}}})
     code, out, err = run(capsys, "check", "S-1", "--staged", "--project", str(tmp_path))
     assert (code, out) == (1, "")
-    assert err.startswith("Error: what is staged cannot be told")
+    assert err.startswith("Error: the staged files cannot be listed")
     assert err.count("\n") == 1
 
 

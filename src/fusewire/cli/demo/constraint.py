@@ -11,7 +11,6 @@ from pathlib import Path
 
 import fusewire
 from fusewire.agents.caller import AGENT_VARIABLES
-from fusewire.cli.common import title
 from fusewire.cli.streams import tell, tell_text
 from fusewire.core.events import Signal
 from fusewire.engine.breaker import Breaker
@@ -43,6 +42,10 @@ CALLS = (
     "git status",
     "fusewire reset git-safety-force-push --reason 'I need to go on'",
 )
+
+
+def title(text: str) -> None:
+    tell("", f"== {text}", bold=True)
 
 
 def play(folder: Path) -> None:

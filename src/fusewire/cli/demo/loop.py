@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 
 from fusewire.breakers.loop.loop import Loop
-from fusewire.cli.common import title
 from fusewire.cli.demo import agent
-from fusewire.cli.demo.constraint import fusewire_command
+from fusewire.cli.demo.constraint import fusewire_command, title
 from fusewire.cli.demo.project import make_project
 from fusewire.cli.run import supervise
 from fusewire.cli.streams import tell, tell_text

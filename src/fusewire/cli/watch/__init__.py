@@ -31,8 +31,8 @@ def watch_command(project: str | None, plain: bool, once: bool, as_json: bool) -
     fusewire watch --plain | tee trips.log
     fusewire watch --json | jq -r 'select(.type == "move") | .circuit'
     """
-    from fusewire.cli.watch_view.lines import JsonLines, LineFormat, print_once, watch_lines
-    from fusewire.cli.watch_view.source import Source
+    from fusewire.cli.watch.lines import JsonLines, LineFormat, print_once, watch_lines
+    from fusewire.cli.watch.source import Source
 
     if sys.stdout is None:
         raise FusewireError("standard output is closed")
@@ -40,7 +40,7 @@ def watch_command(project: str | None, plain: bool, once: bool, as_json: bool) -
     source = Source(project_root(project), recent=_RECENT if live else 0)
     try:
         if live:
-            from fusewire.cli.watch_view.live import watch_live
+            from fusewire.cli.watch.live import watch_live
 
             watch_live(source)
         else:

@@ -10,15 +10,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from fusewire.cli.screen import FullScreen
-from fusewire.cli.watch_view.frame import frame
-from fusewire.cli.watch_view.keys import KeyDecoder
-from fusewire.cli.watch_view.source import POLL
-from fusewire.cli.watch_view.view import WatchView
+from fusewire.cli.watch.frame import frame
+from fusewire.cli.watch.keys import KeyDecoder
+from fusewire.cli.watch.source import POLL
+from fusewire.cli.watch.view import WatchView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fusewire.cli.watch_view.source import Source
+    from fusewire.cli.watch.source import Source
 
 #: Seconds after which Escape alone is a key: the rest of a longer one comes sooner.
 _ESCAPE = 0.05

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from rich.cells import cell_len
 from rich.text import Text
 
-from fusewire.cli.watch_view.pages import read_lines, wrapped
-from fusewire.cli.watch_view.rows import STYLES, circuit_table, money, move_row, session_table, shown
+from fusewire.cli.watch.pages import read_lines, wrapped
+from fusewire.cli.watch.rows import STYLES, circuit_table, money, move_row, session_table, shown
 from fusewire.util.durations import counted, show_time
 
 if TYPE_CHECKING:
-    from fusewire.cli.watch_view.source import Source
-    from fusewire.cli.watch_view.view import WatchView
+    from fusewire.cli.watch.source import Source
+    from fusewire.cli.watch.view import WatchView
 
 #: Rows of a terminal from which on there is room for the keys and for the head.
 _WITH_KEYS, _WITH_HEAD = 4, 5

@@ -10,7 +10,7 @@ from fusewire.breakers.constraint import report as layout
 from fusewire.breakers.loop.report import details
 from fusewire.breakers.session.overview import overview
 from fusewire.breakers.session.report import dashboard
-from fusewire.cli.watch_view.rows import (
+from fusewire.cli.watch.rows import (
     CONSOLE,
     bar_of,
     harmless,
@@ -32,7 +32,7 @@ from fusewire.views.settings import settings_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fusewire.cli.watch_view.source import Source
+    from fusewire.cli.watch.source import Source
     from fusewire.views.cards import CircuitCard
 
 #: Days of history on the page of a circuit, and how many of the newest lines.

@@ -1,4 +1,4 @@
-"""The project that is watched: looked at again and again, through a connection that cannot write."""
+"""Poll the watched project through a read-only connection."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _QUIET, _BUSY = 10, 4
 
 
 class Source:
-    """What can be seen of a project now. If that is nothing, `problem` says why and `panel` is None."""
+    """The current panel of a project, or None and the problem that prevents reading it."""
 
     def __init__(self, root: str, *, recent: int = 0) -> None:
         self.root = root
@@ -46,7 +46,7 @@ class Source:
         self._breaker: Breaker | None = None
 
     def look(self) -> None:
-        """See what there is to see, if anything may have changed since the last time."""
+        """Collect the panel again if anything may have changed since the last time."""
         began = time.monotonic()
         try:
             require_readable(self.root)
@@ -64,7 +64,7 @@ class Source:
         self.drawn.clear()
 
     def news(self) -> list[Move]:
-        """What has moved since the last time."""
+        """The moves since the last time."""
         require_readable(self.root)
         return self.trail.news(self.breaker().store)
 
@@ -84,7 +84,7 @@ class Source:
 
 
 def require_readable(root: str) -> None:
-    """A state that cannot be reached must not look like one that there is none of."""
+    """Raise if the state is out of reach, which must not look like a project without state."""
     try:
         os.stat(os.path.join(root, DATABASE))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What a person looks at, and what a key changes about that. Nothing else changes by keys."""
+"""The open pages, the chosen rows and the filter, and what each key changes about them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LONGEST = 200
 
 @dataclass
 class Page:
-    """One page, and where a person is in it."""
+    """One page and the position in it."""
 
     kind: str
     #: the circuit or the session
@@ -65,7 +65,7 @@ class WatchView:
         return self.pages[-1]
 
     def rows(self, panel: Panel | None) -> Rows:
-        """The rows of a list, as far as they are wanted."""
+        """The rows of a list that pass the filter."""
         if panel is None:
             return []
         if self.page.kind == "sessions":  # one that waits for a person may be older than those that are listed
@@ -109,7 +109,7 @@ class WatchView:
             self._choose(key)
 
     def _choose(self, key: str) -> None:
-        """Which circuits are shown; asked for from anywhere, it is answered on the panel."""
+        """Change which circuits are shown, and go to the panel from any page."""
         del self.pages[1:]
         self.page.top = 0
         if key == "/":

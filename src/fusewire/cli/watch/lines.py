@@ -8,14 +8,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from fusewire.cli.streams import hand_over, say, silence
-from fusewire.cli.watch_view.rows import circuit_line, headline, move_line, shown
-from fusewire.cli.watch_view.source import POLL, require_readable
+from fusewire.cli.watch.rows import circuit_line, headline, move_line, shown
+from fusewire.cli.watch.source import POLL, require_readable
 from fusewire.util.durations import counted
 from fusewire.util.errors import FusewireError
 from fusewire.views.models import to_json
 
 if TYPE_CHECKING:
-    from fusewire.cli.watch_view.source import Source
+    from fusewire.cli.watch.source import Source
     from fusewire.views.panel import Panel
     from fusewire.views.trail import Move
 
