@@ -8,7 +8,7 @@ from fusewire.util.globs import matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from fusewire.breakers.session.calls import Call
@@ -62,7 +62,7 @@ def _with_limit(unit: UnitOfWork, decision: Decision) -> Decision:
     return worded
 
 
-def api_calls(event: Event, commands: list[list[str]], settings: dict[str, Any]) -> int:
+def api_calls(event: Event, commands: list[list[str]], settings: Mapping[str, Any]) -> int:
     """How many external calls a tool call makes; reading or editing such a script is none.
 
     Commands are listed with their wrappers and without, and a wrapper itself is no call: each counts once.

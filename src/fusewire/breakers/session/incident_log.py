@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fusewire.janitor.names import parse_rotation
 from fusewire.util.durations import parse_time
@@ -15,15 +15,17 @@ from fusewire.util.files import open_file
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fusewire.util.fast_json import JsonObject
+
 #: Bytes that are read of all files together, and the most that one packed file may become.
 _BYTES = 1 << 20
 _UNPACKED = 8 << 20
 
 
-def recent(root: str, path: str, since: float) -> list[dict[str, Any]]:
+def recent(root: str, path: str, since: float) -> list[JsonObject]:
     """Incidents since a moment, the oldest first; what cannot be read is left out, as the log is not the state."""
     place = os.path.join(root, os.path.expanduser(path))
-    found: list[tuple[float, dict[str, Any]]] = []
+    found: list[tuple[float, JsonObject]] = []
     left = _BYTES
     for file in _files(place, since):
         try:
@@ -37,7 +39,7 @@ def recent(root: str, path: str, since: float) -> list[dict[str, Any]]:
     return [incident for _, incident in sorted(found, key=lambda item: item[0])]
 
 
-def summary(incidents: list[dict[str, Any]]) -> dict[str, Any]:
+def summary(incidents: list[JsonObject]) -> JsonObject:
     """How many of each kind; trips by their breaker, too."""
     kinds = Counter(incident.get("type") for incident in incidents)
     trips = Counter(str(one.get("breaker") or "unknown") for one in incidents if one.get("type") == "circuit_trip")
@@ -49,7 +51,7 @@ def summary(incidents: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def last_trips(incidents: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def last_trips(incidents: list[JsonObject]) -> dict[str, JsonObject]:
     """The newest trip of each circuit."""
     return {str(one.get("circuit")): one for one in incidents if one.get("type") == "circuit_trip"}
 
@@ -79,7 +81,7 @@ def _end_of(path: str, most: int) -> bytes:
     return data if len(data) <= most else data[-most:].partition(b"\n")[2]
 
 
-def _incidents(data: bytes) -> Iterator[tuple[float, dict[str, Any]]]:
+def _incidents(data: bytes) -> Iterator[tuple[float, JsonObject]]:
     for line in data.decode("utf-8", "replace").split("\n"):
         try:
             incident = loads(line) if line.strip() else None

@@ -10,10 +10,10 @@ from fusewire.util.files import make_folder, open_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from fusewire.util.fast_json import JsonObject
 
 
-def write(root: str, path: str, incidents: list[dict[str, Any]], now: float) -> None:
+def write(root: str, path: str, incidents: list[JsonObject], now: float) -> None:
     """Append; each line is one write, so that parallel processes do not mix theirs. The store has it all as well, so
     that a log that cannot be written stops nobody."""
     try:

@@ -15,11 +15,10 @@ from fusewire.util.errors import in_a_line, is_broken, is_exhaustion
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from fusewire.breakers.session.calls import Commands
     from fusewire.breakers.session.tool_calls import ToolCallBreakers
     from fusewire.stores import Transaction
+    from fusewire.util.fast_json import JsonObject
 
 #: Characters of a result that are kept: enough to tell it from another.
 _RESULT = 8000
@@ -87,11 +86,11 @@ def _standing(
     return None
 
 
-def fold(watch: ToolCallBreakers, transaction: Transaction, now: float) -> tuple[list[dict[str, Any]], list[str]]:
+def fold(watch: ToolCallBreakers, transaction: Transaction, now: float) -> tuple[list[JsonObject], list[str]]:
     """Count what waits. Returns the incidents to be logged, and the files to be removed after the commit."""
     assert watch.root is not None
     waiting, files = spool.take(os.path.join(watch.root, STATE_FOLDER), transaction, now)
-    incidents: list[dict[str, Any]] = []
+    incidents: list[JsonObject] = []
     for data in waiting:
         try:
             event = _event(data["event"])
@@ -109,7 +108,7 @@ def fold(watch: ToolCallBreakers, transaction: Transaction, now: float) -> tuple
     return incidents, files
 
 
-def _data(event: Event) -> dict[str, Any]:
+def _data(event: Event) -> JsonObject:
     data = {name: getattr(event, name) for name in Event.fields if getattr(event, name) not in (None, "", ())}
     if event.result:
         data["result"] = event.result[:_RESULT]
@@ -118,8 +117,8 @@ def _data(event: Event) -> dict[str, Any]:
     return {name: list(value) if name in _TUPLES else value for name, value in data.items()}
 
 
-def _event(data: dict[str, Any]) -> Event:
-    fields: dict[str, Any] = {name: tuple(map(str, data[name])) if name in _TUPLES else data[name] for name in data}
+def _event(data: JsonObject) -> Event:
+    fields: JsonObject = {name: tuple(map(str, data[name])) if name in _TUPLES else data[name] for name in data}
     fields["calls"] = tuple(map(_event, data.get("calls", ())))
     texts = (fields.get(name, "") for name in ("kind", "tool", "text", "hook", "session", "call", "subagent", "result"))
     if not all(isinstance(text, str) for text in texts):

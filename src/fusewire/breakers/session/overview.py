@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
 from fusewire.breakers.session.incident_log import last_trips, recent, summary
 from fusewire.breakers.session.names import session_ids, session_of
@@ -17,6 +17,7 @@ from fusewire.engine.engine import read_state
 from fusewire.engine.status import status_of
 from fusewire.util.durations import show_time
 from fusewire.util.errors import FusewireError, NotFound
+from fusewire.util.json_types import Count, Phase, Seconds, State, Time, Usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from fusewire.breakers.session.state import Helper
     from fusewire.engine.breaker import Breaker
     from fusewire.engine.status import Status
+    from fusewire.util.fast_json import JsonObject
 
 _DAY = 86400
 
@@ -31,7 +33,125 @@ _DAY = 86400
 _KEYED = ("hook_recursion", "tool_failure", "sequential_tools")
 
 
-def overview(breaker: Breaker, session: str | None) -> dict[str, Any]:
+class LastTrip(TypedDict):
+    """When a circuit opened last, and why."""
+
+    turn: Count | None
+    at: Time | None
+    reason: str
+
+
+class NextAttempt(TypedDict):
+    """When a call may pass again."""
+
+    turn: Count
+    at: Time | None
+
+
+class ActiveCircuit(TypedDict):
+    """A circuit of a session that is not closed."""
+
+    id: str
+    breaker: str
+    key: str | None
+    agent: str | None
+    state: State
+    phase: Phase
+    reason: str
+    evidence: str | None
+    cooldown_seconds: Seconds | None
+    trips: Count
+    last_trip: LastTrip | None
+    next_attempt: NextAttempt | None
+
+
+class UnreadableMemory(TypedDict):
+    """Why the memory folder cannot be looked at."""
+
+    problem: str
+    report: list[str]
+
+
+class AgentLimits(TypedDict):
+    """Helpers that run, and how many may."""
+
+    running: Count
+    limit: Count
+    session_limit: Count
+    names: list[str]
+
+
+class CallLimits(TypedDict):
+    """Calls of the agents' interface, and how many there may be."""
+
+    this_minute: Count
+    limit_per_minute: Count
+    this_session: Count
+    session_limit: Count
+
+
+class SpendLimit(TypedDict):
+    """Dollars of all sessions against their limit."""
+
+    usd: Usd
+    limit_usd: Usd
+    granted_usd: Usd
+
+
+class SessionCost(TypedDict):
+    """Dollars of the session against its limits."""
+
+    usd: Usd
+    warn_usd: Usd
+    limit_usd: Usd
+    granted_usd: Usd
+    unknown_models: list[str]
+    problem: str | None
+    day: SpendLimit
+    project: SpendLimit
+
+
+class SessionResources(TypedDict):
+    """What a session uses up."""
+
+    agents: AgentLimits
+    api_calls: CallLimits
+    cost: SessionCost
+
+
+class IncidentCounts(TypedDict):
+    """Incidents of the last 24 hours, of all sessions."""
+
+    since: Time
+    circuit_trips: Count
+    by_breaker: dict[str, Count]
+    memory_cleanups: Count
+    resource_exhaustions: Count
+
+
+class Standing(TypedDict):
+    """What a session is at, as far as it can be told from outside."""
+
+    state: Literal["running", "silent", "halted", "ended"]
+    heard: Time | None
+    ended: Time | None
+    #: why it is halted, and what it needs to go on
+    halted: str | None
+    needs: Literal["message", "grant"] | None
+
+
+class SessionOverview(Standing):
+    """A session at one moment."""
+
+    session: str | None
+    turn: Count | None
+    active: list[ActiveCircuit]
+    memory: JsonObject | UnreadableMemory
+    resources: SessionResources
+    incidents: IncidentCounts
+
+
+def overview(breaker: Breaker, session: str | None) -> SessionOverview:
     """Everything that the dashboard shows; nothing is written."""
     now = breaker.engine.clock()
     state = SessionMemory.recalled(breaker.store, session_name(session)) if session else SessionMemory()
@@ -52,11 +172,11 @@ def overview(breaker: Breaker, session: str | None) -> dict[str, Any]:
             "api_calls": _api_calls(breaker, session, now),
             "cost": _cost(breaker, state, now),
         },
-        "incidents": {"since": show_time(now - _DAY), **summary(incidents)},
+        "incidents": cast("IncidentCounts", {"since": show_time(now - _DAY), **summary(incidents)}),
     }
 
 
-def standing(state: SessionMemory, now: float, limit: float) -> dict[str, Any]:
+def standing(state: SessionMemory, now: float, limit: float) -> Standing:
     """What a session is at, as far as it can be told from outside: `running` or `silent`, `halted`, `ended`.
 
     One that is halted says why, and what it `needs`: a person's `message`, or a `grant` where it has spent its `limit`.
@@ -74,7 +194,7 @@ def standing(state: SessionMemory, now: float, limit: float) -> dict[str, Any]:
     }
 
 
-def _halted(state: SessionMemory, limit: float) -> tuple[str | None, str | None]:
+def _halted(state: SessionMemory, limit: float) -> tuple[str | None, Literal["message", "grant"] | None]:
     if state.halted is not None:
         return state.halted.text.partition("\n")[0], "message"
     if state.usd - state.granted < limit or not stops(state):
@@ -112,8 +232,8 @@ def _not_closed(breaker: Breaker, session: str, state: SessionMemory) -> Iterato
 
 
 def _active(
-    status: Status, session: str, state: SessionMemory, trip: dict[str, Any] | None, turn: int, now: float
-) -> dict[str, Any]:
+    status: Status, session: str, state: SessionMemory, trip: JsonObject | None, turn: int, now: float
+) -> ActiveCircuit:
     name, *parts = status.id.split("/")[1:]
     rest = "/".join(["", *parts])
     front, found, behind = rest.rpartition(f"/{session}")
@@ -129,8 +249,8 @@ def _active(
         "breaker": name,
         "key": key or None,
         "agent": agent or None,
-        "state": status.state,
-        "phase": status.phase,
+        "state": cast("State", status.state),
+        "phase": cast("Phase", status.phase),
         "reason": status.reason,
         "evidence": status.evidence or None,
         "cooldown_seconds": status.retry_after,
@@ -151,7 +271,7 @@ def _active(
     }
 
 
-def _memory(breaker: Breaker) -> dict[str, Any]:
+def _memory(breaker: Breaker) -> JsonObject | UnreadableMemory:
     from fusewire.janitor.janitor import Janitor
     from fusewire.janitor.limits import Limits
 
@@ -161,7 +281,7 @@ def _memory(breaker: Breaker) -> dict[str, Any]:
         return {"problem": str(error), "report": [f"It cannot be read: {error}"]}
 
 
-def _agents(breaker: Breaker, state: SessionMemory, now: float) -> dict[str, Any]:
+def _agents(breaker: Breaker, state: SessionMemory, now: float) -> AgentLimits:
     running = running_in(state, now)
     settings = breaker.rules.tool
     return {
@@ -172,7 +292,7 @@ def _agents(breaker: Breaker, state: SessionMemory, now: float) -> dict[str, Any
     }
 
 
-def _api_calls(breaker: Breaker, session: str | None, now: float) -> dict[str, Any]:
+def _api_calls(breaker: Breaker, session: str | None, now: float) -> CallLimits:
     circuit = f"tool/api_calls/{session or 'none'}"
     policy, state = breaker.engine.view(circuit)
     levels = {}
@@ -187,10 +307,10 @@ def _api_calls(breaker: Breaker, session: str | None, now: float) -> dict[str, A
     }
 
 
-def _cost(breaker: Breaker, state: SessionMemory, now: float) -> dict[str, Any]:
+def _cost(breaker: Breaker, state: SessionMemory, now: float) -> SessionCost:
     settings, table = breaker.rules.tool, ProjectSpend.recalled(breaker.store, SPEND)
 
-    def of_all(name: str, key: str) -> dict[str, Any]:
+    def of_all(name: str, key: str) -> SpendLimit:
         return {
             "usd": round(table.spent(key), 4),
             "limit_usd": settings[f"resource_limits.api_cost_block_usd_per_{name}"],

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fusewire.stores import Store
+    from fusewire.util.fast_json import JsonObject
 
 #: More than any settings have.
 _LARGEST = 4 * 1024 * 1024
@@ -112,7 +113,7 @@ def refusal(store: Store, session: str | None, path: str) -> str:
     )
 
 
-def _overrules_wrapper(settings: dict[str, Any]) -> bool:
+def _overrules_wrapper(settings: JsonObject) -> bool:
     """Whether settings name another shell wrapper than the one of ours that this session was started with."""
     from fusewire.guard.sandbox.active import ALWAYS, PREFIX, UNATTENDED
 
@@ -122,7 +123,7 @@ def _overrules_wrapper(settings: dict[str, Any]) -> bool:
     return len(names) == 2 and names[0] in (ALWAYS, UNATTENDED) and names[1] not in (ALWAYS, UNATTENDED)
 
 
-def _counts(settings: dict[str, Any] | None) -> list[Any]:
+def _counts(settings: JsonObject | None) -> list[Any]:
     plugins = (settings or {}).get("enabledPlugins")
     named = plugins.items() if isinstance(plugins, dict) else ()
     ours = {name: value for name, value in named if name.partition("@")[0] == "fusewire"}
@@ -130,7 +131,7 @@ def _counts(settings: dict[str, Any] | None) -> list[Any]:
     return [[*_calls(settings), *(name for name, value in ours.items() if value is not False)], offs]
 
 
-def _calls(settings: dict[str, Any] | None) -> list[str]:
+def _calls(settings: JsonObject | None) -> list[str]:
     """Every call of our hook, with all that is said of it, made short."""
     from hashlib import sha256
 
@@ -146,7 +147,7 @@ def _calls(settings: dict[str, Any] | None) -> list[str]:
     return found
 
 
-def _settings(text: str) -> dict[str, Any] | None:
+def _settings(text: str) -> JsonObject | None:
     """None if it cannot be read."""
     import json
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fusewire.agents.transcripts.step import TranscriptStep
     from fusewire.config.rules import Rules
     from fusewire.core.decision import Decision
+    from fusewire.util.fast_json import JsonObject
 
 #: What a watcher may answer beside "allow", from mild to strict, and how a report calls it.
 ACTIONS = {"tell": "told", "block": "blocked", "halt": "halted"}
@@ -62,7 +63,7 @@ class Trip:
     evidence: str
     times: int = 1
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return {
             "rule": self.rule,
             "action": self.action,
@@ -93,7 +94,7 @@ class Replayed:
         ]
         return min(wanted, key=lambda trip: trip.call, default=None)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return {
             "path": self.path,
             "calls": self.calls,
@@ -257,11 +258,11 @@ class _Session:
             self._agents.add(step.agent)
             self._ask(self._payload(step, "SubagentStart"))
 
-    def _payload(self, step: TranscriptStep, hook: str, **more: Any) -> dict[str, Any]:
+    def _payload(self, step: TranscriptStep, hook: str, **more: Any) -> JsonObject:
         agent = {"agent_id": step.agent, "agent_type": "general-purpose"} if step.agent else {}
         return {"hook_event_name": hook, "session_id": "replayed", **agent, **more}
 
-    def _ask(self, payload: dict[str, Any], *, failed: bool | None = None) -> Decision | None:
+    def _ask(self, payload: JsonObject, *, failed: bool | None = None) -> Decision | None:
         """The answer to one event; what makes no sense to the hook is not asked."""
         try:
             event = AGENT.parse(payload, _ROOT)
@@ -281,7 +282,7 @@ class _Session:
         return answer
 
 
-def _given(call: TranscriptStep) -> dict[str, Any]:
+def _given(call: TranscriptStep) -> JsonObject:
     return {"tool_name": call.tool, "tool_input": call.input, "tool_use_id": call.call}
 
 

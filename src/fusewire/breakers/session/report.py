@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fusewire.util.durations import counted, number, show_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fusewire.breakers.session.overview import (
+        ActiveCircuit,
+        IncidentCounts,
+        SessionCost,
+        SessionOverview,
+        SessionResources,
+        SpendLimit,
+    )
+
 TITLE = "🔒 CIRCUIT BREAKER STATUS"
 
 
-def dashboard(data: dict[str, Any]) -> list[str]:
+def dashboard(data: SessionOverview) -> list[str]:
     """What `session.overview` has collected."""
     lines = [TITLE, ""]
     if data["session"] is None:
@@ -29,7 +38,7 @@ def _bullets(texts: list[str] | Iterator[str]) -> list[str]:
     return [f"  • {text}" for text in texts]
 
 
-def _breakers(data: dict[str, Any]) -> Iterator[str]:
+def _breakers(data: SessionOverview) -> Iterator[str]:
     if data["halted"]:
         until = "grants it more" if data["needs"] == "grant" else "says something to it"
         yield f"  • The agent is halted, until a person {until}: {data['halted']}"
@@ -50,12 +59,12 @@ def _breakers(data: dict[str, Any]) -> Iterator[str]:
     yield f"  • {'All others' if data['active'] else 'All'}: CLOSED (normal operation)"
 
 
-def _name(one: dict[str, Any]) -> str:
+def _name(one: ActiveCircuit) -> str:
     name = f"{one['breaker']} {one['key']}" if one["key"] else str(one["breaker"])
     return f"{name} of agent {one['agent']}" if one["agent"] else name
 
 
-def _cooldown(one: dict[str, Any]) -> str:
+def _cooldown(one: ActiveCircuit) -> str:
     left = one["cooldown_seconds"]
     if one["phase"] == "open":
         return " (a person must act)" if left is None else f" (cooldown: {_seconds(left)} remaining)"
@@ -78,15 +87,14 @@ def _reason(reason: str, key: str | None) -> str:
     return re.sub(r" \(limit [^()]*\)$", "", re.sub(r"(\d+) times\b", r"\1x", reason))
 
 
-def _resources(resources: dict[str, Any]) -> Iterator[str]:
+def _resources(resources: SessionResources) -> Iterator[str]:
     agents, calls, cost = resources["agents"], resources["api_calls"], resources["cost"]
     running, most = agents["running"], agents["limit"]
     yield f"Agents: {running}/{most} concurrent ({_share(running, most)} capacity)"
     minute, limit = calls["this_minute"], calls["limit_per_minute"]
     yield f"API calls: {minute}/{limit} this minute ({_share(minute, limit)} rate)"
     yield f"API cost: {_cost(cost)}"
-    for name, words in (("day", "today"), ("project", "of the project")):
-        table = cost[name]
+    for table, words in ((cost["day"], "today"), (cost["project"], "of the project")):
         if table["limit_usd"]:
             allowed = table["limit_usd"] + table["granted_usd"]
             yield f"API cost {words}: ${table['usd']:.2f} / ${allowed:.2f} limit{_granted(table)}"
@@ -96,7 +104,7 @@ def _share(part: float, whole: float) -> str:
     return f"{number(round(100 * part / whole))}%" if whole else "100%"
 
 
-def _cost(cost: dict[str, Any]) -> str:
+def _cost(cost: SessionCost) -> str:
     warn, limit, granted = cost["warn_usd"], cost["limit_usd"], cost["granted_usd"]
     below = cost["usd"] - granted < min(warn, limit)
     against = f"${warn + granted:.2f} warn threshold" if below and warn < limit else f"${limit + granted:.2f} limit"
@@ -107,12 +115,12 @@ def _cost(cost: dict[str, Any]) -> str:
     return f"${cost['usd']:.2f} / {against}{_granted(cost)}{more}"
 
 
-def _granted(cost: dict[str, Any]) -> str:
+def _granted(cost: SessionCost | SpendLimit) -> str:
     return f" (${cost['granted_usd']:.2f} of it granted)" if cost["granted_usd"] else ""
 
 
-def _incidents(told: dict[str, Any]) -> Iterator[str]:
-    by = ", ".join(f"{name} x{count}" for name, count in told["by_breaker"].items())
-    yield counted(told["circuit_trips"], "circuit trip") + (f" ({by})" if by else "")
-    yield counted(told["memory_cleanups"], "memory cleanup")
-    yield counted(told["resource_exhaustions"], "resource exhaustion")
+def _incidents(counts: IncidentCounts) -> Iterator[str]:
+    by = ", ".join(f"{name} x{count}" for name, count in counts["by_breaker"].items())
+    yield counted(counts["circuit_trips"], "circuit trip") + (f" ({by})" if by else "")
+    yield counted(counts["memory_cleanups"], "memory cleanup")
+    yield counted(counts["resource_exhaustions"], "resource exhaustion")

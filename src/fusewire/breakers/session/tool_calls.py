@@ -24,13 +24,14 @@ from fusewire.util.errors import StoreRebuilt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from fusewire.breakers.session.calls import Call, Commands
     from fusewire.config.rules import Rules
     from fusewire.core.events import Event
     from fusewire.stores import Store
+    from fusewire.util.fast_json import JsonObject
 
 #: Calls that were begun and whose result nobody has seen are forgotten after so many others.
 _OPEN = 64
@@ -82,7 +83,7 @@ class ToolCallBreakers:
 
     def _handle(self, event: Event, commands: Commands | None, looks: bool, refused_by: str) -> Decision:
         act = prepare(event, commands, looks, refused_by)
-        incidents: list[dict[str, Any]] = []
+        incidents: list[JsonObject] = []
         late: list[str] = []
         with self.store.transact() as transaction:
             now = self.clock()
@@ -308,7 +309,7 @@ def _may_start_agent(command: str) -> bool:
     return any(name in command for name in STARTING_PROGRAMS)
 
 
-def _may_call_api(settings: dict[str, Any], event: Event) -> bool:
+def _may_call_api(settings: Mapping[str, Any], event: Event) -> bool:
     """A quick look; whether it really does is found out elsewhere."""
     if settings["external_api.tools"]:
         return True
