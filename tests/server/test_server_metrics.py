@@ -16,9 +16,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as plain_text
 
 from fusewire.engine.breaker import Breaker
-from fusewire.server.collector import Trips
 from fusewire.server.live import Live
-from fusewire.server.metrics import Metrics
+from fusewire.server.metrics import Metrics, Trips
 from fusewire.server.projects import Projects
 from tests.helpers import ROOT
 from tests.helpers.lived_in import SESSION, work_in_a_session

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
 import pytest
+from starlette.routing import Route
 
 from fusewire.engine.breaker import Breaker
 from fusewire.server.app import ROUTES
@@ -18,11 +19,15 @@ from tests.helpers.project import Project
 from tests.helpers.serving import Served
 from tests.helpers.wire import ask, connected, heard, quiet_server, rest_of, said_to
 
-FILLED = {"project": "project", "name": "style.css", "agent": "claude", "act": "reset"}
+FILLED = {"project": "project", "agent": "claude", "act": "reset"}
 ALL = [
-    (method, re.sub(r"{(\w+)}", lambda found: FILLED[found[1]], route.path))
-    for route in ROUTES
-    for method in sorted(route.methods or ())
+    *((method, "/static/style.css") for method in ("GET", "HEAD")),
+    *(
+        (method, re.sub(r"{(\w+)}", lambda found: FILLED[found[1]], route.path))
+        for route in ROUTES
+        if isinstance(route, Route)
+        for method in sorted(route.methods or ())
+    ),
 ]
 SECRET = "only-for-a-person"
 FORM = "Content-Type: application/x-www-form-urlencoded"

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
-from fusewire.server import events, hooks, login, metrics, pages, static
+from fusewire.server import hooks, login, metrics, pages
 from fusewire.server.actions import why_not
 from fusewire.server.api import openapi, routes
-from fusewire.server.live import Live
-from fusewire.server.page_cache import Refreshing
+from fusewire.server.live import Live, events
 from fusewire.server.security import SMALL, Doorkeeper
 from fusewire.util.stdio import INPUT_LIMIT
 
@@ -28,12 +28,22 @@ if TYPE_CHECKING:
     from fusewire.server.access import Access
     from fusewire.server.projects import Projects
 
+
+class StaticFile(StaticFiles):
+    """Our own styles and scripts, for anybody: there is nothing in them."""
+
+    def file_response(self, *arguments: Any, **options: Any) -> Response:
+        response = super().file_response(*arguments, **options)
+        response.headers["Cache-Control"] = "private, max-age=60"
+        return response
+
+
 ROUTES = [
-    Route("/static/{name}", static.static_file),
+    Mount("/static", StaticFile(packages=[("fusewire.server", "static")])),
     Route("/login", login.login_page),
     Route("/login", login.log_in, methods=["POST"]),
     Route("/logout", login.log_out, methods=["POST"]),
-    Route("/events", events.events),
+    Route("/events", events),
     Route("/hooks/{agent}", hooks.hook, methods=["POST"]),
     *routes.ROUTES,
     *openapi.ROUTES,
@@ -66,7 +76,7 @@ def make_app(projects: Projects, access: Access, hosts: Iterable[str], cookie: s
         exception_handlers={HTTPException: said},  # type: ignore[dict-item]
     )
     app.state.projects, app.state.access, app.state.live, app.state.cookie = projects, access, live, cookie
-    app.state.refreshing = Refreshing(live)
+    app.state.page_cache = pages.PageCache(live)
     app.state.hooks, app.state.metrics = hooks.Hooks(projects), metrics.Metrics(projects, live)
     app.state.read_only = next((why for project in projects if (why := why_not(project.root))), "")
     return app

@@ -8,9 +8,10 @@ the token can send one.
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from contextlib import nullcontext, suppress
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -23,13 +24,12 @@ from fusewire.server.access import proof_for_hooks
 from fusewire.server.event_project import Whereabouts
 from fusewire.server.metrics import observe_hook
 from fusewire.server.requests import require_role
-from fusewire.server.threads import Daemons
 from fusewire.util.errors import FusewireError, in_a_line
 from fusewire.util.server_address import PROOF, QUESTION
 from fusewire.util.stdio import INPUT_LIMIT, payload_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
 
     from starlette.requests import Request
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from fusewire.agents.protocol import Agent
     from fusewire.gate.process import Answer
     from fusewire.server.projects import Projects
+
+T = TypeVar("T")
 
 #: Seconds until something is answered; the hooks that `install --http` registers wait a little longer.
 DEADLINE = 4.0
@@ -80,11 +82,53 @@ def _proof(request: Request) -> dict[str, str]:
     return {PROOF: proof_for_hooks(request.scope["server"][1], question)} if 0 < len(question) <= _LONGEST else {}
 
 
+class DaemonThreads:
+    """So many threads at the same time, for work that blocks; more work waits for one of them.
+
+    The server does not wait for them when it ends: one may hang for ever. One that hangs keeps its place among the few
+    that there are, so that their number stays bounded.
+    """
+
+    def __init__(self, number: int) -> None:
+        self._free = asyncio.Semaphore(number)
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """What the work gives back, or raises. Whoever stops waiting for it does not stop it."""
+        await self._free.acquire()
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[T] = loop.create_future()
+
+        def settle(result: T | None, error: BaseException | None) -> None:
+            self._free.release()
+            if answer.done():  # nobody waits any more
+                return
+            if error is not None:
+                answer.set_exception(error)
+            else:
+                answer.set_result(result)  # type: ignore[arg-type]
+
+        def carry_out() -> None:
+            result, failure = None, None
+            try:
+                result = work()
+            except BaseException as error:
+                failure = error
+            with suppress(RuntimeError):  # the server has ended meanwhile
+                loop.call_soon_threadsafe(settle, result, failure)
+
+        try:
+            threading.Thread(target=carry_out, daemon=True).start()
+        except RuntimeError:  # the system gives us no more of them
+            self._free.release()
+            raise
+        return await answer
+
+
 class Hooks:
     """Answers to events of agents that work in some projects."""
 
     def __init__(self, projects: Projects) -> None:
-        self._reports, self._calls = Daemons(_REPORTS), Daemons(_CALLS)
+        self._reports, self._calls = DaemonThreads(_REPORTS), DaemonThreads(_CALLS)
         self._whereabouts = Whereabouts(projects)
         self._room = asyncio.Semaphore(_LARGE_ONES)
         self._waiting = 0

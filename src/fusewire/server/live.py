@@ -1,4 +1,4 @@
-"""What moves is told to every open page at once, without a queue for any of them.
+"""Tell every open page at once what moves, by server-sent events and without a queue for any of them.
 
 One task looks at each project's version several times a second. Pages hold only a number, how far they have seen the
 audit trail, and fetch what is behind it: from a memory that all share, or from the store if they are far behind.
@@ -15,6 +15,11 @@ from collections import Counter
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from starlette.exceptions import HTTPException
+from starlette.responses import Response, StreamingResponse
+
+from fusewire.server.connections import LISTENS
+from fusewire.server.requests import bearer_of, projects_of, require_role, session_of
 from fusewire.util.errors import FusewireError, in_a_line
 from fusewire.views.models import to_json
 from fusewire.views.moves import numbered_move
@@ -22,6 +27,8 @@ from fusewire.views.trail import Trail
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
+
+    from starlette.requests import Request
 
     from fusewire.server.projects import Projects, WatchedProject
     from fusewire.stores.rows import AuditRow
@@ -222,3 +229,21 @@ def read_place(text: str, projects: Projects) -> dict[str, int]:
         if name in names and number.isascii() and number.isdigit() and len(number) < 16:
             found[name] = int(number)
     return found
+
+
+async def events(request: Request) -> Response:
+    """`moved` (a list of moves), `changed` (projects in which something is new), `missed` (how many moves could not be
+    told any more); a page that comes back goes on where it was."""
+    role = require_role(request, "person", "reader")
+    if request.method == "HEAD":
+        return Response(media_type="text/event-stream")
+    live: Live = request.app.state.live
+    if live.listening[role] >= LISTENERS:
+        raise HTTPException(503, f"{LISTENERS} pages are listening already", {"Retry-After": "5"})
+    place = request.headers.get("last-event-id") or request.query_params.get("after", "")
+    by_token = bearer_of(request) is not None
+    stream = live.listen(
+        read_place(place, projects_of(request)), role, lambda: by_token or session_of(request) is not None
+    )
+    request.scope[LISTENS] = True
+    return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})

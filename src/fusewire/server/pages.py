@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -12,7 +14,7 @@ from starlette.routing import Route
 
 from fusewire.server import forms
 from fusewire.server.drawing import figures, timelines
-from fusewire.server.requests import project_of, projects_of, session_of
+from fusewire.server.requests import cookie_name, project_of, projects_of, session_of
 from fusewire.server.templating import REFRESH, page
 from fusewire.util.errors import FusewireError, NotFound
 from fusewire.views import session_list, slices
@@ -26,12 +28,16 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from fusewire.server.page_cache import Refreshing
+    from fusewire.server.live import Live
     from fusewire.server.projects import WatchedProject
 
 #: Days of a circuit's history, unless the address says how many.
 _DAYS = 60
 _CHOICES = ("7", "60", "365")
+
+#: Seconds for which a page that was drawn is as good as a new one, if no page was told of news meanwhile. Less than a
+#: page waits after the end of a cooldown before it asks what comes now.
+_FRESH = 0.25
 
 #: Digits of a place in a list: more than any list here has.
 _DIGITS = 9
@@ -58,6 +64,32 @@ def _known_project(request: Request) -> WatchedProject | None:
     return next((project for project in projects_of(request) if project.name == wanted), None)
 
 
+class PageCache:
+    """What was drawn just now, for each browser and address.
+
+    Whenever something happens, every open page asks for itself again. Fifty tabs of one person would keep the server
+    from answering agents, if each were drawn by itself.
+    """
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._drawn: dict[tuple[object, ...], tuple[float, asyncio.Task[Response]]] = {}
+
+    async def answer(self, request: Request, render: Callable[[Request], Response]) -> Response:
+        """The page; nothing in it is older than what its browser has been told."""
+        now = time.monotonic()
+        self._drawn = {key: one for key, one in self._drawn.items() if now - one[0] < _FRESH or not one[1].done()}
+        key = (
+            request.cookies.get(cookie_name(request)),
+            request.url.path,
+            request.url.query,
+            *(feed.generation for feed in self._live.feeds.values()),
+        )
+        if key not in self._drawn:
+            self._drawn[key] = now, asyncio.create_task(run_in_threadpool(render, request))
+        return await asyncio.shield(self._drawn[key][1])
+
+
 def for_people(render: Callable[[Request], Response]) -> Callable[[Request], Any]:
     """A page for whoever is logged in; reading blocks, so it is done in a thread."""
 
@@ -66,8 +98,8 @@ def for_people(render: Callable[[Request], Response]) -> Callable[[Request], Any
             return to_login(request)
         try:
             if REFRESH in request.headers:
-                refreshing: Refreshing = request.app.state.refreshing
-                return await refreshing.answer(request, render)
+                cache: PageCache = request.app.state.page_cache
+                return await cache.answer(request, render)
             return await run_in_threadpool(render, request)
         except NotFound as error:
             raise HTTPException(404, str(error)) from error
