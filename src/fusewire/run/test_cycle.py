@@ -6,11 +6,11 @@ A cycle that is interrupted is no attempt: nothing is counted before the result 
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import dataclass
 from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
-from fusewire.breakers.attempt.results import Results
 from fusewire.breakers.attempt.types import Attempt, AttemptResult
 from fusewire.run.hook_server import RELAYED
 from fusewire.run.output_log import OutputLog, prune
@@ -20,7 +20,7 @@ from fusewire.run.watchdog import Warden
 from fusewire.testruns.judge import RunVerdict, judge
 from fusewire.util.environment import children_environment
 from fusewire.util.errors import FusewireError
-from fusewire.util.files import make_folder, open_file
+from fusewire.util.files import make_folder, open_file, read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,6 +38,13 @@ _KEPT = 40
 
 #: Merges both streams in the order in which they were written, and is gone before the command runs.
 _MERGED = ("/bin/sh", "-c", 'exec "$@" 2>&1', "sh")
+
+
+#: Bytes of a file of results that are read.
+_LARGEST_RESULTS = 50 << 20
+
+#: What says that pytest could not take our option: its part that writes results is switched off.
+_REFUSED = "unrecognized arguments: --junitxml="
 
 
 @dataclass(frozen=True)
@@ -162,3 +169,79 @@ def _read_end(path: str) -> str:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _JUDGED))
         return file.read().decode("utf-8", "replace")
+
+
+# -- results by name ----------------------------------------------------------------------------------------
+
+
+class Results:
+    """The results of one run of a command: the JUnit file that it was said to write, or one that pytest is asked for.
+
+    What a runner prints often names only the tests that failed; whether the one that matters ran is in the results.
+    """
+
+    def __init__(self, given: str | None, own: str, command: Sequence[str]) -> None:
+        self._explicit = given is not None
+        self._given = given or _named_in(command)
+        self._own = own
+        self._stale = _stamp(self._given)
+        #: whether we ask pytest for results because the command does not
+        self.asks = self._given is None and _is_pytest(command)
+
+    def variables(self) -> dict[str, str]:
+        """What the command's environment needs beside its own; options of the command itself go before it."""
+        if not self.asks:
+            return {}
+        before = children_environment().get("PYTEST_ADDOPTS", "")
+        return {"PYTEST_ADDOPTS": f"{before} --junitxml={shlex.quote(self._own)}".strip()}
+
+    def refused(self, output: str) -> bool:
+        """Whether the command failed because of our option; then it is not asked for again."""
+        if self.asks and _REFUSED in output:
+            self.asks = False
+            return True
+        return False
+
+    def read(self) -> bytes | None:
+        """The results, if this run has written any; those of an earlier one say nothing about it."""
+        path = self._own if self.asks else self._given
+        if path is None or _stamp(path) in (None, self._stale):
+            return None
+        try:
+            return read_regular(path, _LARGEST_RESULTS)
+        except OSError:
+            return None
+
+    def problem(self, found: bytes | None) -> str:
+        """Why the results that were named could not be used; empty if they could."""
+        if not self._explicit or found is not None:
+            return ""
+        return f"{self._given} was not written by this command; it is judged by what it printed"
+
+    def clear(self) -> None:
+        try:
+            os.unlink(self._own)
+        except OSError:
+            pass  # pytest was given another file, or is none
+
+
+def _named_in(command: Sequence[str]) -> str | None:
+    """The results that the command makes pytest write anyway."""
+    for at, word in enumerate(command):
+        name, equals, value = word.partition("=")
+        if name in ("--junitxml", "--junit-xml"):
+            return value if equals else "".join(command[at + 1 : at + 2]) or None
+    return None
+
+
+def _is_pytest(command: Sequence[str]) -> bool:
+    return any(os.path.basename(word) in ("pytest", "py.test") for word in command[:6])
+
+
+def _stamp(path: str | None) -> tuple[int, int, int] | None:
+    """What tells an old file from a new one."""
+    try:
+        facts = os.stat(path) if path else None
+    except OSError:
+        return None
+    return (facts.st_mtime_ns, facts.st_ino, facts.st_size) if facts else None

@@ -232,8 +232,6 @@ class SliceRecord:
         self.infrastructure = self.infrastructure[-_INFRASTRUCTURE:]
         self.prior = self.prior[-_PRIOR:]
         transaction.remember(_name(slice_id), self.to_data(), now)
-        newest = sorted({**slice_times(transaction), slice_id: now}.items(), key=lambda item: item[1])[-_SLICES:]
-        transaction.remember(_INDEX, {"slices": dict(newest)}, now)
 
     def test(self, name: str) -> TestRecord:
         """The record of a test; made if there is none."""
@@ -272,13 +270,10 @@ def tried_before(prior: Sequence[TriedBefore], test: str) -> list[Tried]:
     return [entry for one in prior if test in one["tests"] for entry in one["tests"][test]["log"]]
 
 
-def slice_times(store: Store | Transaction) -> dict[str, float]:
-    """The slices that are remembered, and when something was last done in each."""
-    try:
-        found = (store.recall(_INDEX) or {}).get("slices", {})
-        return {str(name): float(at) for name, at in found.items()}
-    except (ValueError, TypeError, AttributeError):
-        return {}  # each is remembered by itself
+def slice_times(store: Store) -> dict[str, float]:
+    """The slices that were worked on last, and when something was last done in each."""
+    newest = store.remembered(_name(""))[:_SLICES]
+    return {name.removeprefix(_name("")): at for name, at in newest}
 
 
 def one_line(text: str) -> str:
@@ -292,9 +287,6 @@ def shown(text: str, where: str) -> str:
         return plain(text)
     kept = data[-SHOWN:].decode("utf-8", "ignore")
     return f"[{len(data) - SHOWN} bytes cut here; the whole output: {where}]\n{kept}"
-
-
-_INDEX = "attempts"
 
 
 def _name(slice_id: str) -> str:
