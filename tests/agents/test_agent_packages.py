@@ -14,8 +14,8 @@ from tests.helpers import SOURCE
 MENTIONS = {
     "guard/known_agents.py": "the list of agents, and facts about them that packages below `agents` need",
     "config/policies/prices.toml": "names of models",
-    "agents/__init__.py": "one runs the hooks that are registered for another",
     "agents/claude/client.py": "its settings are read by another agent, too",
+    "agents/claude/hooks.py": "its hooks are run by another agent, too",
     "cli/replay.py": "names of agents in a help text",
     "cli/run.py": "examples in a help text",
     "hook.py": "imports nothing, and must know for whom each exit code but 0 refuses the call",

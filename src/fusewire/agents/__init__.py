@@ -9,7 +9,7 @@ from fusewire.util.errors import FusewireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from typing import Any
 
     from fusewire.agents.protocol import Agent
@@ -57,13 +57,6 @@ answers_for = 0
 def client_process() -> int:
     """The process that has started the hook: the agent's program, or a shell in between."""
     return answers_for or os.getppid()
-
-
-def speaking(agent: Agent, payload: Any, environment: Mapping[str, str]) -> Agent:
-    """Whose words a payload really is: Copilot also runs the hooks that a project has registered for Claude Code."""
-    if environment.get("COPILOT_PROJECT_DIR") and isinstance(payload, dict) and "timestamp" in payload:
-        return agent_named("copilot") if agent.name == "claude" else agent
-    return agent
 
 
 def agent_named(name: str) -> Agent:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-BEGIN = "*** Begin Patch"
-
 #: Of a file that is added, the patch shows what is in it.
 _FATES = {
     "*** Add File": "empty",

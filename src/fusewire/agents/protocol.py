@@ -36,6 +36,9 @@ _FOLDER_FIELDS = ("cwd", "workdir", "working_directory")
 
 _COMMAND_FIELDS = ("command", "cmd", "script")
 
+#: How a patch for `apply_patch` begins.
+PATCH = "*** Begin Patch"
+
 
 class Agent:
     """One agent: how the payloads of its hooks are read, and how it wants to be answered.
@@ -83,6 +86,10 @@ class Agent:
         """The folder of the project; where the agent has moved to since does not change its rules."""
         folder = environment.get(self.PROJECT) if self.PROJECT else None
         return folder or (optional(payload, "cwd") if isinstance(payload, dict) else None)
+
+    def speaker(self, payload: Any, environment: Mapping[str, str]) -> Agent:
+        """The agent that has sent a payload, where another one runs the hooks that are registered for this one."""
+        return self
 
     def parse(self, payload: Any, root: str) -> Event | None:
         """The event behind a hook's input; None if it asks for no decision; BadPayload if it makes no sense."""

@@ -127,14 +127,14 @@ def answer(agent: Agent, raw: bytes, environment: Any, start: str | None = None)
 
     `start`, the folder of the project, is given by a caller that is no process of the agent's own and so ends none.
     """
-    from fusewire.agents import BadPayload, speaking
+    from fusewire.agents import BadPayload
 
     ends = start is None
     try:
         if len(raw) > INPUT_LIMIT:
             raise ValueError(f"it is larger than {INPUT_LIMIT} bytes")
         payload = payload_of(raw)
-        agent = speaking(agent, payload, environment)
+        agent = agent.speaker(payload, environment)
         start = start or _standing(agent.started_in(payload, environment), payload)
         root = find_guarded(start)
         if ends and not os.access(os.path.join(root, STATE_FOLDER), os.W_OK):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from fusewire.agents import agent_named
 from fusewire.agents.protocol import (
     Agent,
     answered,
@@ -51,6 +52,11 @@ class ClaudeHooks(Agent):
     ASKS = True
     PROJECT = "CLAUDE_PROJECT_DIR"
     NOT_A_PERSON = _NOT_A_PERSON
+
+    def speaker(self, payload: Any, environment: Mapping[str, str]) -> Agent:
+        """Copilot also runs the hooks that a project has registered for Claude Code."""
+        is_copilot = environment.get("COPILOT_PROJECT_DIR") and isinstance(payload, dict) and "timestamp" in payload
+        return agent_named("copilot") if is_copilot else self
 
     def prompt(self, payload: JsonObject) -> Event | None:
         if _only_looks(payload):

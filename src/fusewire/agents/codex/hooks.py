@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import os
 
-from fusewire.agents.patches import BEGIN, patched_files
-from fusewire.agents.protocol import Agent, answered, as_text, optional, required
+from fusewire.agents.protocol import PATCH, Agent, answered, as_text, optional, required
 from fusewire.core.events import Event
 from fusewire.util.fast_json import dumps
 from fusewire.util.quoting import quoted
@@ -150,7 +149,7 @@ class CodexHooks(Agent):
 
 def _applies(line: str) -> bool:
     """Whether a shell line applies a patch that stands in it; one that only speaks of it does not."""
-    before, begins, _ = line.partition(BEGIN)
+    before, begins, _ = line.partition(PATCH)
     if not begins:
         return False
     caller = before.rstrip().rpartition("\n")[2].replace("|", " | ").split()
@@ -161,6 +160,8 @@ def _applies(line: str) -> bool:
 
 def _patch(tool: str, text: str) -> tuple[str, JsonObject, JsonObject]:
     """A patch as an edit of all its files. If it removes or empties only some of them, that is said as commands."""
+    from fusewire.agents.patches import patched_files
+
     fates = patched_files(text)
     line = text if tool == "Bash" else ""
     change = "update"

@@ -10,27 +10,16 @@ from fusewire.core.money import MOST, Usage, token_count
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any, Protocol
 
+    from fusewire.agents.spending.ledger import TranscriptFile
     from fusewire.util.fast_json import JsonObject
-
-    class UsageState(Protocol):
-        """What is remembered of one file between two records."""
-
-        #: the model and its last totals
-        counter: list[Any] | None
-        #: up to which time records are not charged
-        charged: str
-
-        def was_charged(self, when: str) -> bool: ...
-
 
 RECORDS = ("event_msg", "turn_context", "session_meta")
 
 _COUNTS = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
 
 
-def usages(record: JsonObject, state: UsageState, wrong: list[str]) -> Iterator[Usage]:
+def usages(record: JsonObject, state: TranscriptFile, wrong: list[str]) -> Iterator[Usage]:
     """The usage that one record adds to the totals before it."""
     payload = record.get("payload")
     if not isinstance(payload, dict):

@@ -14,8 +14,7 @@ from __future__ import annotations
 import os
 
 from fusewire.agents import BadPayload, client_process
-from fusewire.agents.patches import BEGIN, patched_files
-from fusewire.agents.protocol import Agent, answered, as_text, given_to, optional, required
+from fusewire.agents.protocol import PATCH, Agent, answered, as_text, given_to, optional, required
 from fusewire.core.events import Event
 from fusewire.util.fast_json import dumps
 
@@ -110,7 +109,7 @@ class CopilotHooks(Agent):
         tool = self.tool_of(payload)
         given = payload.get("tool_input")
         more = _whose(payload)
-        if isinstance(given, str) and BEGIN in given:
+        if isinstance(given, str) and PATCH in given:
             paths, change = _patched(given)
             patch = {"paths": paths, "patch": given}
             return self.call_event(payload, hook, kind, tool, patch, root, change=change, **more)
@@ -260,6 +259,8 @@ def _translated(tool: str, given: JsonObject) -> JsonObject:
 
 def _patched(patch: str) -> tuple[list[str], str]:
     """The files that a patch names, and the worst that it does to one of them."""
+    from fusewire.agents.patches import patched_files
+
     fates = patched_files(patch)
     if not fates or any("\0" in path for path in fates):
         raise BadPayload("tool_input must be a patch that names its files")
