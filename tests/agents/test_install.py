@@ -31,13 +31,8 @@ from tests.helpers.project import Project
 LINE = ["/opt/it's mine/python", "-I", "-S", "/opt/a b/fusewire/hook.py"]
 
 #: Where each agent's hooks are registered, below the home folder and below a project.
-USER = {
-    "claude": ".claude/settings.json",
-    "codex": ".codex/hooks.json",
-    "gemini": ".gemini/settings.json",
-    "copilot": ".copilot/hooks/fusewire.json",
-}
-SHARED = {**USER, "copilot": ".github/hooks/fusewire.json"}
+USER = {name: f"{client.known.home.removeprefix('~/')}/{client.file}" for name, client in CLIENTS.items()}
+SHARED = {name: client.shared for name, client in CLIENTS.items()}
 
 THEIRS = """{
     // what I like
@@ -119,6 +114,14 @@ def documents(draw: st.DrawFn) -> str:
     names = st.sampled_from(["model", "env", "permissions", "statusline"])
     root = members(names, values) | members(st.just("hooks"), hooks)
     return draw(st.sampled_from(["", "\ufeff"])) + draw(blanks) + draw(boxes("{}", root, 4)) + draw(blanks)
+
+
+def test_where_hooks_are_registered() -> None:
+    """As the agents' own documents name their settings."""
+    assert (USER["claude"], SHARED["claude"]) == (".claude/settings.json", ".claude/settings.json")
+    assert (USER["codex"], SHARED["codex"]) == (".codex/hooks.json", ".codex/hooks.json")
+    assert (USER["gemini"], SHARED["gemini"]) == (".gemini/settings.json", ".gemini/settings.json")
+    assert (USER["copilot"], SHARED["copilot"]) == (".copilot/hooks/fusewire.json", ".github/hooks/fusewire.json")
 
 
 @settings(max_examples=60, deadline=None)
