@@ -40,7 +40,7 @@ def test_only_lists_of_names_know_an_agent_outside_its_package() -> None:
 def test_a_package_has_what_an_agent_needs(name: str) -> None:
     assert agent_module(name, "client").CLIENT is CLIENTS[name]
     assert CLIENTS[name].name == name
-    assert CLIENTS[name].gate in agent_named(name).GATES
+    assert CLIENTS[name].gate in CLIENTS[name].events
     assert agent_named(name).name == name
 
 

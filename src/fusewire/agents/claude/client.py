@@ -87,7 +87,6 @@ CLIENT = ClaudeClient(
         "SubagentStop": None,
         "ConfigChange": None,
     },
-    gate="PreToolUse",
     file="settings.json",
     shared=".claude/settings.json",
     unshared=".claude/settings.local.json",

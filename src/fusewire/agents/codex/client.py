@@ -29,7 +29,6 @@ CLIENT = CodexClient(
         "PreToolUse PermissionRequest PostToolUse UserPromptSubmit SessionStart SessionEnd Stop"
         " SubagentStart SubagentStop"
     ),
-    gate="PreToolUse",
     file="hooks.json",
     shared=".codex/hooks.json",
     reads_byte_order_mark=False,

@@ -51,7 +51,6 @@ CLIENT = CopilotClient(
         "PreToolUse PermissionRequest PostToolUse PostToolUseFailure UserPromptSubmit SessionStart SessionEnd"
         " Stop SubagentStart SubagentStop"
     ),
-    gate="PreToolUse",
     file="hooks/fusewire.json",
     shared=".github/hooks/fusewire.json",
     empty='{\n  "version": 1\n}\n',

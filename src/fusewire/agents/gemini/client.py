@@ -56,7 +56,6 @@ CLIENT = GeminiClient(
         "SessionStart": None,
         "SessionEnd": None,
     },
-    gate="BeforeTool",
     file="settings.json",
     shared=".gemini/settings.json",
     reads_comments=True,

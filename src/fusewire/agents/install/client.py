@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from fusewire.agents import agent_named
 from fusewire.agents.install.command import shell_line
 from fusewire.agents.install.http import Http, http_of
 from fusewire.guard.known_agents import AGENTS_BY_NAME, KnownAgent
@@ -60,8 +61,6 @@ class Client:
     title: str
     #: event -> its matcher, or None where all are meant
     events: Mapping[str, str | None]
-    #: the event that can refuse a call
-    gate: str
     #: the settings file in the agent's home folder
     file: str
     #: the file of a project, and one that is not shared with others, if there is such a thing
@@ -94,6 +93,11 @@ class Client:
     def known(self) -> KnownAgent:
         """What the guard knows of it."""
         return AGENTS_BY_NAME[self.name]
+
+    @property
+    def gate(self) -> str:
+        """The event that can refuse a call."""
+        return agent_named(self.name).GATES[0]
 
     def places(self, root: str) -> dict[str, SettingsPlace]:
         """Where it looks for hooks, by scope."""
