@@ -31,7 +31,15 @@ from fusewire.cli.attempt_words import (
     say_recorded,
     say_restored,
 )
-from fusewire.cli.common import CommandBehindDashes, duration, print_json, project_command, read_input, show_result
+from fusewire.cli.common import (
+    CommandBehindDashes,
+    duration,
+    print_json,
+    project_command,
+    read_input,
+    show_result,
+    tell_stops,
+)
 from fusewire.cli.streams import is_interactive, tell, tell_text, warn
 from fusewire.core.messages import message_lines
 from fusewire.testruns.judge import judge
@@ -203,7 +211,7 @@ def record_command(
 @click.argument("test", metavar="[TEST]", required=False)
 @with_attempts
 def status_command(attempts: Attempts, slice_id: str | None, test: str | None, as_json: bool) -> int:
-    """The slices; or the tracking state of every test of a slice (or of one), and what stops the work."""
+    """Show the slices, or the attempts at the tests of a slice (or at one test) and what stops the work."""
     if slice_id is None:
         return _say_slices(attempts, as_json)
     record = attempts.known(slice_id)
@@ -222,8 +230,7 @@ def status_command(attempts: Attempts, slice_id: str | None, test: str | None, a
         return 0
     tell_text("---\n".join(yaml_text(state) for state in states) or f"{slice_id}: no test is under way\n", nl=False)
     tell(*(f"No attempt ({one['kind']}): {one['test']}: {one['reason']}" for one in infrastructure), err=True)
-    for stop in stops:
-        tell(*message_lines(stop, attempts.engine.clock()), fg="red", err=True)
+    tell_stops(stops, attempts.engine.clock())
     return 0
 
 
@@ -302,7 +309,7 @@ def _ask_field(test: str, name: str) -> str:
 @click.option("--reason", required=True, help="Which architectural change is needed, and why.")
 @with_attempts
 def arch_stop_command(attempts: Attempts, slice_id: str, reason: str, as_json: bool) -> int:
-    """Deviation rule 4: stop the slice at once for an architectural decision. No attempt is burned."""
+    """Stop the slice at once for an architectural decision (deviation rule 4). No attempt is counted."""
     decision = attempts.arch_stop(slice_id, reason)
     return show_result(as_json, decision.to_json(), *message_lines(decision, attempts.engine.clock()))
 
@@ -311,7 +318,7 @@ def arch_stop_command(attempts: Attempts, slice_id: str, reason: str, as_json: b
 @slice_argument
 @with_attempts
 def prior_command(attempts: Attempts, slice_id: str, as_json: bool) -> int:
-    """What was tried before the last retry: the <prior_attempts> block for a fresh implementer."""
+    """Print what was tried before the last retry: the <prior_attempts> block for a fresh implementer."""
     text = attempts.prior(slice_id)
     if as_json:
         print_json({"slice_id": slice_id, "prior_attempts": text or None})
@@ -324,14 +331,14 @@ def prior_command(attempts: Attempts, slice_id: str, as_json: bool) -> int:
 
 @attempt_command.command("retry")
 @slice_argument
-@click.option("--guidance", default="", help="What the fresh implementer must know or do otherwise.")
-@click.option("--force", is_flag=True, help="Also if files were changed since the last attempt (they are saved).")
+@click.option("--guidance", default="", help="What the fresh implementer must know or do differently.")
+@click.option("--force", is_flag=True, help="Even if files were changed since the last attempt (they are saved).")
 @with_attempts
 def retry_command(attempts: Attempts, slice_id: str, guidance: str, force: bool, as_json: bool) -> int:
-    """The counter reset protocol, for a person or the orchestrator: refused inside an agent.
+    """Reset the counters and the files of a slice. For a person or the orchestrator: refused inside an agent.
 
-    Both counters go to 0, files go back to where the failed attempts began (what is there now is saved first, and the
-    way back is printed), and the <prior_attempts> block for the fresh implementer is printed.
+    Both counters go to 0, and files go back to where the failed attempts began; what is there now is saved first, and
+    the command that brings it back is printed. So is the <prior_attempts> block for the fresh implementer.
     """
     retried = attempts.retry(slice_id, guidance, force=force)
     if as_json:
@@ -356,9 +363,9 @@ def retry_command(attempts: Attempts, slice_id: str, guidance: str, force: bool,
 @click.argument("ref", metavar="REF")
 @with_attempts
 def restore_command(attempts: Attempts, ref: str, as_json: bool) -> int:
-    """Bring files back as they were at a checkpoint or before a retry. For a person: refused inside an agent.
+    """Restore files from a checkpoint or from before a retry. For a person: refused inside an agent.
 
-    What is there now is saved first. REF is what `attempt retry` or `attempt start` has named.
+    What is there now is saved first. REF is printed by `attempt retry`, and by `attempt start --json`.
     """
     require_person("`fusewire attempt restore`", attempts.root)
     done = attempts.checkpoints.restore(attempts.checkpoints.load(ref), name="restore")
@@ -371,10 +378,10 @@ def restore_command(attempts: Attempts, ref: str, as_json: bool) -> int:
 
 @attempt_command.command("finish")
 @slice_argument
-@click.option("--force", is_flag=True, help="For a person: whatever its state; its counters start anew.")
+@click.option("--force", is_flag=True, help="For a person: in whatever state; the counters go back to 0.")
 @with_attempts
 def finish_command(attempts: Attempts, slice_id: str, force: bool, as_json: bool) -> int:
-    """The slice is done, every test of it has passed: its scope lock is lifted, its counters stay."""
+    """Finish a slice whose tests have all passed: its scope lock is lifted, its counters stay."""
     attempts.finish(slice_id, force=force)
     return show_result(as_json, {"slice_id": slice_id, "finished": True}, f"{slice_id}: finished")
 

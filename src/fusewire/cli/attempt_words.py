@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from fusewire.cli.common import print_json
+from fusewire.cli.common import print_json, tell_stops
 from fusewire.cli.streams import tell, warn
-from fusewire.core.messages import message_lines
 from fusewire.worktree.discover import shortened
 
 if TYPE_CHECKING:
@@ -56,8 +55,7 @@ def say_recorded(attempts: Attempts, recorded: AttemptResult, about: JsonObject,
     ]
     warnings += [text for text in (recorded.near, recorded.problem) if text]
     warn(*warnings)
-    for stop in recorded.stops:
-        tell(*message_lines(stop, attempts.engine.clock()), fg="red", err=True)
+    tell_stops(recorded.stops, attempts.engine.clock())
     return 3 if recorded.stops else 0
 
 

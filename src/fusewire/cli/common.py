@@ -6,7 +6,7 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
@@ -168,8 +168,14 @@ def show_refusal(as_json: bool, decision: Decision, now: float) -> int:
     if as_json:
         print_json(decision.to_json())
     else:
-        tell(*message_lines(decision, now), fg="red", err=True)
+        tell_stops([decision], now)
     return 3
+
+
+def tell_stops(decisions: Iterable[Decision], now: float) -> None:
+    """Print what stops the work, each with what to do."""
+    for decision in decisions:
+        tell(*message_lines(decision, now), fg="red", err=True)
 
 
 def print_json(data: object) -> None:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from fusewire.agents.caller import require_outside_loop
-from fusewire.cli.common import print_json, project_command, read_input, show_result
+from fusewire.cli.common import print_json, project_command, read_input, show_result, tell_stops
 from fusewire.cli.plain import PlainView
 from fusewire.cli.streams import tell, tell_text
 from fusewire.core.decision import Blocked
-from fusewire.core.messages import message_lines
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
@@ -146,8 +145,7 @@ def _say_result(loop: Loop, result: IterationResult, as_json: bool) -> int:
         for text in (result.halted, result.told):
             if text:
                 tell_text(text, err=True)
-        for trip in result.trips:
-            tell(*message_lines(trip, loop.engine.clock()), fg="red", err=True)
+        tell_stops(result.trips, loop.engine.clock())
     return 3 if halted else 0
 
 

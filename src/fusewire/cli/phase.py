@@ -181,11 +181,11 @@ def _ask(question: str) -> str:
     type=_metric,
     help="What was measured; may be repeated.",
 )
-@click.option("--from-junit", metavar="FILE", help="Take the tests from a JUnit XML file (- is standard input).")
-@click.option("--from-output", metavar="FILE", help="Take them from what a test runner printed (- is standard input).")
-@click.option("--error", help="The error that the iteration ended with.")
+@click.option("--from-junit", metavar="FILE", help="Read the tests from a JUnit XML file (- is standard input).")
+@click.option("--from-output", metavar="FILE", help="Read them from the output of a test runner (- is standard input).")
+@click.option("--error", help="The error with which the iteration ended.")
 @click.option("--error-type", help="Its type (default: the class that the message begins with).")
-@click.option("--complete", is_flag=True, help="Say that the phase is done; its metrics must agree.")
+@click.option("--complete", is_flag=True, help="Declare the phase done; its metrics must agree.")
 @with_phases
 def end_command(
     phases: Phases,
@@ -198,7 +198,7 @@ def end_command(
     complete: bool,
     as_json: bool,
 ) -> int:
-    """One iteration of a phase is over: judge it, and print its PRP_PHASE_STATUS. Exit 3 if the circuit is open.
+    """Judge one iteration of a phase and print its PRP_PHASE_STATUS. Exit 3 if the circuit is open.
 
     \b
     RED       tests_generated, criteria_covered: more than ever
@@ -287,10 +287,10 @@ def resolve_command(phases: Phases, choice: str, guidance: str | None, as_json: 
 
 
 @phase_command.command("start")
-@click.option("--name", default="", help="What this start is about; `phase status` shows it.")
+@click.option("--name", default="", help="A name for the work; `phase status` shows it.")
 @with_phases
 def start_command(phases: Phases, name: str, as_json: bool) -> int:
-    """Start anew: circuits closed, counters 0, nothing remembered; the old state file is kept. For a person."""
+    """Start over: circuits closed, counters 0, history empty; the old state file is kept. For a person."""
     actor = require_person("`fusewire phase start`", phases.breaker.root)
     kept = phases.start(actor, name)
     if as_json:
@@ -305,7 +305,7 @@ def start_command(phases: Phases, name: str, as_json: bool) -> int:
 @click.option("--phase", metavar="PHASE", type=_PHASE, help="The phase that the file is about.")
 @with_phases
 def import_command(phases: Phases, file: str, phase: str | None, as_json: bool) -> int:
-    """Take over the state in a file of the schema of `.prp-session/circuit-breaker.json`. For a person."""
+    """Import the state from a file with the schema of `.prp-session/circuit-breaker.json`. For a person."""
     actor = require_person("`fusewire phase import`", phases.breaker.root)
     content = read_input(file, "the state file")
     if len(content) > LIMIT:
@@ -317,6 +317,6 @@ def import_command(phases: Phases, file: str, phase: str | None, as_json: bool) 
 @phase_command.command("status")
 @with_phases
 def status_command(phases: Phases, as_json: bool) -> int:
-    """The four phases: states, counters, metrics, known failures, guidance, the newest history."""
+    """Show the four phases: states, counters, metrics, known failures, guidance, the newest history."""
     view = overview_of(phases)
     return show_result(as_json, asdict(view), *overview_lines(view))
