@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fusewire.breakers.session.incident_log import recent, summary
+from fusewire.breakers.session.incidents import recent, summary
 from fusewire.breakers.session.report import dashboard
 from fusewire.core.events import Signal
 from fusewire.engine.breaker import Breaker

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from fusewire.breakers.session.incident_log import recent
+from fusewire.breakers.session.incidents import recent
 from fusewire.breakers.session.start import at_work
 from fusewire.janitor.janitor import Janitor
 from fusewire.janitor.limits import Limits

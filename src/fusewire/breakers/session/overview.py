@@ -1,10 +1,10 @@
-"""A session at one moment, for people and programs: breakers that are not closed, memory, limits, incidents."""
+"""Collect a session's state for people and programs: breakers that are not closed, memory, limits, incidents."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
-from fusewire.breakers.session.incident_log import last_trips, recent, summary
+from fusewire.breakers.session.incidents import last_trips, recent, summary
 from fusewire.breakers.session.names import session_ids, session_of
 from fusewire.breakers.session.spawning import SILENT
 from fusewire.breakers.session.spend import day_of, spent_words

@@ -1,4 +1,4 @@
-"""What the breakers of a session would have said in sessions of the past: transcripts in, trips out.
+"""Replay sessions of the past through the breakers, to see what they would have said: transcripts in, trips out.
 
 It is the hook's own code path on a store in memory, with the clock of the transcript, so that a threshold can be
 judged by real work before it is shipped. The past cannot be changed: after a trip the agent goes on as it did, and
@@ -11,7 +11,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fusewire.agents import BadPayload
@@ -63,15 +63,6 @@ class Trip:
     evidence: str
     times: int = 1
 
-    def to_json(self) -> JsonObject:
-        return {
-            "rule": self.rule,
-            "action": self.action,
-            "call": self.call,
-            "times": self.times,
-            "evidence": self.evidence,
-        }
-
 
 @dataclass
 class Replayed:
@@ -95,15 +86,7 @@ class Replayed:
         return min(wanted, key=lambda trip: trip.call, default=None)
 
     def to_json(self) -> JsonObject:
-        return {
-            "path": self.path,
-            "calls": self.calls,
-            "turns": self.turns,
-            "prompts": self.prompts,
-            "outcome": self.outcome or None,
-            "problem": self.problem or None,
-            "trips": [trip.to_json() for trip in self.trips],
-        }
+        return {**asdict(self), "outcome": self.outcome or None, "problem": self.problem or None}
 
 
 class _Clock:
@@ -165,7 +148,7 @@ def _run(found: Replayed, rules: Rules) -> None:
     session = _Session(found, rules, Transcript(found.path))
     session.run()
     found.trips = [
-        Trip(trip.rule, trip.action, trip.call, trip.evidence, session.times[key])
+        replace(trip, times=session.times[key])
         for key, trip in sorted(session.firsts.items(), key=lambda item: item[1].call)
     ]
 
