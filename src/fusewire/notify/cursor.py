@@ -1,4 +1,4 @@
-"""What is remembered of a target: how far it has been told, and how it fares. Two small memories in the store.
+"""Keep the delivery cursor and the health of each target, as two small memories in the store.
 
 The first is written by whoever delivers, the second by a test as well.
 """

@@ -1,4 +1,4 @@
-"""Delivering: every target is told what it has not been told yet, in order, at least once.
+"""Deliver to every target what it has not been told yet, in order, at least once.
 
 One process at a time does it in a project, and at most one more waits for its turn: whoever finds somebody waiting may
 leave, because that one will read what has just been written. A process that is killed leaves no lock; the next goes

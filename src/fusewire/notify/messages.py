@@ -1,4 +1,4 @@
-"""One thing to tell, in words: what happened to what; why; what to do next, and who may lift it. Plain text."""
+"""Word a notification: what happened to what; why; what to do next, and who may lift it. Plain text."""
 
 from __future__ import annotations
 

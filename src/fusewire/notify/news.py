@@ -1,4 +1,4 @@
-"""What there is to tell: moves of circuits, warned and halted agents, notices, as they lie in the store, in order.
+"""Collect what there is to tell: moves of circuits, warned and halted agents, notices, in the order of the store.
 
 They were written by the transaction that made them, so that nothing is told that did not happen, and nothing that
 happened is lost. Each kind has numbers of its own; how far somebody has been told is one number for each of them.

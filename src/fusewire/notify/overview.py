@@ -1,4 +1,4 @@
-"""The targets of a project at one moment: what each of them is told, how it fares, and what waits for it."""
+"""Collect the targets of a project: what each of them is told, how it fares, and what waits for it."""
 
 from __future__ import annotations
 

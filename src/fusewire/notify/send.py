@@ -1,4 +1,4 @@
-"""One message to one URL: through apprise, or to the desktop. Whatever goes wrong is one line without secrets."""
+"""Send one message to one URL: through apprise, or to the desktop. Whatever goes wrong is one line without secrets."""
 
 from __future__ import annotations
 

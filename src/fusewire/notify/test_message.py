@@ -1,4 +1,4 @@
-"""A test message to one target, and what came of it."""
+"""Send a test message to one target, and say what came of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent is told when its session starts: circuits of the project that are not closed, and the work under way.
+"""Brief an agent when its session starts: circuits of the project that are not closed, and the work under way.
 
 Nothing is said where there is nothing to say: an agent whose context begins with the state of things that work reads
 past it when something does not.

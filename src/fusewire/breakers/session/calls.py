@@ -1,4 +1,4 @@
-"""A tool call as the breakers of a session see it: which tool, whether it is the same call again, and its nature.
+"""Classify a tool call: which tool, whether it is the same call again, and its nature.
 
 The tool is the program where there is one: `Bash(pytest)` and `Bash(git)` are two tools. The nature says what a
 repetition means: looking again is nothing, making the same change again is something.

@@ -1,4 +1,4 @@
-"""Loops of tool calls: from the last calls of one agent to what repeats in them.
+"""Find loops in the last tool calls of one agent.
 
 A loop is the same call with the same masked result, never the agent's thoughts. What was *changed* in between counts:
 a check that is run again after an edit is work, the same check with nothing changed is not.

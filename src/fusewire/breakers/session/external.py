@@ -1,4 +1,4 @@
-"""Calls of external APIs: by the scripts that make them, by tools, and by hosts that curl and its like are sent to."""
+"""Limit calls of external APIs: by scripts, by tools, and by hosts that programs like curl fetch from."""
 
 from __future__ import annotations
 

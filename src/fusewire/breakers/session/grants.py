@@ -1,4 +1,4 @@
-"""More money, by a person's hand: for one session, for a day, or for the whole project."""
+"""Grant more dollars, by a person's hand: for one session, for a day, or for the whole project."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A session that is halted stays so until a person speaks, whichever of its agents asks next.
+"""Halt a session until a person speaks, whichever of its agents asks next.
 
 A halt that falls in a helper ends, in some programs, that helper alone; in others it is no more than a refusal. So it
-is remembered with the session, and everybody in it is told the same. Who asks again and again all the same is ended as
-a process: a model that is only refused goes on for ever, and every refusal costs another of its replies.
+is remembered with the session, and every agent in it gets the same answer. One that keeps asking is ended as a process:
+a model that is only refused goes on for ever, and every refusal costs another of its replies.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Events that could not be counted in time: what holds without the write lock, and how they are counted later."""
+"""Answer events that could not be counted in time by what holds without the write lock, and count them later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens in a session beside tool calls: a person speaks, the agent wants to stop, helpers come and go."""
+"""Handle what happens beside tool calls: a person speaks, the agent wants to stop, helpers come and go."""
 
 from __future__ import annotations
 

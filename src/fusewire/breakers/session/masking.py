@@ -1,4 +1,4 @@
-"""What varies between two results that say the same: times, durations, ids, line numbers, folders. Masked, it is gone.
+"""Mask what varies between two results that say the same: times, durations, ids, line numbers, folders.
 
 Counts stay ("3 failed", "45 %"), because they are what a poll waits for. It walks over words and needs no `re`, which
 would cost a hook more than all of its work; `answers.masks` does the same for people, more exactly.

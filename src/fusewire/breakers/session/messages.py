@@ -1,4 +1,4 @@
-"""What the breakers of a session say, in the seed's words: verdict, fact and limit; evidence, a way on, the time."""
+"""Word what a session's breakers decide as the seed does: verdict, fact and limit; evidence, a way on, the time."""
 
 from __future__ import annotations
 

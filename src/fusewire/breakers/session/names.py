@@ -1,4 +1,4 @@
-"""The names of sessions: which there are, and whose a circuit is."""
+"""List the sessions of a project, and find whose a circuit is."""
 
 from __future__ import annotations
 

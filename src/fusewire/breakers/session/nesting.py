@@ -1,4 +1,4 @@
-"""Agents that start agents: how deep this one is, passed on in the environment.
+"""Limit how deep agents start agents; the depth is passed on in the environment.
 
 FUSEWIRE_DEPTH says how many starts lie above a process. `fusewire run` gives its agent one more than it has itself; an
 agent whose own start nobody supervised is told by its hook to give the commands that it runs one more. Each of them

@@ -1,4 +1,4 @@
-"""The store of a project for a process that is started for every tool call: only what is needed is loaded."""
+"""Open the store of a project in a process that is started for every tool call: only what is needed is loaded."""
 
 from __future__ import annotations
 

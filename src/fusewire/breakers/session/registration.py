@@ -1,4 +1,4 @@
-"""Whether an agent's settings still call Fusewire: its program may ask before settings that have changed take effect.
+"""Check whether an agent's settings still call Fusewire: its program may ask before changed settings take effect.
 
 What counts is known from the start of the session: how each file of settings calls our hook, and whether it has
 switched our plugin off. A file that then lacks one of these calls, has it elsewhere or otherwise (another matcher,

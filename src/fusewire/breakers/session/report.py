@@ -1,4 +1,4 @@
-"""The tool seed's dashboard: a session's breakers, memory, resources and incidents in its layout and its words."""
+"""Print the tool seed's dashboard: a session's breakers, memory, resources and incidents in its layout and words."""
 
 from __future__ import annotations
 

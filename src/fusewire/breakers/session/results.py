@@ -1,4 +1,4 @@
-"""After a call: what came back goes into the history, and what repeats in it to the circuits."""
+"""Count the result of a call: it goes into the history, and what repeats there to the circuits."""
 
 from __future__ import annotations
 

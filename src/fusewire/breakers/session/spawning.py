@@ -1,4 +1,4 @@
-"""Agents that start agents: how many run at once, how many a session starts, and how quickly.
+"""Limit agents that start agents: how many run at once, how many a session starts, and how quickly.
 
 An agent is running from the moment its start is allowed until an event says that it has ended. Which one does
 depends on what the agent reports: the end of the call that started it, the end of the helper, a notification, or the

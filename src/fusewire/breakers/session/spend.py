@@ -1,4 +1,4 @@
-"""What a session has cost, from the agent's own transcript, against what it may cost.
+"""Hold what a session has cost, by the agent's own transcript, against what it may cost.
 
 It is checked before a call, because afterwards the money is gone. Beside the session, the day (UTC) and the whole
 project are added up; a person may grant more.

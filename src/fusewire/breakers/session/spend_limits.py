@@ -1,4 +1,4 @@
-"""Limits on spend as people see them: in dollars, with what was granted, and open while every call is refused.
+"""Show limits on spend in dollars, with what was granted, and as open while every call is refused.
 
 Their circuits are told only near the limit, and not when a day is over: what is spent and granted is looked up where it
 is counted.

@@ -1,4 +1,4 @@
-"""The start of a session: the memory folder is tidied up, and what this agent starts will know how deep it is."""
+"""Begin a session: tidy up the memory folder, and pass on how deep its agent is."""
 
 from __future__ import annotations
 

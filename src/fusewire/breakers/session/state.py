@@ -1,4 +1,4 @@
-"""What is remembered between two events: of a session, of each agent in it, and of the project's spend.
+"""Store what is remembered between two events: of a session, of each agent in it, and of the project's spend.
 
 Each memory is stored as one JSON object under a name of its own. Empty fields are left out, and those of a later
 version are kept. A memory that cannot be read, or a field of it that has another shape, starts from

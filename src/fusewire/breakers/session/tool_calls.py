@@ -1,4 +1,4 @@
-"""The breakers inside a session: asked before every tool call, told of its result, and of what people say.
+"""Run the breakers inside a session: before every tool call, at its result, and at what people say.
 
 Every event is one transaction: what is remembered of the session is read, what the event adds up to is counted, the
 circuits that it concerns are asked or told, and everything is written together. Most calls concern no circuit, and

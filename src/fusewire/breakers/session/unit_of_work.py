@@ -1,4 +1,4 @@
-"""One event of a session inside one transaction: what is remembered of the session, and its circuits.
+"""Handle one event of a session inside one transaction: what is remembered of the session, and its circuits.
 
 Two memories: the session's own (what all of its agents add up to) and one for each agent in it, the main one and
 every helper, because their calls come in between each other and must not be taken for one row.

@@ -1,4 +1,4 @@
-"""What a person tells the breakers in a message to the agent: agents may start in parallel, or more may be spent.
+"""Read what a person tells the breakers in a message to the agent: agents may start in parallel, or spend more.
 
 Only what is really said counts: not in a quotation, a code block, a quoted line or a tag, not where it is asked about,
 and not behind a word that denies it. A person can always run `fusewire grant`.

@@ -1,4 +1,4 @@
-"""Any hook of the user's behind the hook_recursion breaker: `fusewire wrap NAME -- COMMAND...`.
+"""Run any hook of the user's behind the hook_recursion breaker: `fusewire wrap NAME -- COMMAND...`.
 
 What is counted is recursion, not work: a run inside a run of the same name, a run for something that it has run for
 already, and a run that does not say what it is for. A formatter after each of 20 edits is never counted.
