@@ -1,9 +1,9 @@
-"""The supervisor's end of `gate.relay`: a process that answers the hooks of one run from outside of its sandbox.
+"""Answer the hooks of one run from outside of its sandbox: the supervisor's end of `gate.relay`.
 
 The supervisor listens, so that the kernel names it as the one who does, and a second process forks: each fork accepts
 one request, and is to the hook what the hook's own process is without a sandbox, with the same code, deadline and
-failure policy. If somebody kills that process, the supervisor starts another, and what waits in the queue is answered
-then. It ends when the supervisor does, whatever kills it: the end of a pipe tells it.
+failure policy. If that process is killed, the supervisor starts another, and what waits in the queue is answered then.
+It ends when the supervisor does, whatever kills it, because a pipe closes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from fusewire.util.files import make_folder, read_file, replace_file
 from fusewire.util.processes import ancestors, environment, look, started_as
 from fusewire.util.stdio import INPUT_LIMIT
 
-#: The variable that tells what belongs to a run, also where its parents have ended.
+#: The variable by which a process of a run is known, also where its parents have ended.
 SUPERVISOR = "FUSEWIRE_SUPERVISOR"
 
 #: Set for a command that is carried out for an agent: what it starts belongs into the agent's sandbox.
@@ -118,7 +118,7 @@ class HookServer:
         )
 
     def close(self) -> None:
-        """What is being answered is answered; nobody is heard any more."""
+        """Finish the requests that are being answered, and accept no more."""
         self._listener.close()
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
@@ -189,8 +189,8 @@ def main() -> None:
         if 0 in ready:
             break
         if ready:
-            told = os.read(reports, 4 * _AT_ONCE)
-            busy |= {int.from_bytes(told[at : at + 4], "big") for at in range(0, len(told), 4)}
+            pids = os.read(reports, 4 * _AT_ONCE)
+            busy |= {int.from_bytes(pids[at : at + 4], "big") for at in range(0, len(pids), 4)}
     listener.close()
     _remove(os.path.join(root, relay.SUPERVISORS, str(supervisor)), folder)  # it may have been killed
     signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
@@ -216,7 +216,7 @@ def _serve(listener: socket.socket, taken: int, supervisor: int, root: str) -> N
         listener.close()
         pid, user = relay.peer(connection)
         if user == os.geteuid() and _is_of_run(pid, supervisor):
-            signal.setitimer(signal.ITIMER_REAL, _ARRIVING)  # whoever is slower gets no answer
+            signal.setitimer(signal.ITIMER_REAL, _ARRIVING)  # a slower one gets no answer
             connection.sendall(relay.WELCOME)
             words, body, descriptors = _receive(connection)
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -236,8 +236,8 @@ def _warm_up(root: str) -> None:
 
 
 def _is_of_run(pid: int, supervisor: int) -> bool:
-    """Whether a process belongs to the run, and was started as our hook or command. That keeps mistakes out; whoever
-    takes the trouble to look like it can do what the hook can: report."""
+    """Whether a process belongs to the run, and was started as our hook or command. That keeps mistakes out; a
+    process that takes the trouble to look like it can do what the hook can: report."""
     words = started_as(pid)[:6]
     if not any(word.rpartition("/")[2] in _ASKING or "fusewire.__main__" in word for word in words):
         return False

@@ -1,4 +1,4 @@
-"""What an agent has said, on disk, bounded: the beginning and the end, and between them how much was left out.
+"""Keep an agent's output on disk, bounded: the beginning and the end, and between them how much was left out.
 
 The file grows by appending, and can be followed; when it has become too long, its end is copied over the middle and it
 is cut. Nothing of the end is overwritten before its copy is written, so that a kill at any moment loses none of it.
@@ -15,7 +15,7 @@ LINE = 64
 
 
 class OutputLog:
-    """One file, written anew. A disk that is full ends the log, not the agent: `problem` says so."""
+    """One file, overwritten. A full disk ends the log, not the agent: `problem` says so."""
 
     def __init__(self, path: str, head: int = 262144, tail: int = 786432) -> None:
         if head < 0 or tail < 1:
@@ -72,7 +72,7 @@ class OutputLog:
 
 
 def prune(folder: str, keep: int = 20) -> int:
-    """Remove the oldest logs (*.log) of a folder; how many. A folder that somebody has removed has none."""
+    """Remove the oldest logs (*.log) of a folder, and count them. A folder that is gone has none."""
     if not os.path.isdir(folder):
         return 0
     with os.scandir(folder) as entries:

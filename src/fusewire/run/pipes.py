@@ -1,4 +1,4 @@
-"""The three pipes of an agent: what it is given goes in while what it says comes out; neither waits for the other."""
+"""Serve the three pipes of an agent: write its input while reading its output; neither waits for the other."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ CHUNK = 65536
 #: Chunks of one stream before the others have their turn.
 _TURN = 16
 
-Heard = Callable[[bytes], None]
+OnData = Callable[[bytes], None]
 
 
 class Pipes:
     """Everything here is done by `pump`; nothing else blocks."""
 
-    def __init__(self, process: Popen[bytes], given: bytes, on_output: Heard, on_error: Heard) -> None:
+    def __init__(self, process: Popen[bytes], given: bytes, on_output: OnData, on_error: OnData) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -30,11 +30,11 @@ class Pipes:
         self.last = self.looked = time.monotonic()
         self._input: IO[bytes] = process.stdin
         self._rest = memoryview(given)
-        self._hears: dict[IO[bytes], Heard] = {process.stdout: on_output, process.stderr: on_error}
+        self._readers: dict[IO[bytes], OnData] = {process.stdout: on_output, process.stderr: on_error}
         self._selector = selectors.DefaultSelector()
-        for pipe in (self._input, *self._hears):
+        for pipe in (self._input, *self._readers):
             os.set_blocking(pipe.fileno(), False)
-        for pipe in self._hears:
+        for pipe in self._readers:
             self._selector.register(pipe, selectors.EVENT_READ, partial(self._read, pipe))
         if given:
             self._selector.register(self._input, selectors.EVENT_WRITE, self._write)
@@ -43,8 +43,8 @@ class Pipes:
 
     @property
     def open(self) -> bool:
-        """Whether somebody may still say something."""
-        return any(not pipe.closed for pipe in self._hears)
+        """Whether a process may still write to one of them."""
+        return any(not pipe.closed for pipe in self._readers)
 
     def wake_on(self, descriptor: int) -> None:
         """Let `pump` return when this descriptor becomes readable."""
@@ -60,18 +60,18 @@ class Pipes:
         for key, _ in ready:
             key.data()
 
-    def be_deaf(self) -> None:
-        """From here on what is said is read, so that nobody has to wait, and dropped."""
-        self._hears = dict.fromkeys(self._hears, _drop)
+    def discard_output(self) -> None:
+        """From here on read and drop all output, so that no writer blocks."""
+        self._readers = dict.fromkeys(self._readers, _drop)
 
     def close_input(self) -> None:
-        """Nobody reads it any more."""
+        """Close standard input: the agent has ended."""
         if not self._input.closed:
             self._close(self._input)
 
     def close(self) -> None:
         self.close_input()
-        for pipe in self._hears:
+        for pipe in self._readers:
             pipe.close()
         self._selector.close()
 
@@ -85,7 +85,7 @@ class Pipes:
                 self._close(pipe)
                 return
             self.last = time.monotonic()
-            self._hears[pipe](data)
+            self._readers[pipe](data)
 
     def _write(self) -> None:
         try:

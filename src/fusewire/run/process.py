@@ -1,4 +1,4 @@
-"""One run of an agent: started, listened to, ended when it is time, and nothing of it left behind.
+"""Run an agent once: start it, read it, end it when it is time, and leave nothing of it behind.
 
 It never waits for something that may not come: neither for an agent that reads nothing or says nothing, nor for the
 children that hold its pipes open after it has ended.
@@ -13,7 +13,6 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from fusewire.run.pipes import Pipes
@@ -30,7 +29,7 @@ TICK = 0.25
 #: After the agent has ended: silence after which nothing more is expected, and the longest time for all of it.
 _QUIET, _DRAIN = 0.2, 2.0
 
-#: How often it is asked whether the agent has ended, where the system does not tell.
+#: Seconds between two polls for the agent's end, where the system has no pidfd.
 _ASK = 0.02
 
 
@@ -86,7 +85,7 @@ def run_agent(
             left = agent.finish()
         code = 124 if why in ("timeout", "idle") else _as_a_shell_shows(started.returncode)
         return ProcessEnd(why, code, "", time.monotonic() - began, left if why == "exit" else 0)
-    except BaseException:  # also one between the start and the moment from which somebody cares for it
+    except BaseException:  # also one between the start and the entry into `_Agent`
         end_marked(mark, 0.0)
         raise
     finally:
@@ -122,16 +121,14 @@ class _Agent:
     def __enter__(self) -> _Agent:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             if not self._finished:
-                self._pipes.be_deaf()
+                self._pipes.discard_output()
                 self._on_tick, self._stop = _nothing, _never
                 self._end(self._grace)
         finally:
-            if not self._finished:  # interrupted a second time: whoever does that does not want to wait
+            if not self._finished:  # interrupted a second time: do not wait
                 self._end(0.0)
             try:
                 self._process.wait(_DRAIN)
@@ -141,7 +138,7 @@ class _Agent:
             self._pipes.close()
 
     def watch(self, deadline: float | None, idle: float | None) -> str:
-        """Listen until it has ended or has to be ended; why."""
+        """Read until it has ended or has to be ended; why."""
         while True:
             self._turn(self._until_next(deadline, idle))
             if self._has_exited():
@@ -154,7 +151,7 @@ class _Agent:
                 return "idle"
 
     def finish(self) -> int:
-        """Hear what it still has to say, end what is there; how many they were."""
+        """Read the rest of its output, and end what is still there; how many they were."""
         if self._has_exited():
             self._pipes.close_input()
             self._drain()
@@ -163,7 +160,7 @@ class _Agent:
         return ended
 
     def _end(self, grace: float) -> int:
-        ended = end(self._mark, self._leader, grace, self._listen)
+        ended = end(self._mark, self._leader, grace, self._read_for)
         self._finished = True
         return ended
 
@@ -178,22 +175,22 @@ class _Agent:
         return seconds
 
     def _turn(self, seconds: float) -> None:
-        """Listen once, for so long at most; tick if it is time."""
+        """Read once, for so long at most; tick if it is time."""
         self._pipes.pump(min(seconds, self._tick - time.monotonic()))
         if time.monotonic() >= self._tick:
             self._tick = time.monotonic() + TICK
             self._on_tick()
             self._stopping = self._stopping or self._stop()
 
-    def _listen(self, seconds: float) -> None:
-        """Let the time pass, listening."""
+    def _read_for(self, seconds: float) -> None:
+        """Let the time pass, reading."""
         until = time.monotonic() + seconds
         while (rest := until - time.monotonic()) > 0:
             self._turn(rest)
             self._has_exited()
 
     def _drain(self) -> None:
-        """Read what is on its way; whoever holds the pipes open without a word is not waited for."""
+        """Read what is on its way; do not wait for a process that holds the pipes open and writes nothing."""
         began = time.monotonic()
         while self._pipes.open:
             now = time.monotonic()
@@ -203,7 +200,7 @@ class _Agent:
             self._turn(rest)
 
     def _has_exited(self) -> bool:
-        """Whether it has; it is not collected yet, so that nobody else can get the number of its group."""
+        """Whether it has; it is not reaped yet, so that its group's number cannot be given to another."""
         if not self._exited:
             self._exited = _has_exited(self._process)
             if self._exited:

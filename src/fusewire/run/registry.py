@@ -1,8 +1,8 @@
-"""Which runs of a project are under way: so many at once and no more, and the oldest can be ended for a new one.
+"""Register the runs of a project: at most so many at once; the oldest can be ended for a new one.
 
-A run is known by its process and by the moment at which that was started: a number that the system has given to
-somebody else since is neither counted nor signalled. Whoever was killed loses its place at the next look. Who ends the
-oldest run inherits its place, so that nobody else can take it in between.
+A run is identified by its process id and start time, so that a reused id is neither counted nor signalled. A run that
+was killed loses its place at the next look. The run that ends the oldest one inherits its place, so that no third one
+can take it in between.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SHOWN = 80
 
 @dataclass(frozen=True)
 class RegisteredRun:
-    """One run that is under way, or whose place somebody is about to inherit."""
+    """One run that is under way, or whose place another run is about to inherit."""
 
     #: as `process_identity` names it
     process: str
@@ -92,15 +92,15 @@ class RunPlace:
         """Take a place; why not, if there is none."""
         return self._engine.transact(self._take)
 
-    def inherit(self, person: str, stop: Callable[[], bool], tells: Callable[[str], None]) -> Decision | None:
+    def inherit(self, person: str, stop: Callable[[], bool], tell: Callable[[str], None]) -> Decision | None:
         """Take a place, and end the oldest run if there is none; why not, if even that does not help.
 
-        `stop` is asked whether it is still worth waiting, `tells` is for the person.
+        `stop` says whether to give up waiting; `tell` shows a line to the person.
         """
         oldest, refused = self._engine.transact(lambda transaction, now: self._claim(transaction, now, person))
         if oldest is None:
             return refused
-        tells(f"ending the oldest run to make room: {oldest.shown(self._engine.clock())} ...")
+        tell(f"ending the oldest run to make room: {oldest.shown(self._engine.clock())} ...")
         try:
             ended = self._end(oldest, stop)
         except BaseException:
@@ -173,7 +173,7 @@ class RunPlace:
         _remember(transaction, runs, now)
 
     def _others(self, transaction: Transaction) -> list[RegisteredRun]:
-        """Everybody else's places; not the one that we have inherited."""
+        """The places of other runs, without the one that we have inherited."""
         return [run for run in under_way(transaction) if self._process not in (run.process, run.heir)]
 
     # -- the oldest one ---------------------------------------------------------------------------------

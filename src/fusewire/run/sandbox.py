@@ -72,7 +72,7 @@ class Confinement:
             placeholders.release(self._held)
 
     def keep(self) -> None:
-        """From time to time: somebody must answer the hooks."""
+        """Restart the process that answers the hooks, if it has ended; called from time to time."""
         self._server.keep()
 
     def entrance(self) -> Entrance:

@@ -1,7 +1,7 @@
-"""`fusewire run`: an agent is started again and again until its work is done, a cap is reached or a circuit opens.
+"""`fusewire run`: start an agent again and again until its work is done, a cap is reached or a circuit opens.
 
-The supervisor prints nothing and decides nothing: what people see is its `View`'s matter, and whether an iteration may
-run is the loop's.
+The supervisor prints nothing and decides nothing: its `RunView` shows what people see, and the loop decides whether
+an iteration may run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from fusewire.run.output_log import OutputLog, prune
 from fusewire.run.process import run_agent
 from fusewire.run.registry import RunPlace
 from fusewire.run.sandbox import Confinement, NoSandbox, confine
-from fusewire.run.signals import Signals
 from fusewire.run.types import Outcome
 from fusewire.run.watchdog import Warden
 from fusewire.testruns.junit import read_junit
@@ -32,6 +31,8 @@ from fusewire.util.files import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import FrameType
+    from typing import Any
 
     from fusewire.agents.output.answer import AgentOutput
     from fusewire.breakers.loop.loop import Loop
@@ -51,8 +52,8 @@ _LIMIT = 300.0
 #: Bytes of a checking command's output that are read for test results, from its end.
 _READ = 1024 * 1024
 
-#: How much of it an agent is told.
-_TOLD = 2000
+#: Characters of it that an agent gets.
+_SHOWN = 2000
 
 #: Output of the last iterations that is kept.
 _LOGS = 20
@@ -270,7 +271,7 @@ class Supervisor:
             if ended.why == "exit" and ended.code == 0:
                 holds = f"`{self.options.until}` succeeds"
             elif ended.code in (126, 127):
-                self._tell_once(f"`{self.options.until}` cannot be run: {text[-_TOLD:].strip()}")
+                self._tell_once(f"`{self.options.until}` cannot be run: {text[-_SHOWN:].strip()}")
         return self._junit() or tests, holds
 
     def _junit(self) -> TestRun | None:
@@ -288,18 +289,18 @@ class Supervisor:
             self.view.tells(text)
 
     def _verified(self, claimed: str, begun: IterationStart, warden: Warden) -> bool:
-        """Verification before completion: whoever says that it is finished must pass the person's command."""
+        """Verification before completion: a claim to be finished must pass the person's command."""
         command = self.options.verify
         if command is None:
             return True
         ended, text = self._check(command, begun, warden)
         if ended.why == "exit" and ended.code == 0:
             return True
-        told = text[-_TOLD:].strip()
+        output = text[-_SHOWN:].strip()
         how = f"ended with {ended.code}" if ended.why == "exit" else f"did not end ({ended.why})"
-        said = f" Its output ends with:\n{told}" if told else ""
+        end = f" Its output ends with:\n{output}" if output else ""
         self.view.tells(f"Not finished: {claimed}, but `{command}` {how}.")
-        self.loop.note(f"You said that you are finished, but `{command}` {how}.{said}")
+        self.loop.note(f"You said that you are finished, but `{command}` {how}.{end}")
         return False
 
     def _check(self, command: str, begun: IterationStart, warden: Warden) -> tuple[ProcessEnd, str]:
@@ -383,7 +384,7 @@ class Supervisor:
         return max(0.05, min(self.options.timeout, left))
 
     def _prompt(self, begun: IterationStart) -> str | None:
-        """Read anew every time, so that a person can steer a running loop; with advice below it if there is any."""
+        """Read the file every time, so that a person can steer a running loop; any advice stands below it."""
         if self.options.prompt is None:
             return None
         try:
@@ -414,7 +415,7 @@ class Supervisor:
         return {"FUSEWIRE_AGENT": who, PROJECT: root, nesting.DEPTH: str(self._depth)}
 
     def _interrupt(self, number: int) -> None:
-        """In the middle of whatever goes on: nothing is said or written here."""
+        """Called from a signal handler: print and write nothing here."""
         self._by_a_person = number == signal.SIGINT
         self._interrupted = True
 
@@ -427,6 +428,28 @@ class Supervisor:
         if decision is not None:
             reason = f"{decision.rule}: {decision.reason}"
         return Outcome(code, reason, self.iterations, time.monotonic() - self._started, self.cost, decision)
+
+
+class Signals:
+    """While a run lasts, Ctrl-C and its kin end it in order instead of in the middle."""
+
+    _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def __init__(self, act: Callable[[int], None]) -> None:
+        self.act = act
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> None:
+        for number in self._ENDS:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup means it
+                self._before[number] = signal.signal(number, self._arrived)
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _arrived(self, number: int, frame: FrameType | None) -> None:
+        self.act(number)
 
 
 def _left(refused: Decision | None) -> float:

@@ -1,4 +1,4 @@
-"""One whole cycle: the test command is run, its output kept word for word, judged, and counted.
+"""Run a test command as one attempt: keep its output word for word, judge it and count it.
 
 A cycle that is interrupted is no attempt: nothing is counted before the result is there.
 """
@@ -84,7 +84,7 @@ def run_cycle(
     path = _new_output(attempts, slice_id)
     log = OutputLog(os.path.join(attempts.root, path), _HEAD, _TAIL)
 
-    def heard(data: bytes) -> None:
+    def keep(data: bytes) -> None:
         log.write(data)
         on_output(data)
 
@@ -93,9 +93,9 @@ def run_cycle(
     beside = os.path.join(gettempdir(), f"fusewire-{os.urandom(8).hex()}.log") if relayed else whole
     results = Results(junit, beside.removesuffix(".log") + ".xml", command)
     try:
-        ended = _run(attempts.root, command, cwd, timeout, results, heard)
+        ended = _run(attempts.root, command, cwd, timeout, results, keep)
         if results.refused(_read_end(whole)):
-            ended = _run(attempts.root, command, cwd, timeout, results, heard)
+            ended = _run(attempts.root, command, cwd, timeout, results, keep)
         found = results.read()
     finally:
         log.close()
@@ -128,7 +128,7 @@ def _run(
     cwd: str | None,
     timeout: float | None,
     results: Results,
-    heard: Callable[[bytes], None],
+    keep: Callable[[bytes], None],
 ) -> ProcessEnd:
     with Warden() as warden:
         return run_agent(
@@ -139,8 +139,8 @@ def _run(
             given=b"",
             timeout=timeout,
             idle=None,
-            on_output=heard,
-            on_error=heard,
+            on_output=keep,
+            on_error=keep,
             on_tick=lambda: None,
             stop=lambda: False,
             mark=os.urandom(8).hex(),

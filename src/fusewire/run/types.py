@@ -30,7 +30,7 @@ class Options:
     wait: bool = True
     #: whether the agent runs in a sandbox: "auto" (where there is one), "require", "off"
     sandbox: str = "auto"
-    #: who asked that the oldest run of the project is ended if there is no room for this one; nobody by default
+    #: who asked that the oldest run of the project is ended if there is no room for this one
     end_oldest: str | None = None
 
 

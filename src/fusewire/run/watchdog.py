@@ -1,26 +1,34 @@
-"""A second process that outlives the supervisor: if it dies, whatever kills it, its agent is ended nevertheless.
+"""Start a second process that outlives the supervisor: if that dies, whatever kills it, its agent is still ended.
 
-The warden reads a pipe of which only the supervisor has the other end, and acts when that end is gone.
+The warden's process reads a pipe of which only the supervisor has the other end, and acts when that end is closed. It
+starts without the installed packages and imports little, because it lives as long as the run.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
-from types import TracebackType
+import time
 
-from fusewire.util.processes import look
-from fusewire.util.reaper import check_mark
+from fusewire.util.processes import Process, look
+from fusewire.util.reaper import check_mark, end
 
 #: What the interpreter may need; the warden must not have the mark of an agent that this supervisor may run in.
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 #: Without the installed packages and without the user's settings it starts faster, and nothing can be put before it.
-_PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from fusewire.run.watchdog_process import main; main()"
+_PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from fusewire.run.watchdog import main; main()"
 
-#: Seconds in which a warden that was told to end does so.
+#: Seconds in which a warden whose pipe was closed ends.
 _ENDING = 5.0
+
+#: Seconds for an agent without a supervisor between SIGTERM and SIGKILL; its output goes nowhere any more.
+_GRACE = 2.0
+
+#: The agent may have been in the middle of being started: how often it is looked for, and the seconds in between.
+_LOOKS, _PAUSE = 4, 0.1
 
 
 class Warden:
@@ -32,9 +40,7 @@ class Warden:
     def __enter__(self) -> Warden:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -47,7 +53,7 @@ class Warden:
         line = f"{pgid} {leader.start} {check_mark(mark)}\n" if leader else f"0 0 {check_mark(mark)}\n"
         try:
             os.write(self._write, line.encode())
-        except OSError:  # somebody has ended it, or stopped it so long ago that the pipe is full
+        except OSError:  # it was killed, or stopped so long ago that the pipe is full
             self._stop(0.0)
             self._start()
             os.write(self._write, line.encode())
@@ -95,3 +101,30 @@ class Warden:
 def _source() -> str:
     """The folder that has the package."""
     return os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+# -- the warden's process ------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)  # those who end the supervisor mean the supervisor
+    watched = _last_line()
+    if watched:
+        pid, start, mark = watched.split(" ")
+        _end(mark, Process(int(pid), 0, int(pid), 0, start, False) if int(pid) else None)
+
+
+def _last_line() -> str:
+    """The last thing that the supervisor has said before the pipe was closed; it speaks in whole lines."""
+    last, rest = b"", b""
+    while data := os.read(0, 65536):
+        *lines, rest = (rest + data).split(b"\n")
+        last = lines[-1] if lines else last
+    return last.decode()
+
+
+def _end(mark: str, leader: Process | None) -> None:
+    for _ in range(_LOOKS):
+        end(mark, leader, _GRACE)
+        time.sleep(_PAUSE)

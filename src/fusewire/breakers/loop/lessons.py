@@ -1,4 +1,4 @@
-"""What the loop learned from its trips: what happened, why, what was tried, what helped. Kept for later runs."""
+"""Learn from trips: what happened, why, what was tried, what helped. Kept for later runs."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""One iteration around anybody's agent: may it begin, and what has it brought? `fusewire run`, `fusewire loop` and the
-library all go through here.
+"""Begin and end an iteration around any agent; `fusewire run`, `fusewire loop` and the library all use this.
 
-Before: every circuit of the loop and the rate limit are asked in one transaction, and the tree and the protected files
-are recorded. After: the difference is judged, told to the circuits and remembered, in one transaction again. In between
-nothing is locked. Whoever is killed in between leaves an iteration that the next one settles.
+`begin` asks every circuit of the loop and the rate limit in one transaction, and records the tree and the protected
+files. `end` judges the difference, sends the circuits their signals and remembers the iteration, in one transaction
+again. In between nothing is locked. If the process is killed in between, the next `begin` settles its iteration.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class Loop:
         self.protection = Protection(self.root, breaker.rules)
         #: the project's rules as they stand in its files; a demonstration may follow others
         files = load_rules(self.root)
-        self._rules = _told(files)
+        self._rules = _fingerprint(files)
         #: the newest snapshot that this process took: it makes the next one cheap
         self._last: Snapshot | None = None
 
@@ -110,7 +109,7 @@ class Loop:
             raise
 
     def _halted(self, owner: str) -> Decision | None:
-        """A halt is for a person: whoever was halted goes on only after a reset, a guard snapshot or a new start."""
+        """A halted process goes on only after a person's reset, guard snapshot or new start."""
         halted = LoopRecord.recalled(self.breaker.store).halted
         if halted.get("owner") != owner:
             return None
@@ -152,7 +151,7 @@ class Loop:
     # -- after ----------------------------------------------------------------------------------------
 
     def look(self, token: str, begun: IterationStart | None = None, *, ignored: Iterable[str] = ()) -> IterationTrace:
-        """What the agent has left behind, before anybody else touches it; protected files are restored here.
+        """Look at what the agent has changed, before any check runs; protected files are restored here.
 
         Files that are `ignored` are the loop's own, such as the agent's output: no work of the agent's.
         """
@@ -174,11 +173,11 @@ class Loop:
     def _rules_changed(self) -> str:
         """Whether another start would follow other rules than this one does: that is for a person to decide."""
         fresh = load_rules(self.root)
-        if _told(fresh) == self._rules:
+        if _fingerprint(fresh) == self._rules:
             return ""
         text = "BLOCKED loop.rules: Fusewire's configuration was changed during the iteration."
         self.protection.halt(text)
-        self._rules = _told(fresh)
+        self._rules = _fingerprint(fresh)
         return text
 
     def end(
@@ -194,7 +193,7 @@ class Loop:
         seconds: float = 0.0,
         finished: str | None = None,
     ) -> IterationResult:
-        """Judge an iteration that has begun and is over. `tests` are those that somebody else than the agent ran.
+        """Judge an iteration that has begun and is over. `tests` are those that the agent did not run itself.
 
         `finished` is the claim that all is done, as far as it was verified; by default it is believed.
         """
@@ -218,7 +217,7 @@ class Loop:
         return self.plan.finished(running.get("boxes", ([], [])) if running else ([], []))
 
     def abandon(self, token: str) -> None:
-        """Give an iteration up without a judgement: its call stays counted, its probe is free again."""
+        """Give up an iteration without a judgement: its call stays counted, its probe is free again."""
 
         def release(work: BreakerTransaction, record: LoopRecord) -> None:
             running = record.running.pop(token, None)
@@ -229,7 +228,7 @@ class Loop:
         self.places.forget(token)
 
     def note(self, text: str) -> None:
-        """Something that the agent must be told in the next iteration."""
+        """Give the agent a note with its next prompt."""
 
         def add(work: BreakerTransaction, record: LoopRecord) -> None:
             record.notes = [*record.notes, text][-5:]
@@ -254,7 +253,7 @@ class Loop:
         return max(mine, key=lambda token: int(record.running[token]["number"]), default=None)
 
     def settle_lost(self) -> list[IterationResult]:
-        """End and judge the iterations whose supervisor is dead: what they changed counts, else nobody knows."""
+        """Settle the iterations whose supervisor is dead: what they changed counts, else they are neutral."""
         record = LoopRecord.recalled(self.breaker.store)
         self.places.tidy(record.running)
         lost = [token for token, entry in record.running.items() if not is_alive(entry["owner"])]
@@ -263,7 +262,7 @@ class Loop:
             end_marked(token, _GRACE)
             try:
                 results.append(self.end(token, why="stopped", code=None))
-            except NotFound:  # somebody else has settled it
+            except NotFound:  # another process has settled it
                 continue
         return results
 
@@ -291,7 +290,7 @@ class Loop:
 
 
 class OwnIteration:
-    """One iteration of somebody's own loop: tell it what the agent printed; its `result` is there afterwards."""
+    """One iteration of a loop of your own: pass it what the agent printed; afterwards it has a `result`."""
 
     result: IterationResult
 
@@ -347,6 +346,6 @@ def _refused(decisions: list[Decision]) -> Decision | None:
     return merge(refusals)
 
 
-def _told(rules: Rules) -> tuple[Any, ...]:
-    """Everything that configuration says, to tell whether it has changed."""
+def _fingerprint(rules: Rules) -> tuple[Any, ...]:
+    """Everything that the configuration says, for a comparison."""
     return rules.policies, rules.guard, rules.tool, rules.prices

@@ -1,4 +1,4 @@
-"""Whose iteration is it? The script that called `fusewire loop`, however many subshells and wrappers lie in between."""
+"""Find the script that called `fusewire loop`, however many subshells and wrappers lie in between."""
 
 from __future__ import annotations
 

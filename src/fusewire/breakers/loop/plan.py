@@ -12,10 +12,10 @@ from fusewire.worktree.tasks import boxes
 #: ticked, open
 Boxes = tuple[list[str], list[str]]
 
-#: Where agents keep their plan, if nobody says where.
+#: Where agents usually keep their plan.
 USUAL = ("IMPLEMENTATION_PLAN.md", "fix_plan.md", "@fix_plan.md", ".ralph/fix_plan.md", ".ralph/@fix_plan.md")
 
-#: Tasks that are told apart: the last ones of a plan.
+#: Tasks of a plan that are compared: its last ones.
 _TASKS = 500
 
 #: Larger than any plan.
@@ -34,7 +34,7 @@ class WorkPlan:
         else:
             usual = (os.path.join(root, name) for name in USUAL)
             self.path = next((place for place in usual if os.path.isfile(place)), None)
-        #: a plan that nobody named and that has nothing open ends no loop
+        #: a plan that was found, not named, and has nothing open ends no loop
         self._ends = path is not None or bool(self._boxes()[1])
 
     def finished(self, before: Boxes) -> str:

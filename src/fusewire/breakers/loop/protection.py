@@ -1,4 +1,4 @@
-"""The protected files around an iteration: recorded before it, compared after it, restored where they are lost."""
+"""Record the protected files before an iteration, compare them after it, and restore those that are lost."""
 
 from __future__ import annotations
 

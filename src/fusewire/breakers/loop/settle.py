@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fusewire.breakers.loop import lessons
 from fusewire.breakers.loop.detect import CIRCUITS, judge
 from fusewire.breakers.loop.overview import calls_left, risk_of, strictest
 from fusewire.breakers.loop.plan import completed
-from fusewire.breakers.loop.state import RATE, LoopRecord, entry_of
+from fusewire.breakers.loop.state import RATE, LoopRecord
 from fusewire.breakers.loop.types import IterationResult
 from fusewire.core.events import Signal, plain
 from fusewire.util.errors import NotFound
@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from fusewire.breakers.loop.detect import Judgement
     from fusewire.breakers.loop.iteration import Iteration
     from fusewire.breakers.loop.loop import Loop
-    from fusewire.breakers.loop.state import Halt, RunningEntry
+    from fusewire.breakers.loop.state import Halt, HistoryEntry, RunningEntry
     from fusewire.breakers.loop.types import IterationStart, IterationTrace
     from fusewire.core.circuit import CircuitState
     from fusewire.core.decision import Decision
     from fusewire.engine.engine import BreakerTransaction
     from fusewire.stores import Transaction
+
+#: Names of changed files, and characters of a text, in the history.
+_NAMES, _TEXT = 20, 300
 
 #: More than any agent's answer says of its calls.
 _MOST_CALLS = 1000
@@ -35,25 +38,21 @@ def loop_states(work: BreakerTransaction) -> dict[str, CircuitState]:
     return {circuit: work.state(circuit) for circuit in (*CIRCUITS, RATE)}
 
 
+@dataclass
 class Settling:
     """The end of one iteration."""
 
-    def __init__(
-        self,
-        loop: Loop,
-        token: str,
-        facts: Iteration,
-        answer: AgentOutput,
-        seen: IterationTrace,
-        begun: IterationStart | None,
-        seconds: float,
-        finished: str,
-    ) -> None:
-        self.loop, self.token, self.facts, self.answer, self.seen = loop, token, facts, answer, seen
-        self.begun, self.seconds, self.finished = begun, seconds, finished
+    loop: Loop
+    token: str
+    facts: Iteration
+    answer: AgentOutput
+    seen: IterationTrace
+    begun: IterationStart | None
+    seconds: float
+    finished: str
 
     def settle(self, work: BreakerTransaction) -> IterationResult:
-        loop, transaction, now = self.loop, work.transaction, work.now
+        transaction, now = work.transaction, work.now
         record, removed = self._record(transaction, now)
         running = record.running.pop(self.token, None)
         if running is None:
@@ -66,19 +65,7 @@ class Settling:
         trips = [decision for decision in decisions if decision.tripped]
         states = loop_states(work)
         self._learn(record, running, judged, trips, states, now)
-        left = calls_left(loop.breaker.rules, states, now)
-        entry = entry_of(
-            running,
-            self.facts,
-            self.answer,
-            self.seen.change,
-            judged,
-            trips=[decision.circuit for decision in trips],
-            risk=risk_of(loop.breaker.rules, states, now),
-            calls_left=left,
-            seconds=self.seconds,
-            now=now,
-        )
+        entry = self._entry(running, judged, trips, states, now)
         record.add(entry)
         found = self.seen.text if self.seen.verdict == "halt" else ""
         halted = "\n".join(text for text in (found, removed) if text)
@@ -101,6 +88,42 @@ class Settling:
             finished=self.finished,
             entry=entry,
         )
+
+    def _entry(
+        self,
+        running: RunningEntry,
+        judged: Judgement,
+        trips: list[Decision],
+        states: dict[str, CircuitState],
+        now: float,
+    ) -> HistoryEntry:
+        """The iteration as the history keeps it."""
+        facts, answer, change, rules = self.facts, self.answer, self.seen.change, self.loop.breaker.rules
+        tests = facts.tests
+        return {
+            "number": running["number"],
+            "at": now,
+            "state": "HALF_OPEN" if running["held"] else "CLOSED",
+            "kind": judged.kind,
+            "ended": facts.ended,
+            "score": judged.score,
+            "points": judged.points,
+            "tasks": judged.tasks,
+            "files": change.count,
+            "names": [plain(name, _TEXT) for name in change.files[:_NAMES]],
+            "commits": change.commits,
+            "tests": [tests.passed, tests.failed, tests.skipped, tests.broken] if tests else None,
+            "errors": [plain(f"{one.type}: {one.message}", _TEXT) for one in answer.problems[:5]],
+            "error": facts.error,
+            "blocked": plain(facts.blocked, _TEXT),
+            "lines": facts.lines,
+            "calls": answer.calls or 1,
+            "calls_left": calls_left(rules, states, now),
+            "cost": None if answer.cost is None else max(0.0, answer.cost),
+            "seconds": round(self.seconds, 3),
+            "risk": risk_of(rules, states, now),
+            "trips": [decision.circuit for decision in trips],
+        }
 
     def _in_context(self, record: LoopRecord, running: RunningEntry) -> Iteration:
         """Add the ticked tasks; where two iterations overlapped, leave the tree out, as it may be the other's work."""

@@ -9,18 +9,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal, NotRequired, TypedDict
 
 from fusewire.breakers.loop.detect import Memory
-from fusewire.core.events import plain
 from fusewire.stores.records import require_types
 from fusewire.util.json_types import Count, Seconds, State, UnixTime, Usd, about
 
 if TYPE_CHECKING:
-    from fusewire.agents.output.answer import AgentOutput
-    from fusewire.breakers.loop.detect import Judgement
-    from fusewire.breakers.loop.iteration import Iteration
     from fusewire.breakers.loop.plan import Boxes
     from fusewire.stores import Store, Transaction
     from fusewire.util.fast_json import JsonObject
-    from fusewire.worktree.difference import TreeChange
 
 #: The limit that is asked beside the circuits.
 RATE = "loop/rate"
@@ -28,8 +23,6 @@ RATE = "loop/rate"
 _NAME = "loop"
 _HISTORY = 20
 _RUNNING = 16
-_NAMES = 20
-_TEXT = 300
 
 
 Risk = Literal["LOW", "MEDIUM", "HIGH"]
@@ -175,44 +168,3 @@ class LoopRecord:
             "seconds": old["seconds"] + entry["seconds"],
             "since_task": 0 if entry["tasks"] else old["since_task"] + 1,
         }
-
-
-def entry_of(
-    running: RunningEntry,
-    facts: Iteration,
-    answer: AgentOutput,
-    change: TreeChange,
-    judged: Judgement,
-    *,
-    trips: list[str],
-    risk: Risk,
-    calls_left: int,
-    seconds: float,
-    now: float,
-) -> HistoryEntry:
-    """One iteration as the history keeps it."""
-    tests = facts.tests
-    return {
-        "number": running["number"],
-        "at": now,
-        "state": "HALF_OPEN" if running["held"] else "CLOSED",
-        "kind": judged.kind,
-        "ended": facts.ended,
-        "score": judged.score,
-        "points": judged.points,
-        "tasks": judged.tasks,
-        "files": change.count,
-        "names": [plain(name, _TEXT) for name in change.files[:_NAMES]],
-        "commits": change.commits,
-        "tests": [tests.passed, tests.failed, tests.skipped, tests.broken] if tests else None,
-        "errors": [plain(f"{one.type}: {one.message}", _TEXT) for one in answer.problems[:5]],
-        "error": facts.error,
-        "blocked": plain(facts.blocked, _TEXT),
-        "lines": facts.lines,
-        "calls": answer.calls or 1,
-        "calls_left": calls_left,
-        "cost": None if answer.cost is None else max(0.0, answer.cost),
-        "seconds": round(seconds, 3),
-        "risk": risk,
-        "trips": trips,
-    }

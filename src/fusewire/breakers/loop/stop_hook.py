@@ -1,11 +1,11 @@
-"""A loop inside a session: somebody's stop hook keeps the agent going, again and again.
+"""Judge a loop inside a session, in which a stop hook keeps the agent going again and again.
 
 Each stretch between two stops at which the agent was kept going is an iteration of the project's loop breaker, with
 the same circuits, the same guard and the same words as those of `fusewire run`. A stop that ends a person's task is
 none; neither is the first stop that a hook has prevented, for that is what a check before the end does.
 
 An agent that is let go, or a person who speaks, ends the loop without a word. So the iteration that is under way then
-is given up: nobody knows what it was worth, and its probe, if it was one, is free again.
+is given up: what it was worth is unknown, and its probe, if it was one, is free again.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class _Stretches:
         if self.token is not None:
             try:
                 result = self._judged(self.token)
-            except NotFound:  # somebody took this session's process for dead, and has settled it
+            except NotFound:  # another process took this session for dead, and has settled it
                 result = None
             self.token = None
             if result is not None:
@@ -118,7 +118,7 @@ class _Stretches:
             transaction.remember(_name(self.event.session), memory, self.loop.engine.clock())
 
     def no_longer_measured(self, why: str) -> Decision:
-        """Give up for the rest of the session, and tell the person."""
+        """Give up for the rest of the session, and say so."""
         self._give_up()
         self.remember({"unmeasured": True})
         text = f"fusewire: {why}; the loop of this session's stop hook is no longer measured"
@@ -132,7 +132,7 @@ class _Stretches:
         self.memory.pop("token", None)
 
     def _is_shared(self) -> bool:
-        """Another loop of this project is under way: whose change is whose could not be told."""
+        """Another loop of this project is under way, so a change cannot be attributed to either."""
         from fusewire.breakers.loop.state import LoopRecord
         from fusewire.util.processes import is_alive
 
@@ -157,7 +157,7 @@ class _Stretches:
         return strictest((stopped, *(trip.replace(verdict="halt") for trip in result.trips if not result.finished)))
 
     def _owner(self) -> str:
-        """The agent's own process: if it dies, whoever begins next settles the iteration as unknown."""
+        """The agent's own process: if it dies, the next `begin` settles the iteration as unknown."""
         from fusewire.breakers.loop.owner import owner
         from fusewire.util.processes import ancestors, process_identity
 

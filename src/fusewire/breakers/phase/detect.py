@@ -1,7 +1,7 @@
-"""The four phases of test-driven work: what is measured in each, and what is progress there.
+"""Judge the four phases of test-driven work: what is measured in each, and what is progress there.
 
 Progress is compared with *marks*: the best value so far, not the last one. So 3, 2, 3, 2 is no progress, however
-often it goes up. Whoever deletes or skips tests has fewer failing ones, but of a smaller total: that is none either,
+often it goes up. Deleting or skipping tests leaves fewer failing ones, but of a smaller total: that is none either,
 and what is left of the tests completes nothing.
 """
 
@@ -143,7 +143,7 @@ def _judge_failing(marks: dict[str, float], reasons: list[str], metrics: Values)
         reasons.append(_moved("tests_failing", last, failing))
     if not reasons and last is not None:
         return
-    if failing is None or total is None:  # nobody knows how many fail now
+    if failing is None or total is None:  # unknown how many fail now
         marks.pop("tests_failing", None)
     elif most is None or total >= most:  # the failing ones of a part of the tests would be no mark for all of them
         marks["tests_failing"] = failing

@@ -88,7 +88,7 @@ class Ending:
         return PhaseEnd(status, bool(reasons), reasons, missing if self.complete else "", self.action.log, steps)
 
     def _with_completion(self, reasons: list[str], missing: str) -> list[str]:
-        """To be complete is progress, but only once: nobody is kept out of the next phase for having finished."""
+        """To be complete is progress, but only once; it must not keep the agent out of the next phase."""
         record, phase = self.record, self.phase
         if reasons:
             record.finished = [name for name in record.finished if name != phase]

@@ -1,8 +1,8 @@
-"""The phases where an agent works through them in its session: one whose circuit has opened stops its edits.
+"""Refuse an agent's edits in its session while the phase that it has begun is open.
 
-Only the session that has begun the phase is held, and only until a person has decided about the phase or has said
-something to the agent: somebody who works on another thing is none of a phase's business, however long it is open.
-Commands are not held: they may be needed to look into it.
+Only the session that has begun the phase is refused, and only until a person has decided about the phase or has
+prompted the agent: work on something else has nothing to do with a phase, however long it is open. Commands pass: they
+may be needed for the diagnosis.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _note_begun(call: Event, commands: Commands | None, home: str) -> None:
 
 
 def before_call(event: Event, home: str) -> Decision | None:
-    """An edit while the phase that this session has begun is open: told once, then refused."""
+    """An edit while the phase that this session has begun is open: warned once, then refused."""
     from fusewire.core.events import changes_files
 
     if not changes_files(event.tool) or not event.paths or not _may_be_open(home):
@@ -68,12 +68,12 @@ def before_call(event: Event, home: str) -> Decision | None:
         begun = _recall(breaker.store, event)
         if begun is None:
             return None
-        phase, told = begun
+        phase, warned = begun
         decision = breaker.engine.foresee(Signal("ask", circuit_of(phase), "action"))
         if decision.allowed:
             return None
         refused: Decision = decision.replace(next=("stop working on it, and report to the user",), by_person=(RESOLVE,))
-        if told:
+        if warned:
             return refused
         with breaker.store.transact() as transaction:
             transaction.remember(_name(event), {"phase": phase, "told": True}, breaker.engine.clock())
@@ -102,7 +102,7 @@ def _may_be_open(home: str) -> bool:
 
 
 def _recall(store: Store, event: Event) -> tuple[str, bool] | None:
-    """The phase that the session has begun, and whether the agent was told that it is open."""
+    """The phase that the session has begun, and whether the agent was warned that it is open."""
     from fusewire.breakers.phase.detect import PHASES
     from fusewire.breakers.session.state import recalled
 

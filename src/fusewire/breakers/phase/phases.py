@@ -1,4 +1,4 @@
-"""The phases of one project: may one begin, what was it worth, and what a person decides when it is stuck.
+"""Begin and end the phases of one project, and carry out what a person decides when one is stuck.
 
 Every action reads the state file, then the record and the circuits under the write lock, changes them in that one
 transaction, and brings the file up to date after the commit.
@@ -37,7 +37,7 @@ GUIDANCE = 4000
 
 @dataclass
 class PhaseStart:
-    """The answer to whoever wants to begin a phase."""
+    """Whether a phase may be worked on, and what to know before."""
 
     phase: str
     state: str
@@ -141,7 +141,7 @@ class Phases:
         return self._act(work)
 
     def start(self, actor: str, name: str = "") -> str:
-        """Everything anew; where the old state file is kept, if there was one."""
+        """Start from scratch; where the old state file is kept, if there was one."""
         kept, content = self.file.keep_old(self.engine.clock())
         self._act(lambda action: choices.start(action, actor, name), replacing=content)
         return kept

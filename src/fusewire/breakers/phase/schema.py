@@ -108,7 +108,7 @@ def parse(content: bytes, shown: str, phase: str = "") -> Taken:
 
 
 def record_of(taken: Taken, now: float) -> PhaseRecord:
-    """The record that a file tells of; how often a phase has ended is in none."""
+    """The record of a file's state; no file has how often a phase has ended."""
     record = PhaseRecord(since=now, phase=taken.phase, marks=taken.marks, history=taken.history)
     if taken.phase:
         record.iterations = {taken.phase: max(taken.face.no_progress, taken.face.same_error)}

@@ -1,8 +1,8 @@
-"""`.prp-session/circuit-breaker.json` on the disk: read before each action, written after it, never lost.
+"""Read `.prp-session/circuit-breaker.json` before each action, and write it after it; no version is lost.
 
-A version that is not ours is moved beside itself before ours takes its place. Whoever writes has read the database
-under the lock, so the file never goes back in time; whoever is killed before leaves an old one, and the next action
-writes it anew.
+A version that Fusewire has not written is renamed before ours takes its place. The writer has read the database under
+the lock, so the file never goes back in time; a process that is killed before leaves an old one, and the next action
+writes it again.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class StateFile:
         self._root = root
 
     def read(self) -> bytes | None:
-        """Its content; None if there is none. What is no file, or too large, can be nobody's state."""
+        """Its content; None if there is none. What is no regular file, or too large, counts as broken."""
         try:
             content = read_regular(self.path, LIMIT + 1)
         except (FileNotFoundError, NotADirectoryError):
@@ -79,7 +79,7 @@ class StateFile:
         return warnings
 
     def _hide_from_git(self) -> None:
-        """Only where the file is made: whoever made it before us, or removed the rule, may want it in a commit."""
+        """Only where we create the file: a person who created it, or removed the rule, may want it in a commit."""
         ignore = os.path.join(os.path.dirname(self.path), ".gitignore")
         if not os.path.lexists(ignore):
             replace_file(ignore, IGNORED, f"{self.path}.tmp")
