@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from fusewire.core.decision import Decision
+from fusewire.core.events import Noun
 from fusewire.guard.disk import MOST, Disk
 from fusewire.guard.effects import DELETE, LINK, MODE, MOVE, PERMIT, READ, WRITE, Effects
 from fusewire.guard.protected import CONFIGURATION, DOCUMENT
@@ -43,15 +44,12 @@ _CHANGING = frozenset(
 )
 
 
-class Hit:
+class Hit(Noun):
     """One effect on one protected path."""
 
-    __slots__ = ("effect", "kind", "path")
-
-    def __init__(self, effect: Effect, path: str, kind: str) -> None:
-        self.effect = effect
-        self.path = path
-        self.kind = kind
+    effect: Effect
+    path: str
+    kind: str
 
     @property
     def is_certain(self) -> bool:

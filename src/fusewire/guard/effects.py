@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from fusewire.core.events import Noun
 from fusewire.guard.disk import Disk
 from fusewire.guard.plain import writes_to
 from fusewire.guard.programs import program_named
@@ -53,24 +54,19 @@ _SCRIPT_STEPS = 5000
 _DEPTH = 40
 
 
-class Effect:
+class Effect(Noun):
     """What a command does to a path: absolute, as it is written, links not resolved."""
 
-    __slots__ = ("command", "follows", "guess", "kind", "path", "recursive", "rule")
-
-    def __init__(
-        self, kind: str, path: str, rule: str, command: list[str], recursive: bool, follows: bool, guess: bool
-    ) -> None:
-        self.kind = kind
-        self.path = path
-        self.rule = rule
-        self.command = command
-        #: everything below is affected too
-        self.recursive = recursive
-        #: a link at the end is followed
-        self.follows = follows
-        #: files of unknown names are written into a folder: those that are there may be among them
-        self.guess = guess
+    kind: str
+    path: str
+    rule: str
+    command: list[str]
+    #: everything below is affected too
+    recursive: bool = False
+    #: a link at the end is followed
+    follows: bool = True
+    #: files of unknown names are written into a folder: those that are there may be among them
+    guess: bool = False
 
 
 class ProgramCall:
@@ -105,7 +101,7 @@ class ProgramCall:
             if known in self.walk.files:
                 self.walk.files[known] = UNKNOWN
         followed = kind not in (DELETE, MOVE, LINK) if follows is None else follows
-        self.effects.add(kind, self.path(text), rule or self.rule, self.words, recursive, followed)
+        self.effects.add(Effect(kind, self.path(text), rule or self.rule, self.words, recursive, followed))
 
     def write(self, text: str, *, rule: str = "") -> None:
         self.effect(WRITE, text, rule=rule)
@@ -113,7 +109,7 @@ class ProgramCall:
     def write_into(self, folder: str) -> None:
         """Files of unknown names are put into a folder."""
         path = f"{self.path(folder or '.').rstrip('/')}/{UNKNOWN}"
-        self.effects.add(WRITE, path, self.rule, self.words, True, False, guess=True)
+        self.effects.add(Effect(WRITE, path, self.rule, self.words, recursive=True, follows=False, guess=True))
 
     def delete(self, text: str, *, recursive: bool = False, rule: str = "") -> None:
         self.effect(DELETE, text, recursive=recursive, rule=rule)
@@ -197,24 +193,13 @@ class Effects:
         self.doubts = 0
         self._depth = 0
 
-    def add(
-        self,
-        kind: str,
-        path: str,
-        rule: str,
-        command: list[str],
-        recursive: bool,
-        follows: bool,
-        *,
-        guess: bool = False,
-    ) -> None:
-        if self.doubts and path[:1] == UNKNOWN:
+    def add(self, effect: Effect) -> None:
+        if self.doubts and effect.path[:1] == UNKNOWN:
             return
-        if kind in (WRITE, LINK) and UNKNOWN not in path:
-            self.disk.made(normal(path))
-        effect = Effect(kind, path, rule, command, recursive, follows, guess)
+        if effect.kind in (WRITE, LINK) and UNKNOWN not in effect.path:
+            self.disk.made(normal(effect.path))
         self.found.append(effect)
-        if kind != READ:
+        if effect.kind != READ:
             self.changes.append(effect)
 
     def holds(self, test: str, path: str) -> bool | None:
@@ -245,14 +230,14 @@ class Effects:
             return True
         full = walk.path(path, world)
         if operator == "<":
-            self.add(READ, full, "guard.redirect", [operator, path], False, True)
+            self.add(Effect(READ, full, "guard.redirect", [operator, path]))
             return not walk.pristine or UNKNOWN in full or full in walk.files or self.disk.exists(full)
         if self.disk.is_folder(full):
             return False
         if operator == ">" and "noclobber" in world.options and self.disk.exists(full):
             return False
         walk.pristine = False
-        self.add(WRITE, full, "guard.redirect", [operator, path], False, True)
+        self.add(Effect(WRITE, full, "guard.redirect", [operator, path]))
         return True
 
     def sourced(self, text: str, world: World, walk: Walk) -> list[World]:

@@ -6,10 +6,13 @@ packages: so they are one plain table, and everything else here is derived from 
 
 from __future__ import annotations
 
+from fusewire.core.events import Noun
 
-class KnownAgent:
+
+class KnownAgent(Noun):
     """What the guard knows about one agent. Paths are relative to the project, or to the agent's home folder."""
 
+    name: str
     #: parts of the paths under which the program is installed
     packages: tuple[str, ...]
     #: what the agent sets in the environment of the commands that it runs
@@ -17,22 +20,22 @@ class KnownAgent:
     #: the variable that names its home folder, and the folder without it
     home_variable: str
     home: str
-    #: whether that variable names the parent of the home folder
-    home_below: bool = False
     #: settings in the home folder
     home_files: tuple[str, ...]
-    #: folders there with code that the agent runs without a hook
-    home_runs: tuple[str, ...] = ()
     #: settings in a project
     project_files: tuple[str, ...]
+    #: options that start it without a person
+    headless: frozenset[str]
+    #: whether `home_variable` names the parent of the home folder
+    home_below: bool = False
+    #: folders in the home folder with code that the agent runs without a hook
+    home_runs: tuple[str, ...] = ()
     #: the folder of a project that could be created with settings in it
     project_folder: str = ""
     #: the administrator's settings
     system_folders: tuple[str, ...] = ()
     #: variables, beside that of the home folder, which decide what settings are read
     setting_variables: tuple[str, ...] = ()
-    #: options that start it without a person
-    headless: frozenset[str]
     #: options that start it without its hooks
     unhooked_options: tuple[str, ...] = ()
     #: options whose value is a setting
@@ -45,11 +48,6 @@ class KnownAgent:
     offline_variable: str = ""
     #: whether helpers write transcripts of their own, and a hook is not told which of them asks
     unnamed_helpers: bool = False
-
-    def __init__(self, name: str, **facts: object) -> None:
-        self.name = name
-        for fact, value in facts.items():
-            setattr(self, fact, value)
 
     def home_folders(self, given: str | None) -> set[str]:
         """The home folders to protect; `given` is the value of `home_variable`."""
