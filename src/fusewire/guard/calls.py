@@ -1,4 +1,4 @@
-"""Where the guard keeps what it knows of a project, and which calls of agents are running there.
+"""Keep what the guard knows of a project in a folder, and which calls of agents are running there.
 
 It lies outside of the project, in `$XDG_STATE_HOME/fusewire/guard/<name>-<hash of the path>/`, where `git clean -fdx`
 does not reach; in `.fusewire/guard/` if that folder cannot be written. A project that was moved takes its folder along:
@@ -264,7 +264,7 @@ def _safe(text: str) -> str:
 
 
 def halted(root: str, session: str | None) -> str:
-    """Why the session was halted, if nobody has lifted it since."""
+    """Why the session was halted; empty if it was not, or if the halt was lifted."""
     owner, _, text = read(root, "halt").partition("\n")
     return text if owner == (session or "") else ""
 

@@ -65,7 +65,7 @@ class Reading:
     ) -> None:
         self.command = command
         self.protected = protected
-        #: the line speaks of something protected: then what it prints and runs unseen may, too
+        #: a protected path that the line mentions: then what it prints and runs unseen may, too
         self.mentions = protected.mentioned_in(command)
         self.disk = Disk()
         self.effects = Effects(self.disk)
@@ -117,7 +117,7 @@ class Reading:
     def _unknown_hit(self, effect: Effect) -> list[str]:
         """A path that is partly unknown counts where the known part points to something protected.
 
-        A bare unknown operand (`rm -rf "$DIR"`) counts only where its value comes from a line that speaks of something
+        A bare unknown operand (`rm -rf "$DIR"`) counts only where its value comes from a line that mentions something
         protected: the snapshot stands behind the rest.
         """
         path = self.disk.real(normal(effect.path)).replace(TAINT, "")
@@ -128,7 +128,7 @@ class Reading:
         return [place] if place else []
 
     def _is_nothing(self, path: str) -> bool:
-        """A file that is not there cannot be removed; a protected place that was named is held to be meant."""
+        """A file that is not there cannot be removed; a protected place that was named counts all the same."""
         return path not in self.protected.places and not os.path.lexists(path) and path not in self.walk.files
 
     def affected(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Code in another language: files that it certainly changes, and commands that it certainly runs.
+"""Find the files that code in another language certainly changes, and the commands that it certainly runs.
 
 Nothing is evaluated. Of Python, literal paths are followed through names, loops over lists and `Path`; of every other
 language, literals beside a verb that writes are found by their text. What is not literal is unknown, and no reason to
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     #: whether it runs in another folder
     Found = tuple[str, str, bool]
 
-#: What `compile` is told to give back the tree and nothing else.
+#: The flag of `compile` that makes it return only the tree.
 _ONLY_TREE = 0x400
 
 #: Names that stand for names, and alternatives that one expression may have.

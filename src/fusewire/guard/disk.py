@@ -1,4 +1,4 @@
-"""The disk as a command line sees it: links resolved, also those that the line itself makes; globs; small files."""
+"""Look at the disk as a command line sees it: links resolved, also those that the line makes; globs; small files."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def _fits(name: str, pattern: str) -> bool:
         return matches(name, pattern)
     inside, _, behind = rest[1:].partition(")")
     if EXTENDED in behind or "(" in inside:
-        return True  # more than anybody writes
+        return True  # nested: it may fit
     mark, before = before[-1:], before[:-1]
     fits = any(matches(name, before + choice + behind) for choice in inside.split("|"))
     if mark == "!":

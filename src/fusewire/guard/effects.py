@@ -1,8 +1,7 @@
-"""From commands to their effects on paths.
+"""Derive the effects of commands on paths.
 
-One `Call` is one program with its words in the world in which it would run. What a program does with its operands is
-said by a function of `guard.programs`; a program that has none there has no known effects, and the snapshot stands
-behind it.
+A `ProgramCall` is one program with its words in the world in which it would run. A function in `guard.programs` says
+what a program does with its operands; a program without one has no known effects, and the snapshot stands behind it.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class Effect(Noun):
 
 
 class ProgramCall:
-    """One program with its words, and what it can be asked and told."""
+    """One program with its words, with questions about its paths and reports of its effects."""
 
     __slots__ = ("args", "effects", "name", "rule", "walk", "words", "world")
 

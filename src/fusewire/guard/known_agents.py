@@ -1,4 +1,4 @@
-"""Facts about coding agents that packages below `agents` need: programs, settings files, variables, options.
+"""List facts about coding agents that packages below `agents` need: programs, settings files, variables, options.
 
 The guard protects the settings of every agent, whichever one runs, and must know them without loading the agents'
 packages: so they are one plain table, and everything else here is derived from it. On the hot path.
@@ -46,7 +46,7 @@ class KnownAgent(Noun):
     session_variable: str = ""
     #: is set there if its sandbox has no network
     offline_variable: str = ""
-    #: whether helpers write transcripts of their own, and a hook is not told which of them asks
+    #: whether helpers write transcripts of their own, and a hook does not learn which of them asks
     unnamed_helpers: bool = False
 
     def home_folders(self, given: str | None) -> set[str]:

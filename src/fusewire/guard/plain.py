@@ -1,7 +1,7 @@
-"""The commands that agents run most, known without reading them as a shell would.
+"""Recognise the commands that agents run most, without reading them as a shell would.
 
 `pytest -q && git status` has no quotes, no expansion, no redirection, and only programs that do nothing to files which
-could be told from their words. Such a line needs no walk, and the hook that is asked about it stays fast. Whatever is
+could be seen in their words. Such a line needs no walk, and the hook that is asked about it stays fast. Whatever is
 not on these lists is read in full.
 """
 
@@ -43,7 +43,7 @@ def names_us(text: str) -> bool:
 
 
 def writes_to(option: str) -> bool:
-    """Whether an option of a program that nobody knows says where it writes."""
+    """Whether an option of an unknown program says where it writes."""
     return option[:2] == "--" and any(part in option for part in _WRITING) and "without" not in option
 
 

@@ -1,4 +1,4 @@
-"""From the rules of a project to its protected paths."""
+"""Derive the protected paths of a project from its rules."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _interpreter() -> tuple[str, ...]:
 
 
 def _above(root: str) -> list[str]:
-    """What would move the project's root up to a folder above it, with other rules and no state: nobody makes it."""
+    """What would move the project's root up to a folder above it, with other rules and no state."""
     found = []
     folder = os.path.dirname(os.path.realpath(root))
     while folder != os.path.dirname(folder):
@@ -108,7 +108,7 @@ def protected_of(root: str, rules: Rules | None = None, also: tuple[str, ...] = 
         unwatched += [rules.tool["incidents"], *_inside(rules.tool["memory_limits.folder"])]
     package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     inside = package.startswith(os.path.realpath(root) + os.sep)
-    if not inside or "-packages" + os.sep in package:  # whoever works on Fusewire itself may change it, not what runs
+    if not inside or "-packages" + os.sep in package:  # a developer of Fusewire may change the source, not what runs
         python = _interpreter()
         own += [package + "/", *python]
         unwatched += [package, *python, *map(os.path.realpath, python)]

@@ -1,4 +1,4 @@
-"""Which paths are protected, and what a change could hit.
+"""Decide which paths are protected, and what a change could hit.
 
 Patterns are relative to each root of the project and start there (`specs/` is not `src/specs/`; write `**/specs/` for
 that); a pattern that starts with `/` or `~` names a place outside. A folder protects all that is in it.
@@ -106,7 +106,7 @@ class Protected:
         return any(path_matches(name, pattern) for pattern in self.ignored)
 
     def mentioned_in(self, line: str) -> str:
-        """A protected path of the project that a text speaks of; empty if there is none."""
+        """A protected path of the project that a text mentions; empty if there is none."""
         for place in self.places:
             name = self.shown(place)
             at = line.find(name) if name[:1] != "/" else -1

@@ -73,12 +73,12 @@ _REPORTS = ("3873/hooks/", "fusewire/hooks.token", "X-Fusewire")
 #: Variables that change where agents look for their settings, and so for their hooks.
 _SETTINGS = ("HOME", *HOME_VARIABLES, *(name for agent in KNOWN_AGENTS for name in agent.setting_variables))
 
-#: Programs that hand a line to somebody else: to be run later, elsewhere, or typed in a person's place.
+#: Programs that run a line later or elsewhere, or type it in a person's place.
 _HANDING_ON = frozenset(
     "at batch crontab systemd-run tmux screen zellij expect xdotool ydotool wtype osascript ssh docker podman".split()
 )
 
-#: Acts that are harmless from inside an agent, or refused there; run by somebody else they are not.
+#: Acts that are harmless or refused inside an agent, but not if they run outside of it.
 _AS_A_PERSON = ("doctor", "phase", "attempt", "serve")
 
 #: How deep an agent is among agents that started agents; one that could change it would start as many as it likes.
@@ -160,7 +160,7 @@ def disarming(
     """What the event would disarm, in words; empty if it is harmless.
 
     `own_paths` are the paths of the event that a changing tool names, if it is one; `table_changes` says
-    whether our table in the `pyproject.toml` among them would be another one, where somebody has looked.
+    whether our table in the `pyproject.toml` among them would be another one, if that is known.
     """
     line = event.command or ""
     for words in commands:
@@ -317,7 +317,7 @@ def _unhooks(words: list[str], line: str) -> bool:
         if option in agent.setting_options and "hook" in value.lower():
             return True
         if option == "--settings" and not value.lstrip().startswith("{"):
-            return True  # nobody knows what is in that file when it is read
+            return True  # the file may have other content when it is read
         joined_option = word[:2] in agent.setting_options and word[2:3].isalpha()
         if joined_option and "hook" in word.lower():
             return True
@@ -358,7 +358,7 @@ def _hands_on(words: list[str], line: str) -> bool:
 
 
 def _moves_refs(words: list[str], line: str) -> bool:
-    """Whether git would let go of a checkpoint, or may: what it reads from its input nobody knows."""
+    """Whether git would let go of a checkpoint, or may: what it reads from its input is not known."""
     if program(words) != "git" or _GIT_MOVES.isdisjoint(words):
         return False
     return any(_OWN_REFS in word for word in words) or ("update-ref" in words and "--stdin" in words)

@@ -1,4 +1,4 @@
-"""Structured tools: which of them may change which protected path.
+"""Decide which structured tools may change which protected path.
 
 An agent's edit tools may update the documents. What its program takes for its own (commands, skills, agents, output
 styles) they may update after a person was asked. Only a person changes the rest of the configuration; no tool deletes,
@@ -22,7 +22,7 @@ _EXTENSIONS = ("commands", "skills", "agents", "output-styles")
 
 _CONSENT = "A person decides."
 
-#: Why nobody can be asked.
+#: Why no person can be asked.
 UNATTENDED = "no person attends this session"
 
 

@@ -1,4 +1,4 @@
-"""Routine commands that would remove Fusewire from the environment that it runs from.
+"""Find routine commands that would remove Fusewire from the environment that it runs from.
 
 That environment is read off the place of the running package. In one of its own (uv tool, pipx, the plugin) nothing
 that works on the project's environment concerns it.

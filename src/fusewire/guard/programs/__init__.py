@@ -1,4 +1,4 @@
-"""What programs do to the paths that they are given: one family a file, one function a program.
+"""Describe what programs do to the paths that they are given: one family a file, one function a program.
 
 A module is imported when a line runs one of its programs, so that a line of `ls` and `pytest` pays for none of them.
 """

@@ -1,4 +1,4 @@
-"""Programs that pack and unpack. The names in an archive that is there are listed; of any other they are unknown."""
+"""Pack and unpack: the names in an archive that is there are listed; of any other they are unknown."""
 
 from __future__ import annotations
 

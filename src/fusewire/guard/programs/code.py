@@ -1,4 +1,4 @@
-"""Interpreters: their one-liners and scripts, by the rule for code in `guard.code`."""
+"""Find the code that interpreters run, in their words, files or input, and its effects by `guard.code`."""
 
 from __future__ import annotations
 

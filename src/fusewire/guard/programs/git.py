@@ -1,6 +1,6 @@
 """git: its global options, its aliases, and what it prints.
 
-What its commands do to files is told by its other modules: `git_tree` and `git_files`.
+What its commands do to files is in `git_tree` and `git_files`.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _is_alias(call: ProgramCall, repo: Repo, name: str, args: list[str], depth: 
 
 
 def _printed(repo: Repo, name: str, args: list[str]) -> str:
-    """What a command prints; unknown if it may do something else too, or if the line has changed what it tells."""
+    """What a command prints; unknown if it may do something else too, or if the line has changed the answer."""
     options = [word for word in args if word[:1] == "-"]
     never = any(word.startswith(_NEVER) for word in options) or any(UNKNOWN in word for word in args)
     if name == "grep":  # -O may be one letter of many

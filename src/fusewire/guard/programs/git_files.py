@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Command = Callable[[ProgramCall, Repo, list[str]], None]
 
-#: Files of one folder that are told one by one.
+#: Files of one folder that are listed one by one.
 _MOST = 5000
 
 
@@ -146,7 +146,7 @@ def _clean(call: ProgramCall, repo: Repo, args: list[str]) -> None:
 
 def _cleans(call: ProgramCall, repo: Repo, options: Argv) -> bool:
     if options.has("i", "interactive"):
-        return call.world.stdin is not None  # nobody answers otherwise
+        return call.world.stdin is not None  # without input it asks, and gets no answer
     forced = options.has("f", "force")
     return forced or repo.setting("clean.requireforce").lower() in ("false", "no", "off", "0")
 

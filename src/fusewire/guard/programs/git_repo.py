@@ -117,7 +117,7 @@ class Repo:
             place = place.rpartition("/")[0] or "/"
 
     def path(self, text: str) -> str:
-        """A path as the command understands it, which may be told to work elsewhere."""
+        """A path as the command understands it, which `-C` may send elsewhere."""
         return text if text[:1] == "/" else f"{self.folder}/{text}"
 
     def setting(self, name: str) -> str:

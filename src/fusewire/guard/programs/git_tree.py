@@ -1,7 +1,7 @@
 """The git commands that change the working tree, and what each of them would lose.
 
 Moving between committed versions loses nothing: git itself refuses to overwrite a changed or an unknown file, and what
-is replaced is in a commit. So these commands tell of files only where content goes that is committed nowhere, where a
+is replaced is in a commit. So these commands report files only where content goes that is committed nowhere, where a
 file is removed or moved by name, and where one file is put back to another version than that of HEAD.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _HEADS = ("HEAD", "@", "")
 
-#: What is in the git directory while a merge, a pick or a rebase waits for somebody to go on.
+#: What is in the git directory while a merge, a pick or a rebase waits to be continued.
 _UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
 
 _CHECKOUT = (
@@ -126,7 +126,7 @@ def _tree_and_paths(repo: Repo, options: Argv) -> tuple[str | None, list[str]]:
     if after is not None:
         return (before[0] if before else None), before[1:] + after
     if not before or UNKNOWN in before[0]:
-        return None, before  # a branch or a path: nobody knows
+        return None, before  # a branch or a path
     first = before[0]
     if repo.call.disk.exists(repo.path(first)):
         return None, before  # git refuses a word that is both
@@ -291,7 +291,7 @@ def _stash(call: ProgramCall, repo: Repo, args: list[str]) -> None:
 
 
 def _stash_push(call: ProgramCall, repo: Repo, options: Argv, *, saves: bool) -> None:
-    """What is not committed is carried away, and nobody knows when it comes back."""
+    """What is not committed is carried away, for an unknown time."""
     if options.has("p", "patch") and call.world.stdin is None:
         return
     paths = [] if saves else pathspecs(call, repo, options, options.operands)

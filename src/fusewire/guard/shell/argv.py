@@ -1,4 +1,4 @@
-"""The words of a command, split into options, their values, and operands: one splitter for every program."""
+"""Split the words of a command into options, their values, and operands: one splitter for every program."""
 
 from __future__ import annotations
 

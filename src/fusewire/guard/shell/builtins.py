@@ -1,4 +1,4 @@
-"""The shell's own commands: they change the world that the next command sees."""
+"""Run the shell's own commands: they change the world that the next command sees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simple commands in a command line, as lists of words: what would be run, not what is merely said.
+"""List the simple commands in a command line, as words: what would run, not what is merely mentioned.
 
 `git commit -m "git push --force"` runs `git commit`; `cd x && sudo git push -f` runs `git push -f`. Constraints match
 on these words. Nothing is executed, no input raises, the disk is not read, and the work is bounded: a line that nests

@@ -1,4 +1,4 @@
-"""From a word to the fields that a command gets: braces, tilde, parameters, substitutions, splitting, globs."""
+"""Expand a word to the fields that a command gets: braces, tilde, parameters, substitutions, splitting, globs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: A value that is longer than this is not followed.
 VALUE_LIMIT = 65536
 
-#: More alternatives than anybody writes in one word.
+#: Most alternatives that are expanded in one word.
 _ALTERNATIVES = 2000
 
 #: Where a word has braces, its parts that are not plain text stand in the text as one character each.

@@ -1,4 +1,4 @@
-"""The way through a line: lists, pipelines, groups, branches, loops and functions; where it is unsure, it goes both."""
+"""Follow lists, pipelines, groups, branches, loops and functions; where the way is not certain, both ways."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading words: quotes, expansions, here-documents. The characters are walked one by one, without `re`.
+"""Split text into words: quotes, expansions, here-documents. Characters are read one by one, without `re`.
 
 No input raises. Where quotes or brackets stay open, the rest belongs to them.
 """
@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.guard.shell.tree import Part, Word
 
-#: Deeper nesting than anybody writes; what is beyond stays unread.
+#: Deepest nesting that is read; what lies deeper stays unread.
 DEPTH = 24
 
 #: How many times its own length a line may be read in all (backticks and here-documents are read twice).

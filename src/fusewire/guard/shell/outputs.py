@@ -1,4 +1,4 @@
-"""What a few programs print, where that follows from their words and their input: all else is unknown."""
+"""Compute what a few programs print, where that follows from their words and their input: all else is unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading commands: lists, pipelines, compound and simple commands, redirections.
+"""Parse commands: lists, pipelines, compound and simple commands, redirections.
 
 It is more patient than a shell: behind a syntax error it goes on with the next word, because what stands there may
 be run in another way.

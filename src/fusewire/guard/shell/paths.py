@@ -1,4 +1,4 @@
-"""Paths as the project names them."""
+"""Name paths as the project does, and normalize them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that change no file: the one table for the guard, the hook and the detectors."""
+"""List the programs that change no file: the one table for the guard, the hook and the detectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command line is made of. The parser builds these; the walk gives them a meaning.
+"""Define the parse tree of a command line. The parser builds it; the walk gives it a meaning.
 
 A word is a `str` if it is plain, else a tuple of parts, each a tuple that starts with its kind:
 

@@ -1,4 +1,4 @@
-"""Characters that stand for what a word does not say: unknown text, and globs that are not quoted.
+"""Define characters that stand for what a word does not say: unknown text, and globs that are not quoted.
 
 They are Unicode's non-characters, which no file name and no command has a use for; in what is read they become
 replacement characters. So a value stays a plain `str`, and what it leaves open can be seen in it.
@@ -9,7 +9,7 @@ from __future__ import annotations
 #: Any text at all, slashes too.
 UNKNOWN = "\ufdd0"
 
-#: Follows UNKNOWN where the unknown text came from something that speaks of protected files.
+#: Follows UNKNOWN where the unknown text came from a line that mentions protected files.
 TAINT = "\ufdd5"
 
 #: What lies beyond a limit on the disk: what destroys or writes it may hit anything.

@@ -1,6 +1,6 @@
-"""Walking through a line as a shell would, without running anything.
+"""Walk through a line as a shell would, without running anything.
 
-What a command does is decided by the `runner`: it is told the words of every command that could run, in the world
+What a command does is decided by the `runner`: it gets the words of every command that could run, in the world
 in which it would. The walk follows variables, folders, loops, functions and branches; where it cannot know which way
 a line goes, it goes both. Globs and files are looked up on the `Disk` that it is given, if any.
 """
@@ -46,7 +46,7 @@ _STEPS = 40_000
 
 
 class TooMuch(Exception):
-    """The line is longer than anybody can judge."""
+    """The line has more steps than are followed."""
 
 
 class Walk:
@@ -68,7 +68,7 @@ class Walk:
         self.calls = self.loops = 0
         #: how many pipes and substitutions read what is printed now
         self.heard = 0
-        #: whether the line speaks of something protected, so that what it prints may do so too
+        #: whether the line mentions something protected, so that what it prints may do so too
         self.suspicious = False
         #: nothing has run yet that could have changed a file
         self.pristine = True
@@ -142,11 +142,11 @@ class Walk:
 
     @property
     def is_heard(self) -> bool:
-        """Whether somebody who makes something of it reads what is printed now; else nobody has to know it."""
+        """Whether another command reads what is printed now; otherwise it need not be known."""
         return self.heard > 0
 
     def tainted(self, text: str) -> str:
-        """What is unknown in an output, marked if the line speaks of something protected."""
+        """What is unknown in an output, marked if the line mentions something protected."""
         if not self.suspicious or UNKNOWN not in text or TAINT in text:
             return text
         return text.replace(UNKNOWN, UNKNOWN + TAINT)

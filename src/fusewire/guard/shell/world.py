@@ -1,4 +1,4 @@
-"""What a shell knows at one point of a line. Where it could have gone two ways, there are two worlds."""
+"""Hold what a shell knows at one point of a line. Where it could have gone two ways, there are two worlds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that run other programs: `sudo git push` runs `git push`, `bash -c '...'` runs what stands in the quotes."""
+"""Find what programs run: `sudo git push` runs `git push`, `bash -c '...'` runs what stands in the quotes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "ash", "rbash"))
 
-#: More wrappers around one command than anybody writes; those in between are then not listed one by one.
+#: Most wrappers around one command that are listed one by one; beyond, only the innermost is.
 _LISTED = 8
 
 #: Words in front of a command among which the options of its wrapper are looked for.
