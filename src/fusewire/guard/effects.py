@@ -24,6 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fusewire.guard.programs.git_repo import GitLine
     from fusewire.guard.protected import Protected
     from fusewire.guard.shell.world import World
 
@@ -188,6 +189,8 @@ class Effects:
         self.unreadable: list[str] = []
         #: a program has run that may have changed any file
         self.opaque = False
+        #: what git was asked and would have done; None before the first of its commands
+        self.git: GitLine | None = None
         #: scripts on the disk around what is read now: in them only what is certain counts
         self.doubts = 0
         self._depth = 0

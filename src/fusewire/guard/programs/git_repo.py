@@ -7,7 +7,6 @@ something. What earlier commands of the same line would have added and committed
 from __future__ import annotations
 
 import os
-from weakref import WeakKeyDictionary
 
 from fusewire.guard.effects import DELETE
 from fusewire.guard.shell.paths import normal
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fusewire.guard.effects import ProgramCall
-    from fusewire.guard.shell.walk import Walk
     from fusewire.util.gitdir import GitDir
 
     #: name from the top -> its two letters of `git status --porcelain`
@@ -56,16 +54,13 @@ class GitLine:
         self.orphan = False
 
 
-_LINES: WeakKeyDictionary[Walk, GitLine] = WeakKeyDictionary()
-
-
 class Repo:
     """The repository that one git command works on."""
 
     def __init__(self, call: ProgramCall, folder: str, options: list[str], settings: list[tuple[str, str]]) -> None:
         self.call = call
         self.folder = folder
-        self.line = _LINES.setdefault(call.walk, GitLine())
+        self.line = call.effects.git = call.effects.git or GitLine()
         #: (name in small letters, value) of `-c` and of the environment
         self.settings = settings
         #: the same, after those that the line has written
