@@ -230,7 +230,7 @@ def test_install_says_so_where_the_environment_is_shared(project: Project) -> No
     assert "uv tool install" not in project.run(*line).stderr
     said = project.run(*line, env={"VIRTUAL_ENV": sys.prefix}).stderr
     assert f"Fusewire runs from {os.path.realpath(sys.prefix)}" in said
-    assert "one of its own: uv tool install fusewire" in said
+    assert "install it apart: uv tool install fusewire" in said
 
 
 @pytest.mark.parametrize("python", ["", "python3"])
