@@ -1,8 +1,8 @@
-"""Who may do what here: tokens, the sessions of browsers, and the secret that a form must repeat.
+"""Authenticate requests: tokens, the sessions of browsers, and the secret that a form must repeat.
 
 Three tokens, because they end up in different hands:
 
-person   made anew at every start and kept in memory only. Whoever has it may reset, grant and resolve. It is shown
+person   made at every start and kept in memory only. Whoever has it may reset, grant and resolve. It is shown
          once, on the terminal of the person who started the server; no file, environment or command line has it, so
          that an agent of the same user cannot pick it up.
 reader   in a file of the user's: may read JSON and metrics, which an agent can read in the project anyway.

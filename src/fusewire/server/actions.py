@@ -1,4 +1,4 @@
-"""What a person may do from a page: reset, grant, resolve; always with a reason, always through the engine."""
+"""Carry out what a person does from a page: reset, grant, resolve; always with a reason and through the engine."""
 
 from __future__ import annotations
 

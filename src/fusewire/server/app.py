@@ -73,7 +73,7 @@ def make_app(projects: Projects, access: Access, hosts: Iterable[str], cookie: s
         routes=ROUTES,
         lifespan=lifespan,
         middleware=[Middleware(Doorkeeper, hosts=hosts, largest={"/hooks/": INPUT_LIMIT, "/": SMALL})],
-        exception_handlers={HTTPException: said},  # type: ignore[dict-item]
+        exception_handlers={HTTPException: error_response},  # type: ignore[dict-item]
     )
     app.state.projects, app.state.access, app.state.live, app.state.cookie = projects, access, live, cookie
     app.state.page_cache = pages.PageCache(live)
@@ -82,10 +82,10 @@ def make_app(projects: Projects, access: Access, hosts: Iterable[str], cookie: s
     return app
 
 
-def said(request: Request, error: HTTPException) -> Response:
+def error_response(request: Request, error: HTTPException) -> Response:
     """An error as whoever asks can read it: a page for a browser, JSON for the interface, else a line."""
     if request.url.path.startswith("/api/"):
-        return routes.said(request, error)
+        return routes.error_response(request, error)
     if "text/html" in request.headers.get("accept", ""):
         return pages.problem(request, error.status_code, str(error.detail), error.headers)
     return PlainTextResponse(f"{error.detail}\n", error.status_code, error.headers)

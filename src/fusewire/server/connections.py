@@ -1,5 +1,5 @@
-"""Connections: how many there may be, how long a request may take to arrive and an answer to be read, and what is said
-to what is no HTTP."""
+"""Limit connections: their number, how long a request may take to arrive and an answer to be read; answer what is no
+HTTP."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Which project an event belongs to: only those that this server shows are served.
+"""Find the project that an event belongs to: only those that this server shows are served.
 
 A hook process is told where its agent was started. An event that comes by HTTP says only where the agent is now, and
 that changes with every `cd`. But the calls before it went through the gate, a process, which knows: so a session
-belongs to the project that remembers it, and only one that nobody has heard of to the folder that it names.
+belongs to the project that remembers it, and only an unknown one to the folder that it names.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _KEPT = 512
 
 
-class Whereabouts:
+class EventProjects:
     """The projects of sessions, in some of which an agent may have been heard already."""
 
     def __init__(self, projects: Projects) -> None:

@@ -21,7 +21,7 @@ from fusewire.breakers.session import opening
 from fusewire.breakers.session.nesting import BY_HTTP, DEPTH
 from fusewire.gate.process import answer, hook_in
 from fusewire.server.access import proof_for_hooks
-from fusewire.server.event_project import Whereabouts
+from fusewire.server.event_project import EventProjects
 from fusewire.server.metrics import observe_hook
 from fusewire.server.requests import require_role
 from fusewire.util.errors import FusewireError, in_a_line
@@ -129,7 +129,7 @@ class Hooks:
 
     def __init__(self, projects: Projects) -> None:
         self._reports, self._calls = DaemonThreads(_REPORTS), DaemonThreads(_CALLS)
-        self._whereabouts = Whereabouts(projects)
+        self._event_projects = EventProjects(projects)
         self._room = asyncio.Semaphore(_LARGE_ONES)
         self._waiting = 0
         opening.kept = {}  # one connection a project: its events wait in line, and not for SQLite's lock
@@ -172,7 +172,7 @@ class Hooks:
             payload = _object(raw)
             if _only_reports(agent, at) and payload.get("hook_event_name", at) != at:
                 raise HTTPException(400, "hook_event_name is there twice")
-            start = self._whereabouts.start(payload)
+            start = self._event_projects.start(payload)
             return answer(agent, raw, {"CLAUDE_PROJECT_DIR": start, DEPTH: BY_HTTP}, start)
         except (HTTPException, ImportError, SyntaxError):
             raise  # a refusal; or a broken installation, which locks nobody out of their agent

@@ -1,4 +1,4 @@
-"""Who sits at the other end of a connection from this machine: an agent is no person, whatever token it holds.
+"""Find the process at the other end of a local connection: an agent is no person, whatever token it holds.
 
 A browser sends its cookies to every port of a machine, also to the web application that an agent has just written and
 that a person tries out; a terminal can be read by other programs. So what only a person may do is refused where the

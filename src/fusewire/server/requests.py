@@ -1,4 +1,4 @@
-"""What the routes ask of a request: who sends it, which project it is about, what its form says."""
+"""Read from a request who sends it, which project it is about, and its form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every request must satisfy before anybody looks at it, and what every answer carries.
+"""Check every request before it is routed, and add the security headers to every answer.
 
 A page of another site can make the user's browser send requests here. It cannot choose the Host that the browser
 sends, nor hide its own Origin: both are compared with the names that this server has. A name that was bent to point

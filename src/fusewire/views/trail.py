@@ -1,7 +1,7 @@
-"""The audit trail as it is followed: each move once and in order, however many there are between two looks.
+"""Follow the audit trail: each move once and in order, however many there are between two looks.
 
-A trail forgets its oldest moves. One that was rebuilt may count anew, and may lack what came last. Whoever follows it
-hears of what is new all the same, and how many moves were forgotten before they could be read.
+A trail forgets its oldest moves. One that was rebuilt may count from 1 again, and may lack what came last. A follower
+gets what is new all the same, and how many moves were forgotten before they could be read.
 """
 
 from __future__ import annotations

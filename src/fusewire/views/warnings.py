@@ -1,4 +1,4 @@
-"""What is wrong with a project's configuration or its state, for whoever looks at its circuits."""
+"""Collect what is wrong with a project's configuration or its state."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from starlette.routing import Route
 from fusewire.server.api.answers import ProjectLine, ProjectList
 from fusewire.server.api.endpoints import ENDPOINTS, PREFIX
 from fusewire.server.api.schemas import question
-from fusewire.server.api.validation import asked, sent
+from fusewire.server.api.validation import read_body, read_query
 from fusewire.server.requests import project_of, projects_of, require_no_agent, require_role
 from fusewire.util.errors import AgentRefused, ConfigError, FusewireError, InvalidTransition, NotFound, StoreError
 from fusewire.views.models import to_json
@@ -44,21 +44,21 @@ class Json(JSONResponse):
         return text.encode("utf-8", "replace")
 
 
-def _answering(endpoint: Endpoint) -> Callable[[Request], Any]:
+def _handler(endpoint: Endpoint) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         if endpoint.body:
             _require_person(request)
-            given = await sent(request, endpoint.body)
+            given = await read_body(request, endpoint.body)
             await require_no_agent(request)  # last, because it takes longest
         else:
             require_role(request, "person", "reader")
-            given = asked(request, endpoint.query)
-        return await _worked(endpoint.work, project_of(request), given)
+            given = read_query(request, endpoint.query)
+        return await _run(endpoint.work, project_of(request), given)
 
     return answer
 
 
-async def _worked(work: Callable[..., object], *given: Any) -> Response:
+async def _run(work: Callable[..., object], *given: Any) -> Response:
     """The answer; reading and writing block, so it is done in a thread."""
     try:
         return Json(await run_in_threadpool(lambda: to_json(work(*given))))
@@ -89,11 +89,11 @@ def _project(watched: WatchedProject) -> ProjectLine:
 async def projects(request: Request) -> Response:
     """The projects that this server shows."""
     require_role(request, "person", "reader")
-    asked(request, question())
-    return await _worked(lambda: ProjectList([_project(watched) for watched in projects_of(request)]))
+    read_query(request, question())
+    return await _run(lambda: ProjectList([_project(watched) for watched in projects_of(request)]))
 
 
-def said(request: Request, error: HTTPException) -> Response:
+def error_response(request: Request, error: HTTPException) -> Response:
     """An error as programs read it, in one line that says what and where."""
     headers, path, text = dict(error.headers or {}), request.url.path, str(error.detail)
     if "Allow" in headers:
@@ -110,7 +110,7 @@ def said(request: Request, error: HTTPException) -> Response:
 ROUTES = [
     Route(f"{PREFIX}/projects", projects),
     *(
-        Route(endpoint.path, _answering(endpoint), methods=["POST"] if endpoint.body else ["GET"])
+        Route(endpoint.path, _handler(endpoint), methods=["POST"] if endpoint.body else ["GET"])
         for endpoint in ENDPOINTS
     ),
 ]

@@ -19,30 +19,30 @@ def ref(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def told(schema: Schema, description: str, *examples: Any) -> Schema:
+def described(schema: Schema, description: str, *examples: Any) -> Schema:
     return {**schema, "description": description, **({"examples": list(examples)} if examples else {})}
 
 
 KIND = one_of(*get_args(Kind))
 STATE = one_of(*get_args(State))
 
-ID = told({"type": "string", "minLength": 1, "maxLength": 4000}, "a circuit", "loop/no_progress")
-SESSION = told(
+ID = described({"type": "string", "minLength": 1, "maxLength": 4000}, "a circuit", "loop/no_progress")
+SESSION = described(
     {"type": "string", "minLength": 1, "maxLength": 4000},
     "a session, as its agent names it",
     "479528ae-91f4-4945-992c-9db9f0bba192",
 )
-SLICE = told(
+SLICE = described(
     {"type": "string", "minLength": 1, "maxLength": 64, "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]*$"},
     "letters, digits, dots, dashes and underscores",
     "S-1",
 )
-DAYS = told({"type": "integer", "minimum": 1, "maximum": 36500, "default": 30}, "how far back")
-AFTER = told(
+DAYS = described({"type": "integer", "minimum": 1, "maximum": 36500, "default": 30}, "how far back")
+AFTER = described(
     {"type": "integer", "minimum": 0, "maximum": 2**53 - 1, "default": 0},
     "the number of the last move that was seen",
 )
-OFFSET = told(
+OFFSET = described(
     {"type": "integer", "minimum": 0, "maximum": 2**53 - 1, "default": 0},
     "how many of the first to leave out",
 )
@@ -50,17 +50,17 @@ OFFSET = told(
 
 def limit(default: int, most: int) -> Schema:
     """How much of a list comes at once."""
-    return told({"type": "integer", "minimum": 1, "maximum": most, "default": default}, "how many at most")
+    return described({"type": "integer", "minimum": 1, "maximum": most, "default": default}, "how many at most")
 
 
-REASON = told(
+REASON = described(
     {"type": "string", "minLength": 1, "maxLength": TEXT_LIMIT, "pattern": "[^\\s\\x00-\\x1f]"},
     "not only blanks; it is kept in the audit trail",
     "the network is back",
 )
-AMOUNT = told({"type": "number", "minimum": 0.01, "maximum": MOST}, "US dollars, rounded to cents", 2.5)
+AMOUNT = described({"type": "number", "minimum": 0.01, "maximum": MOST}, "US dollars, rounded to cents", 2.5)
 # A character has up to four bytes.
-ADVICE = told(
+ADVICE = described(
     {"type": "string", "minLength": 1, "maxLength": GUIDANCE // 4, "pattern": "[^\\s\\x00-\\x1f]"},
     "not only blanks; it is given to the agent",
     "answer 409 before the password is looked at",

@@ -1,4 +1,4 @@
-"""What a request asks for, held against the very schemas that the OpenAPI document shows.
+"""Validate what a request asks for against the schemas that the OpenAPI document shows.
 
 A few words of JSON Schema are enough for a query and a small body: `type`, `enum`, `minimum`, `maximum`, `minLength`,
 `maxLength`, `pattern`, `properties`, `required`. What does not fit is refused in one line that says what is allowed.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _DIGITS = 16
 
 
-def asked(request: Request, schema: Schema) -> dict[str, Any]:
+def read_query(request: Request, schema: Schema) -> dict[str, Any]:
     """The query of an address, with the defaults of what is not said."""
     pairs = request.query_params.multi_items()
     given = dict(pairs)
@@ -33,17 +33,17 @@ def asked(request: Request, schema: Schema) -> dict[str, Any]:
     wanted = schema["properties"]
     typed = {name: _typed(text, wanted[name]) if name in wanted else text for name, text in given.items()}
     defaults = {name: one["default"] for name, one in wanted.items() if "default" in one}
-    return {**defaults, **fitting(typed, schema)}
+    return {**defaults, **validate(typed, schema)}
 
 
-async def sent(request: Request, variants: list[Schema]) -> dict[str, Any]:
+async def read_body(request: Request, variants: list[Schema]) -> dict[str, Any]:
     """The JSON object that was sent; of several shapes, the one that it chooses."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise HTTPException(415, "a JSON object is needed: Content-Type: application/json")
     if request.query_params:
         raise HTTPException(400, f"{shown(next(iter(request.query_params)))} belongs in the body, not in the address")
-    return fitting(_object(await request.body()), variants)
+    return validate(_object(await request.body()), variants)
 
 
 def _object(body: bytes) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def _object(body: bytes) -> dict[str, Any]:
     return found
 
 
-def fitting(given: dict[str, Any], schema: Schema | list[Schema]) -> dict[str, Any]:
+def validate(given: dict[str, Any], schema: Schema | list[Schema]) -> dict[str, Any]:
     """What was given, if the schema (or the one of several that it chooses) has room for it."""
     if isinstance(schema, list):
         schema = schema[0] if len(schema) == 1 else _chosen(given, schema)
