@@ -15,7 +15,7 @@ from fusewire.config.rules import user_config_path
 from fusewire.engine.breaker import Breaker
 from fusewire.notify.delivery import deliver_pending
 from fusewire.notify.overview import overview
-from fusewire.notify.test_message import tried
+from fusewire.notify.test_message import send_test
 from fusewire.util.durations import counted, show_time
 from fusewire.util.errors import FusewireError, NotFound
 from fusewire.util.tables import columns
@@ -102,7 +102,7 @@ def test_command(breaker: Breaker, name: str | None, as_json: bool) -> int:
         raise NotFound(f"no target named {name!r}; allowed: {allowed}")
     if not wanted:
         raise FusewireError("no target to send a test to; see: fusewire notify")
-    results = [tried(breaker, target) for target in wanted]
+    results = [send_test(breaker, target) for target in wanted]
     if as_json:
         print_json({"targets": [result.to_json() for result in results]})
     for result in results:

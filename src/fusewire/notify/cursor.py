@@ -33,7 +33,7 @@ _MOST_SAID = 200
 
 
 @dataclass(slots=True)
-class Told:
+class DeliveryCursor:
     """How far a target has been told, and what it was told lately: {key: [when, left out since]}."""
 
     upto: dict[str, int]
@@ -125,7 +125,7 @@ class Health:
         self.lost_in_a_row += 1
 
 
-def told_of(store: Store, name: str) -> Told | None:
+def cursor_of(store: Store, name: str) -> DeliveryCursor | None:
     """None if the target has never been told anything, or nobody knows what."""
     found = _recalled(store, f"notify/{name}/told")
     upto, said = found.get("upto"), found.get("said")
@@ -135,7 +135,7 @@ def told_of(store: Store, name: str) -> Told | None:
     known = {key: value for key, value in pairs if _is_entry(value)}
     tries, at = _numbers(found.get("tries")), sum(_numbers([found.get("at")]))
     missed = found["missed_upto"] if _fits(0, found.get("missed_upto")) else 0
-    return Told({kind: upto[kind] for kind in KINDS}, known, tries, at, missed)
+    return DeliveryCursor({kind: upto[kind] for kind in KINDS}, known, tries, at, missed)
 
 
 def health_of(source: Store | Transaction, name: str) -> Health:
@@ -146,7 +146,11 @@ def health_of(source: Store | Transaction, name: str) -> Health:
 
 
 def remember(
-    store: Store, name: str, now: float, told: Told | None = None, change: Callable[[Health], None] | None = None
+    store: Store,
+    name: str,
+    now: float,
+    cursor: DeliveryCursor | None = None,
+    change: Callable[[Health], None] | None = None,
 ) -> Health:
     """Write down how far a target has been told, and what has changed in how it fares."""
     with store.transact() as transaction:
@@ -154,8 +158,8 @@ def remember(
         if change is not None:
             change(health)
             transaction.remember(f"notify/{name}", asdict(health), now)
-        if told is not None:
-            transaction.remember(f"notify/{name}/told", asdict(told), now)
+        if cursor is not None:
+            transaction.remember(f"notify/{name}/told", asdict(cursor), now)
     return health
 
 
@@ -170,8 +174,8 @@ def problems(store: Store, names: tuple[str, ...], now: float) -> list[str]:
                 f"notifications to {name} fail: {health.problem} (at {show_time(health.failed_at)}, {lost});"
                 f" try it: fusewire notify test {quoted(name)}"
             )
-        told = told_of(store, name)
-        untold = store.moves(told.upto["moves"], limit=1) if told is not None else []
+        cursor = cursor_of(store, name)
+        untold = store.moves(cursor.upto["moves"], limit=1) if cursor is not None else []
         if untold and now - untold[0][1].at > _LATE:
             found.append(
                 f"notifications to {name} wait since {show_time(untold[0][1].at)}; send them: fusewire notify deliver"

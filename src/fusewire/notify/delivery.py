@@ -20,7 +20,7 @@ from fusewire.config.notify_addresses import Unusable, address_of
 from fusewire.config.rulebook import read_rulebook
 from fusewire.config.rules import STATE_FOLDER
 from fusewire.engine.breaker import Breaker
-from fusewire.notify.cursor import MINUTE, MOST_LOST, Told, health_of, remember, told_of
+from fusewire.notify.cursor import MINUTE, MOST_LOST, DeliveryCursor, cursor_of, health_of, remember
 from fusewire.notify.messages import message_of, message_of_many
 from fusewire.notify.news import KINDS, news, openings
 from fusewire.notify.send import Undelivered, send
@@ -100,11 +100,11 @@ class Delivery:
 
     def run(self) -> None:
         try:
-            self.told = told_for(self.breaker, self.target)
+            self.cursor = cursor_for(self.breaker, self.target)
             self.health = health_of(self.store, self.target.name)
             while not self.wait and (items := self._news()):
                 self._tell_all(items)
-                remember(self.store, self.target.name, self._now(), self.told)
+                remember(self.store, self.target.name, self._now(), self.cursor)
         except StoreError:
             pass  # nobody is here to be told; the next process goes on where this one stood
 
@@ -113,16 +113,16 @@ class Delivery:
 
         What has opened by one of them and is still open is told nevertheless.
         """
-        items = news(self.breaker, self.told.upto)
-        upto = self.told.upto["moves"]
+        items = news(self.breaker, self.cursor.upto)
+        upto = self.cursor.upto["moves"]
         dropped = next((item.number for item in items if item.kind == "moves"), 0) - 1
         if dropped <= upto:
             return items
-        missed = dropped - max(upto, self.told.missed_upto)
+        missed = dropped - max(upto, self.cursor.missed_upto)
         if missed > 0:
-            now, self.told.missed_upto = self._now(), dropped
+            now, self.cursor.missed_upto = self._now(), dropped
             self._remember(lambda health: health.was_missed(now, missed))
-        return [*openings(self.breaker, self.told.at, upto), *items]
+        return [*openings(self.breaker, self.cursor.at, upto), *items]
 
     def _now(self) -> float:
         return self.breaker.engine.clock()
@@ -133,17 +133,17 @@ class Delivery:
         for at, item in enumerate(items):
             now = self._now()
             if not self._is_due(item, now):
-                self.told.passed(item)
+                self.cursor.passed(item)
                 self._leave_out(item, now)
                 continue
             room = self._room(now)
             if room < 1:
-                self.wait = self.told.tries[0] + MINUTE - now
+                self.wait = self.cursor.tries[0] + MINUTE - now
                 return
             if room == 1:
                 self._tell_rest(items[at:], now)
                 return
-            self.told.passed(item)
+            self.cursor.passed(item)
             self._settle([item], self._try(partial(self._message, item)))
             self._left_alone = self._is_left_alone(items[at + 1 :], self._now())
 
@@ -155,19 +155,19 @@ class Delivery:
         return not self._left_alone and self._is_new(item, now)
 
     def _is_new(self, item: Item, now: float) -> bool:
-        return self._is_meant(item, now) and not self.told.is_known(item.key, now, self.dedup)
+        return self._is_meant(item, now) and not self.cursor.is_known(item.key, now, self.dedup)
 
     def _is_meant(self, item: Item, now: float) -> bool:
         return now - item.at <= _OLDEST and is_wanted(item, self.target)
 
     def _room(self, now: float) -> int:
         """Who is left alone gets what is urgent in one message: it is not made to fail again and again."""
-        room = self.told.room(now, self.most)
+        room = self.cursor.room(now, self.most)
         return min(room, 1) if self.health.is_paused(now) else room
 
     def _leave_out(self, item: Item, now: float) -> None:
         """Nobody wants it; or it was told, and is counted; or it is lost, because the target is left alone."""
-        if self._is_meant(item, now) and not self.told.again(item.key, now, self.dedup):
+        if self._is_meant(item, now) and not self.cursor.again(item.key, now, self.dedup):
             self._remember(lambda health: health.was_left_out())
 
     def _tell_rest(self, items: list[Item], now: float) -> None:
@@ -176,7 +176,7 @@ class Delivery:
         others = [item for item in items if not self._is_due(item, now)]
         problem = self._try(partial(self._message_of_all, due))
         for item in items:
-            self.told.passed(item)
+            self.cursor.passed(item)
         for item in others:
             self._leave_out(item, now)
         self._settle(due, problem)
@@ -189,15 +189,15 @@ class Delivery:
             return
         self.sent += 1
         for item in told:
-            if not self.told.again(item.key, now, self.dedup):
-                self.told.was_told(item.key, now)
+            if not self.cursor.again(item.key, now, self.dedup):
+                self.cursor.was_told(item.key, now)
         self._remember(lambda health: health.went_out(now))
 
     def _remember(self, change: Callable[[Health], None]) -> None:
-        self.health = remember(self.store, self.target.name, self._now(), self.told, change)
+        self.health = remember(self.store, self.target.name, self._now(), self.cursor, change)
 
     def _message(self, item: Item) -> Message:
-        again, since = self.told.left_out(item.key)
+        again, since = self.cursor.left_out(item.key)
         lost = self.health.lost_in_a_row
         return message_of(item, self.breaker, self._now(), again=again, since=since, lost=lost)
 
@@ -210,7 +210,7 @@ class Delivery:
     def _try(self, message: Callable[[], Message]) -> str:
         """What was wrong at the last attempt; empty once one has gone out."""
         now = self._now()
-        self.told.tries.append(now)
+        self.cursor.tries.append(now)
         # One that has lost message after message is tried once, not again and again.
         once = self.health.given_up_in_a_row >= MOST_LOST or self.health.is_paused(now)
         problem = ""
@@ -235,15 +235,15 @@ def is_wanted(item: Item, target: Target) -> bool:
     return bool(item.severity) and target.wants(item.names, item.severity)
 
 
-def told_for(breaker: Breaker, target: Target) -> Told:
+def cursor_for(breaker: Breaker, target: Target) -> DeliveryCursor:
     """How far a target has been told. A new one has been told everything that was before its file named it.
 
     This is no `Trail`: in a rebuilt store a trail leaves out what it may have told, whereas here what may not have been
     told is told again, of three kinds with numbers of their own.
     """
-    told = told_of(breaker.store, target.name)
-    if told is not None and told.upto["moves"] <= breaker.store.last_move():
-        return told
+    cursor = cursor_of(breaker.store, target.name)
+    if cursor is not None and cursor.upto["moves"] <= breaker.store.last_move():
+        return cursor
     since = breaker.engine.clock() - _NEWEST
     try:
         since = max(since, os.stat(os.path.join(breaker.root or ".", target.source)).st_mtime)
@@ -254,6 +254,6 @@ def told_for(breaker: Breaker, target: Target) -> Told:
     while items := news(breaker, upto):
         for item in items:
             if item.at >= since:
-                return Told(upto, at=since)
+                return DeliveryCursor(upto, at=since)
             upto[item.kind] = item.number
-    return Told(upto, at=since)
+    return DeliveryCursor(upto, at=since)

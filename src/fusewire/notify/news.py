@@ -56,13 +56,13 @@ class Item:
         return self.severity == "alert" or (self.severity == "trip" and of_constraint)
 
 
-def news(breaker: Breaker, told: dict[str, int]) -> list[Item]:
+def news(breaker: Breaker, upto: dict[str, int]) -> list[Item]:
     """What came behind the numbers, in order."""
     store = breaker.store
     # Before the moves: a notice that was written with a move is never seen without it.
-    noticed = [_noticed(breaker, *row) for row in store.notices_after(told["notices"])]
-    answered = [_answered(breaker, *row) for row in store.answers(told["answers"])]
-    moved = [_moved(breaker, *row) for row in store.moves(told["moves"])]
+    noticed = [_noticed(breaker, *row) for row in store.notices_after(upto["notices"])]
+    answered = [_answered(breaker, *row) for row in store.answers(upto["answers"])]
+    moved = [_moved(breaker, *row) for row in store.moves(upto["moves"])]
     _join(moved, noticed)
     return list(merge(moved, answered, noticed, key=lambda item: item.at))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fusewire.config.notify_addresses import shown_address
 from fusewire.config.rulebook import read_rulebook
 from fusewire.notify.cursor import health_of
-from fusewire.notify.delivery import is_wanted, told_for
+from fusewire.notify.delivery import cursor_for, is_wanted
 from fusewire.notify.news import news
 from fusewire.util.durations import show_time
 
@@ -77,5 +77,5 @@ def overview(breaker: Breaker) -> Overview:
 def _status(breaker: Breaker, target: Target) -> TargetStatus:
     now = breaker.engine.clock()
     health = health_of(breaker.store, target.name)
-    items = news(breaker, told_for(breaker, target).upto) if target.enabled else []
+    items = news(breaker, cursor_for(breaker, target).upto) if target.enabled else []
     return TargetStatus(target, health, sum(is_wanted(item, target) for item in items), health.is_paused(now))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class TestResult:
     """One test message: gone out, or what went wrong."""
 
     name: str
@@ -36,7 +36,7 @@ class Trial:
         }
 
 
-def tried(breaker: Breaker, target: Target) -> Trial:
+def send_test(breaker: Breaker, target: Target) -> TestResult:
     """One attempt. One that works ends what was wrong; one that does not is no message that was lost."""
     now, began = breaker.engine.clock(), time.monotonic()
     root = breaker.root or "."
@@ -57,4 +57,4 @@ def tried(breaker: Breaker, target: Target) -> Trial:
         remember(breaker.store, target.name, now, change=change)
     except StoreError:
         pass  # what is known now is said, also where it cannot be kept
-    return Trial(target.name, shown_address(target), seconds, problem)
+    return TestResult(target.name, shown_address(target), seconds, problem)
