@@ -41,7 +41,7 @@ def limits_on_api(unit: UnitOfWork, call: Call, lease: str) -> Iterator[Decision
     room = unit.room(limits)
     if times > max(1, room):
         reason = f"{times} API calls at once, and there is room for {room}"
-        yield unit.foresee(limits, "api_call").replace(verdict="deny", reason=reason)
+        yield unit.dry_run(limits, "api_call").replace(verdict="deny", reason=reason)
         return
     for _ in range(times):
         if unit.has("tool/external_api/{session}"):
@@ -53,7 +53,7 @@ def limits_on_api(unit: UnitOfWork, call: Call, lease: str) -> Iterator[Decision
 
 def _with_limit(unit: UnitOfWork, decision: Decision) -> Decision:
     """The breaker lets one call through after its cooldown; the limit may be full for longer, and that is said."""
-    limit = unit.foresee(f"tool/api_calls/{unit.session}", "api_call")
+    limit = unit.dry_run(f"tool/api_calls/{unit.session}", "api_call")
     wait = limit.retry_after or 0
     if limit.allowed or wait <= (decision.retry_after or 0):
         return decision

@@ -24,7 +24,7 @@ def answer(unit: UnitOfWork) -> Decision:
     return ALLOWED if act is None else act(unit)
 
 
-def _begun(unit: UnitOfWork) -> Decision:
+def _on_start(unit: UnitOfWork) -> Decision:
     unit.transaction.forget("session/", unit.now - _FORGOTTEN)
     unit.state.ended = None
     if unit.event.text in ("resume", "fork") and unit.state.since is None:
@@ -33,7 +33,7 @@ def _begun(unit: UnitOfWork) -> Decision:
     return ALLOWED
 
 
-def _ended(unit: UnitOfWork) -> Decision:
+def _on_end(unit: UnitOfWork) -> Decision:
     from fusewire.breakers.session.spawning import only_running
     from fusewire.breakers.session.spend import look
 
@@ -43,12 +43,12 @@ def _ended(unit: UnitOfWork) -> Decision:
     return ALLOWED
 
 
-def _spoken(unit: UnitOfWork) -> Decision:
+def _on_message(unit: UnitOfWork) -> Decision:
     """A person's message: a new task. It may lift a limit; a limit on spend is held against it as well."""
     from fusewire.breakers.session.user_message import MOST, SUDO, granted, lifts_agents
 
     unit.reset_windows()
-    unit.did("prompt")
+    unit.log_doing("prompt")
     unit.state.sudo = lifts_agents(unit.event.text)
     if unit.state.sudo:
         _audit(unit, f"tool/agents/{unit.session}", f"{SUDO} in a message of a person")
@@ -63,7 +63,7 @@ def _spoken(unit: UnitOfWork) -> Decision:
     return _within_spend(unit)
 
 
-def _relayed(unit: UnitOfWork) -> Decision:
+def _on_relayed_message(unit: UnitOfWork) -> Decision:
     """The agent was told to begin, or to go on, by an agent: what is open or halted stays so."""
     if unit.state.halted is None and not unit.state.alarms:
         unit.reset_windows()
@@ -92,7 +92,7 @@ def _audit(unit: UnitOfWork, circuit: str, reason: str) -> None:
     unit.transaction.audit(AuditRow(circuit, unit.now, "closed", "closed", "overridden", reason, "person"))
 
 
-def _stopping(unit: UnitOfWork) -> Decision:
+def _on_stop(unit: UnitOfWork) -> Decision:
     """The agent wants to stop. A stop hook that keeps it going again and again is a loop of its own."""
     if unit.event.running is not None and unit.state.agents:
         from fusewire.breakers.session.spawning import only_running
@@ -123,7 +123,7 @@ def _stopping(unit: UnitOfWork) -> Decision:
     return halt(unit, decision.rule, refusal_text(decision, unit, 1), circuit=circuit)
 
 
-def _helper_began(unit: UnitOfWork) -> Decision:
+def _on_helper_start(unit: UnitOfWork) -> Decision:
     from fusewire.breakers.session.spawning import helper_began
 
     if unit.event.subagent:
@@ -131,7 +131,7 @@ def _helper_began(unit: UnitOfWork) -> Decision:
     return ALLOWED
 
 
-def _helper_ended(unit: UnitOfWork) -> Decision:
+def _on_helper_end(unit: UnitOfWork) -> Decision:
     from fusewire.breakers.session.spawning import helper_ended
 
     if unit.event.subagent:
@@ -139,7 +139,7 @@ def _helper_ended(unit: UnitOfWork) -> Decision:
     return ALLOWED
 
 
-def _asked_for_permission(unit: UnitOfWork) -> Decision:
+def _on_permission(unit: UnitOfWork) -> Decision:
     """For a call that was halted a moment ago and passed only to come here, where the agent can be stopped."""
     if not unit.event.text:
         return ALLOWED
@@ -147,13 +147,13 @@ def _asked_for_permission(unit: UnitOfWork) -> Decision:
 
 
 _ACTS = {
-    "session_start": _begun,
-    "session_end": _ended,
-    "prompt": _spoken,
-    "relayed": _relayed,
-    "notice": _helper_ended,
-    "stop": _stopping,
-    "agent_start": _helper_began,
-    "agent_stop": _helper_ended,
-    "permission": _asked_for_permission,
+    "session_start": _on_start,
+    "session_end": _on_end,
+    "prompt": _on_message,
+    "relayed": _on_relayed_message,
+    "notice": _on_helper_end,
+    "stop": _on_stop,
+    "agent_start": _on_helper_start,
+    "agent_stop": _on_helper_end,
+    "permission": _on_permission,
 }

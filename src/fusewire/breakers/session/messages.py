@@ -26,7 +26,7 @@ def goes_on(rule: str, person: str = "a person speaks") -> str:
     return "goes on when a person grants more" if rule.startswith("tool.spend") else f"goes on when {person} to it"
 
 
-def told_text(decisions: list[Decision], unit: UnitOfWork) -> str:
+def warning_text(decisions: list[Decision], unit: UnitOfWork) -> str:
     """What an agent is told beside a call that passes, or after it."""
     parts = []
     for decision in decisions:

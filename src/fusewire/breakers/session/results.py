@@ -71,14 +71,14 @@ def after(unit: UnitOfWork, commands: Commands | None, looks: bool) -> Decision:
         found += _settle(unit, event, commands, looks)
     if not found:
         return ALLOWED
-    from fusewire.breakers.session.messages import refusal_text, told_text
+    from fusewire.breakers.session.messages import refusal_text, warning_text
 
     for decision in found:
         if decision.verdict == "deny":  # nobody was asked before the call, so all that is left is to stop here
             from fusewire.breakers.session.halting import halt
 
             return halt(unit, decision.rule, refusal_text(decision, unit, 1), circuit=decision.circuit)
-    return Decision("tell", rule=found[0].rule, text=told_text(found, unit))
+    return Decision("tell", rule=found[0].rule, text=warning_text(found, unit))
 
 
 def _doubt_batches(unit: UnitOfWork) -> None:
@@ -173,7 +173,7 @@ def _learn(unit: UnitOfWork, call: PastCall, leases: list[str], lease: str, unas
     moves = is_change(call, history)
     before = next((old for old in reversed(history) if old.mark == call.mark), None)
     history.append(call)
-    unit.did("failed" if call.failed else "ok", call.tool, call.shown)
+    unit.log_doing("failed" if call.failed else "ok", call.tool, call.shown)
     del history[: -unit.settings["memory_limits.tool_history_max"]]
     tripped = _settle_probes(unit, call, leases, lease, before)
     tripped += _count_failures(unit, history, leases)

@@ -47,7 +47,7 @@ def limits_on_spawning(unit: UnitOfWork, call: Call, lease: str) -> Iterator[Dec
     burst = [unit.agent, unit.turn]
     names = ("burst", "spawn") if unit.state.burst != burst else ("spawn",)
     for name in names:
-        foreseen = unit.foresee(limits, name)
+        foreseen = unit.dry_run(limits, name)
         if not foreseen.allowed:
             yield foreseen.replace(evidence=(*foreseen.evidence, *_running(unit)))
             return

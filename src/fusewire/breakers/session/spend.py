@@ -68,7 +68,7 @@ def look(unit: UnitOfWork) -> None:
     if more > 0 or len(now.get("unknown", ())) > len(before.get("unknown", ())):
         table = ProjectSpend.recall(unit.transaction, SPEND, unit.now)
         table.add(unit.session, unit.state, more, day_of(unit.now), unit.now)
-        unit.did("spend", value=round(unit.state.usd, 6))
+        unit.log_doing("spend", value=round(unit.state.usd, 6))
         unit.transaction.remember(SPEND, table.to_data(), unit.now)
 
 

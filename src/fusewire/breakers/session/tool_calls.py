@@ -135,7 +135,9 @@ def _note_answer(unit: UnitOfWork, answer: Decision, refused_by: str) -> None:
     event = unit.event
     if kind == "told":
         unit.state.last_told = answer.text
-    unit.did(kind, event.tool or "", f"{answer.rule or refused_by}: {shown(event)}" if event.tool else answer.rule)
+    unit.log_doing(
+        kind, event.tool or "", f"{answer.rule or refused_by}: {shown(event)}" if event.tool else answer.rule
+    )
 
 
 def _find_alarms(unit: UnitOfWork, store: Store) -> None:
@@ -172,9 +174,9 @@ def prepare(event: Event, commands: Commands | None, looks: bool, refused_by: st
         from fusewire.breakers.session.results import after
 
         return lambda unit: _unless_halted(unit, after(unit, commands, looks))
-    from fusewire.breakers.session import lifecycle as doings
+    from fusewire.breakers.session import lifecycle
 
-    return lambda unit: _unless_halted(unit, doings.answer(unit))
+    return lambda unit: _unless_halted(unit, lifecycle.answer(unit))
 
 
 def _asked(unit: UnitOfWork, call: Call, looks: bool, refused_by: str) -> Decision:
@@ -222,9 +224,9 @@ def _before(unit: UnitOfWork, call: Call) -> Decision:
     unit.state.in_a_row = 0
     lane.halts = None
     if told:
-        from fusewire.breakers.session.messages import told_text
+        from fusewire.breakers.session.messages import warning_text
 
-        return Decision("tell", rule=told[0].rule, text=told_text(told, unit))
+        return Decision("tell", rule=told[0].rule, text=warning_text(told, unit))
     return ALLOWED
 
 
@@ -362,7 +364,7 @@ def _refuse(unit: UnitOfWork, call: Call, decision: Decision) -> Decision:
 
     times, _ = _count_refusal(unit, call, decision.circuit)
     if decision.phase in ("closed", "watch"):  # a limit, not an open circuit
-        unit.note("resource_limit", decision)
+        unit.log_incident("resource_limit", decision)
     over_budget = decision.rule.startswith("tool.spend")
     if times < unit.settings["loops.halt_after"] and not over_budget:
         return Decision("deny", rule=decision.rule, text=refusal_text(decision, unit, 0))

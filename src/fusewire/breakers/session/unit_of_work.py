@@ -129,12 +129,12 @@ class UnitOfWork:
     def step(self, signal: Signal) -> Decision:
         decision = self.engine.step(self.transaction, signal, self.now)
         if decision.tripped:
-            self.note("circuit_trip", decision)
+            self.log_incident("circuit_trip", decision)
             if decision.alert:
                 self.transaction.notice(f"{decision.circuit}: {decision.reason}; a person should look", self.now)
         return decision
 
-    def foresee(self, circuit: str, name: str) -> Decision:
+    def dry_run(self, circuit: str, name: str) -> Decision:
         """What a circuit would answer to a question; nothing is written and nothing counted."""
         from fusewire.engine.engine import foreseen
 
@@ -167,11 +167,11 @@ class UnitOfWork:
         left = (meter.trip - meters.level(meter, used.get(meter.name, []), self.now) for meter in policy.meters)
         return max(0, int(min(left)))
 
-    def did(self, kind: str, tool: str = "", text: str = "", value: float = 0.0) -> None:
+    def log_doing(self, kind: str, tool: str = "", text: str = "", value: float = 0.0) -> None:
         """Something that people may want to see when they look at the session."""
         self.transaction.happened(Doing(self.session, self.agent, self.now, kind, tool, text, value))
 
-    def note(self, kind: str, decision: Decision) -> None:
+    def log_incident(self, kind: str, decision: Decision) -> None:
         """Something that belongs into the log of incidents."""
         self.incidents.append(
             {

@@ -50,7 +50,7 @@ _STACK = 64
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.+@()")
 _NAME_LENGTH = 80
 
-#: See `doings`.
+#: What `lifecycle` counts stop hooks under.
 _TAKEN = "Stop"
 
 #: A message of a person is a beginning, also if it says the same again.
