@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import fusewire
 from fusewire.guard.policy import protected_of
-from fusewire.guard.sandbox import bubblewrap
 from fusewire.guard.sandbox.plan import plan
+from fusewire.guard.sandbox.programs import BUBBLEWRAP, words_before
 from fusewire.guard.sandbox.support import support
 from measuring import Contender, goal, interleave, milli, quantile, table, times
 from starts import environment_of, runner
@@ -58,9 +58,9 @@ def report(folder: str) -> str:
         wrapped = Contender("the same by the shell wrapper", start(*python, _WRAPPER, "true"))
         pairs["the shell wrapper"] = (wrapped, shell)
     contenders = [base, *(one for pair in pairs.values() for one in reversed(pair))]
-    program = shutil.which(bubblewrap.PROGRAM)
+    program = shutil.which(BUBBLEWRAP)
     if program:
-        words = bubblewrap.arguments(plan(protected_of(root), documents=True))
+        words = words_before(plan(protected_of(root), documents=True), "bubblewrap")
         contenders.append(Contender("/bin/true in bubblewrap", start(program, *words[1:], "/bin/true")))
     interleave(contenders, rounds=_ROUNDS, calls=1, warm_up=1)
     rows = [

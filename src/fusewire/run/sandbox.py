@@ -89,14 +89,10 @@ class Entrance:
     def prepare(self, cwd: str) -> tuple[list[str], dict[str, Any]]:
         """The words before a command, and what else `Popen` needs to start it in this folder; the descriptors that are
         passed on are the caller's to close."""
-        if self._means == "seatbelt":
-            from fusewire.guard.sandbox import seatbelt
+        if self._means != "namespaces":
+            from fusewire.guard.sandbox.programs import words_before
 
-            return seatbelt.arguments(self._plan), {}
-        if self._means == "bubblewrap":
-            from fusewire.guard.sandbox import bubblewrap
-
-            words = bubblewrap.arguments(self._plan)
+            words = words_before(self._plan, self._means)
             files = [int(words[at + 1]) for at, word in enumerate(words) if word == "--file"]
             if "--chdir" in words:  # to where this process is
                 words[words.index("--chdir") + 1] = cwd

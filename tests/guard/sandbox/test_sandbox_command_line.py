@@ -14,9 +14,9 @@ import pytest
 
 from fusewire.config.rules import load_rules
 from fusewire.guard.policy import protected_of
-from fusewire.guard.sandbox import seatbelt
 from fusewire.guard.sandbox.namespaces import MountPlan
 from fusewire.guard.sandbox.plan import hard_links, plan
+from fusewire.guard.sandbox.programs import seatbelt_profile, words_before
 from fusewire.guard.sandbox.support import support
 from tests.helpers.project import Project
 from tests.helpers.sandbox_inside import require_sandbox
@@ -218,7 +218,7 @@ def test_the_profile_for_macos(tmp_path: Path) -> None:
         ("/p/.codex",),
         ("/p/fusewire.toml",),
     )
-    assert seatbelt.profile(made).splitlines() == [
+    assert seatbelt_profile(made).splitlines() == [
         "(version 1)",
         "(allow default)",
         '(deny file-write* (subpath "/p/.claude"))',
@@ -229,4 +229,4 @@ def test_the_profile_for_macos(tmp_path: Path) -> None:
         '(deny file-write-unlink (literal "/p"))',
         '(deny file-write-unlink (literal "/p/docs"))',
     ]
-    assert seatbelt.arguments(made)[:2] == ["/usr/bin/sandbox-exec", "-p"]
+    assert words_before(made, "seatbelt")[:2] == ["/usr/bin/sandbox-exec", "-p"]

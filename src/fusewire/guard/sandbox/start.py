@@ -50,14 +50,10 @@ def _become(
                 raise
         if waited_for:
             die_with_parent()
-    elif means == "bubblewrap":
-        from fusewire.guard.sandbox import bubblewrap
+    elif means:
+        from fusewire.guard.sandbox.programs import words_before
 
-        argv = [*bubblewrap.arguments(plan, die_with_parent=waited_for), *argv]
-    elif means == "seatbelt":
-        from fusewire.guard.sandbox import seatbelt
-
-        argv = [*seatbelt.arguments(plan), *argv]
+        argv = [*words_before(plan, means, die_with_parent=waited_for), *argv]
     execute(argv)
 
 

@@ -7,6 +7,7 @@ import sys
 
 from fusewire.guard.sandbox.namespaces import SandboxError, enter
 from fusewire.guard.sandbox.plan import MountPlan
+from fusewire.guard.sandbox.programs import BUBBLEWRAP, SEATBELT, words_before
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,9 +34,7 @@ class Support:
 def support() -> Support:
     """Try each means in a child process."""
     if sys.platform == "darwin":
-        from fusewire.guard.sandbox import seatbelt
-
-        return Support("seatbelt") if os.access(seatbelt.PROGRAM, os.X_OK) else Support("", "there is no sandbox-exec")
+        return Support("seatbelt") if os.access(SEATBELT, os.X_OK) else Support("", "there is no sandbox-exec")
     if not sys.platform.startswith("linux"):
         return Support("", f"{sys.platform} has no mount namespaces", "Linux or macOS")
     failure = attempt()
@@ -71,8 +70,6 @@ def attempt() -> str:
 
 
 def _bubblewrap_works() -> bool:
-    from fusewire.guard.sandbox import bubblewrap
-
     folder = os.path.dirname(os.path.realpath(__file__))
     plan = MountPlan(folder, ((folder, True),))
     child = os.fork()
@@ -81,7 +78,7 @@ def _bubblewrap_works() -> bool:
         for stream in (0, 1, 2):
             os.dup2(nothing, stream)
         try:
-            os.execvp(bubblewrap.PROGRAM, [*bubblewrap.arguments(plan), "true"])
+            os.execvp(BUBBLEWRAP, [*words_before(plan, "bubblewrap"), "true"])
         except OSError:
             pass
         os._exit(127)

@@ -1,4 +1,7 @@
-"""The same sandbox by `bwrap`, for machines where only that program may make namespaces."""
+"""Make the same sandbox with a program: `bwrap` where only it may make namespaces, `sandbox-exec` on macOS.
+
+The latter is never run by the tests, which have no macOS.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.guard.sandbox.plan import MountPlan
 
-PROGRAM = "bwrap"
+BUBBLEWRAP = "bwrap"
+SEATBELT = "/usr/bin/sandbox-exec"
 
 
-def arguments(plan: MountPlan, *, die_with_parent: bool = False) -> list[str]:
-    """The words before a command."""
-    words = [PROGRAM, *(["--die-with-parent"] if die_with_parent else []), "--dev-bind", "/", "/"]
+def words_before(plan: MountPlan, means: str, *, die_with_parent: bool = False) -> list[str]:
+    """The words before a command that start it in the sandbox."""
+    if means == "seatbelt":
+        return [SEATBELT, "-p", seatbelt_profile(plan), "--"]
+    words = [BUBBLEWRAP, *(["--die-with-parent"] if die_with_parent else []), "--dev-bind", "/", "/"]
     if plan.pins:
         words += _pins(plan.pins)
     for path, is_read_only in plan.mounts:
@@ -49,3 +55,18 @@ def _ssh_settings() -> list[str]:
         os.lseek(file, 0, os.SEEK_SET)
         words += ["--perms", "0644", "--file", str(file), path]
     return ["--tmpfs", SSH_FOLDER, *words] if words else []
+
+
+def seatbelt_profile(plan: MountPlan) -> str:
+    """Everything is allowed but to write the paths of a plan and to move what is above them; the last rule that fits
+    decides. Rules are about names: here a path that does not exist yet can be refused as well."""
+    lines = ["(version 1)", "(allow default)"]
+    refused = [(path, True) for path in (*plan.missing, *plan.absent)]
+    for path, is_read_only in sorted((*plan.mounts, *refused), key=lambda mount: mount[0].split("/")):
+        lines.append(f"({'deny' if is_read_only else 'allow'} file-write* (subpath {_quoted(path)}))")
+    lines += [f"(deny file-write-unlink (literal {_quoted(path)}))" for path in plan.pins]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(path: str) -> str:
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
