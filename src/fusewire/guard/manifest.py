@@ -120,17 +120,14 @@ class FileEntry:
         return None
 
 
-class FolderEntry:
+class FolderEntry(Noun):
     """What is recorded of a folder: its mode and inode, when its content changed last (0 if that is not listed), and
     where it leads if it is a link."""
 
-    __slots__ = ("inode", "mode", "modified", "target")
-
-    def __init__(self, mode: int, inode: int, modified: int, target: str) -> None:
-        self.mode = mode
-        self.inode = inode
-        self.modified = modified
-        self.target = target
+    mode: int
+    inode: int
+    modified: int
+    target: str
 
     @classmethod
     def read(cls, name: str, found: os.stat_result, root: int, *, listed: bool) -> FolderEntry:
@@ -140,7 +137,7 @@ class FolderEntry:
         return cls(mode, inode, modified, os.readlink(name, dir_fd=root) if stat.S_ISLNK(mode) else "")
 
     def to_data(self) -> list[Any]:
-        return [self.mode, self.inode, self.modified, self.target]
+        return [getattr(self, name) for name in self.fields]
 
 
 class Manifest:
