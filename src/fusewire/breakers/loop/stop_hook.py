@@ -20,13 +20,13 @@ from fusewire.core.decision import Decision, strictest
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from fusewire.breakers.loop.loop import Loop
     from fusewire.breakers.loop.types import IterationResult
     from fusewire.config.rules import Rules
     from fusewire.core.events import Event
     from fusewire.stores import Store
+    from fusewire.util.fast_json import JsonObject
 
 #: Seconds that the looks at the tree at one stop may take; the hook's own deadline is later.
 _PATIENT = 5.0
@@ -76,13 +76,13 @@ def brought_progress(store: Store, session: str | None) -> bool:
 
 
 class _Stretches:
-    """One stop at which the agent was kept going before."""
+    """A stop at which the agent had been kept going before, and what is remembered of it for the session."""
 
-    def __init__(self, event: Event, loop: Loop, environment: Mapping[str, str], memory: dict[str, Any]) -> None:
+    def __init__(self, event: Event, loop: Loop, environment: Mapping[str, str], memory: JsonObject) -> None:
         self.event, self.loop, self.environment = event, loop, environment
         self.token = memory.get("token") if isinstance(memory.get("token"), str) else None
         self.is_first = not memory
-        self.memory: dict[str, Any] = {"progress": False}
+        self.memory: JsonObject = {"progress": False}
 
     def next(self) -> Decision | None:
         """Judge the stretch that is over, and begin the next."""
@@ -113,7 +113,7 @@ class _Stretches:
         self.memory["token"] = self.token = begun.token
         return None
 
-    def remember(self, memory: dict[str, Any]) -> None:
+    def remember(self, memory: JsonObject) -> None:
         with self.loop.breaker.store.transact() as transaction:
             transaction.remember(_name(self.event.session), memory, self.loop.engine.clock())
 

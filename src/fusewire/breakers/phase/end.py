@@ -144,24 +144,25 @@ class Ending:
         )
         total = metrics.get("tests_total", passing + failing + skipped)
         limit = threshold(policy, "no_progress")
+        progress = metrics.get("progress_percent", int(100 * passing / total) if total else 0)
         return PhaseStatus(
-            self.action.now,
-            self.phase,
-            "BLOCKED" if blockers else "COMPLETE" if can_exit else "IN_PROGRESS",
-            record.iterations[self.phase],
-            100 if can_exit else metrics.get("progress_percent", int(100 * passing / total) if total else 0),
-            (total, passing, failing, skipped),
-            (metrics.get("files_created", 0), metrics.get("files_modified", 0), metrics.get("files_deleted", 0)),
-            face.state,
-            face.no_progress,
-            face.same_error,
-            limit,
-            face.reason,
-            not missing,
-            self.complete,
-            can_exit,
-            self._recommendation(halted, face, can_exit, limit, policy.next),
-            blockers,
+            at=self.action.now,
+            phase=self.phase,
+            status="BLOCKED" if blockers else "COMPLETE" if can_exit else "IN_PROGRESS",
+            iteration=record.iterations[self.phase],
+            progress_percent=100 if can_exit else progress,
+            tests=(total, passing, failing, skipped),
+            files=(metrics.get("files_created", 0), metrics.get("files_modified", 0), metrics.get("files_deleted", 0)),
+            state=face.state,
+            no_progress=face.no_progress,
+            same_error=face.same_error,
+            threshold=limit,
+            reason=face.reason,
+            gate_1=not missing,
+            gate_2=self.complete,
+            can_exit=can_exit,
+            recommendation=self._recommendation(halted, face, can_exit, limit, policy.next),
+            blockers=blockers,
         )
 
     def _recommendation(self, halted: str, face: Face, can_exit: bool, limit: int, advice: tuple[str, ...]) -> str:
