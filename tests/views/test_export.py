@@ -23,8 +23,7 @@ from fusewire.core.events import plain
 from fusewire.engine.breaker import Breaker
 from fusewire.stores.rows import AuditRow, Doing, LogRow
 from fusewire.util.durations import parse_time
-from fusewire.views.export import Wanted, exported
-from fusewire.views.export_formats import COLUMNS, as_lines, as_table
+from fusewire.views.export import COLUMNS, Wanted, as_lines, as_table, exported
 from tests.helpers.project import Project
 from tests.helpers.session_hook import Session
 

@@ -15,8 +15,7 @@ from fusewire.cli.streams import hand_over
 from fusewire.engine.breaker import Breaker
 from fusewire.util.durations import counted
 from fusewire.util.errors import FusewireError
-from fusewire.views.export import KINDS, Wanted, exported
-from fusewire.views.export_formats import FORMATS
+from fusewire.views.export import FORMATS, KINDS, Wanted, exported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
