@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from heapq import merge
 from typing import TYPE_CHECKING
 
+from fusewire.breakers.session.state import KEYED
 from fusewire.core.decision import PUBLIC_STATE
 from fusewire.stores.rows import AuditRow
 from fusewire.util.errors import NotFound
@@ -23,9 +24,6 @@ KINDS = ("moves", "answers", "notices")
 
 #: Causes of moves that are acts of people; behind all others stands a session, or nobody.
 ACTS = frozenset(("reset", "retried", "overridden", "override ended", "archived", "imported", "ended"))
-
-#: Breakers of a session whose circuits have the name of a tool or hook in front of the session's.
-_NAMED = ("tool_failure", "sequential_tools", "hook_recursion")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +154,7 @@ def subject_of(circuit: str) -> str:
     if kind != "tool" or not rest:
         return circuit
     breaker, *parts = rest
-    named = (parts[:-1] or parts) if breaker in _NAMED else []
+    named = (parts[:-1] or parts) if breaker in KEYED else []
     return "/".join((kind, breaker, *named))
 
 

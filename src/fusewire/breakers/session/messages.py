@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fusewire.breakers.session.state import KEYED
 from fusewire.util.durations import show_duration, show_time
 
 TYPE_CHECKING = False
@@ -40,11 +41,7 @@ def short_rule(decision: Decision) -> str:
     """The rule without the session in it: `tool.tool_failure:Bash(pytest)`."""
     name, colon, key = decision.rule.partition(":")
     key = key.partition("/")[0]
-    return (
-        f"{name}:{key}"
-        if colon and decision.circuit.split("/")[1] in ("tool_failure", "sequential_tools", "hook_recursion")
-        else name
-    )
+    return f"{name}:{key}" if colon and decision.circuit.split("/")[1] in KEYED else name
 
 
 def _fact(decision: Decision) -> str:

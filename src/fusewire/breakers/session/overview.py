@@ -9,7 +9,15 @@ from fusewire.breakers.session.names import session_ids, session_of
 from fusewire.breakers.session.spawning import SILENT
 from fusewire.breakers.session.spend import day_of, spent_words
 from fusewire.breakers.session.spend_limits import LIMITS_ON_ALL, in_dollars, long_over, stops
-from fusewire.breakers.session.state import SPEND, LaneMemory, ProjectSpend, SessionMemory, lane_name, session_name
+from fusewire.breakers.session.state import (
+    KEYED,
+    SPEND,
+    LaneMemory,
+    ProjectSpend,
+    SessionMemory,
+    lane_name,
+    session_name,
+)
 from fusewire.core import circuit as circuits
 from fusewire.core import meters
 from fusewire.core.events import identifier
@@ -28,9 +36,6 @@ if TYPE_CHECKING:
     from fusewire.util.fast_json import JsonObject
 
 _DAY = 86400
-
-#: Breakers whose circuits have a key of their own in front of the session.
-_KEYED = ("hook_recursion", "tool_failure", "sequential_tools")
 
 
 class LastTrip(TypedDict):
@@ -242,7 +247,7 @@ def _active(
         if identifier(circuit) == status.id:
             agent, tool = alarm.agent, alarm.tool
     in_front = (front if found else rest.rpartition("/")[0]).removeprefix("/")
-    key = in_front if name in _KEYED and in_front else tool
+    key = in_front if name in KEYED and in_front else tool
     waits = status.retry_after is not None
     return {
         "id": status.id,

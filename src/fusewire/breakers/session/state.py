@@ -30,6 +30,9 @@ SPEND = "spend"
 #: Which hooks a project's agent has: there is something in it once a batch was reported.
 HOOKS = "hooks"
 
+#: Breakers whose circuits have a key of their own, a tool or a hook, in front of the session.
+KEYED = frozenset(("hook_recursion", "tool_failure", "sequential_tools"))
+
 #: Calls of one turn that a count of repetitions knows.
 _CALLS = 64
 

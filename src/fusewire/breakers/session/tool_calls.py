@@ -15,7 +15,7 @@ import os
 import time
 
 from fusewire.breakers.session.calls import SPAWNING_TOOLS, call_of, shown
-from fusewire.breakers.session.state import Alarm, PendingCall, Repeats, SessionHalt, Streak
+from fusewire.breakers.session.state import KEYED, Alarm, PendingCall, Repeats, SessionHalt, Streak
 from fusewire.breakers.session.unit_of_work import ALLOWED, HALTED_AT, UnitOfWork
 from fusewire.config.rules import STATE_FOLDER
 from fusewire.core.decision import Decision
@@ -152,7 +152,7 @@ def _find_alarms(unit: UnitOfWork, store: Store) -> None:
         _, breaker, *rest = row.id.split("/", 3) if row.kind == "tool" and row.phase in ("open", "probe") else ("", "")
         if len(rest) < 2:
             continue
-        by_tool = breaker in ("tool_failure", "sequential_tools", "hook_recursion")
+        by_tool = breaker in KEYED
         lane, what = (rest[1], rest[0]) if by_tool else (rest[0], rest[1])
         session, _, agent = lane.partition(":")
         if session != unit.session:
