@@ -1,4 +1,4 @@
-"""The agents' records, one from each package. Not for the hook, which loads the module of one agent by its name."""
+"""List the agents' records, one from each package. Not for the hook, which loads one agent by name."""
 
 from __future__ import annotations
 

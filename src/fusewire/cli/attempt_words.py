@@ -1,4 +1,4 @@
-"""What `fusewire attempt` says: the result of an attempt, a refusal, a rollback and the way back."""
+"""Print what `fusewire attempt` says: the result of an attempt, a refusal, a rollback and its undo command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a policy file and the settings in force to `Policy` objects."""
+"""Compile a policy file and the settings in force to `Policy` objects."""
 
 from __future__ import annotations
 

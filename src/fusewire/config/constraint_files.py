@@ -1,4 +1,4 @@
-"""Constraints as people write them: Markdown files with YAML front matter under `docs/constraints/`."""
+"""Read constraints: Markdown files with YAML front matter under `docs/constraints/`."""
 
 from __future__ import annotations
 

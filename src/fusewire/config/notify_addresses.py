@@ -1,4 +1,4 @@
-"""Where a target is: its URL found, and what of it may be shown.
+"""Resolve the URL of a notification target, and hide its secrets in what is shown.
 
 Of many services the URL is a secret in all of its parts, the one where a host usually stands too.
 """

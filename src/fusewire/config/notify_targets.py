@@ -1,4 +1,4 @@
-"""Who is told what: the tables `[notify.targets.NAME]` of every layer of configuration, put over each other by name.
+"""Merge the tables `[notify.targets.NAME]` of every configuration layer by name.
 
 A URL may be a secret, so no message says more of a value here than is known to be none.
 """

@@ -1,4 +1,4 @@
-"""Breakers of one's own: the words of `[breakers.NAME]` and of `Breaker.define`, compiled to a `Policy`."""
+"""Compile user-defined breakers, from `[breakers.NAME]` or `Breaker.define`, to a `Policy`."""
 
 from __future__ import annotations
 

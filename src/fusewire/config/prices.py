@@ -1,4 +1,4 @@
-"""The table of prices: the dated one that is shipped, and what `[prices."model"]` in a configuration changes of it.
+"""Load model prices: the dated table that is shipped, and the overrides in `[prices."model"]`.
 
 For the compiler of rules and for people; the hook gets the compact tuple that `load_prices` makes.
 """

@@ -1,4 +1,4 @@
-"""Our table in a project's `pyproject.toml`: whether an edit of that file would change it.
+"""Tell whether an edit of `pyproject.toml` would change our table in it.
 
 An edit need not name the table: it is enough that one line inside it becomes another one. So what the file says now and
 what it would say are both read.

@@ -1,4 +1,4 @@
-"""The compiled rules of a project, and the blob that spares the hook from parsing any.
+"""Load the compiled rules of a project from a blob, so that the hook parses nothing.
 
 The blob is `marshal` data in `.fusewire/`, with the size, time and inode of every file that it was made from.
 When one of them differs, the rules are compiled again; no command is needed for that.

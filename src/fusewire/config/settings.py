@@ -1,4 +1,4 @@
-"""Settings: what may be configured, what each value must look like, and where each one came from.
+"""Define settings: what may be configured, which values are allowed, and where each one came from.
 
 Later layers win: the policy's default < the user's file < the project's file < a constraint's front matter.
 A value that cannot be used leaves the layer below in force and becomes a warning, never a crash.

@@ -1,4 +1,4 @@
-"""The circuit: one small state machine that serves every breaker. Policy is data, time is an argument.
+"""Step a circuit: one small state machine that serves every breaker. Policy is data, time is an argument.
 
 Theory of operation
 ===================

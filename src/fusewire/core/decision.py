@@ -1,4 +1,4 @@
-"""The one answer of every rule: may this go on, which rule says so, why, and what to do next.
+"""Define the one answer of every rule: the verdict, which rule gave it, why, and what to do next.
 
 Guard, scope, constraints, work in progress, session breakers and halts all return a `Decision`. Text is made from it
 at the edge (`core.messages`), once for agents and once for people; nothing parses a message back into fields.

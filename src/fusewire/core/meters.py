@@ -1,4 +1,4 @@
-"""Counting, and nothing else: seven small families of meters.
+"""Count, and nothing else: seven small families of meters.
 
 A meter's *memory* is a short JSON-able list that never grows beyond what its question needs ("n in T"
 needs the last n times). `count` folds one observation into a memory, `level` reads it, `reached` compares

@@ -1,4 +1,4 @@
-"""What a circuit is made of: a policy, which is data, and a state, which is all that it remembers."""
+"""Define what a circuit is made of: a policy, which is data, and a state, which is all that it remembers."""
 
 from __future__ import annotations
 

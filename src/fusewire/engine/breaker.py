@@ -1,4 +1,4 @@
-"""The public face: a `Breaker` on a project or a store.
+"""The public API: a `Breaker` on a project or a store.
 
 breaker = Breaker.open()                      # the project around the current folder
 with breaker.guard("git-safety-force-push", action="git push --force"):

@@ -1,4 +1,4 @@
-"""A breaker of one's own: a decorator and a context manager around code that may fail, `async` as well.
+"""Guard code that may fail with a breaker of your own: decorator and context manager, also for `async`.
 
 payments = Breaker.open().define("payments", failures=3, within="1h", cooldown="5m")
 

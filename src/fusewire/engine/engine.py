@@ -1,4 +1,4 @@
-"""One event, one transaction: load the circuits that its signals name, step each, write, answer.
+"""Apply one event in one transaction: load the circuits of its signals, step each, write, decide.
 
 The engine knows neither SQL nor any agent, prints nothing and reads no clock of its own: it is given one, and
 reads it once it holds the write lock, so that times in a store are in the order of its transactions.

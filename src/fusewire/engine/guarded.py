@@ -1,4 +1,4 @@
-"""The context manager of `Breaker.guard`: ask before an action, settle after it."""
+"""The context manager of `Breaker.guard`: check before an action, settle after it."""
 
 from __future__ import annotations
 

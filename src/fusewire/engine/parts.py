@@ -1,4 +1,4 @@
-"""What a breaker needs from the layers above, as an interface that they implement.
+"""Declare what a breaker needs from the layers above, as an interface that they implement.
 
 The engine imports nothing above it. `fusewire.compose` (in the package's root) returns the implementation; its parts
 are in `fusewire/breakers/parts.py`.

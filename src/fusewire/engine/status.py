@@ -1,4 +1,4 @@
-"""One circuit at one moment, as people and programs read it."""
+"""Describe one circuit at one moment, as people and programs read it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A switch for the tests of programs that use Fusewire: state in memory, a temporary project, a clock moved by hand.
+"""Test programs that use Fusewire: state in memory, a temporary project, a clock that is moved by hand.
 
 with fusewire.testing() as clock:
     ...                      # the program under test calls Breaker.open(), Loop.open(), Attempts.open() as always

@@ -1,4 +1,4 @@
-"""The program that delivers: `python3 -I .../fusewire/notify/deliver.py ROOT`, run by `breakers/start_delivery.py`."""
+"""Deliver notifications, as the program that `breakers/start_delivery.py` starts."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""The sandbox around the agents of a run: what they start can write neither our state nor any configuration.
+"""Sandbox the agents of a run: they can write neither our state nor any configuration.
 
 Documents stay writable, because the agent's own edit tools run in there as well.
 """

@@ -1,4 +1,4 @@
-"""What a run is asked for, how it ended, and what a person sees of it."""
+"""Define the options of a run, its outcome, and what a front end shows of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The application: routes, who may use them, and how errors are said."""
+"""Build the application: routes, access, and error pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers, times and states as the pages say them."""
+"""Format numbers, times and states for templates."""
 
 from __future__ import annotations
 

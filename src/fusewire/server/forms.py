@@ -1,4 +1,4 @@
-"""The forms of the pages: what a person sends, what becomes of it, and the page that comes back."""
+"""Handle the forms of the pages: validate, act, and return to the page."""
 
 from __future__ import annotations
 

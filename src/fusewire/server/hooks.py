@@ -1,4 +1,4 @@
-"""`POST /hooks/{agent}`: what a hook process of that agent would answer, from a process that runs already.
+"""Serve `POST /hooks/{agent}`: what a hook process of that agent would answer.
 
 The same code decides. What is different here: no agent has started us, so no agent's process is ended and its
 environment is not known; and what is sent as a person's prompt lifts nothing, because whatever of the user's can read

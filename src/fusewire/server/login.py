@@ -1,4 +1,4 @@
-"""Logging in: the token that the server printed, sent once, becomes a cookie that scripts cannot read."""
+"""Log in: exchange the token that the server printed for a cookie that scripts cannot read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages for people: each is one view and one template."""
+"""Serve the pages for people: each is one view and one template."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The projects that a server shows: each read through the engine, on a connection that cannot write."""
+"""Open the projects that a server shows, each read-only through the engine."""
 
 from __future__ import annotations
 

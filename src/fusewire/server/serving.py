@@ -1,4 +1,4 @@
-"""Starting the server: the address, its names, the tokens, and an end that leaves nothing behind."""
+"""Start the server: address, names, tokens; and shut it down without leaving anything behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages from templates. Everything that is put into one is escaped; the policy of the browser allows nothing inline."""
+"""Render templates with everything escaped; the content security policy allows nothing inline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores: where circuits live. A store is chosen by the scheme of its URL; adding one is adding a file.
+"""Define the contract of a store, and open one by the scheme of its URL.
 
 What an implementation must give is `Store` and `Transaction` below, and it proves it with the conformance
 suite (`tests/stores/test_store_conformance.py`). The contract in one sentence: a transaction holds the only right to

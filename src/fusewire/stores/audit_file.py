@@ -1,4 +1,4 @@
-"""The audit trail as text, `audit.jsonl` beside the database: for people, to rebuild from, and a second copy of every
+"""Append the audit trail to `audit.jsonl`: readable, a source to rebuild from, and a second copy of every
 halt.
 
 Each line is one move of a circuit with its whole state, or a session that was halted or freed; it is appended under the

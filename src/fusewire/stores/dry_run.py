@@ -1,4 +1,4 @@
-"""A transaction for those who cannot get the write lock: it reads what is stored, and what it writes goes nowhere."""
+"""A transaction without the write lock: it reads what is stored, and discards what it writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQLite for the hot path: the C module behind `sqlite3`, without what the public one imports.
+"""Load SQLite for the hot path: the C module behind `sqlite3`, without what the public one imports.
 
 The C module imports `functools`, and with it `collections` and five more, for `lru_cache` alone: a quarter of what
 a hook does beside starting Python. While it is loaded, a stand-in gives it the C function that is behind that one.

@@ -1,4 +1,4 @@
-"""Circuits in this process only: for tests and for programs that want a breaker without a file."""
+"""Store circuits in this process only: for tests, and for programs that want a breaker without a file."""
 
 from __future__ import annotations
 

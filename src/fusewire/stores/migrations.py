@@ -1,4 +1,4 @@
-"""The shapes that the SQLite database has had, by name. Only ever append; a shape that shipped stays as it is."""
+"""List the schema versions of the SQLite database by name. Only ever append; a shipped version stays as it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same database for whoever only looks: a connection that cannot write, and that mends nothing."""
+"""Open the database read-only, for commands that only look; it repairs nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What breakers remember between events, read back: whatever stands in a store, it is checked before it is used."""
+"""Check the records of breakers as they are read back from a store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making, migrating and mending the database. Off the hot path: run once, or when something is wrong.
+"""Create, migrate and repair the database. Off the hot path: run once, or when something is wrong.
 
 A damaged database is never deleted and never silently replaced by an empty one: it is set aside, a new one is
 filled with what can still be read from it, from the audit trail and from the mirrored state file, and a

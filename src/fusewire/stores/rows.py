@@ -1,4 +1,4 @@
-"""The rows that stores keep, and how many of them: a store never grows with its history."""
+"""Define the rows that stores keep, and how many: a store never grows with its history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What could not be written in time, one file each in `.fusewire/late/`, until a transaction takes it in.
+"""Spool what could not be written in time in `.fusewire/late/`, one file each, until a transaction takes it in.
 
 A file appears whole (written beside, then renamed) and its name sorts by time. The holder of the write lock takes in
 what is there and writes the names down in the same transaction; the files are removed after the commit. So a process

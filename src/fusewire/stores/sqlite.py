@@ -1,4 +1,4 @@
-"""Circuits in one SQLite file: the embedded default, shared by any number of processes of one machine.
+"""Store circuits in one SQLite file: the embedded default, shared by all processes of one machine.
 
 Every write is one `BEGIN IMMEDIATE`, taken before the first read: of eight writers that read first, four in five
 counts are lost; this way none is. WAL with `synchronous=NORMAL` survives `kill -9` at any moment. A process

@@ -1,4 +1,4 @@
-"""Durations and points in time as people write them: "30d", "24h", "2026-02-12T10:30:00Z"."""
+"""Parse and format durations and times: "30d", "24h", "2026-02-12T10:30:00Z"."""
 
 from __future__ import annotations
 

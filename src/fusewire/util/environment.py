@@ -1,4 +1,4 @@
-"""Variables with which a caller could change this program itself, and the environment of the commands that it runs."""
+"""Clean the environment: variables by which a caller could change this program, and those of the commands it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong, as types. Messages are one line: a lower-case fact with its values."""
+"""Define the errors as types. Messages are one line: a lower-case fact with its values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON for the hot path: the standard library's own C scanner and encoder, without `re`.
+"""Parse and write JSON on the hot path: the standard library's own C scanner and encoder, without `re`.
 
 `import json` costs a hook process about as much as starting Python, because it compiles regular
 expressions; the C functions behind it need none. Where they are missing or have another shape,

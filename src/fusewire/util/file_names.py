@@ -1,4 +1,4 @@
-"""Names of files that no terminal can show: a line break in them, or bytes that are no UTF-8.
+"""Format file names that no terminal can show: a line break in them, or bytes that are not UTF-8.
 
 They are written as bash takes them (`$'a\\nb'`), so that a command that we print can be run as it stands. On the hook's
 way when it refuses: nothing slow here.

@@ -1,4 +1,4 @@
-"""Files of ours: never opened through a link, made only in folders of ours, replaced by rename, locked by `flock`.
+"""Open, create, replace and lock files of ours: never through a link, only in folders of ours.
 
 A repository can ship links, pipes and whole state folders. So a file of ours is a regular file, opened without
 following a link and without waiting for the other end of a pipe, and with one name where it is written. What stands in

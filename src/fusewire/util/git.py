@@ -1,4 +1,4 @@
-"""Asking git: the only place that starts it.
+"""Run git: the only place that starts it.
 
 No call runs anything that a repository names: git sees a private directory (`fusewire.util.gitdir`) and an environment
 of our own, not the repository's configuration, the person's, or the variables of the process above. Should something

@@ -1,4 +1,4 @@
-"""Reading git's configuration as data: nothing of it is obeyed here, and git itself never sees it."""
+"""Parse git's configuration as data; nothing in it is executed, and git itself never sees it."""
 
 from __future__ import annotations
 

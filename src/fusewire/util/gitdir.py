@@ -1,4 +1,4 @@
-"""Where a repository is, and a private git directory that stands in for it.
+"""Find a repository, and build a private git directory that stands in for it.
 
 Git obeys what a repository's own directory says: filters, hooks, monitors, helpers, aliases. So git is never shown that
 directory. For each call it gets one of ours, which is gone afterwards: its configuration has nothing but plain values

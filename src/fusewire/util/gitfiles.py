@@ -1,4 +1,4 @@
-"""The ids under which git would commit files of a working tree, without running the filters of anybody.
+"""Compute the ids under which git would commit files of a working tree, without running any filter.
 
 Line ends, encodings and `$Id$` are git's own work. What a filter makes of a file cannot be known without running it:
 such a file is as the index has it if its size and time are, and a pointer of large file storage is worked out here.

@@ -1,4 +1,4 @@
-"""Glob matching without `re`: `*`, `?`, `[abc]`, `[!abc]`, `[a-z]`, and `**` across folders. Linear backtracking."""
+"""Match globs without `re`: `*`, `?`, `[abc]`, `[!abc]`, `[a-z]`, and `**` across folders. Linear backtracking."""
 
 from __future__ import annotations
 

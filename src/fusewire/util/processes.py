@@ -1,4 +1,4 @@
-"""The processes of this machine: who is whose child, in which group, since when.
+"""Read the process table of this machine: parents, groups, start times.
 
 From /proc where there is one, else from `ps`. A pid alone names nobody: it is given again to somebody else, so that a
 process is its pid together with the moment at which it was started.

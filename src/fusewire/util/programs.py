@@ -1,4 +1,4 @@
-"""Finding programs: on the PATH, but never in the project that is guarded."""
+"""Find programs on the PATH, but never in the project that is guarded."""
 
 from __future__ import annotations
 

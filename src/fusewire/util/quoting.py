@@ -1,4 +1,4 @@
-"""Pieces of shell words: quoting, and characters that are written as numbers."""
+"""Quote words for a shell, and escape control characters as numbers."""
 
 from __future__ import annotations
 

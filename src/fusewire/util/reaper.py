@@ -1,4 +1,4 @@
-"""What an agent leaves behind: its children, its daemons, whatever they have started; found, and ended.
+"""Find and end the orphans of an agent: its children, its daemons, and whatever they have started.
 
 Everything that an agent starts inherits the entry FUSEWIRE_MARK=... of its environment, also what leaves its group and
 its session. A signal goes only to a process that was looked at again after it could no longer be exchanged.

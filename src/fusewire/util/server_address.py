@@ -1,4 +1,4 @@
-"""Where `fusewire serve` listens, and how a client checks that it is the right server before it shows a token."""
+"""Locate `fusewire serve`, and check that it is the right server before a token is sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standard input and output by their descriptors: what an agent sends is read whole, what it gets is written whole."""
+"""Read standard input whole, and write standard output and error whole, by their descriptors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Aligned columns of text."""
+"""Align columns of text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing on a page or a terminal may look other than it is."""
+"""Escape control and bidi characters for display."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What people look at, collected from store and rules for pages, terminal and JSON alike. Nothing is written."""
+"""Read models: what people look at, as typed data for pages, terminal and JSON. Nothing is written."""

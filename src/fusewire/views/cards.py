@@ -1,4 +1,4 @@
-"""One circuit as every list shows it: its status, how full it is in words, what to do, and whose it is."""
+"""Describe one circuit as lists show it: status, how full it is, next steps, its session."""
 
 from __future__ import annotations
 

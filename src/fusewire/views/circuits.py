@@ -1,4 +1,4 @@
-"""One circuit as a page shows it: state, settings and their sources, meters, cooldown, history, and every trip."""
+"""Describe one circuit in full: state, settings and their sources, meters, cooldown, history, trips."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole history as rows for other programs: moves of circuits, what reached them, what agents did."""
+"""Export the whole history as rows for other programs: moves, signals, what agents did."""
 
 from __future__ import annotations
 

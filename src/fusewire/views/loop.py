@@ -1,4 +1,4 @@
-"""The supervised loop as a page shows it: its state, its last iterations, and what runs now."""
+"""Describe the supervised loop: its state, its last iterations, and what runs now."""
 
 from __future__ import annotations
 

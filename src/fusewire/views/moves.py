@@ -1,4 +1,4 @@
-"""The history of circuits: what reached them, how they moved, and which moves belong to a session."""
+"""Describe the history of circuits: signals, moves, and which moves belong to a session."""
 
 from __future__ import annotations
 

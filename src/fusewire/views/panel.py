@@ -1,4 +1,4 @@
-"""All circuits of a project as one fuse box: what is tripped, why, what it costs, what to do.
+"""Describe all circuits of a project: what is open, why, what it costs, what to do.
 
 One collection for everybody who shows it: the web page, `fusewire watch`, the JSON interface.
 """

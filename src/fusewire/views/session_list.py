@@ -1,4 +1,4 @@
-"""The sessions of a project side by side: what each of them is at, and how many there are of each kind."""
+"""List the sessions of a project: the state of each, and how many there are of each kind."""
 
 from __future__ import annotations
 

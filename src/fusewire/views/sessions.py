@@ -1,4 +1,4 @@
-"""A session as a page shows it: what was done, what was stopped, what it costs, in the order of time."""
+"""Describe a session in the order of time: what was done, what was stopped, what it costs."""
 
 from __future__ import annotations
 

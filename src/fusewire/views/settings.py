@@ -1,4 +1,4 @@
-"""The settings in force for a circuit, and where each of them comes from."""
+"""List the settings in force for a circuit, and the source of each."""
 
 from __future__ import annotations
 

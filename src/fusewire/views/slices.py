@@ -1,4 +1,4 @@
-"""Slices and the attempts at their tests as a page shows them: counts, what was tried, reports, and the scope."""
+"""Describe slices and the attempts at their tests: counts, strategies, reports, scope."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The agents' memory folder as a page shows it: what it holds, what was rotated, what the next cleanup would do."""
+"""Describe the agents' memory folder: its files, its rotations, and what the next cleanup would do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The trips of a circuit, folded from its audit trail: when each began, how it ended, and how long it was."""
+"""Fold the audit trail of a circuit into trips: when each began, how it ended, and how long it was."""
 
 from __future__ import annotations
 

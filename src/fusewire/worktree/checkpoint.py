@@ -1,4 +1,4 @@
-"""Checkpoints of a project: every file that git would not ignore, committed or not, in repositories inside too.
+"""Take checkpoints of a project: every file that git would not ignore, in nested repositories too.
 
 Taking one touches neither the user's index nor branch nor stash; going back to one is `rollback`'s.
 """

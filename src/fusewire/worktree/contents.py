@@ -1,4 +1,4 @@
-"""Keeping a folder as it is now: which of its files are kept, and the tree that holds them byte for byte."""
+"""Record a folder for a checkpoint: which of its files are kept, and the tree that holds them byte for byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies under a root: its repositories, and the files that are in none."""
+"""Find what lies under a root: its repositories, and the files that are in none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One file of a snapshot: what it is, and how its content is read no more often than needed."""
+"""Read one file of a snapshot, and its content no more often than needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the changed files are work: not white space, not by-products, not tests that test less than before."""
+"""Tell which changed files are work: not white space, by-products, or tests that test less than before."""
 
 from __future__ import annotations
 

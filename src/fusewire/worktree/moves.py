@@ -1,4 +1,4 @@
-"""Files put in the place of others, so that nothing is lost on the way and all of it can be undone.
+"""Move files into the place of others so that nothing is lost on the way and all of it can be undone.
 
 A file that has to go is moved aside first and looked at there: if it is not the one that was saved, another process
 changed it in this moment, and every step is undone. Folders are opened one by one and never through a link.

@@ -1,4 +1,4 @@
-"""What is kept of a file's content, so that it can be compared when the content itself is gone."""
+"""Profile a file's content, so that it can be compared when the content itself is gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps a checkpoint alive: a commit of ours under a ref of ours, and beside it what a commit has no room for.
+"""Keep checkpoints alive: a commit under a ref of ours, and beside it facts that a commit has no room for.
 
 `refs/fusewire/<kind>/<name>/<number>` is the commit; its tree is the project and its parent the user's HEAD, so that
 `git show` tells a person what was not committed then. `refs/fusewire/facts/<commit>` is a JSON blob: what was ignored,

@@ -1,4 +1,4 @@
-"""One repository of a snapshot: HEAD, its branches, what differs from HEAD, and the fingerprint of all of it."""
+"""Describe one repository of a snapshot: HEAD, branches, what differs from HEAD, and a fingerprint of all of it."""
 
 from __future__ import annotations
 

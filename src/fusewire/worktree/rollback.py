@@ -1,4 +1,4 @@
-"""Going back to a checkpoint and losing nothing: all that is there now is saved first, then files change places.
+"""Roll back to a checkpoint without losing anything: save what is there now, then move files.
 
 Only files are brought back. Branch, index and what is ignored stay as they are, and the result says so. What is not
 saved is never overwritten or removed. A rollback that was killed is completed by the next one to the same checkpoint.

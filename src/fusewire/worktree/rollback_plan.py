@@ -1,4 +1,4 @@
-"""What a rollback has to do, worked out before anything is touched: which files go, which come, what is in the way."""
+"""Plan a rollback before anything is touched: which files go, which come, what is in the way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our own side of a repository: the user's objects and refs, but an index and settings of our own.
+"""Work on a repository privately: the user's objects and refs, but an index and settings of our own.
 
 The user's index, HEAD, branches, stash, configuration and hooks are never written. Our settings switch off everything
 by which git changes a file's bytes on their way in or out (line ends, filters, encodings).

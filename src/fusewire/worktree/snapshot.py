@@ -1,4 +1,4 @@
-"""The project's tree at one moment: every repository under the root, and the files that are in none.
+"""Take a snapshot of a project: every repository under the root, and the files that are in none.
 
 Of a repository only HEAD, its branches and what differs from HEAD is kept, so that a snapshot grows with the work that
 is not committed and not with the project.

@@ -1,4 +1,4 @@
-"""What git says of one repository: HEAD, branches, and the files that are not as HEAD has them."""
+"""Read git's status of one repository: HEAD, branches, and the files that differ from HEAD."""
 
 from __future__ import annotations
 

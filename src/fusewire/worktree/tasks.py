@@ -1,4 +1,4 @@
-"""Markdown task boxes: which of a plan's tasks are done, and which are left."""
+"""Read Markdown task boxes: which of a plan's tasks are done, and which are left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shape of a test file: how many tests and assertions it has, and how many marks that keep tests from running.
+"""Measure a test file: how many tests and assertions it has, and how many skip marks.
 
 Counted by patterns, for the common languages. The number alone means little; that it fell, with nothing in its place,
 means that something is tested no longer.

@@ -1,4 +1,4 @@
-"""Git's id of a tree as it would be if everything in it were committed, worked out without writing an object.
+"""Compute git's id of a tree as if everything in it were committed, without writing an object.
 
 The same content has the same id, whether it is committed, staged, changed or untracked. Only the folders on the way
 to what differs from HEAD are read.

@@ -1,4 +1,4 @@
-"""Token usage in Claude Code's transcripts. On the hot path.
+"""Read token usage from Claude Code's transcripts. On the hot path.
 
 Every line of a message repeats its usage. Cache writes cost by how long they are kept: five minutes, or an hour.
 """

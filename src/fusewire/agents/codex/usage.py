@@ -1,4 +1,4 @@
-"""Token usage in Codex rollouts. On the hot path.
+"""Read token usage from Codex rollouts. On the hot path.
 
 Codex reports running totals: what is new is the difference. A total that has fallen was started again.
 """

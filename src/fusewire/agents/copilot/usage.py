@@ -1,4 +1,4 @@
-"""Token usage in Copilot CLI's session events. On the hot path."""
+"""Read token usage from Copilot CLI's session events. On the hot path."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Is an agent really guarded? What is installed, where the hook is registered, what keeps it from running."""
+"""Check whether an agent is guarded: what is installed, where the hook is registered, what keeps it from running."""

@@ -1,4 +1,4 @@
-"""Token usage in Gemini CLI's transcripts. On the hot path."""
+"""Read token usage from Gemini CLI's transcripts. On the hot path."""
 
 from __future__ import annotations
 

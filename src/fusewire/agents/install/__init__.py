@@ -1,1 +1,1 @@
-"""Registering the hook with coding agents: our entries go into the settings that people already have, and out again."""
+"""Register the hook with coding agents: add our entries to the settings that people have, and remove them."""

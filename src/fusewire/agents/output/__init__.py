@@ -1,1 +1,1 @@
-"""What an agent printed, read while it prints: its answer, its status block, tests, errors, limits, cost."""
+"""Read what an agent prints while it prints: its answer, its status block, tests, errors, limits, cost."""

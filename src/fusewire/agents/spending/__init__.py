@@ -1,1 +1,1 @@
-"""What a session has cost, from the transcripts that agents leave behind and a dated table of prices."""
+"""Compute what a session has cost, from the transcripts that agents leave and a dated table of prices."""

@@ -1,4 +1,4 @@
-"""What whole transcripts cost, for people: the ledger of the hook, read to the end."""
+"""Add up the cost of whole transcripts, for people: the hook's ledger, read to the end."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What an agent did, step by step, read from the transcript that it leaves behind."""
+"""Read what an agent did, step by step, from the transcript that it leaves."""

@@ -1,4 +1,4 @@
-"""Attempts at the tests of a slice, where an agent runs them in its shell instead of with `fusewire attempt run`.
+"""Count attempts at the tests of a slice that an agent runs in its shell instead of with `fusewire attempt run`.
 
 An attempt is a whole cycle (seed 004): code was changed, the test was run, the result is there. A hook sees every run,
 so it must tell the cycles from the rest, and where it is in doubt it counts nothing:

@@ -1,4 +1,4 @@
-"""The project's files at the last attempt that was counted in a session, test by test.
+"""Remember the project's files at the last attempt that was counted in a session, test by test.
 
 An attempt is a whole cycle: without a change since the last one it is only another look.
 """

@@ -1,4 +1,4 @@
-"""The texts of the attempt seed: the structured diagnostic report, and what a fresh implementer gets after a retry.
+"""Render the texts of the attempt seed: the diagnostic report, and the prior attempts that a retry is given.
 
 A report of a test has eight fields, none of them left out. Most of it is filled from what was recorded. Three fields
 need a mind, and are asked for: what the test expects, the best hypothesis, and the one question whose answer would

@@ -1,4 +1,4 @@
-"""The counter reset protocol: both counters to 0, files back to where the failed attempts began, nothing lost.
+"""Reset the counters of a slice (the seed's counter reset protocol): roll its files back, and lose nothing.
 
 For a person, or an orchestrator outside the agent. Where another slice was worked on meanwhile, only the slice's own
 files go back, as its scope says which these are; where it does not, nothing happens without `force`.

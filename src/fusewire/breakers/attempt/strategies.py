@@ -1,4 +1,4 @@
-"""Whether a strategy has been tried before: the same words, whatever their case, order of filling words or ending."""
+"""Recognise a strategy that was tried before, whatever its case, order of filling words or endings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command line that runs tests: whether it is one, whether they are this project's, and which of them it asks for.
+"""Recognise a command line that runs this project's tests, and tell which tests it runs.
 
 What decides about a test is the runner's output, not these words. They only keep out what cannot be an attempt (an
 old output that is shown again, another project's tests), and say of a run that names no test which ones it was about.

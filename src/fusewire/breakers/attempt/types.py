@@ -1,4 +1,4 @@
-"""What the tracker of a slice takes and returns."""
+"""Define what the tracker of a slice takes and returns."""
 
 from __future__ import annotations
 

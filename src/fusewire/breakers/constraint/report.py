@@ -1,4 +1,4 @@
-"""The text layouts of the constraint seed's table: status, history, configuration."""
+"""Render the text layouts of the constraint seed: status, history, configuration."""
 
 from __future__ import annotations
 

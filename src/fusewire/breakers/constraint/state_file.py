@@ -1,4 +1,4 @@
-"""`docs/constraints/.circuit-state.json`: the constraints' circuits in the seed's format.
+"""Mirror the constraints' circuits in `docs/constraints/.circuit-state.json`, in the seed's format.
 
 The database is the truth; this file mirrors it after each change, for other tools to read and for a rebuild should
 the database be lost. A version that another program wrote is kept aside before the file is overwritten.

@@ -1,1 +1,1 @@
-"""The JSON interface: what is asked, what is answered, and the document that says both."""
+"""The JSON API: requests, answers, and the OpenAPI document of both."""

@@ -1,4 +1,4 @@
-"""What the JSON interface answers, by name; the schemas of all answers come from their classes.
+"""Name the answers of the JSON API; their schemas are derived from their classes.
 
 Objects may get further fields in later versions; every field that is here stays, and is always there.
 """

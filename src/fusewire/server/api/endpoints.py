@@ -1,4 +1,4 @@
-"""What the JSON interface has of a project: each address, what it can be asked, and what it does.
+"""List the endpoints of the JSON API: address, parameters, and the function that answers.
 
 The routes, the check of what is asked and the OpenAPI document all come from `ENDPOINTS`.
 """

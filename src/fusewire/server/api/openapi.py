@@ -1,4 +1,4 @@
-"""The OpenAPI document of the JSON interface, made from its endpoints. It has no secrets: anybody may read it."""
+"""Build the OpenAPI document of the JSON API from its endpoints. It has no secrets, so it needs no token."""
 
 from __future__ import annotations
 

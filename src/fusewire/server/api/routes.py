@@ -1,4 +1,4 @@
-"""`/api/v1/…`: what pages show, as JSON for programs, and the acts of a person.
+"""Serve `/api/v1/…`: what pages show, as JSON for programs, and the acts of a person.
 
 Reading is for a person, a reader, or a browser that is logged in. Acting is for a person: with the token, or from one
 of our own pages, whose script repeats the secret of its forms; a cookie alone could be sent by any page.

@@ -1,4 +1,4 @@
-"""Time from left to right: where a moment lies, and which moments are written below."""
+"""Draw a time axis: positions of moments, and which of them get a label."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The three charts of the pages: what happened when, how much each time, and how a sum grew.
+"""Draw the three charts of the pages: events over time, amounts per interval, and a growing sum.
 
 Pure: numbers in, a picture out. What a chart shows is also in its description, and on the page in words.
 """

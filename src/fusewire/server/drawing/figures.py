@@ -1,4 +1,4 @@
-"""Amounts as the views have them, drawn: calls a minute, dollars, scores and output of the loop."""
+"""Turn amounts of the views into charts: calls a minute, dollars, scores and output of the loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures made of numbers: every word in them is escaped, and they have classes instead of colours.
+"""Write SVG: every word is escaped, and elements have classes instead of colours.
 
 Positions across are percent and those down are pixels: a picture fits any width, is as high as the page expects, and
 its words stay as large as the text around it.

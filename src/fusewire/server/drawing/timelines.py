@@ -1,4 +1,4 @@
-"""What the views say happened, as rows to read, the newest first, and as a chart over time."""
+"""Turn the events of the views into rows, newest first, and into a chart over time."""
 
 from __future__ import annotations
 

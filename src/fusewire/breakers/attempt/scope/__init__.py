@@ -1,1 +1,1 @@
-"""The scope lock: which files a slice may change, who said so, and what was justified beside it."""
+"""The scope lock: which files a slice may change, which source says so, and what was justified."""

@@ -1,4 +1,4 @@
-"""The slices under way, ready for the hook: their boundaries in one small file beside the store.
+"""Keep the boundaries of the active slices in one small file beside the store, ready for the hook.
 
 The store has the truth; the file is there exactly while a slice is under way, and is `marshal` data with the stamps of
 every place that could define a scope. When one of them differs, or the file is damaged, it is written again.

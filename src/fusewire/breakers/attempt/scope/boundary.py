@@ -1,4 +1,4 @@
-"""One slice's boundary: patterns with the source of each, the files that were justified beside them, and their answer.
+"""Decide whether a path is in a slice's scope: patterns with the source of each, and justified files.
 
 Patterns start at the project's root. A name without globs means that file, or that folder with all below; `*` stays
 within a folder, `**` crosses. On the hook's way: nothing slow here.

@@ -1,4 +1,4 @@
-"""The contracts of a slice: which sections and files they are, and which files and packages their text refers to.
+"""Read the contracts of a slice: their sections and files, and the files and packages that they refer to.
 
 Markdown is read by its headings. A section reaches to the next heading of its own level or above; what a file says
 before its first heading, and its name, speak for the whole file. A text is mostly prose, so what is no clear reference

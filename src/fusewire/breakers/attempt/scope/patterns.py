@@ -1,4 +1,4 @@
-"""From what people write (paths, folders, globs, packages) to patterns that start at the project's root."""
+"""Turn what people write (paths, folders, globs, packages) into patterns that start at the project's root."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the scope of a slice is defined, and where a path lies in the project. On the hook's way: nothing slow here.
+"""Find where the scope of a slice is defined, and where a path lies in the project. On the hook's path.
 
 The files that define a scope are never in one: an agent that may change them could open everything to itself.
 """

@@ -1,4 +1,4 @@
-"""The scope of a slice by the priority of its sources: `files_in_scope` alone, else contracts and GRAPH.json together.
+"""Collect the scope of a slice by priority: `files_in_scope` alone, else contracts and GRAPH.json together.
 
 The graph has the slices of a project with their packages, deliverables, contracts and `files_in_scope`.
 """

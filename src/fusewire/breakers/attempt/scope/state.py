@@ -1,4 +1,4 @@
-"""What the scope lock keeps in the project's store: files given for a slice, justifications, slices under way."""
+"""Store what the scope lock keeps: files given for a slice, justifications, active slices."""
 
 from __future__ import annotations
 
