@@ -32,8 +32,17 @@ if TYPE_CHECKING:
 #: How often a person at a terminal is asked for one of the four choices.
 _ASKED = 3
 
-_PHASE = click.Choice(PHASES, case_sensitive=False)
 _ALIASES = {alias: choice for at, choice in enumerate(CHOICES, 1) for alias in (choice, choice[0], str(at))}
+
+
+class _Phase(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
+    """One of the four phases, in any case; errors name them as everything else does, in capitals."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return str(super().convert(value.upper(), param, ctx))
+
+
+_PHASE = _Phase(PHASES)
 
 
 def _choice(text: str) -> str:

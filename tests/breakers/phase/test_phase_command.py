@@ -97,7 +97,7 @@ REFUSED: list[tuple[str, list[str], int, str]] = [
     ("GREEN", ["--from-junit", "report.xml", "--from-output", "-"], 2, "either --from-junit or --from-output"),
     ("GREEN", ["--error", "  "], 2, "--error must say what failed"),
     ("GREEN", ["--metric", "tests_passing=1", "--error-type", "X"], 2, "--error-type needs --error"),
-    ("BLUE", ["--error", "x"], 2, "'BLUE' is not one of 'red', 'green', 'refactor', 'document'"),
+    ("BLUE", ["--error", "x"], 2, "'BLUE' is not one of 'RED', 'GREEN', 'REFACTOR', 'DOCUMENT'"),
 ]
 
 
