@@ -1,6 +1,8 @@
-"""The git commands that remove or rename files, write files of their own choice or apply patches."""
+"""The git commands that remove or rename files, write files of their own choice, rewrite history or apply patches."""
 
 from __future__ import annotations
+
+import os
 
 from fusewire.guard.effects import DELETE, MOVE, WRITE
 from fusewire.guard.programs.git_repo import UNTRACKED, is_among, is_unknown, setting_key, unquoted
@@ -47,17 +49,11 @@ def _writes(valued: str, *longs: str) -> Command:
 # -- other repositories and working trees -----------------------------------------------------------------------
 
 
-def _made(call: ProgramCall, repo: Repo, folder: str) -> None:
-    """A folder that git makes, and refuses to if something is in it."""
-    path = repo.path(folder)
-    if not call.disk.exists(path) or call.disk.is_empty(path):
-        call.effect(WRITE, path, rule=repo.rule)
-        call.disk.made_folder(normal(path))
-
-
 def _init(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     names = Argv(args, "b", "template= separate-git-dir= object-format= initial-branch=").operands
-    _made(call, repo, f"{names[0] if names else '.'}/.git")
+    inside = f"{names[0] if names else '.'}/.git"
+    if not call.disk.exists(repo.path(inside)):
+        call.effect(WRITE, repo.path(inside), rule=repo.rule)
 
 
 def _clone(call: ProgramCall, repo: Repo, args: list[str]) -> None:
@@ -72,15 +68,58 @@ def _clone(call: ProgramCall, repo: Repo, args: list[str]) -> None:
         call.world.status = True
 
 
+def _made(call: ProgramCall, repo: Repo, folder: str) -> None:
+    """A folder that git makes, and refuses to if something is in it."""
+    path = repo.path(folder)
+    if not call.disk.exists(path) or call.disk.is_empty(path):
+        call.effect(WRITE, path, rule=repo.rule)
+        call.disk.made_folder(normal(path))
+
+
 def _worktree(call: ProgramCall, repo: Repo, args: list[str]) -> None:
-    """`worktree add FOLDER`, `worktree remove FOLDER`, `submodule add URL FOLDER`."""
-    names = Argv(args[1:], "bB", "reason= branch= name= reference= depth= force").operands
-    names = names[1:] if repo.command == "submodule" else names
+    names = Argv(args[1:], "bB", "reason= force").operands
     verb = args[0] if names else ""
     if verb == "add":
         _made(call, repo, names[0])
     elif verb == "remove":
         call.effect(DELETE, repo.path(names[0]), recursive=True, rule=repo.rule)
+
+
+def _submodule(call: ProgramCall, repo: Repo, args: list[str]) -> None:
+    options = Argv(args, "b", "branch= name= reference= depth=")
+    if args[:1] == ["add"] and len(options.operands) > 2:
+        call.effect(WRITE, repo.path(options.operands[2]), rule=repo.rule)
+
+
+# -- rewriting history ------------------------------------------------------------------------------------------
+
+
+def _filter_branch(call: ProgramCall, repo: Repo, args: list[str]) -> None:
+    """What its filters take out of every commit is gone from the working tree too, when it has finished."""
+    options = Argv(args, "d", "tree-filter= index-filter= subdirectory-filter= env-filter= msg-filter= commit-filter=")
+    if repo.top and call.walk.pristine and repo.state([":/"]):
+        return  # git refuses while anything is not committed
+    repo.line.rewrites = True
+    for text in options.values("tree-filter", "index-filter"):
+        call.script(text, cwd=repo.top or repo.folder)
+    repo.line.rewrites = False
+    for folder in options.values("subdirectory-filter"):
+        _keep_only(repo, [folder])
+
+
+def _filter_repo(call: ProgramCall, repo: Repo, args: list[str]) -> None:
+    options = Argv(args, "", "path= path-glob= path-regex= subdirectory-filter= invert-paths force")
+    paths = options.values("path")
+    if options.has("invert-paths"):
+        for path in paths:
+            call.effect(DELETE, f"{repo.top or repo.folder}/{path}", recursive=True, rule=repo.rule)
+    elif paths or options.has("subdirectory-filter"):
+        _keep_only(repo, paths)
+
+
+def _keep_only(repo: Repo, folders: list[str]) -> None:
+    places = [f"{repo.top}/{folder.strip('/')}" for folder in folders]
+    repo.loses(DELETE, (name for name in repo.tracked() or () if not is_among(f"{repo.top}/{name}", places)))
 
 
 # -- patches ----------------------------------------------------------------------------------------------------
@@ -100,7 +139,7 @@ def _apply(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     for name in ("directory", "include", "exclude"):
         words += [f"--{name}={value}" for value in options.values(name)]
     for place in options.operands or ["-"]:
-        text = call.world.stdin if place == "-" else call.walk.read_file(repo.path(place))
+        text = call.world.stdin if place == "-" else _patch_text(call, repo.path(place))
         if text is None or UNKNOWN in text or not repo.top:
             call.effect(WRITE, f"{repo.top or repo.folder}/{UNKNOWN}", rule=repo.rule)
             continue
@@ -109,6 +148,17 @@ def _apply(call: ProgramCall, repo: Repo, args: list[str]) -> None:
         if listed and "\nrename " in text:
             left = "\nrename to " if options.has("R", "reverse") else "\nrename from "
             repo.loses(DELETE, (unquoted(part.partition("\n")[0]) for part in text.split(left)[1:]))
+
+
+def _patch_text(call: ProgramCall, path: str) -> str | None:
+    text = call.walk.read_file(path)
+    if text is not None or UNKNOWN in path:
+        return text
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read(8 * 1024 * 1024)
+    except (OSError, ValueError):
+        return None if os.path.isdir(path) else ""
 
 
 # -- removing and renaming --------------------------------------------------------------------------------------
@@ -168,7 +218,7 @@ def _remove_tracked(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     paths = pathspecs(call, repo, options, options.operands)
     if options.has("n", "dry-run") or not paths:
         return
-    if options.has("cached"):
+    if options.has("cached") and not repo.line.rewrites:
         repo.line.forgotten += [normal(repo.path(path)) for path in paths]
         return
     names = repo.tracked(paths) if not is_unknown(paths) else None
@@ -214,7 +264,7 @@ def _sparse_checkout(call: ProgramCall, repo: Repo, args: list[str]) -> None:
     """Files that fit none of the patterns are taken out of the working tree."""
     options = Argv(args[1:], "", "cone no-cone sparse-index no-sparse-index stdin skip-checks")
     patterns = options.operands
-    if args[:1] not in (["set"], ["init"]):
+    if args[:1] != ["set"] and args[:1] != ["init"]:
         return
     if is_unknown(patterns) or options.has("stdin"):
         repo.may_lose(DELETE, [])
@@ -244,11 +294,13 @@ COMMANDS: dict[str, Command] = {
     "clean": _clean,
     "clone": _clone,
     "config": _config,
+    "filter-branch": _filter_branch,
+    "filter-repo": _filter_repo,
     "format-patch": _writes("o", "output-directory", "output"),
     "init": _init,
     "mv": _rename_tracked,
     "rm": _remove_tracked,
     "sparse-checkout": _sparse_checkout,
-    "submodule": _worktree,
+    "submodule": _submodule,
     "worktree": _worktree,
 }

@@ -50,6 +50,8 @@ class GitLine:
         self.unstages = False
         #: paths that it has taken out of the index, so that `git clean` removes them
         self.forgotten: list[str] = []
+        #: what it takes out of the index goes from the working tree: it rewrites history
+        self.rewrites = False
         #: HEAD has no commit any more
         self.orphan = False
 
