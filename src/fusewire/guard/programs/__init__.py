@@ -35,6 +35,7 @@ _PROGRAMS = {
     "files.run_truncate": "mkfifo shred sponge touch truncate",
     "find.run_find": "find",
     "git.run_git": "git",
+    "listing.run_busybox": "busybox toybox",
     "listing.run_cat": "cat",
     "listing.run_ls": "dir ls",
     "listing.run_pwd": "pwd",

@@ -70,6 +70,9 @@ def _tar_words(words: list[str]) -> list[str]:
 
 def run_tar(call: ProgramCall) -> None:
     argv = Argv(_tar_words(call.args), _TAR_VALUED, _TAR_LONGS)
+    actions = [one[5:] for one in argv.values("checkpoint-action") if one.startswith("exec=")]
+    for script in [*argv.values("to-command", "I", "use-compress-program"), *actions]:
+        call.script(script)
     archive = argv.value("f", "file") or "-"
     folder = ""
     operands: list[tuple[str, str]] = []
@@ -96,19 +99,24 @@ def _extract(call: ProgramCall, argv: Argv, archive: str, folder: str, wanted: l
     if argv.has("O", "to-stdout", "to-command"):
         call.print(UNKNOWN)
         return
-    members = None if argv.has("transform", "xform", "one-top-level") else _tar_members(call, archive)
+    if argv.has("one-top-level"):
+        folder = _under(folder, argv.value("one-top-level") or _last(archive).split(".")[0])
+    members = _tar_members(call, archive)
     keeps = argv.has("k", "keep-old-files", "skip-old-files")
-    if members is None:
-        if (archive == "-" or not call.is_missing(archive)) and not keeps:
+    if members is None or argv.has("transform", "xform"):
+        plain = [name for name in wanted if not any(mark in name for mark in "*?[")]
+        if members is None and wanted and plain == wanted and not argv.has("strip-components", "transform"):
+            members = [(name, False) for name in wanted]  # only what is named
+        elif (archive == "-" or not call.is_missing(archive)) and not keeps:
             _put_unknown(call, archive, folder)
-        return
+            return
     strips = argv.value("strip-components", "strip-path") or "0"
-    named = [one.removeprefix("./").rstrip("/") for one in wanted]
-    for name, is_folder in members:
+    for name, is_folder in members or ():
         parts = [part for part in name.split("/") if part not in ("", ".")]
         above = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
+        plain = [one.removeprefix("./").rstrip("/") for one in wanted]
         left_out = any(matches(one, pattern) for one in (*above, *parts) for pattern in argv.values("exclude"))
-        if left_out or (wanted and not any(matches(one, pattern) for one in above for pattern in named)):
+        if left_out or (wanted and not any(matches(one, pattern) for one in above for pattern in plain)):
             continue
         parts = parts[int(strips) if strips.isdigit() else 0 :]
         target = _under(folder, "/".join(parts))
@@ -126,21 +134,54 @@ def _tar_members(call: ProgramCall, archive: str) -> list[Member] | None:
 
     found: list[Member] = []
     try:
-        # Member by member, so that a small file which holds more than is worth waiting for is given up in time.
-        with tarfile.open(call.disk.real(path), "r|*") as tar:
+        with _Unpacked(call.disk.real(path)) as file, tarfile.open(fileobj=file, mode="r|") as tar:  # type: ignore[call-overload]
             for member in tar:
                 found.append((cleaned(member.name), member.isdir()))
-                if len(found) > _MOST or member.offset_data + member.size > _UNPACKED:
+                if len(found) > _MOST:
                     return None
     except (OSError, ValueError, EOFError, tarfile.TarError, zlib.error):
         return None
+    except Exception as error:
+        if type(error).__name__ != "LZMAError":  # its module is imported only where it is needed
+            raise
+        return None
     return found
+
+
+class _Unpacked:
+    """A packed file as `tarfile` reads it, up to a limit: a small file can hold more than is worth waiting for."""
+
+    def __init__(self, path: str) -> None:
+        with open(path, "rb") as file:
+            head = file.read(4)
+        if head[:2] == b"\x1f\x8b":
+            from gzip import GzipFile as opener
+        elif head[:3] == b"BZh":
+            from bz2 import BZ2File as opener  # type: ignore[assignment]
+        elif head == b"\xfd7zX":
+            from lzma import LZMAFile as opener  # type: ignore[assignment]
+        else:
+            from io import FileIO as opener  # type: ignore[assignment]
+        self.file = opener(path)
+        self.left = _UNPACKED
+
+    def read(self, size: int) -> bytes:
+        self.left -= size
+        if self.left < 0:
+            raise OSError("too much")
+        return self.file.read(size) or b""
+
+    def __enter__(self) -> _Unpacked:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.file.close()
 
 
 # -- zip --------------------------------------------------------------------------------------------------
 
 
-def _split_list(words: list[str], *names: str) -> tuple[list[str], list[str]]:
+def _without_list(words: list[str], *names: str) -> tuple[list[str], list[str]]:
     """The words without `-x a b c`, and its values."""
     kept: list[str] = []
     listed: list[str] = []
@@ -155,7 +196,7 @@ def _split_list(words: list[str], *names: str) -> tuple[list[str], list[str]]:
 
 
 def run_unzip(call: ProgramCall) -> None:
-    words, excluded = _split_list(call.args, "-x")
+    words, excluded = _without_list(call.args, "-x")
     argv = Argv(words, "dP")
     if argv.has(*"ltpzZv") or not argv.operands:
         call.print(UNKNOWN)
@@ -195,7 +236,7 @@ def _zip_members(call: ProgramCall, archive: str) -> list[Member] | None:
 
 
 def run_zip(call: ProgramCall) -> None:
-    words, _ = _split_list(call.args, "-x", "-i", "--exclude", "--include")
+    words, _ = _without_list(call.args, "-x", "-i", "--exclude", "--include")
     argv = Argv(words, "bnOPtsZ", "out= output-file= temp-path= unzip-command= password=")
     if argv.has("h", "help", "version", "L") or not argv.operands:
         return
@@ -206,7 +247,10 @@ def run_zip(call: ProgramCall) -> None:
         call.walk.files[normal(call.path(archive))] = UNKNOWN
     call.print(UNKNOWN)
     if argv.has("m", "move") and not argv.has("d"):
-        for name in argv.operands[1:]:
+        names = argv.operands[1:]
+        if "-@" in call.args:
+            names = [*names, *(call.world.stdin or UNKNOWN).split("\n")]
+        for name in names:
             call.delete(name, recursive=argv.has("r", "recurse-paths"))
 
 

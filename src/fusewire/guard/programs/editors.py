@@ -16,6 +16,7 @@ _SED_WRITES = r"(?:^|[;{}\n\d$/])\s*[wW]\s+([^\n;}]+)|[/|,#][gpiI0-9]*w\s+([^\n;
 #: Commands of ed, ex and vim that write the file they are in (or the one that is named), or run a shell.
 _WRITES = r"^[\s%\d,.$;:]*(?:w|wq|x|xit|exit|up|update|write|wa|wqa|xa|wall|wn|saveas|sav)(!?)(?:\s+(?!!)(\S+))?$"
 _RUNS = r"^[\s%\d,.$;:]*(?:w|r|silent|sil)?\s*!+\s*(.+)$"
+_CALLS = r"(delete|writefile|rename|system)\s*\((?:\[[^\]]*\]\s*,\s*)?\s*(['\"])(.*?)\2"
 
 #: Options of vim that have commands, or name a file of them.
 _SCRIPTS = ("c", "cmd", "S")
@@ -84,3 +85,13 @@ def _edit(call: ProgramCall, script: str, names: list[str]) -> None:
                 call.write(name.replace("%", names[0] if names else UNKNOWN))
         elif runs := re.search(_RUNS, line.strip("'\" ")):
             call.script(runs[1])
+        for function, _, value in re.findall(_CALLS, line):
+            if function == "system":
+                call.script(value)
+            elif function == "writefile":
+                call.write(value)
+            else:
+                call.delete(value, recursive=True)
+    if UNKNOWN in script:
+        for name in names:
+            call.write(name)

@@ -85,10 +85,18 @@ class _Find:
         return self.words[self.at - 1] if self.at <= len(self.words) else ")"
 
     def _list(self) -> Test:
+        test = self._or()
+        while self._peek() == ",":
+            self.at += 1
+            before, after = test, self._or()
+            test = lambda entry, one=before, other=after: (one(entry), other(entry))[1]  # type: ignore[misc]  # noqa: E731
+        return test
+
+    def _or(self) -> Test:
         test = self._and()
-        while self._peek() in ("-o", "-or", ","):
-            join = _sequence if self._take() == "," else _either
-            test = join(test, self._and())
+        while self._peek() in ("-o", "-or"):
+            self.at += 1
+            test = _either(test, self._and())
         return test
 
     def _and(self) -> Test:
@@ -209,10 +217,6 @@ def _either(one: Test, other: Test) -> Test:
     return lambda entry: other(entry) if (first := one(entry)) is False else first
 
 
-def _sequence(one: Test, other: Test) -> Test:
-    return lambda entry: (one(entry), other(entry))[1]
-
-
 def _test(call: ProgramCall, word: str, value: str) -> Test:
     """A test of a name or of what is known of the file before the command runs."""
     folds = word[:2] == "-i" and word != "-inum"
@@ -241,9 +245,16 @@ def _test(call: ProgramCall, word: str, value: str) -> Test:
 
 
 def _by_facts(call: ProgramCall, word: str, value: str, entry: FoundPath) -> bool | None:
-    """Tests of size and age; None where the answer is not known."""
+    """Tests of size, age and owner; None where the answer is not known."""
     try:
         facts = os.lstat(entry.full)
+        if word == "-user" and not value.isdigit():
+            import pwd
+
+            return facts.st_uid == pwd.getpwnam(value).pw_uid
+        if word in ("-user", "-uid", "-inum", "-links"):
+            number = {"-inum": facts.st_ino, "-links": facts.st_nlink}.get(word, facts.st_uid)
+            return _compared(number, value)
         if word == "-size":
             return _compared(-(-facts.st_size // _UNITS.get(value[-1], 512)), value.rstrip("bcwkMG"))
         if word == "-newer":

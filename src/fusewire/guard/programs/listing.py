@@ -68,3 +68,7 @@ def run_ls(call: ProgramCall) -> None:
         names += [name for name in call.disk.listing(call.path(folder)) if hidden or name[:1] != "."]
     mark = "/" if argv.has("p", "F", "classify") else ""
     call.print("".join(f"{name}{mark if call.disk.is_folder(call.path(name)) else ''}\n" for name in names))
+
+
+def run_busybox(call: ProgramCall) -> None:
+    call.run(call.args)

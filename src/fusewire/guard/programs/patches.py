@@ -47,9 +47,12 @@ def _patched(call: ProgramCall, inside: str, text: str, strip: str, reverse: boo
     """(file, whether it goes) for every file that a patch is about."""
     lines = text.split("\n")
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
-        if (line[:4], following[:4]) not in (("--- ", "+++ "), ("*** ", "--- ")):
-            continue
-        old, new = _header_name(line), _header_name(following)
+        old, new = "", ""
+        if (line[:4], following[:4]) in (("--- ", "+++ "), ("*** ", "--- ")):
+            old, new = _header_name(line), _header_name(following)
+        elif line.startswith(("rename from ", "rename to ")):
+            name = f"a/{line.split(' ', 2)[2].strip()}"
+            old, new = (name, "/dev/null") if line.startswith("rename from ") else ("/dev/null", name)
         if reverse:
             old, new = new, old
         names = [name for name in (_stripped(name, strip) for name in (old, new) if name != "/dev/null") if name]

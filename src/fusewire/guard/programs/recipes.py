@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fusewire.guard.effects import ProgramCall
 
 _NAMES = ("GNUmakefile", "makefile", "Makefile")
-_LONGS = "file= makefile= directory= include-dir= old-file= what-if="
+_LONGS = "file= makefile= directory= eval= include-dir= old-file= what-if="
 
 #: Variables inside each other, and targets that one `make` is followed into.
 _DEPTH, _TARGETS = 8, 200
@@ -34,33 +34,34 @@ class _Makefile:
         self.given = dict(one.split("=", 1) for one in argv.operands if is_assignment(one))
         self.goals = [one for one in argv.operands if not is_assignment(one)]
         self.names: dict[str, str] = dict(self.given)
-        self.included = 0
         #: targets, prerequisites and recipe of each rule
         self.rules: list[tuple[list[str], list[str], list[str]]] = []
 
     def path(self, name: str) -> str:
         return f"{self.folder}/{name}" if self.folder and name[:1] != "/" else name
 
-    def read(self, text: str) -> None:
+    def read(self, text: str, depth: int = 0) -> None:
         recipe: list[str] | None = None
         for line in text.replace("\\\n\t", "\\\n").replace("\\\n", "\0").split("\n"):
             if line[:1] == "\t" and recipe is not None:
                 recipe.append(line[1:].replace("\0", "\\\n"))
             elif line.strip():
-                recipe = self._line(line.replace("\0", " ").strip(), recipe)
+                recipe = self._line(line.replace("\0", " ").strip(), depth, recipe)
 
-    def _line(self, line: str, recipe: list[str] | None) -> list[str] | None:
+    def _line(self, line: str, depth: int, recipe: list[str] | None) -> list[str] | None:
         """A line that is no recipe; the recipe to which the next ones belong."""
         word, _, rest = line.partition(" ")
         if line[:1] == "#" or word in ("ifeq", "ifneq", "ifdef", "ifndef", "else", "endif"):
             return recipe
         if word in ("include", "-include", "sinclude"):
-            for name in self.expanded(rest).split() if self.included < _DEPTH else ():
-                self.included += 1
-                self.read(_text(self.call, self.path(name)) or "")
+            for name in self.expanded(rest).split():
+                text = _text(self.call, self.path(name))
+                if text is not None and depth < _DEPTH:
+                    self.read(text, depth + 1)
             return None
-        if word in ("export", "override"):
+        while word in ("export", "override", "private", "unexport", "define"):
             line = rest.strip()
+            word, _, rest = line.partition(" ")
         colon, equals = line.find(":"), line.find("=")
         if equals > 0 and (colon < 0 or colon >= equals - 1):
             self._assign(line[:equals], line[equals + 1 :].strip())
@@ -136,15 +137,18 @@ def _bracketed(text: str, at: int) -> tuple[str, int]:
 
 
 def run_make(call: ProgramCall) -> None:
-    argv = Argv(call.args, "fCIoW", _LONGS, optional="jl")
+    argv = Argv(call.args, "fCIoWE", _LONGS, optional="jl")
     makefile = _Makefile(call, argv.value("C", "directory") or "", argv)
     call.walk.pristine = False
     call.print(UNKNOWN)
     if argv.has("n", "just-print", "dry-run", "recon", "q", "question"):
         return
     names = argv.values("f", "file", "makefile")
+    for given in argv.values("E", "eval"):
+        makefile.read(given)
     for name in names or [next((one for one in _NAMES if call.disk.exists(call.path(makefile.path(one)))), _NAMES[2])]:
-        makefile.read(_text(call, makefile.path(name) if name != "-" else name) or "")
+        text = _text(call, makefile.path(name) if name != "-" else name)
+        makefile.read(text or "")
     plain = [targets[0] for targets, _, _ in makefile.rules if targets and targets[0][:1] not in (".", "%")]
     with call.effects.unsure(call.walk):
         makefile.make(makefile.goals or plain[:1], set())

@@ -1,95 +1,91 @@
-"""Find what programs run: `sudo git push` runs `git push`, `bash -c '...'` runs what stands in the quotes."""
+"""Programs that run other programs: `sudo git push` runs `git push`, `bash -c '...'` runs what stands in the quotes."""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fusewire.guard.shell.argv import Argv
-
 SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "ash", "rbash"))
 
-#: Most wrappers around one command that are listed one by one; beyond, only the innermost is.
+#: More wrappers around one command than anybody writes; those in between are then not listed one by one.
 _LISTED = 8
 
-#: Words in front of a command among which the options of its wrapper are looked for.
-_WINDOW = 60
-
-_LOADER = ("", "library-path= inhibit-rpath= audit= preload= argv0= glibc-hwcaps-prepend=")
-_RUNNER = ("pe", "with= from= python= extra= group= package= project=")
-
-#: Programs that run the command behind them, and their options that take a value, as `Argv` wants them.
+#: Programs that run the command behind them, and their options that take a value of their own.
 _WRAPPERS = {
-    **dict.fromkeys(("builtin", "busybox", "command", "datefudge", "i386", "linux32", "linux64"), ("", "")),
-    **dict.fromkeys(("logsave", "nohup", "setarch", "setsid", "taskset", "toybox"), ("", "")),
-    "chroot": ("", "userspec= groups="),
-    "chrt": ("TPD", "sched-runtime= sched-period= sched-deadline="),
-    "choom": ("np", "adjust= pid="),
-    "doas": ("uC", ""),
-    "env": ("uCaS", "unset= chdir= argv0= split-string="),
-    "exec": ("a", ""),
-    "faketime": ("p", "pid="),
-    "flock": ("wEc", "timeout= wait= conflict-exit-code= command="),
-    "ionice": ("cnpPu", "class= classdata= pid= pgid= uid="),
-    "ld-linux-x86-64.so.2": _LOADER,
-    "ld.so": _LOADER,
-    "ltrace": ("oepunsalxADF", "output="),
-    "nice": ("n", "adjustment="),
-    "nsenter": ("tSGW", "target= setuid= setgid= wdns="),
-    "npx": ("pcw", "package= call= workspace="),
-    "parallel": ("jInN", "jobs="),
-    "prlimit": ("po", "pid= output="),
-    "runuser": ("ugGwsc", "user= group= supp-group= whitelist-environment= shell= command= session-command="),
-    "script": ("IOBTmcEo", "log-in= log-out= log-io= log-timing= logging-format= command= echo= output-limit="),
-    "setpriv": ("", "ambient-caps= inh-caps= bounding-set= ruid= euid= rgid= egid= reuid= regid= groups= pdeathsig="),
-    "sg": ("c", ""),
-    "stdbuf": ("ioe", "input= output= error="),
-    "strace": ("oepEuPasSIbOXU", "output= trace= attach= env= user= trace-path= columns= string-limit= signal="),
-    "sudo": (
-        "ughpCTrtUDR",
-        "user= group= host= prompt= chdir= chroot= role= type= other-user= close-from= command-timeout=",
-    ),
-    "time": ("fo", "format= output="),
-    "timeout": ("sk", "signal= kill-after="),
-    "unshare": (
-        "RwSG",
-        "root= wd= setuid= setgid= propagation= setgroups= map-user= map-group= map-users= map-groups=",
-    ),
-    "uvx": ("p", "with= from= python="),
-    "watch": ("n", "interval="),
-    "xargs": ("InPLdEas", "max-args= max-procs= max-lines= max-chars= arg-file= delimiter="),
-    # our own program: `fusewire attempt run S-1 t -- COMMAND`, `fusewire run --until SCRIPT -- COMMAND`.
-    "fusewire": (
-        "",
-        "project= prompt= max-iterations= max-time= max-cost= timeout= idle-timeout= until= verify= plan= junit="
-        " strategy=",
-    ),
+    "sudo": "-u -g -h -p -C -T -r -t -U -D -R --user --group --host --prompt --chdir --chroot --role --type"
+    " --other-user --close-from --command-timeout",
+    "doas": "-u -C",
+    "env": "-u -C -a --unset --chdir --argv0",
+    "time": "-f -o --format --output",
+    "nice": "-n --adjustment",
+    "ionice": "-c -n -p -P -u --class --classdata --pid --pgid --uid",
+    "timeout": "-s -k --signal --kill-after",
+    "nohup": "",
+    "faketime": "-p --pid",
+    "datefudge": "",
+    "flock": "-w -E -c --timeout --wait --conflict-exit-code --command",
+    "setsid": "",
+    "stdbuf": "-i -o -e --input --output --error",
+    "command": "",
+    "builtin": "",
+    "exec": "-a",
+    "xargs": "-I -n -P -L -d -E -a -s --max-args --max-procs --max-lines --max-chars --arg-file --delimiter",
+    "parallel": "-j --jobs -I -n -N",
+    "watch": "-n --interval",
+    "busybox": "",
+    "chroot": "--userspec --groups",
+    "chrt": "-T -P -D --sched-runtime --sched-period --sched-deadline",
+    "choom": "-n -p --adjust --pid",
+    "i386": "",
+    "ld-linux-x86-64.so.2": "--library-path --inhibit-rpath --audit --preload --argv0 --glibc-hwcaps-prepend",
+    "ld.so": "--library-path --inhibit-rpath --audit --preload --argv0 --glibc-hwcaps-prepend",
+    "linux32": "",
+    "linux64": "",
+    "logsave": "",
+    "ltrace": "-o -e -p -u -n -s -a -l -x -A -D -F --output",
+    "nsenter": "-t -S -G -W --target --setuid --setgid --wdns",
+    "npx": "-p -c -w --package --call --workspace",
+    "prlimit": "-p -o --pid --output",
+    "runuser": "-u -g -G -w -s -c --user --group --supp-group --whitelist-environment --shell --command"
+    " --session-command",
+    "script": "-I -O -B -T -m -c -E -o --log-in --log-out --log-io --log-timing --logging-format --command --echo"
+    " --output-limit",
+    "setarch": "",
+    "setpriv": "--ambient-caps --inh-caps --bounding-set --ruid --euid --rgid --egid --reuid --regid --groups"
+    " --securebits --pdeathsig --selinux-label --apparmor-profile",
+    "sg": "-c",
+    "strace": "-o -e -p -E -u -P -a -s -S -I -b -O -X -U --output --trace --attach --env --user --trace-path --columns"
+    " --string-limit --signal --status --detach-on",
+    "taskset": "",
+    "unshare": "-R -w -S -G --root --wd --setuid --setgid --propagation --setgroups --monotonic --boottime --map-user"
+    " --map-group --map-users --map-groups",
+    "uvx": "--with --from --python -p",
+}
+
+#: Wrappers that move to a folder first, and the options that say to which.
+_FOLDERS = {
+    "env": ("-C", "--chdir"),
+    "sudo": ("-D", "--chdir"),
+    "unshare": ("-w", "--wd"),
+    "nsenter": ("-w", "--wd", "-W", "--wdns"),
 }
 
 #: Programs that do so with a word in front (`uv run pytest`).
 _RUNNERS = frozenset(("uv", "poetry", "pdm", "pipenv", "rye", "hatch", "pixi", "pipx", "bundle", "composer"))
+_RUNNER_VALUES = "--with --from --python -p --extra --group --package --project -e"
 
-#: Wrappers that move to a folder first, and the options that say to which.
-_FOLDERS = {"env": ("C", "chdir"), "sudo": ("D", "chdir"), "unshare": ("w", "wd"), "nsenter": ("W", "wdns")}
+#: Our own program: `fusewire attempt run S-1 t -- COMMAND`, `fusewire run --until SCRIPT -- COMMAND`.
+_OWN = "fusewire"
+_OWN_VALUES = (
+    "--project --prompt --max-iterations --max-time --max-cost --timeout --idle-timeout --until --verify --plan --junit"
+    " --strategy".split()
+)
 
 #: Wrappers whose first operand is theirs (`timeout 10 git ...`).
 _TAKES_OPERAND = frozenset("timeout faketime datefudge flock taskset chroot chrt sg logsave script".split())
-
-#: Wrappers and others with options that hold a command line.
-_SCRIPT_OPTIONS = {
-    "env": ("S", "split-string"),
-    "flock": ("c", "command"),
-    "fusewire": ("until", "verify"),
-    "npx": ("c", "call"),
-    "runuser": ("c", "command", "session-command"),
-    "script": ("c", "command"),
-    "sg": ("c",),
-    "su": ("c", "command", "session-command"),
-}
 
 #: Options of shells that take a value; `-c` takes none, its script is the first operand.
 _SHELL_VALUES = frozenset(("--rcfile", "--init-file"))
 
 _EXEC_OPTIONS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
+
 
 #: Programs that take a command's words as mere text; behind a wrapper they are what is run.
 _TAKES_TEXT = frozenset(
@@ -106,7 +102,7 @@ def hidden_starts(words: list[str]) -> range:
 
 
 def is_wrapper(name: str) -> bool:
-    return name in _WRAPPERS or name in _RUNNERS
+    return name in _WRAPPERS or name in _RUNNERS or name == _OWN
 
 
 def program(words: list[str]) -> str:
@@ -137,77 +133,114 @@ def unwrapped(words: list[str], depth: int = 0) -> list[list[str]]:
 def _starts(words: list[str]) -> list[int]:
     """Where the command begins, and where what each of its wrappers runs."""
     starts = [0]
-    while (behind := _behind_wrapper(words, starts[-1])) is not None:
+    while True:
+        behind = _behind_wrapper(words, starts[-1])
+        if behind is None or behind >= len(words):
+            return starts
         starts.append(behind)
-    return starts
 
 
 def _behind_wrapper(words: list[str], start: int) -> int | None:
-    """Where the command begins that a wrapper at `start` runs; None if there is none."""
+    """Where the command begins that a wrapper at `start` runs; None if there is no wrapper."""
     name = words[start].rsplit("/", 1)[-1]
     at = start + 1
-    if name[:6] == "python" and words[at : at + 2] == ["-m", "fusewire"]:
-        return at + 1  # and then it is as below
+    if name == _OWN:
+        return _behind_own(words, at)
+    if name[:6] == "python" and words[at : at + 2] == ["-m", _OWN]:
+        return at + 1  # and then it is as above
     if name in _RUNNERS and words[at : at + 1] in (["run"], ["exec"]):
-        at = _behind_options(words, at + 1, _RUNNER)
-    elif name == "fusewire":
-        at = _behind_own_options(words, at)
+        at += 1
+        valued = _RUNNER_VALUES.split()
     elif name in _WRAPPERS:
-        argv = _split(words[at : at + _WINDOW], _WRAPPERS[name])
-        if (name == "command" and argv.has("v", "V")) or (name == "env" and argv.has("S", "split-string")):
+        valued = _WRAPPERS[name].split()
+    else:
+        return None
+    operands_left = 1 if name in _TAKES_OPERAND else 0
+    if name == "setarch" and words[at : at + 1] and words[at][:1] != "-":
+        operands_left = 1  # the architecture, which may be left out
+    while at < len(words):
+        word = words[at]
+        if word == "--":
+            return at + 1 + operands_left
+        if name == "command" and word in ("-v", "-V"):
             return None
-        at = _behind_options(words, at, _WRAPPERS[name])
-        while name in ("env", "sudo") and at < len(words) and (words[at] == "-" or is_assignment(words[at])):
+        if name == "env" and word in ("-S", "--split-string"):
+            return None  # see `scripts_of`
+        if word.startswith("-") and (len(word) > 1 or name == "env"):
+            at += 2 if _takes_next(word, valued) else 1
+        elif name in ("env", "sudo") and is_assignment(word):
             at += 1
-        has_architecture = name == "setarch" and at == start + 1
-        if name in _TAKES_OPERAND or has_architecture:
-            at = _behind_options(words, at + 1, _WRAPPERS[name])
+        elif operands_left:
+            operands_left -= 1
+            at += 1
+        else:
+            break
+    return at
+
+
+def _behind_own(words: list[str], at: int) -> int | None:
+    """Where the command begins that our program runs: `run [--] COMMAND`, `attempt run` or `wrap ... -- COMMAND`."""
+    at = _behind_options(words, at)
+    if words[at : at + 1] == ["run"]:
+        at = _behind_options(words, at + 1)
+        at += words[at : at + 1] == ["--"]
+    elif _runs_what_follows(words[at:]):
+        at = words.index("--", at) + 1
     else:
         return None
     return at if at < len(words) else None
 
 
-def _split(words: list[str], described: tuple[str, str], *, permutes: bool = False) -> Argv:
-    from fusewire.guard.shell.argv import Argv  # most calls have no wrapper
-
-    return Argv(words, *described, permutes=permutes)
+def _runs_what_follows(words: list[str]) -> bool:
+    return "--" in words and (words[0] == "wrap" or (words[0] == "attempt" and "run" in words))
 
 
-def _behind_options(words: list[str], at: int, described: tuple[str, str]) -> int:
-    window = words[at : at + _WINDOW]
-    return at + len(window) - len(_split(window, described).operands)
+def _behind_options(words: list[str], at: int) -> int:
+    while at < len(words) and words[at][:1] == "-" and words[at] != "--":
+        at += 2 if words[at] in _OWN_VALUES else 1
+    return at
 
 
-def _behind_own_options(words: list[str], at: int) -> int:
-    """Where the command begins that our program runs: `run [--] COMMAND`, `attempt run` or `wrap ... -- COMMAND`."""
-    at = _behind_options(words, at, _WRAPPERS["fusewire"])
-    rest = words[at:]
-    if rest[:1] == ["run"]:
-        return _behind_options(words, at + 1, _WRAPPERS["fusewire"])
-    runs = "--" in rest and (rest[0] == "wrap" or (rest[0] == "attempt" and "run" in rest))
-    return words.index("--", at) + 1 if runs else len(words)
+def _takes_next(word: str, valued: list[str]) -> bool:
+    """Whether the value of an option is the next word: `-u`, `-Eu`, but not `-uroot`."""
+    if word in valued:
+        return True
+    if word[:2] == "--":
+        return False
+    at = next((at for at, letter in enumerate(word[1:], 1) if f"-{letter}" in valued), 0)
+    return at > 0 and at == len(word) - 1
 
 
 def wrapped_by(words: list[str]) -> tuple[list[str], list[str], str | None]:
     """What a wrapper runs, the variables that it sets, and the folder that it moves to first."""
     start = _behind_wrapper(words, 0)
-    if start is None:
+    if start is None or start >= len(words):
         return [], [], None
-    name, before = program(words), words[1:start]
+    before = words[1:start]
     folder = None
-    if name in _FOLDERS:
-        folder = _split(before, _WRAPPERS[name]).value(*_FOLDERS[name])
+    for at, word in enumerate(before):
+        for option in _FOLDERS.get(program(words), ()):
+            ends = option[:2] != "--" and word[:1] == "-" and word[1:2] != "-" and word[-1] == option[1]
+            if (ends or word == option) and at + 1 < len(before):
+                folder = before[at + 1]
+            elif word.startswith(f"{option}=" if option[:2] == "--" else option) and word != option:
+                folder = word[len(option) :].removeprefix("=")
     return words[start:], [word for word in before if is_assignment(word)], folder
 
 
 def _executed(words: list[str]) -> list[list[str]]:
     """What `find ... -exec COMMAND ;` runs."""
     found = []
-    for at, word in enumerate(words):
-        if word in _EXEC_OPTIONS:
-            rest = words[at + 1 :]
-            end = next((end for end, other in enumerate(rest) if other in (";", "+")), len(rest))
-            found += [rest[:end]] if end else []
+    at = 0
+    while at < len(words):
+        if words[at] in _EXEC_OPTIONS:
+            end = at + 1
+            while end < len(words) and words[end] not in (";", "+"):
+                end += 1
+            if end > at + 1:
+                found.append(words[at + 1 : end])
+            at = end
+        at += 1
     return found
 
 
@@ -221,13 +254,20 @@ def scripts_of(words: list[str]) -> list[str]:
         return [" ".join(words[first:])]
     if name == "trap":
         return words[2:3] if words[1:2] == ["--"] else words[1:2]
+    if name == "env":
+        return _values_of(words, "S", "--split-string")
     if name in SHELLS:
         has_script, operands, _ = shell_operands(words)
         return operands[:1] if has_script else []
-    if name not in _SCRIPT_OPTIONS:
-        return []
-    own = words[1 : _behind_wrapper(words, 0)]
-    return _split(own, _WRAPPERS["runuser" if name == "su" else name], permutes=True).values(*_SCRIPT_OPTIONS[name])
+    if name in ("su", "runuser", "script"):
+        return _values_of(words, "c", "--command") + _values_of(words, "", "--session-command")
+    if name == _OWN:
+        own = words[: words.index("--")] if "--" in words else words
+        return [script for option in ("--until", "--verify") for script in _values_of(own, "", option)]
+    if name in ("flock", "sg", "npx"):
+        own = words[: _behind_wrapper(words, 0)]
+        return _values_of(own, "c", "--call" if name == "npx" else "--command") or (words[2:3] if name == "sg" else [])
+    return []
 
 
 def reads_input(words: list[str]) -> bool:
@@ -240,6 +280,19 @@ def reads_input(words: list[str]) -> bool:
         and not has_script
         and (not operands or operands[0] in ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0") or "-s" in words)
     )
+
+
+def _values_of(words: list[str], letter: str, option: str) -> list[str]:
+    """What follows `-c` (also as the last of `-qc`), `--command`, or stands behind `--command=` and `-S`."""
+    found = []
+    for at, word in enumerate(words[1:], 1):
+        if word == option or (letter and word[:1] == "-" and word[1:2] != "-" and word[-1:] == letter):
+            found += words[at + 1 : at + 2]
+        elif word.startswith(f"{option}="):
+            found.append(word[len(option) + 1 :])
+        elif letter and word.startswith(f"-{letter}") and " " in word:
+            found.append(word[2:])
+    return found
 
 
 def shell_operands(words: list[str]) -> tuple[bool, list[str], bool]:
