@@ -317,6 +317,13 @@ def test_a_state_that_version_0_1_had_set_aside_is_archived(root: Path) -> None:
     assert [one.name for one in memory(root).rglob("*.gz")] == ["s_state.json.gz"]
 
 
+def test_a_session_that_has_come_back_gets_its_state_back(root: Path) -> None:
+    path = memory(root) / "session_s_state.json.pruning"
+    path.write_text('{"n": 1}')
+    Janitor(str(root), Limits(), active=("s",)).clean(NOW)
+    assert [one.name for one in memory(root).iterdir()] == ["session_s_state.json"]
+
+
 def test_killed_at_random_moments_nothing_is_lost_and_nothing_is_there_twice(root: Path) -> None:
     chance = random.Random(6)
     wanted: dict[str, list[str]] = {}

@@ -68,11 +68,13 @@ class Fields:
     """
 
     fields: ClassVar[tuple[str, ...]] = ()
+    _names: ClassVar[frozenset[str]] = frozenset()
     _defaults: ClassVar[dict[str, object]] = {}
 
     def __init_subclass__(cls) -> None:
         own = tuple(vars(cls).get("__annotations__", ()))
         cls.fields += own
+        cls._names = frozenset(cls.fields)
         cls._defaults = {**cls._defaults, **{name: vars(cls)[name] for name in own if name in vars(cls)}}
 
     def __init__(self, *values: object, **named: object) -> None:
@@ -80,7 +82,7 @@ class Fields:
         given.update(self._defaults)
         given.update(zip(self.fields, values, strict=False))
         given.update(named)
-        if len(given) != len(self.fields):
+        if given.keys() != self._names or len(values) > len(self.fields):
             raise TypeError(f"{type(self).__name__} has the fields {', '.join(self.fields)}; given: {', '.join(given)}")
         self._normalize(given)
 

@@ -277,9 +277,9 @@ def _makes_up(words: list[str], line: str) -> bool:
 
 def _variables_changed(line: str) -> set[str]:
     """The variables that a line sets or takes out of the environment."""
-    for mark in "'\";&|\n":
+    for mark in "'\";&|\n(){}$`":
         line = line.replace(mark, " ")
-    words = f" {line}".replace(" --unset=", " -u ").replace(" -u", " -u ").split()
+    words = f" {line}".replace(" --unset=", " -u ").replace(" --unset", " -u ").replace(" -u", " -u ").split()
     takes_out = not {"unset", "-u", "-n", "+x"}.isdisjoint(words)
     return {word.partition("=")[0] for word in words if takes_out or "=" in word}
 

@@ -17,9 +17,10 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from fusewire.janitor import files
-from fusewire.janitor.limits import rotation_reason, why_untouchable
+from fusewire.janitor.limits import is_active, rotation_reason, why_untouchable
 from fusewire.janitor.names import (
     ARCHIVED,
+    PRUNING,
     ROTATING,
     TEMPORARY,
     is_telemetry,
@@ -32,7 +33,7 @@ from fusewire.janitor.names import (
 from fusewire.util.file_names import path_shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from typing import BinaryIO
 
     from fusewire.janitor.limits import Limits
@@ -213,6 +214,15 @@ def _start(folder: str, name: str, facts: os.stat_result, words: str, now: float
 
 
 # -- sessions -------------------------------------------------------------------------------------------
+
+
+def give_back(folder: str, active: Collection[str]) -> None:
+    """Give the states of active sessions their names back, which version 0.1 may have set aside."""
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        live = path.removesuffix(PRUNING)
+        if path != live and session_of(name) and (is_active(session_of(name), active) or files.is_same(live, path)):
+            files.put_back(path, live)
 
 
 def prune(folder: str, due: Mapping[str, str], cleanup: Cleanup, now: float, deadline: float | None) -> None:

@@ -14,7 +14,7 @@ from fusewire.janitor.limits import (
     surplus_lists,
     why_untouchable,
 )
-from fusewire.janitor.names import ROTATING, TEMPORARY, is_telemetry, session_of
+from fusewire.janitor.names import TEMPORARY, is_telemetry, rotation_aside, session_of
 from fusewire.util.errors import FusewireError
 
 TYPE_CHECKING = False
@@ -80,7 +80,8 @@ class Janitor:
             path = os.path.join(folder, name)
             if why_untouchable(facts):
                 continue
-            if name == TEMPORARY or name.endswith(ROTATING):
+            aside = rotation_aside(name)
+            if name == TEMPORARY or (aside is not None and is_telemetry(aside.live, limits.telemetry)):
                 return True
             if is_telemetry(name, limits.telemetry) and rotation_reason(path, facts, limits, now):
                 return True
@@ -106,11 +107,13 @@ class Janitor:
             cleanup.failed(f"{error.filename or self.limits.folder}: nothing more could be done", error)
 
     def _clean_folder(self, folder: str, cleanup: Cleanup, now: float, deadline: float | None) -> None:
-        from fusewire.janitor.archive import prune, rotate
+        from fusewire.janitor.archive import give_back, prune, rotate
         from fusewire.janitor.ledgers import truncate
         from fusewire.janitor.surplus import remove_surplus
 
         rotate(folder, self.limits, cleanup, now, deadline)
+        if not cleanup.dry_run:
+            give_back(folder, self.active)
         entries = files.scan(folder)
         due = sessions_to_prune(entries, self.limits, self.active, now)
         prune(folder, due, cleanup, now, deadline)

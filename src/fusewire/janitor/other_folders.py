@@ -70,7 +70,10 @@ def _check(root: str, path: str, name: str) -> bool:
 
 
 def _clean(path: str, shown: str, memory: str, limits: Limits, cleanup: Cleanup, now: float) -> None:
-    for folder, below, names in os.walk(path):
+    def failed(error: OSError) -> None:
+        cleanup.failed(path_shown(error.filename), error)
+
+    for folder, below, names in os.walk(path, onerror=failed):
         below[:] = [name for name in below if name not in _SKIPPED and os.path.join(folder, name) != memory]
         if not cleanup.dry_run:
             files.remove(os.path.join(folder, TEMPORARY))

@@ -59,6 +59,8 @@ _NOT_HEEDED = frozenset(
     ("command", "cmd", "script", "cwd", "workdir", "working_directory", "dir_path", "directory", "shellId")
 )
 
+_TAKEN_AWAY = ("*** Delete File: ", "*** Move to: ")
+
 _LAUNCHED = "Agent started in background with agent_id: "
 _TOO_LARGE = "Output too large to read at once"
 _EXIT_CODE = " completed with exit code "
@@ -264,7 +266,8 @@ def _patched(patch: str) -> tuple[list[str], str]:
     fates = patched_files(patch)
     if not fates or any("\0" in path for path in fates):
         raise BadPayload("tool_input must be a patch that names its files")
-    return list(fates), "delete" if "delete" in fates.values() else "update"
+    takes_away = any(line.strip().startswith(_TAKEN_AWAY) for line in patch.splitlines())
+    return list(fates), "delete" if takes_away else "update"
 
 
 # -- results --------------------------------------------------------------------------------------------
