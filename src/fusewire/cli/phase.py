@@ -41,6 +41,10 @@ class _Phase(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         return str(super().convert(value.upper(), param, ctx))
 
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """List nothing over several lines; `--help` has it."""
+        return ""
+
 
 _PHASE = _Phase(PHASES)
 

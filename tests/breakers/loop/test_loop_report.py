@@ -411,3 +411,12 @@ def test_the_details() -> None:
         "LESSONS",
         "  loop/score: it fell. What helped: rest",
     ]
+
+
+@pytest.mark.parametrize("detector", [{"of_a_later_version": 1}, {"tests": [1]}, {"tests": 5}])
+def test_a_damaged_detector_does_not_lift_a_halt(detector: dict[str, Any]) -> None:
+    """What iterations are compared with starts anew; the number and the halt stay."""
+    halted = {"owner": "me", "text": "stop", "circuits": "loop/score", "guard": False}
+    stored = {**LoopRecord().to_data(), "iteration": 7, "halted": halted, "detector": detector}
+    record = LoopRecord.from_data(stored)
+    assert (record.iteration, record.halted) == (7, halted)

@@ -290,3 +290,16 @@ def test_a_damaged_field_is_empty_and_the_others_stay(field: str, value: object)
     assert state.damaged
     assert getattr(state, field) == getattr(SessionMemory(), field)
     assert state.usd == 1.5
+
+
+def test_a_halt_of_which_nothing_is_known_still_holds() -> None:
+    state = SessionMemory.from_data({**STORED, "halted": {}})
+    assert state.halted is not None
+    assert "halted" in state.to_data()
+
+
+def test_a_field_of_a_later_version_cannot_take_the_place_of_a_method() -> None:
+    stored = {**STORED, "to_data": 1, "usd": 3}
+    state = SessionMemory.from_data(stored)
+    assert state.usd == 1.5
+    assert {name: state.to_data()[name] for name in ("to_data", "usd")} == {"to_data": 1, "usd": 3}

@@ -311,7 +311,7 @@ class Attempts:
             architecture = next((stop for stop in stops if stop.circuit == circuits[-1]), None)
             if architecture is not None:
                 reason = f"ARCH-STOP (deviation rule 4): {record.arch_stop['reason']}"
-                steps = ("report to the orchestrator; no further attempt", *architecture.next[-1:])
+                steps = ("report to the orchestrator; no further attempt",)
                 stops.remove(architecture)
                 stops.insert(0, architecture.replace(rule="attempt.arch_stop", reason=reason, evidence=(), next=steps))
         return stops

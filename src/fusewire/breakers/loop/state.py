@@ -141,7 +141,11 @@ class LoopRecord:
     @classmethod
     def from_data(cls, data: JsonObject) -> LoopRecord:
         initial = cls()
-        detector, totals = Memory.from_data(data.get("detector", {})), {**initial.totals, **data.get("totals", {})}
+        try:
+            detector = Memory.from_data(data.get("detector", {}))
+        except (ValueError, TypeError):  # what is halted or running is worth more than what it is compared with
+            detector = Memory()
+        totals = {**initial.totals, **data.get("totals", {})}
         record = cls(**{**data, "detector": detector, "totals": totals})
         require_types(record, initial)
         record.running = dict(record.running)  # iterations are removed from it, perhaps in a transaction that fails

@@ -110,7 +110,11 @@ class PhaseRecord:
     @classmethod
     def from_data(cls, data: JsonObject) -> PhaseRecord:
         faces = {phase: Face(**face) for phase, face in data.get("faces", {}).items()}
-        record = cls(**{**data, "faces": faces})
+        errors: dict[str, PhaseError] = {
+            phase: {"hash": error.get("hash"), "text": error.get("text", "")}
+            for phase, error in data.get("errors", {}).items()
+        }
+        record = cls(**{**data, "faces": faces, "errors": errors})
         require_types(record, cls())
         if record.phase not in ("", *PHASES) or set(record.marks) != set(PHASES):
             raise ValueError("not a memory of phases")

@@ -243,7 +243,7 @@ def _report(unit: UnitOfWork, found: Repetition, leases: list[str], unasked: boo
     elif decision.phase == "watch" and not _is_news(unit, circuit, found):
         return []
     if decision.tripped or decision.verdict == "tell":
-        words = {"reason": found.reason, "next": found.next} if found.reason else {}
+        words = {"reason": found.reason, "next": found.next, "by_person": ()} if found.reason else {}
         return [decision.replace(evidence=(found.evidence,), **words)]
     return []
 

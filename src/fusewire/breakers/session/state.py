@@ -59,7 +59,7 @@ def lane_name(session: str, agent: str) -> str:
 class StoredMemory:
     """Typed fields, set to their initial, empty values by `__init__`, and the codec to the stored object."""
 
-    __slots__ = ("damaged", "is_new")
+    __slots__ = ("damaged", "is_new", "unknown")
 
     #: fields that are rows, or tables with a row for each key: how they are decoded
     _ROWS: dict[str, Callable[[Any], object]] = {}
@@ -70,21 +70,25 @@ class StoredMemory:
     #: whether a part of what was stored could not be used, and whether nothing was stored
     damaged: bool
     is_new: bool
+    #: fields of a later version, which are kept
+    unknown: JsonObject
 
     @classmethod
     def from_data(cls, data: JsonObject) -> Self:
         memory = cls()
-        memory.damaged, memory.is_new = False, not data
+        memory.damaged, memory.is_new, memory.unknown = False, not data, {}
         fields = memory.__dict__
         for name, value in data.items():
-            if name in fields:
-                kind, usual = type(value), type(fields[name])
-                if kind is not usual and kind not in (cls._TYPES.get(name) or _KINDS.get(usual, ())):
-                    memory.damaged = True
-                    continue
-            fields[name] = value
+            if name not in fields:
+                memory.unknown[name] = value
+                continue
+            kind, usual = type(value), type(fields[name])
+            if kind is usual or kind in (cls._TYPES.get(name) or _KINDS.get(usual, ())):
+                fields[name] = value
+            else:
+                memory.damaged = True
         for name, decode in cls._ROWS.items():
-            if fields[name]:
+            if name in data and fields[name] is not None:
                 try:
                     fields[name] = decode(fields[name])
                 except TypeError:
@@ -92,7 +96,7 @@ class StoredMemory:
         return memory
 
     def to_data(self) -> JsonObject:
-        data = {name: value for name, value in self.__dict__.items() if value}
+        data = {**getattr(self, "unknown", {}), **{name: value for name, value in self.__dict__.items() if value}}
         for name in self._ROWS:
             if name in data:
                 value = data[name]

@@ -278,7 +278,7 @@ def trigger(payload: Any) -> tuple[str, str]:
 
 def turn_of(unit: UnitOfWork) -> int:
     """The session's turn. Where no hook of ours counts them, a minute is one: 10 turns are 10 minutes then."""
-    return _UNCOUNTED + int(unit.now // 60) if unit.lane.is_new else unit.turn
+    return unit.turn or _UNCOUNTED + int(unit.now // 60)
 
 
 def _recall(transaction: Transaction, name: str, now: float) -> Runs | None:
