@@ -47,9 +47,7 @@ def breaker_on(path: Path, clock: Callable[[], float] = time.time, patience: flo
 def without_dedup() -> Any:
     rules = default_rules()
     template = rules.policies["{constraint}"]
-    policy = Policy.from_data(template)
-    policy.dedup = 0
-    rules.policies["{constraint}"] = policy.to_data()
+    rules.policies["{constraint}"] = Policy.from_data(template).replace(dedup=0).to_data()
     return rules
 
 
