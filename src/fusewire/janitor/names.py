@@ -83,8 +83,7 @@ def is_telemetry(name: str, patterns: Iterable[str]) -> bool:
 
 def rotation_aside(name: str) -> Rotation | None:
     """Parse the name of a file that was set aside for rotation and is not yet compressed; None for any other name."""
-    known = parse_rotation(name) if name.endswith(ROTATING) else None
-    return known if known is not None and not known.packed else None
+    return parse_rotation(name) if name.endswith(ROTATING) else None
 
 
 def session_of(name: str) -> str:
