@@ -19,6 +19,7 @@ from fusewire.config.own_breakers import own_policy, put_breakers
 from fusewire.config.prices import load_prices, parse_prices
 from fusewire.config.settings import KINDS, TABLES, PolicyFile, Values, overlay, read_policy_file
 from fusewire.util.errors import ConfigError
+from fusewire.util.globs import matches
 
 if TYPE_CHECKING:
     from fusewire.core.events import Matcher
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
 
 #: The tables of the seed's own configuration file. The first holds what `[tool]` has at its top.
 _SEED_TABLES = ("circuit_breakers", "memory_limits", "resource_limits")
+
+
+#: What a rule may be set to, and rules that are no circuits of the policies.
+MODES = ("off", "log", "enforce")
+_OTHER_RULES = ("*", "guard.", "scope.", "constraint:")
 
 
 @dataclass
@@ -43,6 +49,8 @@ class Rulebook:
     own: dict[str, Values] = field(default_factory=dict)
     #: what `[prices]` says beside the table that is shipped
     prices: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: rules that are only logged, or off: by pattern
+    modes: dict[str, str] = field(default_factory=dict)
     #: who is told what happened
     targets: Targets = field(default_factory=Targets)
 
@@ -71,6 +79,7 @@ class Rulebook:
             *(dict(self.values["tool"].parsed), load_prices(self.prices)),
             tuple(target.name for target in self.targets.enabled()),
             (self.values["sandbox"].parsed["mode"], self.values["sandbox"].parsed["outside"]),
+            tuple(self.modes.items()),
         )
 
     def _guard(self) -> tuple[Any, ...]:
@@ -175,6 +184,8 @@ def _apply(book: Rulebook, source: str, layer: Any) -> None:
     for kind, table in layer.items():
         if kind == "sandbox" and isinstance(table, str):
             table = {"mode": table}
+        if kind == "profile":
+            kind, table = "tool", {"profile": table}
         if kind == "prices" and isinstance(table, dict):
             prices, problems = parse_prices(table, source)
             for model, values in prices.items():
@@ -182,10 +193,12 @@ def _apply(book: Rulebook, source: str, layer: Any) -> None:
             book.warnings += problems
         elif kind == "prices":
             book.warnings.append(ConfigError(source, kind, table, 'a table [prices."model"] of prices'))
+        elif kind == "rules":
+            book.warnings += _put_modes(book, table, source)
         elif kind == "breakers":
             book.warnings += put_breakers(book.own, table, source)
         elif kind not in book.files:
-            allowed = f"no such table; allowed: {', '.join((*TABLES, 'prices', 'breakers'))}"
+            allowed = f"no such table; allowed: {', '.join((*TABLES, 'prices', 'breakers', 'rules', 'profile'))}"
             book.warnings.append(ConfigError(source, kind, table, allowed))
         elif not isinstance(table, dict):
             shown = "..." if kind == "notify" else table  # it may be a secret
@@ -195,3 +208,24 @@ def _apply(book: Rulebook, source: str, layer: Any) -> None:
                 table, problems = book.targets.taken(table, source, book.files[kind])
                 book.warnings += problems
             book.warnings += overlay(book.files[kind], book.values[kind], table, source, f"[{kind}]")
+
+
+def _put_modes(book: Rulebook, table: Any, source: str) -> list[ConfigError]:
+    """Take `[rules]`: a pattern of rules, and whether they are off, only logged, or enforced."""
+    if not isinstance(table, dict):
+        return [ConfigError(source, "rules", table, 'a table [rules] such as "tool.cycle" = "log"')]
+    circuits = {circuit.name for kind in KINDS for circuit in compile_policies(book.files[kind], book.values[kind])}
+    problems = []
+    for pattern, mode in table.items():
+        if mode not in MODES:
+            problems.append(ConfigError(source, f"[rules] {pattern}", mode, ", ".join(MODES)))
+        elif not pattern.startswith(_OTHER_RULES) and not any(matches(name, pattern) for name in circuits):
+            problems.append(ConfigError(source, f"[rules] {pattern}", mode, f"no such rule; {_names(circuits)}"))
+        else:
+            book.modes.pop(pattern, None)  # the last that was written is the last that is looked at
+            book.modes[pattern] = mode
+    return problems
+
+
+def _names(circuits: set[str]) -> str:
+    return f"allowed: {', '.join(sorted(circuits))}, and what begins with {', '.join(_OTHER_RULES)}"

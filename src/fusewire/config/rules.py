@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from fusewire.core.decision import Decision
     from fusewire.core.events import Matcher
     from fusewire.core.state import Policy
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     Signature = tuple[Stamp, ...]
 
 #: Raised when the shape of the blob changes.
-_FORMAT = 8
+_FORMAT = 9
 
 #: Bytes of the hash in front of sealed data.
 _HASH = 8
@@ -89,6 +90,7 @@ class Rules:
         prices: Any = (),
         notify: tuple[str, ...] = (),
         sandbox: tuple[str, tuple[str, ...]] = ("auto", ()),
+        modes: tuple[tuple[str, str], ...] = (),
     ) -> None:
         self.policies = policies
         self.constraints = {name: Constraint(*data) for name, data in constraints.items()}
@@ -103,6 +105,8 @@ class Rules:
         self.notify = notify
         #: "auto", "require" or "off", and the command lines that run outside
         self.sandbox = sandbox
+        #: patterns of rules that a person has set to "off", "log" or "enforce"; the last one that fits holds
+        self.modes = modes
         #: without a project to look in, every bare id is a constraint of its own
         self.any_constraint = any_constraint
         #: the project's files were read for it, because something in them had changed
@@ -113,8 +117,27 @@ class Rules:
         constraints = {name: constraint.to_data() for name, constraint in self.constraints.items()}
         return (
             *(self.policies, constraints, self.warnings, self.any_constraint),
-            *(self.guard, self.tool, self.prices, self.notify, self.sandbox),
+            *(self.guard, self.tool, self.prices, self.notify, self.sandbox, self.modes),
         )
+
+    def mode(self, rule: str) -> str:
+        """`off`, `log` (decided and recorded, never spoken) or `enforce`."""
+        from fusewire.util.globs import matches
+
+        family = rule.partition(":")[0]
+        fitting = (mode for pattern, mode in reversed(self.modes) if matches(family, pattern) or matches(rule, pattern))
+        return next(fitting, "enforce")
+
+    def as_set(self, decision: Decision) -> Decision:
+        """What may be said of a decision: of a rule in `log` mode nothing, of one that is off there is none."""
+        mode = self.mode(decision.rule) if self.modes and decision.rule else "enforce"
+        if mode == "enforce":
+            return decision
+        speaks = mode == "log" and (decision.tripped or decision.verdict != "allow")
+        quiet: Decision = decision.replace(
+            verdict="allow", tripped=False, alert=False, phase="closed", logged=(decision,) if speaks else ()
+        )
+        return quiet
 
     def policy(self, circuit: str) -> Policy:
         """The policy of a circuit; NotFound if there is no such circuit."""

@@ -54,6 +54,8 @@ class Decision(Noun):
     unheeded: bool = False
     #: the milder decisions of other rules on the same event
     also: tuple[Decision, ...] = ()
+    #: what rules in `log` mode would have answered
+    logged: tuple[Decision, ...] = ()
     #: the message as it was written down before, such as that of a stored halt; else it is made from the other fields
     text: str = ""
 

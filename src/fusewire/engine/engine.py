@@ -97,6 +97,8 @@ class Engine:
     def _step(
         self, transaction: Transaction, policy: Policy, signal: Signal, now: float, actor: str, written: set[str]
     ) -> Decision:
+        if self.rules.modes and self.rules.mode(rule_id(policy, signal.circuit)) == "off":
+            return Decision("allow", circuit=signal.circuit)
         before = self.load(transaction, policy, signal.circuit, now)
         after, outcome = circuits.step(policy, before, signal, now)
         # A circuit that nothing has happened to needs no row.
@@ -111,7 +113,7 @@ class Engine:
             transaction.log(row, kept=False)
         if outcome.transitions or signal.kind == "override":
             _write_audit(transaction, signal, outcome, after, now, actor)
-        return decide(policy, signal, after, outcome, now)
+        return self.rules.as_set(decide(policy, signal, after, outcome, now))
 
     def load(self, transaction: Transaction, policy: Policy, circuit: str, now: float) -> CircuitState | None:
         """The stored state of a circuit; one that cannot be read is folded anew from the circuit's log."""
@@ -129,7 +131,7 @@ class Engine:
     def foresee(self, signal: Signal) -> Decision:
         """What a circuit would answer now; nothing is written and nothing counted."""
         policy, state = self.view(signal.circuit)
-        return foreseen(policy, state, signal, self.clock())
+        return self.rules.as_set(foreseen(policy, state, signal, self.clock()))
 
     def view(self, circuit: str) -> tuple[Policy, CircuitState]:
         """The circuit as it is now; nothing is written, a circuit that nothing happened to is closed."""

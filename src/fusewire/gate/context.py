@@ -29,7 +29,7 @@ class Context:
 
     __slots__ = (
         *("_commands", "_home", "_protected", "_reading", "changed", "environment", "event", "is_by_http", "is_nested"),
-        *("looks", "plain", "refusal", "root", "rules", "start"),
+        *("logged", "looks", "plain", "refusal", "root", "rules", "start"),
     )
 
     def __init__(self, event: Event, root: str, start: str, environment: Mapping[str, str]) -> None:
@@ -55,6 +55,8 @@ class Context:
         self.looks = self.plain is not None and not opaque and only_look(self.plain)
         #: the decision of an earlier step that refuses the call
         self.refusal: Decision | None = None
+        #: what rules in `log` mode would have answered
+        self.logged: list[Decision] = []
         self._commands = self.plain
         self._home = ""
         self._protected: Protected | None = None
@@ -123,17 +125,34 @@ class Context:
         return self._reading is not None
 
     @property
-    def cannot_ask(self) -> str:
-        """Why no person can be asked before this call; empty if one can."""
+    def is_attended(self) -> bool:
+        """Whether a person can answer: where nothing says so, nobody is there."""
+        profile = self.environment.get("FUSEWIRE_PROFILE") or self.rules.tool.get("profile")
+        if profile == "unattended" or self.is_nested:
+            return False
+        # Another client that was started inside Claude Code inherits its environment.
+        is_told = self.event.agent == "claude" and self.environment.get("CLAUDE_CODE_SESSION_ATTENDED") == "1"
+        return is_told or profile == "attended"
+
+    @property
+    def asks(self) -> bool:
+        """Whether a person can be asked before this call."""
+        if self.event.kind != "before_tool" or not self.event.agent or not self.is_attended:
+            return False
         from fusewire.agents import agent_named
 
-        if not self.event.agent or not agent_named(self.event.agent).ASKS:
-            return "this agent's program cannot ask the user"
-        if self.is_nested or self.environment.get("CLAUDE_CODE_SESSION_ATTENDED") != "1":
+        return agent_named(self.event.agent).ASKS
+
+    @property
+    def cannot_ask(self) -> str:
+        """Why no person can be asked before this call; empty if one can."""
+        if self.asks:
+            return ""
+        if not self.is_attended:
             from fusewire.guard.tools import UNATTENDED
 
             return UNATTENDED
-        return ""
+        return "this agent's program cannot ask the user"
 
 
 def _records(event: Event) -> tuple[str, ...]:

@@ -49,11 +49,22 @@ def decide(event: Event, context: Context) -> Decision:
         if context.refusal is not None and step is not session:
             continue
         decision = step(event, context)
+        if decision is not None and step is not session and context.rules.modes:
+            decision = _as_set(decision, context)
         if decision is not None:
             found.append(decision)
             if decision.verdict in ("deny", "halt"):
                 context.refusal = context.refusal or decision
     return strictest(found) or _ALLOWED
+
+
+def _as_set(decision: Decision, context: Context) -> Decision | None:
+    """The decision as far as the rule's mode lets it speak; nobody switches off what keeps the breaker itself."""
+    if decision.rule.startswith("fusewire."):
+        return decision
+    heard = context.rules.as_set(decision)
+    context.logged += heard.logged
+    return heard if heard is decision else None
 
 
 def nesting(event: Event, context: Context) -> Decision | None:
@@ -200,9 +211,15 @@ def session(event: Event, context: Context) -> Decision | None:
     from fusewire.breakers.session.tool_calls import ToolCallBreakers
     from fusewire.util.errors import StoreError
 
-    breakers = ToolCallBreakers(context.store, context.rules, root=context.root)
+    breakers = ToolCallBreakers(
+        context.store,
+        context.rules,
+        root=context.root,
+        is_attended=context.is_attended,
+        asks=context.asks,
+    )
     try:
-        decision = breakers.handle(event, commands, looks=context.looks, refused_by=refused_by)
+        decision = breakers.handle(event, commands, looks=context.looks, refused_by=refused_by, logged=context.logged)
         return strictest((_begin_session(event, context), decision)) if event.kind == "session_start" else decision
     except Exception as error:  # they fail open; the guard and the constraints have spoken already
         if is_broken(error):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fusewire.breakers.session.state import SessionHalt
-from fusewire.breakers.session.unit_of_work import ALLOWED, HALTED_AT, UnitOfWork
+from fusewire.breakers.session.unit_of_work import ALLOWED, HALTED_AT
 from fusewire.config.rules import STATE_FOLDER
 from fusewire.core.decision import Decision
 from fusewire.core.events import Event
@@ -72,7 +72,7 @@ def _standing(
 ) -> Decision | None:
     """What refuses the event as things stand; nothing is written, and no lock is waited for."""
     transaction = DryRun(watch.store)
-    unit = UnitOfWork(transaction, watch.rules, event, watch.clock())
+    unit = watch.unit(transaction, event, watch.clock())
     on_file = watch.store.halt_on_file(unit.session) if unit.state.halted is None else None
     if on_file:
         unit.state.halted = SessionHalt.from_data(on_file)
@@ -94,7 +94,7 @@ def fold(watch: ToolCallBreakers, transaction: Transaction, now: float) -> tuple
     for data in waiting:
         try:
             event = _event(data["event"])
-            unit = UnitOfWork(transaction, watch.rules, event, now)
+            unit = watch.unit(transaction, event, now)
             if event.kind == "prompt" and unit.state.halted is not None:  # anybody can put a file there
                 transaction.notice("a message that came late lifts no halt; it has to be sent again", now)
                 continue

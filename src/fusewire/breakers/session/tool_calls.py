@@ -24,13 +24,13 @@ from fusewire.util.errors import StoreRebuilt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from fusewire.breakers.session.calls import Call, Commands
     from fusewire.config.rules import Rules
     from fusewire.core.events import Event
-    from fusewire.stores import Store
+    from fusewire.stores import Store, Transaction
     from fusewire.util.fast_json import JsonObject
 
 #: Calls that were begun and whose result nobody has seen are forgotten after so many others.
@@ -63,25 +63,47 @@ class ToolCallBreakers:
     """A project's sessions: a store, the rules, a clock."""
 
     def __init__(
-        self, store: Store, rules: Rules, clock: Callable[[], float] = time.time, root: str | None = None
+        self,
+        store: Store,
+        rules: Rules,
+        clock: Callable[[], float] = time.time,
+        root: str | None = None,
+        *,
+        is_attended: bool = False,
+        asks: bool = False,
     ) -> None:
         self.store, self.rules, self.clock, self.root = store, rules, clock, root
+        #: whether a person can answer, and whether the agent's program can ask one before this call
+        self.is_attended, self.asks = is_attended, asks
 
     def handle(
-        self, event: Event, commands: Commands | None = None, *, looks: bool = False, refused_by: str = ""
+        self,
+        event: Event,
+        commands: Commands | None = None,
+        *,
+        looks: bool = False,
+        refused_by: str = "",
+        logged: Sequence[Decision] = (),
     ) -> Decision:
         """The answer to one event. `commands` is what a command line would run, `looks` that it changes nothing;
-        `refused_by` names the rule outside the session that has refused the call already."""
+        `refused_by` names the rule outside the session that has refused the call already; `logged` is what rules in
+        `log` mode would have answered."""
         try:
-            return self._handle(event, commands, looks, refused_by)
+            return self._handle(event, commands, looks, refused_by, logged)
         except StoreRebuilt:  # the damage showed in the middle; nothing was written, and now it is mended
-            return self._handle(event, commands, looks, refused_by)
+            return self._handle(event, commands, looks, refused_by, logged)
+
+    def unit(self, transaction: Transaction, event: Event, now: float) -> UnitOfWork:
+        """One event of a session, inside a transaction."""
+        return UnitOfWork(transaction, self.rules, event, now, is_attended=self.is_attended, asks=self.asks)
 
     def count(self, unit: UnitOfWork, commands: Commands | None, looks: bool, refused_by: str) -> Decision:
         """Count an event inside a transaction that the caller has begun; the caller saves the unit."""
         return count(unit, self.store, prepare(unit.event, commands, looks, refused_by), refused_by)
 
-    def _handle(self, event: Event, commands: Commands | None, looks: bool, refused_by: str) -> Decision:
+    def _handle(
+        self, event: Event, commands: Commands | None, looks: bool, refused_by: str, logged: Sequence[Decision]
+    ) -> Decision:
         act = prepare(event, commands, looks, refused_by)
         incidents: list[JsonObject] = []
         late: list[str] = []
@@ -91,12 +113,15 @@ class ToolCallBreakers:
                 from fusewire.breakers.session.late import fold
 
                 incidents, late = fold(self, transaction, now)
-            unit = UnitOfWork(transaction, self.rules, event, now)
+            unit = self.unit(transaction, event, now)
+            unit.logged += logged
             answer = count(unit, self.store, act, refused_by)
             if event.kind == "after_tool" and unit.state.untold:
                 text = "\n".join(filter(None, (unit.state.untold, answer.text)))
                 unit.state.untold = ""
                 answer = answer.replace(verdict="tell" if answer.verdict == "allow" else answer.verdict, text=text)
+            for one in unit.logged:
+                unit.log_doing("logged", event.tool, f"{one.rule}: {one.verdict}: {one.reason}")
             unit.save()
         incidents += unit.incidents
         if late and self.root is not None:
@@ -107,16 +132,14 @@ class ToolCallBreakers:
             from fusewire.breakers.session.incidents import write
 
             write(self.root, self.rules.tool["incidents"], incidents, unit.now)
+        if unit.logged:
+            answer = answer.replace(logged=tuple(unit.logged))
         if not unit.remarks:
             return answer
         if answer.verdict == "allow":
-            return Decision("allow", remarks=tuple(unit.remarks))
-        return Decision(
-            answer.verdict,
-            rule=answer.rule,
-            text="\n".join([answer.text, *unit.remarks]).strip(),
-            unheeded=answer.unheeded,
-        )
+            return Decision("allow", remarks=tuple(unit.remarks), logged=answer.logged)
+        worded: Decision = answer.replace(text="\n".join([answer.text, *unit.remarks]).strip())
+        return worded
 
 
 def count(unit: UnitOfWork, store: Store, act: Callable[[UnitOfWork], Decision], refused_by: str) -> Decision:

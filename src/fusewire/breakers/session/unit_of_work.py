@@ -37,7 +37,18 @@ ALLOWED = Decision("allow")
 class UnitOfWork:
     """What one event has at hand: the time, the event, the memories, and a way to the circuits."""
 
-    def __init__(self, transaction: Transaction, rules: Rules, event: Event, now: float) -> None:
+    def __init__(
+        self,
+        transaction: Transaction,
+        rules: Rules,
+        event: Event,
+        now: float,
+        *,
+        is_attended: bool = False,
+        asks: bool = False,
+    ) -> None:
+        #: whether a person can answer, and whether one can be asked before this call
+        self.is_attended, self.asks = is_attended, asks
         self.transaction = transaction
         self.rules = rules
         self.settings = rules.tool
@@ -57,6 +68,8 @@ class UnitOfWork:
             state.batched = 1  # it is assumed, as in the sessions before this one; no other agent has batches
         #: for the person, beside the answer to the agent
         self.remarks: list[str] = []
+        #: what rules in `log` mode would have answered
+        self.logged: list[Decision] = []
         #: for the log of incidents, once the transaction is written
         self.incidents: list[JsonObject] = []
         self._engine: Engine | None = None
@@ -128,6 +141,7 @@ class UnitOfWork:
 
     def step(self, signal: Signal) -> Decision:
         decision = self.engine.step(self.transaction, signal, self.now)
+        self.logged += decision.logged
         if decision.tripped:
             self.log_incident("circuit_trip", decision)
             if decision.alert:
@@ -141,7 +155,7 @@ class UnitOfWork:
         policy = self.rules.policy(circuit)
         signal = Signal("ask", circuit, name, turn=self.turn)
         state = self.engine.load(self.transaction, policy, signal.circuit, self.now)
-        return foreseen(policy, state, signal, self.now)
+        return self.rules.as_set(foreseen(policy, state, signal, self.now))
 
     def signal(self, kind: Any, circuit: str, name: str, **more: Any) -> Decision:
         """One signal of this session to a circuit, counted in the turns of the agent that did it."""

@@ -31,6 +31,7 @@ _DONE = {
     "told": ("warned", "warned"),
     "refused": ("refused", "refused"),
     "halted": ("refused", "halted"),
+    "logged": ("warned", "only logged"),
     "prompt": ("said", "message"),
 }
 _SIGNALS = {"ask": "asked", "good": "went well"}
