@@ -170,6 +170,39 @@ def test_eleven_identical_calls_in_one_reply(project: Project, session: Session)
     assert session.before("Read", {"file_path": "/home/dev/project/b.py"})[0].allowed
 
 
+def _over_turns(session: Session, replies: list[int], window: int) -> list[bool]:
+    """The same call, so often in each reply, with a window of so many turns and room for five calls in it."""
+    settings = f"threshold = 5\nwindow_turns = {window}\n"
+    (session.project.root / "fusewire.toml").write_text(f"[tool.sequential_tools]\n{settings}")
+    allowed = []
+    for number in replies:
+        said = [session.before("Read", {"file_path": "/home/dev/project/a.py"}) for _ in range(number)]
+        allowed += [asked.allowed for asked, _ in said]
+        results = [{**call, "tool_response": "1\tprint(1)"} for _, call in said]
+        session.send("PostToolBatch", tool_calls=results)
+    return allowed
+
+
+def test_identical_calls_in_a_window_of_three_turns(session: Session) -> None:
+    """Two, two and two of them: the sixth is refused, though no reply has more than two."""
+    assert _over_turns(session, [2, 2, 2], window=3) == [True] * 5 + [False]
+
+
+def test_must_not_fire_what_has_left_the_window_of_three_turns(session: Session) -> None:
+    """The first reply with three no longer counts in the fourth."""
+    assert all(_over_turns(session, [3, 1, 1, 2], window=3))
+
+
+def test_must_not_fire_across_turns_by_default(session: Session) -> None:
+    assert all(_over_turns(session, [2, 2, 1], window=1))
+
+
+def test_must_not_fire_across_turns_with_another_tool_in_between(session: Session) -> None:
+    _over_turns(session, [2, 2], window=3)
+    session.bash("ls docs", "a.md")
+    assert all(_over_turns(session, [2], window=3))
+
+
 # -- the messages and the log ---------------------------------------------------------------------------
 
 

@@ -173,11 +173,17 @@ class Helper(Row):
 
 
 class Streak(Row):
-    """One tool in a row within a turn: how often each call came, or `any` of them."""
+    """One tool in a row: the turn of its last call; how often each call came, or `any` of them, and its last turn."""
 
     tool: str
     turn: int
     times: dict[str, int]
+    turns: dict[str, int]
+
+    @classmethod
+    def from_data(cls, data: list[Any]) -> Streak:
+        as_in_0_1 = len(data) == 3
+        return cls(*data, *([dict.fromkeys(data[2], data[1])] if as_in_0_1 else []))
 
 
 class PendingCall(Row):

@@ -350,24 +350,28 @@ def _literal(pattern: str) -> str:
 
 
 def _sequence(unit: UnitOfWork, call: Call) -> Any:
-    """The same tool in a row within one turn. What brings something new is not counted, unless that is wanted."""
+    """The same tool in a row within the window. What brings something new is not counted, unless that is wanted."""
     if not unit.has("tool/sequential_tools/{tool}"):
         return
-    literal = unit.settings["sequential_tools.literal"]
+    window = unit.settings["sequential_tools.window_turns"]
     row = unit.lane.row
-    if row is None or row.tool != call.tool or row.turn != unit.turn:
-        if row is not None and row.turn == unit.turn and max(row.times.values(), default=0) > 1:
+    goes_on = row is not None and unit.turn - row.turn < window
+    if row is None or row.tool != call.tool or not goes_on:
+        if row is not None and goes_on and max(row.times.values(), default=0) > 1:
             unit.signal("note", _sequence_circuit(unit, row.tool), "other_call")
-        row = unit.lane.row = Streak(call.tool, unit.turn, {})
-    key = "any" if literal else call.mark
-    times = row.times[key] = row.times.pop(key, 0) + 1
+        row = unit.lane.row = Streak(call.tool, unit.turn, {}, {})
+    key = "any" if unit.settings["sequential_tools.literal"] else call.mark
+    last = row.turns.pop(key, row.turn)
+    times = row.times.pop(key, 0) + 1 if unit.turn - last < window else 1
+    row.times[key], row.turns[key], row.turn = times, unit.turn, unit.turn
     while len(row.times) > _OPEN:
-        del row.times[next(iter(row.times))]
+        oldest = next(iter(row.times))
+        del row.times[oldest], row.turns[oldest]
     circuit = _sequence_circuit(unit, call.tool)
     if times < 2 or circuit in unit.state.alarms:
         return
     if times == 2:  # the first of them was nothing special then
-        yield unit.signal("ask", circuit, "call", text=call.shown)
+        yield unit.signal("ask", circuit, "call", text=call.shown, turn=last)
     decision = unit.signal("ask", circuit, "call", text=call.shown)
     if decision.tripped:
         unit.state.alarms[circuit] = Alarm(unit.agent, call.tool, [])
