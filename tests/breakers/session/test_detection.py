@@ -142,9 +142,9 @@ def test_replay_prints_a_line_for_each_and_a_table_of_rules(project: Project, tm
     lines = result.stdout.splitlines()
     assert "results.json: cannot be read" in lines[0]
     assert "told by repetition at call" in lines[1]
-    assert lines[2].endswith("25 calls, 26 turns; nothing to say")
+    assert lines[2].endswith("25 calls, 26 turns, unattended (nothing tells of a person); nothing to say")
     assert lines[4] == "3 transcripts, 1 of them not readable, 49 calls"
-    assert lines[5].split() == ["rule", "told", "blocked", "halted", "answers"]
+    assert lines[5].split() == ["rule", "told", "asked", "refused", "halted", "logged", "answers"]
     assert "repetition" in result.stdout.split("answers")[1]
 
     data = project.json("replay", str(folder))

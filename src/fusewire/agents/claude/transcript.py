@@ -13,6 +13,8 @@ from fusewire.util.fast_json import JsonObject
 
 _KINDS = ("assistant", "user", "attachment", "system", "summary", "progress", "file-history-snapshot")
 
+_INTERRUPTED = "[Request interrupted by user"
+
 #: How messages in the place of the person's begin that the client has written: reports, outputs, interruptions.
 _NOT_A_PERSON = (
     "<task-notification>",
@@ -23,8 +25,12 @@ _NOT_A_PERSON = (
     "<bash-stderr>",
     "<system-reminder>",
     "<teammate-message",
-    "[Request interrupted by user",
+    _INTERRUPTED,
 )
+
+#: Entry points that a person sits at, and how those of programs begin (`sdk-cli` is `claude -p`).
+_INTERACTIVE = ("cli", "claude-vscode", "claude-jetbrains", "claude-desktop")
+_PROGRAMS = ("sdk-", "claude-code-github-action", "mcp")
 
 
 def is_claude(record: Any) -> bool:
@@ -61,6 +67,10 @@ class ClaudeReader(FormatReader):
             return
         kind, at = record.get("type"), moment(record.get("timestamp"))
         self.session = self.session or words(record.get("sessionId"))
+        entry = words(record.get("entrypoint"))
+        if entry and self.is_attended is None:
+            known = True if entry in _INTERACTIVE else False if entry.startswith(_PROGRAMS) else None
+            self._started_by(f"entrypoint {entry}", is_attended=known)
         agent = self._agent(record)
         message = part(record.get("message"))
         if kind == "assistant" and message.get("model") != "<synthetic>":
@@ -96,6 +106,8 @@ class ClaudeReader(FormatReader):
         if results or agent or record.get("isMeta") or record.get("isCompactSummary"):
             return
         said = text_of(content)
+        if said.startswith(_INTERRUPTED):
+            self._started_by("a person interrupted it", is_attended=True)
         if _is_person(said, record):
             yield from self._prompt(said, at)
 

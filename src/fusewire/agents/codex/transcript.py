@@ -25,6 +25,12 @@ _OUTPUT = re.compile(r"^Output:$", re.MULTILINE)
 #: What the client tells the model in the person's place.
 _NOT_A_PERSON = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<turn_aborted>", "<permissions")
 
+#: What `source` or `originator` says of who started the session.
+_ATTENDED = {
+    **dict.fromkeys(("cli", "vscode", "codex-tui", "codex_cli_rs", "codex_vscode"), True),
+    **dict.fromkeys(("exec", "codex_exec", "mcp", "codex_sdk_ts"), False),
+}
+
 
 def is_codex(record: Any) -> bool:
     if not isinstance(record, dict):
@@ -60,6 +66,10 @@ class CodexReader(FormatReader):
         said = part(record.get("payload")) if kind in _WRAPPED else record
         if kind == "session_meta":
             self.session = self.session or words(said.get("id"))
+            source = words(said.get("source"))
+            if source or said.get("originator"):
+                known = _ATTENDED.get(source, _ATTENDED.get(words(said.get("originator"))))
+                self._started_by(f"source {source or said.get('originator')}", is_attended=known)
             if "subagent" in part(said.get("source")):
                 self.agent = self.agent or words(said.get("id"))
         elif kind is None and "instructions" in record:  # how older rollouts begin

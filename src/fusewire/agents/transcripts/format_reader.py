@@ -33,6 +33,9 @@ class FormatReader:
         #: the reply that each agent of the file is in the middle of
         self._open: dict[str, str] = {}
         self._last: dict[str, float | None] = {}
+        #: what the file says of the situation: whether a person was there, and in which words
+        self.is_attended: bool | None = None
+        self.says = ""
 
     @staticmethod
     def recognises(key: str, record: Any) -> bool:
@@ -51,6 +54,11 @@ class FormatReader:
 
     def take(self, key: str, record: Any) -> Iterator[TranscriptStep]:
         raise NotImplementedError
+
+    def _started_by(self, where: str, *, is_attended: bool | None) -> None:
+        """The file says which program started the session; the first word holds."""
+        if is_attended is not None and self.is_attended is None:
+            self.is_attended, self.says = is_attended, where
 
     def close(self) -> Iterator[TranscriptStep]:
         """The file has ended: what was open is over."""

@@ -23,6 +23,9 @@ FORMATS = tuple(sorted(_READERS))
 #: Records of a file that are looked at to tell its format.
 _LOOKED_AT = 200
 
+#: How the client words what a person said no to.
+_DECLINED = "The user doesn't want to "
+
 
 class Transcript:
     """One transcript; `steps` may be asked for again, and `broken` then tells how much could not be read."""
@@ -42,6 +45,21 @@ class Transcript:
         session = Path(self.path).stem
         files = [self._file(self.path)] + [self._agent(path, session) for path in below]
         yield from heapq.merge(*files, key=lambda step: step.at or 0.0)  # each file stays in its own order
+
+    def is_attended(self) -> tuple[bool, str]:
+        """Whether a person was there, and what tells: the file's own word, else what only a person does."""
+        reader = _READERS[self.format].of_file(self.path, "")
+        prompts = 0
+        for key, record in Records(self.path):
+            for step in reader.take(key, record):
+                prompts += step.kind == "prompt"
+                if reader.is_attended is None and prompts > 1:
+                    return True, "a second message"
+                if step.kind == "result" and step.failed and step.text.startswith(_DECLINED):
+                    reader.is_attended, reader.says = True, "a call was declined"
+            if reader.is_attended is not None:
+                return reader.is_attended, reader.says
+        return False, "nothing tells of a person"
 
     def _agent(self, path: str, session: str) -> Iterator[TranscriptStep]:
         """The steps of a sub-agent's file; one that cannot be read is counted, and the rest is still given."""

@@ -47,6 +47,7 @@ class SweAgentReader(FormatReader):
         #: calls of the last reply that have no result yet
         self._due: list[str] = []
         self._asked = False
+        self.is_attended, self.says = False, "no person sits at these runs"
 
     def take(self, key: str, record: Any) -> Iterator[TranscriptStep]:
         """The first conversation of a document; its `history` tells the same once more."""

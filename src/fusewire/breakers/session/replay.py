@@ -31,8 +31,14 @@ if TYPE_CHECKING:
     from fusewire.core.decision import Decision
     from fusewire.util.fast_json import JsonObject
 
-#: What a watcher may answer beside "allow", from mild to strict, and how a report calls it.
-ACTIONS = {"tell": "told", "block": "blocked", "halt": "halted"}
+#: What a watcher may answer beside "allow", from mild to strict, and how a report calls it. What a rule in `log` mode
+#: would have answered is apart.
+ACTIONS = {"tell": "told", "ask": "asked", "block": "refused", "halt": "halted", "log": "logged"}
+SPOKEN = ("tell", "ask", "block", "halt")
+STRICT = ("block", "halt")
+
+#: Of which sessions a person can answer: as each transcript says, or the same for all.
+PROFILES = ("auto", "attended", "unattended")
 
 #: Endings of files that a folder is searched for.
 ENDINGS = (".jsonl", ".traj", ".json")
@@ -54,6 +60,17 @@ _RESOLVED = re.compile(rb'"resolved": ?(true|false)')
 
 
 @dataclass(frozen=True)
+class Manner:
+    """How transcripts are replayed. `pace` is seconds from call to call, whatever the transcript's times are."""
+
+    pace: float | None = None
+    profile: str = "auto"
+
+
+_DEFAULT = Manner()
+
+
+@dataclass(frozen=True)
 class Trip:
     """One rule's first answer of a kind in a transcript: at which call, in which words, and how often in all."""
 
@@ -72,7 +89,14 @@ class Replayed:
     calls: int = 0
     turns: int = 0
     prompts: int = 0
+    #: calls that came after a halt and before a person spoke again: without them the session would have been shorter
+    calls_after_halt: int = 0
+    attended: bool = False
+    #: what tells whether a person was there
+    attended_by: str = ""
     outcome: str = ""
+    #: what a file of labels says of the transcript, such as `loop` or `paging`
+    label: str = ""
     problem: str = ""
     trips: list[Trip] = field(default_factory=list)
 
@@ -81,7 +105,7 @@ class Replayed:
         wanted = [
             trip
             for trip in self.trips
-            if trip.action in (actions or ACTIONS) and (rules is None or trip.rule in set(rules))
+            if trip.action in (actions or SPOKEN) and (rules is None or trip.rule in set(rules))
         ]
         return min(wanted, key=lambda trip: trip.call, default=None)
 
@@ -92,7 +116,8 @@ class Replayed:
 class _Clock:
     """The transcript's time. It does not run backwards, whatever the order in which sub-agents were written down."""
 
-    def __init__(self) -> None:
+    def __init__(self, pace: float | None) -> None:
+        self._pace = pace
         self.now = 1_700_000_000.0
         self._started = False
 
@@ -100,8 +125,8 @@ class _Clock:
         return self.now
 
     def moves(self, at: float | None, *, paced: bool) -> None:
-        if at is None:
-            self.now += PACE if paced else 0.0
+        if at is None or self._pace is not None:
+            self.now += (self._pace or PACE) if paced else 0.0
         elif self._started:
             self.now = max(self.now, at)
         else:
@@ -129,11 +154,11 @@ def _has_session(folder: str) -> bool:
     return name == "subagents" and os.path.exists(f"{session}.jsonl")
 
 
-def replay(path: str, rules: Rules | None = None) -> Replayed:
+def replay(path: str, rules: Rules | None = None, options: Manner = _DEFAULT) -> Replayed:
     """Run one transcript through the breakers; what cannot be read is said in the result, never raised."""
     found = Replayed(path)
     try:
-        _run(found, rules or default_rules())
+        _run(found, rules or default_rules(), options)
         found.outcome = outcome(path)
     except (FusewireError, OSError) as error:
         found.problem = str(error).replace("\n", " ")
@@ -142,10 +167,15 @@ def replay(path: str, rules: Rules | None = None) -> Replayed:
     return found
 
 
-def _run(found: Replayed, rules: Rules) -> None:
+def _run(found: Replayed, rules: Rules, options: Manner) -> None:
     from fusewire.agents.transcripts.reader import Transcript
 
-    session = _Session(found, rules, Transcript(found.path))
+    transcript = Transcript(found.path)
+    if options.profile == "auto":
+        found.attended, found.attended_by = transcript.is_attended()
+    else:
+        found.attended, found.attended_by = options.profile == "attended", "as asked for"
+    session = _Session(found, rules, transcript, options)
     session.run()
     found.trips = [
         replace(trip, times=session.times[key])
@@ -160,11 +190,13 @@ class _Session:
     that do not fit, a tool that does not exist) is known by its result only, and is shown to the hook with the batch.
     """
 
-    def __init__(self, found: Replayed, rules: Rules, transcript: Transcript) -> None:
+    def __init__(self, found: Replayed, rules: Rules, transcript: Transcript, options: Manner) -> None:
         self.found = found
         self.transcript = transcript
-        self.clock = _Clock()
-        self.watch = ToolCallBreakers(MemoryStore(), rules, self.clock)
+        self.clock = _Clock(options.pace)
+        asks = found.attended and transcript.format == AGENT.name
+        self.watch = ToolCallBreakers(MemoryStore(), rules, self.clock, is_attended=found.attended, asks=asks)
+        self._halted = False
         self.firsts: dict[tuple[str, str], Trip] = {}
         self.times: Counter[tuple[str, str]] = Counter()
         self._held: TranscriptStep | None = None
@@ -194,8 +226,11 @@ class _Session:
         self.found.calls += 1
         self._helper(step)
         self._batches.setdefault(step.agent, {})[step.call] = [step, ""]
+        if self._halted:
+            self.found.calls_after_halt += 1
+            return
         answer = self._ask(self._payload(step, "PreToolUse", **_given(step))) if reached else None
-        if answer is not None and not answer.allowed:
+        if answer is not None and answer.verdict in ("deny", "halt"):
             self._refused.add(step.call)
             self._batches[step.agent][step.call][1] = f"PreToolUse:{step.tool} hook error: {answer.text}"
 
@@ -203,6 +238,7 @@ class _Session:
         self.clock.moves(step.at, paced=step.kind == "prompt")
         if step.kind == "prompt":
             self.found.prompts += 1
+            self._halted = False  # a person speaks: the agent goes on
             self._ask(self._payload(step, "UserPromptSubmit", prompt=step.text))
         elif step.kind == "result":
             self._result(step)
@@ -246,7 +282,9 @@ class _Session:
         return {"hook_event_name": hook, "session_id": "replayed", **agent, **more}
 
     def _ask(self, payload: JsonObject, *, failed: bool | None = None) -> Decision | None:
-        """The answer to one event; what makes no sense to the hook is not asked."""
+        """The answer to one event; what makes no sense to the hook is not asked, nor what a halted agent does."""
+        if self._halted:
+            return None
         try:
             event = AGENT.parse(payload, _ROOT)
         except BadPayload:
@@ -258,11 +296,17 @@ class _Session:
         plain = plain_commands(event.command) if event.command else []
         looks = plain is not None and not changes_files(event.tool) and only_look(plain)
         answer = self.watch.handle(event, plain, looks=looks)
+        self._halted = answer.verdict == "halt"
         if answer.verdict != "allow":
-            key = _short(answer.rule), "block" if answer.verdict == "deny" else answer.verdict
-            self.times[key] += 1
-            self.firsts.setdefault(key, Trip(*key, self.found.calls, " ".join(answer.text.split())[:_EVIDENCE]))
+            self._note(answer.rule, "block" if answer.verdict == "deny" else answer.verdict, answer.text)
+        for one in answer.logged:
+            self._note(one.rule, "log", f"would {one.verdict}: {one.reason}")
         return answer
+
+    def _note(self, rule: str, action: str, text: str) -> None:
+        key = _short(rule), action
+        self.times[key] += 1
+        self.firsts.setdefault(key, Trip(*key, self.found.calls, " ".join(text.split())[:_EVIDENCE]))
 
 
 def _given(call: TranscriptStep) -> JsonObject:
@@ -294,12 +338,14 @@ def outcome(path: str) -> str:
     return status
 
 
-def replay_all(paths: Iterable[str], jobs: int = 1, rules: Rules | None = None) -> Iterator[Replayed]:
+def replay_all(
+    paths: Iterable[str], jobs: int = 1, rules: Rules | None = None, options: Manner = _DEFAULT
+) -> Iterator[Replayed]:
     """Each transcript in order, as soon as it is through; with several jobs, in as many processes."""
     rules = rules or default_rules()
     if jobs <= 1:
         for path in transcripts(paths):
-            yield replay(path, rules)
+            yield replay(path, rules, options)
         return
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
@@ -307,7 +353,7 @@ def replay_all(paths: Iterable[str], jobs: int = 1, rules: Rules | None = None) 
 
     os.environ["PYTHONSAFEPATH"] = "1"  # the current folder may be a project that ships a module of some such name
     pool = ProcessPoolExecutor(
-        jobs, mp_context=get_context("spawn"), initializer=_begin_work, initargs=(rules.to_data(),)
+        jobs, mp_context=get_context("spawn"), initializer=_begin_work, initargs=(rules.to_data(), options)
     )
     try:
         yield from pool.map(_work, transcripts(paths))
@@ -317,27 +363,27 @@ def replay_all(paths: Iterable[str], jobs: int = 1, rules: Rules | None = None) 
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-#: The rules of a worker process: one for all of its transcripts.
-_working_with: Rules | None = None
+#: The rules of a worker process, and how it replays: one for all of its transcripts.
+_working_with: tuple[Rules | None, Manner] = None, _DEFAULT
 
 
-def _begin_work(data: tuple[Any, ...]) -> None:
+def _begin_work(data: tuple[Any, ...], options: Manner) -> None:
     """An interrupt is for the one who asked; a worker ends without a word."""
     import signal
 
     from fusewire.config.rules import Rules
 
     global _working_with
-    _working_with = Rules(*data)
+    _working_with = Rules(*data), options
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _work(path: str) -> Replayed:
-    return replay(path, _working_with)
+    return replay(path, *_working_with)
 
 
 def by_rule(replays: Iterable[Replayed]) -> dict[str, dict[str, int]]:
-    """For each rule: in how many transcripts it told, blocked and halted, and how often it spoke in all."""
+    """For each rule: in how many transcripts it told, asked, refused and halted, and how often it spoke in all."""
     table: dict[str, dict[str, int]] = {}
     for one in replays:
         for trip in one.trips:
