@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from fusewire.config.settings import read_policy_file
 from fusewire.engine.breaker import Breaker
 from tests.helpers.project import Project
 from tests.helpers.session_hook import move_clock
@@ -128,7 +131,98 @@ def test_other_kinds_mean_what_they_say(project: Project, circuit: str) -> None:
 
 @pytest.mark.parametrize("circuit", ["tool/tool_failure", "tool/nosuch/x", "tool", "tool/"])
 def test_what_nobody_knows_is_not_found(project: Project, circuit: str) -> None:
-    for command in ("status", "check", "history", "reset", "config"):
+    for command in ("status", "check", "history", "reset"):
         result = project.run(command, circuit)
         assert (result.returncode, result.stdout) == (1, ""), command
         assert "not found" in result.stderr
+
+
+def test_a_breaker_without_circuits_says_so(project: Project) -> None:
+    result = project.run("status", "tool/tool_failure")
+    assert "it has one circuit for each tool, and none has begun" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "change"),
+    [
+        ("tool/tool_failure", "tool_failure.threshold", "[tool.tool_failure]"),
+        ("tool/tool_failure/{tool}", "tool_failure.literal", "[tool.tool_failure]"),
+        ("agents", "resource_limits.max_concurrent_agents", "[tool.resource_limits]"),
+        ("agent_spawn", "agent_spawn.threshold", "[tool.agent_spawn]"),
+        ("tool.cycle", "cycle.block", "[tool.cycle]"),
+        ("tool_failure.threshold", "tool_failure.threshold", "threshold = 3"),
+        ("resource_limits", "resource_limits.api_session_max", "[tool.resource_limits]"),
+        ("profile", "profile", 'profile = "auto"'),
+        ("loop", "same_error", "[loop]"),
+        ("loop/same_error", "same_error", "[loop]"),
+        ("GREEN", "GREEN.no_progress_threshold", "[phase.GREEN]"),
+        ("constraint", "violation_threshold", "[constraint]"),
+        ("guard", "documents", "[guard]"),
+        ("tool/", "incidents", 'profile = "auto"'),
+        ("attempt", "test_failures", "These are locked: no file can change them."),
+        ("attempt/S-1/test_login", "slice_failures", "These are locked: no file can change them."),
+    ],
+)
+def test_config_knows_every_name_in_a_fresh_project(project: Project, name: str, key: str, change: str) -> None:
+    result = project.run("config", name)
+    assert (result.returncode, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    (row,) = [line for line in lines if line.startswith(f"  {key} ")]
+    assert row.endswith(("  default", "  locked"))
+    assert change in lines
+    data = project.json("config", name)
+    assert key in data["config"]
+    assert (key in data["allowed"]) is ("locked" not in row)
+
+
+@pytest.mark.parametrize("kind", ["loop", "phase", "tool", "attempt", "constraint"])
+def test_config_knows_every_breaker(project: Project, kind: str) -> None:
+    for table in read_policy_file(kind).table["circuit"]:
+        for name in {table["id"].partition("{")[0].rstrip("/") or kind, table["name"]}:
+            result = project.run("config", name)
+            assert (result.returncode, result.stderr) == (0, ""), name
+
+
+def test_what_config_says_to_write_works(project: Project) -> None:
+    """The lines below "To change one" are a configuration file that is taken as it stands."""
+    for name in ("agents", "guard", "sandbox", "loop", "GREEN", "profile", "incidents"):
+        lines = project.run("config", name).stdout.splitlines()
+        at = next(index for index, line in enumerate(lines) if line.startswith("To change one"))
+        (project.root / "fusewire.toml").write_text("\n".join(lines[at + 1 :]) + "\n")
+        again = project.run("config", name)
+        assert again.stderr == ""
+        assert re.search(r"  fusewire\.toml$", again.stdout, re.MULTILINE), name
+        (project.root / "fusewire.toml").unlink()
+
+
+def test_where_the_settings_are_in_pyproject_the_lines_are_for_it(project: Project) -> None:
+    (project.root / "pyproject.toml").write_text("[tool.fusewire]\n")
+    assert project.run("config", "cycle").stdout.splitlines()[-3:] == [
+        "To change one, in pyproject.toml:",
+        "[tool.fusewire.tool.cycle]",
+        "enabled = true",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("tool/tool_failur", "tool/tool_failure"), ("phase/green", "phase/GREEN"), ("agent_spwan", "agent_spawn")],
+)
+def test_a_slip_gets_the_nearest_names(project: Project, name: str, meant: str) -> None:
+    for command in ("config", "status", "check"):
+        result = project.run(command, name)
+        assert (result.returncode, result.stdout) == (1, "")
+        assert result.stderr.count("\n") == 1
+        assert f"did you mean {meant}" in result.stderr
+
+
+def test_a_name_of_two_breakers_is_not_guessed(project: Project) -> None:
+    result = project.run("config", "same_error")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == "Error: same_error is the name of several breakers: loop/same_error, tool/same_error\n"
+
+
+def test_a_breaker_that_is_off_still_has_settings(project: Project) -> None:
+    (project.root / "fusewire.toml").write_text("[tool.cycle]\nenabled = false\n")
+    result = project.run("config", "tool/cycle")
+    assert re.search(r"cycle.enabled +false  fusewire.toml", result.stdout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING
 
@@ -265,12 +266,32 @@ def history_command(breaker: Breaker, circuit: str, days: float, as_json: bool) 
 @click.argument("circuit", metavar="ID")
 @project_command
 def config_command(breaker: Breaker, circuit: str, as_json: bool) -> int:
-    """Show the settings in force for a circuit, and where each of them comes from. Refused inside an agent."""
+    """Show settings in force, where each comes from, what it may be, and how to change it. Refused inside an agent.
+
+    ID is a circuit, or a breaker without the key of a circuit (tool/tool_failure, agents), a table (loop, guard), or
+    a setting (profile, tool_failure.threshold).
+    """
     require_person("`fusewire config`", breaker.root)
-    settings = settings_of(breaker, circuit if is_known(breaker, circuit) else resolve_ids(breaker, circuit)[0])
-    lines = columns((one.key, str(one.value), one.source) for one in settings)
-    data = {"id": circuit, "config": _config_json(settings), "warnings": warnings(breaker)}
-    return show_result(as_json, data, circuit, *(f"  {line}" for line in lines))
+    from fusewire.views.settings import configured
+
+    found = configured(breaker, circuit)
+    rows = columns((one.key, f"{_written(one.value)}  {one.source}") for one in found.settings)
+    lines = [circuit]
+    for row, one in zip(rows, found.settings, strict=True):
+        lines.append(f"  {row}")
+        if one.key in found.known:
+            lines.append(f"      {found.known[one.key].help} ({found.known[one.key].allowed})")
+    modes = ((policy.name, breaker.rules.mode(policy.name)) for policy in found.policies)
+    lines += [*found.about, *(f'{name} is set to "{mode}" in [rules]' for name, mode in modes if mode != "enforce")]
+    allowed = {one.key: found.known[one.key].allowed for one in found.settings if one.key in found.known}
+    data = {"id": circuit, "table": found.table, "config": _config_json(found.settings), "allowed": allowed}
+    data |= {"about": found.about, "warnings": warnings(breaker)}
+    return show_result(as_json, data, *lines, *found.change)
+
+
+def _written(value: object) -> str:
+    """A value as a configuration file has it, texts without their quotes."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 # -- ids as people write them: without the session that a circuit of a session has in its id --------------

@@ -17,7 +17,7 @@ from fusewire.core.decision import Blocked, Decision
 from fusewire.core.messages import message_lines
 from fusewire.engine.breaker import Breaker
 from fusewire.util.durations import parse_duration
-from fusewire.util.errors import FusewireError, StoreError
+from fusewire.util.errors import FusewireError, NotFound, StoreError
 from fusewire.views.warnings import warnings
 
 Command = Callable[..., Any]
@@ -54,6 +54,10 @@ def with_breaker(command: Command) -> Command:
                 return command(breaker, **options)
             except Blocked as blocked:
                 return show_refusal(options["as_json"], blocked.decision, breaker.engine.clock())
+            except NotFound as error:
+                from fusewire.views.settings import hint
+
+                raise NotFound(f"{error}{hint(breaker, options.get('circuit') or '')}") from None
             finally:
                 show_warnings(breaker)
 

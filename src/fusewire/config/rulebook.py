@@ -51,6 +51,8 @@ class Rulebook:
     prices: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     #: rules that are only logged, or off: by pattern
     modes: dict[str, str] = field(default_factory=dict)
+    #: where the project's own settings are, or would be
+    project_file: str = "fusewire.toml"
     #: who is told what happened
     targets: Targets = field(default_factory=Targets)
 
@@ -107,6 +109,7 @@ def read_rulebook(root: Path | None) -> Rulebook:
     if root is None:
         return book
     layers = _layers(root, book.warnings)
+    book.project_file = layers[-1][0] if len(layers) > 1 else "fusewire.toml"
     for source, table in [*layers[:1], *_seed_layer(root, book.warnings), *layers[1:]]:
         _apply(book, source, table)
     book.warnings += book.targets.problems()

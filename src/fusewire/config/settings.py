@@ -185,7 +185,8 @@ class PolicyFile:
         """The settings that one circuit of this file refers to."""
         used = next(table for table in self.table["circuit"] if table["id"] == circuit_id)
         text = repr({**self.table.get("defaults", {}), **used, "cooldown": self._cooldown(used)})
-        return [key for key in self.settings if f"'${key}'" in text]
+        section = f"{used['name'].rpartition('.')[2]}."
+        return [key for key in self.settings if f"'${key}'" in text or key.startswith(section)]
 
     def _cooldown(self, circuit: Mapping[str, Any]) -> Mapping[str, Any]:
         own = circuit.get("cooldown", {})

@@ -569,10 +569,14 @@ def within(meter: meters.Meter) -> str:
 
 def _blame(outcome: StepResult, meter: meters.Meter, memory: list[Any], now: float, signal: Signal) -> None:
     """Say which meter decided, with its number and its limit."""
-    height = meters.level(meter, memory, now, signal.turn)
     outcome.meter = meter.name
+    outcome.reason = explain(meter, meters.level(meter, memory, now, signal.turn), signal.name)
+
+
+def explain(meter: meters.Meter, height: float, name: str = "") -> str:
+    """What a meter says at a height, with its limit."""
     span = f"{number(meter.span)} turns" if meter.turns else show_duration(meter.span)
-    outcome.reason = meter.reason.format(
+    return meter.reason.format(
         level=number(height),
         s="" if height == 1 else "s",
         percent=number(round(height * 100, 1)),
@@ -580,5 +584,5 @@ def _blame(outcome: StepResult, meter: meters.Meter, memory: list[Any], now: flo
         limit_percent=number(round(meter.trip * 100, 1)),
         span=span,
         size=meter.size,
-        name=signal.name,
+        name=name,
     )

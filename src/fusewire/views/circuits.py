@@ -14,12 +14,12 @@ from fusewire.core.events import identifier
 from fusewire.engine.engine import read_state
 from fusewire.engine.status import status_of
 from fusewire.stores.rows import AuditRow
-from fusewire.util.durations import seconds_until, show_duration, show_time
+from fusewire.util.durations import seconds_until, show_time
 from fusewire.util.errors import NotFound
 from fusewire.util.json_types import Count, Seconds, Time, about
 from fusewire.views.cards import CircuitCard, circuit_card, fullness, measure, policy_of
 from fusewire.views.moves import History, history_of
-from fusewire.views.settings import SettingInForce, settings_of
+from fusewire.views.settings import SettingInForce, cooldown_words, settings_of
 from fusewire.views.trips import PastTrip, trips_in
 
 if TYPE_CHECKING:
@@ -180,16 +180,5 @@ def _cooldown(policy: Policy, state: CircuitState, now: float) -> CooldownView:
         seconds=None if until is None or state.opened_at is None else round(until - state.opened_at, 3),
         left=None if until is None else seconds_until(until, now),
         next_seconds=circuits.cooldown(policy, state.in_a_row + 1),
-        words=_in_words(policy),
+        words=cooldown_words(policy),
     )
-
-
-def _in_words(policy: Policy) -> str:
-    steps = [show_duration(one) for one in policy.cooldown]
-    if policy.schedule == "none":
-        return "no cooldown: a person must act"
-    if policy.schedule == "fixed":
-        return f"{steps[0]} after every trip"
-    if policy.schedule == "doubling":
-        return f"{steps[0]}, doubled after each failed probe"
-    return f"{', '.join(steps)} by trips in a row"

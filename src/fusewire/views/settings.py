@@ -1,14 +1,27 @@
-"""List the settings in force for a circuit, and the source of each."""
+"""List the settings in force for a circuit or a name of the configuration, and the source of each."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import difflib
+import json
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fusewire.config.compiler import compile_policies
+from fusewire.config.own_breakers import own_file
 from fusewire.config.rulebook import read_rulebook
+from fusewire.config.settings import KINDS
+from fusewire.core.circuit import explain
+from fusewire.util.durations import show_duration
+from fusewire.util.errors import FusewireError, NotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fusewire.config.rulebook import Rulebook
+    from fusewire.config.settings import Setting
+    from fusewire.core.state import Policy
     from fusewire.engine.breaker import Breaker
 
 
@@ -21,14 +34,162 @@ class SettingInForce:
     source: str
 
 
+@dataclass
+class Configured:
+    """What `fusewire config NAME` shows: settings, and the policies of the circuits that they are for."""
+
+    #: the table of the configuration file that they belong to
+    table: str
+    settings: list[SettingInForce]
+    #: what they may be; a locked one is not in it
+    known: Mapping[str, Setting]
+    policies: list[Policy] = field(default_factory=list)
+    #: where a person changes them
+    file: str = ""
+
+    @property
+    def about(self) -> list[str]:
+        """At what the circuits open or refuse, and for how long."""
+        lines = []
+        for policy in self.policies:
+            for meter in policy.meters:
+                does = "refuses" if meter.limits else "opens"
+                lines.append(f"{policy.name} {does} when {explain(meter, meter.trip)}")
+            if not all(meter.limits for meter in policy.meters):
+                words = cooldown_words(policy)
+                lines.append(f"{policy.name}: {words if policy.schedule == 'none' else f'cooldown {words}'}")
+        return lines
+
+    @property
+    def change(self) -> list[str]:
+        """How to change the first of them that can be."""
+        first = next((one for one in self.settings if one.key in self.known), None)
+        if first is None:
+            return ["These are locked: no file can change them."]
+        if self.file.endswith(".md"):
+            value = json.dumps(first.value)
+            return [
+                f"To change one, in the front matter of {self.file}:",
+                "circuit_breaker:",
+                f"  {first.key}: {value}",
+            ]
+        section, _, key = first.key.rpartition(".")
+        top = "tool.fusewire." if self.file == "pyproject.toml" else ""
+        head = f"[{top}{self.table}{'.' * bool(section)}{section}]"
+        if first.key == "profile":
+            head, key = f"[{top[:-1]}]" if top else "", "profile"
+        value = json.dumps(first.value, ensure_ascii=False)  # it is TOML as well
+        return [f"To change one, in {self.file}:", *filter(None, (head, f"{key} = {value}"))]
+
+
 def settings_of(breaker: Breaker, circuit: str) -> list[SettingInForce]:
     """Every setting that the circuit's policy uses."""
+    return _of_circuit(breaker, _book(breaker), circuit).settings
+
+
+def configured(breaker: Breaker, name: str) -> Configured:
+    """What a name of the configuration stands for: a circuit's id with or without its variable parts, a rule, a
+    breaker, a table, a setting. NotFound with the nearest names if it is none of them."""
+    book = _book(breaker)
+    try:
+        found = _of_circuit(breaker, book, name)
+    except NotFound:
+        named = _named(book, name)
+        if named is None:
+            raise
+        found = named
+    if not found.file:
+        found.file = book.project_file
+    return found
+
+
+def hint(breaker: Breaker, name: str) -> str:
+    """What may have been meant by a name that nobody knows, as the end of a sentence; empty if nobody can tell."""
+    book = _book(breaker)
+    ids = [table["id"] for kind in KINDS for table in book.files[kind].table["circuit"]]
+    for template in ids:
+        if name and name.strip("/") == _bare(template) != template:
+            return f"; it has one circuit for each {template.rpartition('{')[2].rstrip('}')}, and none has begun"
+    bare = [one for one in map(_bare, ids) if one]
+    short = [one.rpartition("/")[2] for one in bare]
+    stored = [row.id for row in breaker.store.circuits()]
+    known = [*book.constraints, *(f"own/{one}" for one in book.own), *bare, *book.files, *short, *stored]
+    by_letters = {one.lower(): one for one in reversed([*known, "profile"])}
+    close = difflib.get_close_matches(name.lower(), by_letters, n=3)
+    return f"; did you mean {' or '.join(by_letters[one] for one in close)}?" if close else ""
+
+
+def _book(breaker: Breaker) -> Rulebook:
+    return read_rulebook(None if breaker.root is None else Path(breaker.root))
+
+
+def _of_circuit(breaker: Breaker, book: Rulebook, circuit: str) -> Configured:
     policy = breaker.rules.policy(circuit)
-    book = read_rulebook(None if breaker.root is None else Path(breaker.root))
     if policy.kind == "own":
-        own = book.own.get(policy.id.partition("/")[2])
-        return [] if own is None else [SettingInForce(key, own.written[key], own.source[key]) for key in own.written]
+        name = policy.id.partition("/")[2]
+        own = book.own.get(name)
+        rows = [] if own is None else [SettingInForce(key, own.written[key], own.source[key]) for key in own.written]
+        return Configured(f"breakers.{name}", rows, own_file().settings, [policy])
+    found = _of_policies(book, policy.kind, [policy.id])
     values = book.values_for(policy.kind, circuit)
-    locked = [SettingInForce(key, value, "locked") for key, value in book.files[policy.kind].locked.items()]
-    used = book.files[policy.kind].keys_of(policy.id)
-    return [SettingInForce(key, values.written[key], values.source[key]) for key in used] + locked
+    constraint = book.constraints.get(circuit)
+    found.settings = _in_force(book, policy.kind, values, [one.key for one in found.settings if one.source != "locked"])
+    found.policies = [policy]
+    found.file = constraint.file if constraint is not None else ""
+    return found
+
+
+def _named(book: Rulebook, name: str) -> Configured | None:
+    """The settings that a name of no circuit stands for, if it stands for any."""
+    wanted = _bare(name.strip("/"))
+    tables = [(kind, table["id"], table["name"]) for kind in KINDS for table in book.files[kind].table["circuit"]]
+    is_full = "/" in wanted or "." in wanted
+    found = [
+        (kind, template)
+        for kind, template, rule in tables
+        if wanted and wanted in ((_bare(template), rule) if is_full else (_bare(template).rpartition("/")[2],))
+    ]
+    if wanted not in book.files and found:
+        if len({_bare(template) for _, template in found}) > 1:
+            ids = ", ".join(_bare(template) for _, template in found)
+            raise FusewireError(f"{name} is the name of several breakers: {ids}")
+        return _of_policies(book, found[0][0], [template for _, template in found])
+    if wanted in book.files:
+        keys = list(book.files[wanted].settings)
+        return Configured(wanted, _in_force(book, wanted, book.values[wanted], keys), book.files[wanted].settings)
+    for kind, policy_file in book.files.items():
+        key = wanted.removeprefix(f"{kind}.")
+        keys = [one for one in policy_file.settings if key and (one == key or one.startswith(f"{key}."))]
+        if keys:
+            rows = [one for one in _in_force(book, kind, book.values[kind], keys) if one.source != "locked"]
+            return Configured(kind, rows, policy_file.settings)
+    return None
+
+
+def _of_policies(book: Rulebook, kind: str, templates: list[str]) -> Configured:
+    """The settings of policies, which need not be switched on."""
+    policy_file, values = book.files[kind], book.values[kind]
+    keys = [key for key in policy_file.settings if any(key in policy_file.keys_of(one) for one in templates)]
+    policies = [policy for policy in compile_policies(policy_file, values) if policy.id in templates]
+    return Configured(kind, _in_force(book, kind, values, keys), policy_file.settings, policies)
+
+
+def _in_force(book: Rulebook, kind: str, values: Any, keys: list[str]) -> list[SettingInForce]:
+    rows = [SettingInForce(key, values.written[key], values.source[key]) for key in keys]
+    return rows + [SettingInForce(key, value, "locked") for key, value in book.files[kind].locked.items()]
+
+
+def _bare(template: str) -> str:
+    """`tool/tool_failure` for `tool/tool_failure/{tool}`."""
+    return template.partition("{")[0].rstrip("/")
+
+
+def cooldown_words(policy: Policy) -> str:
+    steps = [show_duration(one) for one in policy.cooldown]
+    if policy.schedule == "none":
+        return "no cooldown: a person must act"
+    if policy.schedule == "fixed":
+        return f"{steps[0]} after every trip"
+    if policy.schedule == "doubling":
+        return f"{steps[0]}, doubled after each failed probe"
+    return f"{', '.join(steps)} by trips in a row"
