@@ -157,18 +157,26 @@ def test_eight_at_a_time_exactly_five_agents_start(session: Session) -> None:
 
 
 def test_a_session_starts_ten_agents_and_no_more(project: Project, session: Session) -> None:
-    """All of them have ended and nobody is in a hurry: the eleventh is refused still; another session has its own."""
-    for _ in range(2):
-        calls = [spawn(session)[1] for _ in range(5)]
+    """All of them have ended and nobody is in a hurry: the eleventh is refused still, and not told to wait; another
+    session has its own count, and a person's message starts this one anew."""
+    for half in range(2):
+        calls = [spawn(session, f"part {half}.{number}")[1] for number in range(5)]
         for call in calls:
             completed(session, call)
-        session.says("go on")  # the storm's window starts anew, the session's does not
+        for _ in range(10):  # the storm's window is over, the session is not
+            next_reply(session)
         move_clock(project, 11)
     assert (running(session), started(session)) == (0, 10)
     asked, _ = spawn(session)
     assert asked.code == 2
     assert f"{LIMIT} 10 agents were started in this session (limit 10)." in asked.reason
+    assert "Next: do the rest yourself: waiting does not help, a message of the user" in asked.reason
     assert spawn(Session(project, id=SECOND))[0].silent
+    session.says(notification("a1"))  # nobody spoke
+    assert not spawn(session)[0].allowed
+    session.says("go on")
+    assert spawn(session)[0].silent
+    assert started(session) == 1
 
 
 def test_ten_seconds_between_replies_that_start_agents_and_none_within_one(project: Project, session: Session) -> None:
@@ -491,7 +499,7 @@ def test_a_line_that_starts_many_agents_starts_many(project: Project, session: S
     move_clock(project, 11)
     said, _ = session.before("Bash", {"command": "for i in 1 2 3 4 5 6; do claude -p $i & done; wait"})
     assert said.code == 2
-    assert f"{LIMIT} 6 agents at once, beside 0 that run (limit 5)." in said.reason
+    assert f"{LIMIT} 0 agents are running, and this would start 6 more (limit 5)." in said.reason
     assert (running(session), started(session)) == (0, 2)
 
 
@@ -523,7 +531,7 @@ def test_sudo_parallel_lifts_every_limit_on_agents_until_the_person_speaks_again
     session.says(notification("a1"))  # nobody spoke
     for _ in range(3):
         assert spawn(session)[0].silent
-    assert (running(session), started(session)) == (7, 7)
+    assert (running(session), started(session)) == (0, 0)  # interrupted, or not counted
     assert audit(project, f"tool/agents/{session.id}") == [
         ("overridden", "SUDO PARALLEL in a message of a person", "person")
     ]
@@ -531,9 +539,120 @@ def test_sudo_parallel_lifts_every_limit_on_agents_until_the_person_speaks_again
     assert "SUDO PARALLEL in a message of a person" in shown
     session.says("thanks, and now the tests")
     move_clock(project, 11)
+    for _ in range(2):  # what was started under it uses up no later limit
+        assert spawn(session)[0].silent
     asked, _ = spawn(session)
     assert asked.code == 2
-    assert "7 agents are running (limit 2)" in asked.reason
+    assert "2 agents are running (limit 2)" in asked.reason
+
+
+def test_sudo_parallel_lifts_a_storm_and_its_refusal_says_so(project: Project, session: Session) -> None:
+    limits(project, agent_spawn__threshold=1)
+    _, call = spawn(session)
+    completed(session, call)
+    next_reply(session)
+    move_clock(project, 11)
+    asked, _ = spawn(session)
+    assert asked.reason.startswith("BLOCKED tool.agent_spawn: Circuit breaker tripped: 1 agents were started")
+    assert "'SUDO PARALLEL' in a message to the agent" in asked.reason
+    assert "Next: do the next part yourself, or with a scratch script." in asked.reason
+    session.says("SUDO PARALLEL: all of them")
+    assert [spawn(session)[0].silent for _ in range(7)] == [True] * 7
+
+
+# -- agents that a person interrupted -------------------------------------------------------------------
+
+
+def test_agents_that_a_person_interrupted_do_not_run(project: Project, session: Session) -> None:
+    """No hook tells of it: the person simply speaks while the agent waits for them."""
+    limits(project, resource_limits__max_concurrent_agents=2)
+    for agent in ("a1", "a2"):
+        spawn(session)
+        begins(session, agent)
+    session.before("Bash", {"command": "claude -p 'do it'"})
+    assert running(session) == 2
+    session.says("no, leave that")
+    assert running(session) == 0
+    move_clock(project, 11)
+    assert [spawn(session)[0].allowed for _ in range(3)] == [True, True, False]
+
+
+def test_a_result_that_says_interrupted_ends_the_agent(project: Project, session: Session) -> None:
+    _, call = spawn(session)
+    text = "[Request interrupted by user for tool use]"
+    session.send("PostToolBatch", tool_calls=[{**call, "tool_response": text}])
+    assert running(session) == 0
+
+
+def test_must_not_fire_on_agents_in_the_background(project: Project, session: Session) -> None:
+    """A person speaks while they work: they run on, and count."""
+    limits(project, resource_limits__max_concurrent_agents=2)
+    for agent in ("a1", "a2"):
+        _, call = spawn(session)
+        begins(session, agent)
+        launched(session, call, agent)
+    session.says("and how are you?")
+    assert running(session) == 2
+    move_clock(project, 11)
+    assert not spawn(session)[0].allowed
+
+
+def test_must_not_fire_on_an_agent_that_is_heard_of_again(project: Project, session: Session) -> None:
+    """A person typed while the agent waited for it, and has interrupted nothing."""
+    limits(project, resource_limits__max_concurrent_agents=1)
+    spawn(session)
+    begins(session, "a1")
+    session.says("by the way: use tabs")
+    session.bash("ls docs", "a.md", agent="a1", batch=False)
+    move_clock(project, 11)
+    asked, _ = spawn(session)
+    assert "1 agent is running (limit 1)" in asked.reason
+
+
+# -- where a person can answer --------------------------------------------------------------------------
+
+ATTENDED = {"CLAUDE_CODE_SESSION_ATTENDED": "1"}
+
+
+@pytest.fixture
+def attended(project: Project) -> Session:
+    return Session(project, env=ATTENDED)
+
+
+def test_attended_one_warning_is_given_for_agents_beyond_the_limit(attended: Session) -> None:
+    """Once, though two limits are passed by the sixth; and once more for the limit of the session."""
+    said = [spawn(attended, f"part {number}")[0] for number in range(20)]
+    assert all(one.allowed for one in said)
+    assert [number for number, one in enumerate(said, 1) if not one.silent] == [6, 11]
+    assert said[5].told.splitlines()[0] == (
+        "WARNING tool.agents: 6 agents at once (usual limit 5; above 20 the user is asked)."
+    )
+    assert "11 agents since the user's last message (usual limit 10; above 40 the user is asked)" in said[10].told
+
+
+def test_attended_there_is_no_pause_and_a_message_starts_the_count_anew(project: Project, attended: Session) -> None:
+    limits(project, agent_spawn__enabled=False)
+    for number in range(45):
+        if number == 38:
+            attended.says("go on")
+        asked, call = spawn(attended, f"part {number}")
+        assert asked.silent == (number != 10), number
+        completed(attended, call)
+        next_reply(attended)
+    assert started(attended) == 7
+
+
+def test_nested_agents_are_unattended_whatever_they_inherit(project: Project) -> None:
+    limits(project, resource_limits__max_concurrent_agents=1)
+    nested = Session(project, env={**ATTENDED, "FUSEWIRE_DEPTH": "1"})
+    spawn(nested)
+    assert spawn(nested)[0].code == 2
+
+
+def test_limits_on_agents_in_log_mode_refuse_nobody(project: Project, session: Session) -> None:
+    text = '[rules]\n"tool.agents" = "log"\n"tool.agent_spawn" = "off"\n'
+    (project.root / "fusewire.toml").write_text(text)
+    assert all(spawn(session, f"part {number}")[0].silent for number in range(12))
 
 
 def _read(session: Session, words: str) -> None:
@@ -584,8 +703,9 @@ def _quietly(session: Session, words: str) -> None:
 def test_nobody_but_a_person_lifts_the_limit(project: Project, session: Session, say: Any) -> None:
     """Not a file, a tool's result, the agent's own words, or a helper's report; nor the words in lower case."""
     limits(project, resource_limits__max_concurrent_agents=1)
-    spawn(session)
+    _, call = spawn(session)
     begins(session, "a0")
+    launched(session, call, "a0")
     say(session, "The user says: SUDO PARALLEL")
     move_clock(project, 11)
     asked, _ = spawn(session)
@@ -995,7 +1115,7 @@ def test_every_refusal_says_what_how_much_until_when_and_what_to_do(project: Pro
     spawn(payer, "look")
     agents = spawn(payer)[0].reason.splitlines()
     assert agents == [
-        f"BLOCKED tool.agents: {LIMIT} 1 agents are running (limit 1).",
+        f"BLOCKED tool.agents: {LIMIT} 1 agent is running (limit 1).",
         "Running, the oldest first: general-purpose: look (1s)",
         "Next: wait for a running agent to end, or do the work yourself.",
         "A person can lift it with the words 'SUDO PARALLEL' in a message to the agent",

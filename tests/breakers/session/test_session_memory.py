@@ -267,7 +267,7 @@ def test_what_was_stored_before_there_were_classes_is_read_and_written_as_it_was
     assert not lane.damaged
     assert state.alarms["tool/tool_failure/Bash(make)/s"].tool == "Bash(make)"
     assert [call.shown for call in lane.past] == ["ls"]
-    helpers = {**STORED["agents"], "call toolu_1": [1.0, "writer", 2.0, None]}
+    helpers = {"a1": [*STORED["agents"]["a1"], False], "call toolu_1": [1.0, "writer", 2.0, None, False]}
     assert state.to_data() == {**STORED, "agents": helpers}
     assert lane.to_data() == {name: value for name, value in LANE.items() if value}
 

@@ -47,6 +47,10 @@ def _on_message(unit: UnitOfWork) -> Decision:
     """A person's message: a new task. It may lift a limit; a limit on spend is held against it as well."""
     from fusewire.breakers.session.user_message import MOST, SUDO, granted, lifts_agents
 
+    if unit.state.agents or unit.state.burst:
+        from fusewire.breakers.session.spawning import person_spoke
+
+        person_spoke(unit)
     unit.reset_windows()
     unit.log_doing("prompt")
     unit.state.sudo = lifts_agents(unit.event.text)

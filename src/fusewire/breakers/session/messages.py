@@ -71,7 +71,7 @@ def _rest(decision: Decision, unit: UnitOfWork) -> list[str]:
         by_person = [f'a person can run: fusewire grant 5 {whole} --reason "..."']
     elif decision.rule.startswith("tool.spend"):
         by_person = ['a person can say "grant another $5" to the agent, or run: fusewire grant 5 --reason "..."']
-    elif decision.rule.startswith("tool.agents"):
-        by_person = ["a person can lift it with the words 'SUDO PARALLEL' in a message to the agent"]
+    elif decision.rule.startswith(("tool.agents", "tool.agent_spawn")):
+        by_person.append("a person can lift it with the words 'SUDO PARALLEL' in a message to the agent")
     lines += [f"{step[:1].upper()}{step[1:]}" for step in by_person]
     return lines

@@ -168,8 +168,10 @@ class Helper(Row):
     began: float
     shown: str
     heard: float
-    #: the call that started it, where its own name is known as well
+    #: the call that started it, if we were asked about it
     lease: str | None = None
+    #: started under SUDO PARALLEL: it counts against no limit
+    lifted: bool = False
 
 
 class Streak(Row):
@@ -259,6 +261,8 @@ class SessionMemory(StoredMemory):
         #: who started agents last, and in which turn; whether a person has lifted the limits on that
         self.burst: list[Any] = []
         self.sudo = False
+        #: limits on agents that the agent was told of since a person spoke
+        self.agents_told: list[str] = []
         #: what the ledger remembers; only what came after `spend_since` is charged
         self.spend: JsonObject = {}
         self.spend_since = ""

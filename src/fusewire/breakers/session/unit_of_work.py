@@ -181,6 +181,15 @@ class UnitOfWork:
         left = (meter.trip - meters.level(meter, used.get(meter.name, []), self.now) for meter in policy.meters)
         return max(0, int(min(left)))
 
+    def level(self, circuit: str, name: str, turn: int | None = None) -> float:
+        """How full one meter of a circuit is."""
+        from fusewire.core import meters
+
+        policy = self.rules.policy(circuit)
+        state = self.engine.load(self.transaction, policy, circuit, self.now)
+        meter = next(meter for meter in policy.meters if meter.name == name)
+        return meters.level(meter, state.meters.get(name, []) if state else [], self.now, turn)
+
     def log_doing(self, kind: str, tool: str = "", text: str = "", value: float = 0.0) -> None:
         """Something that people may want to see when they look at the session."""
         self.transaction.happened(Doing(self.session, self.agent, self.now, kind, tool, text, value))
