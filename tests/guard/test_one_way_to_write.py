@@ -34,6 +34,7 @@ ALLOWED = {
     "stores/recovery.py": "renames inside the state folder; SQLite writes the new database, which `open_file` has made",
     "stores/spool.py": "relative to an open folder, O_NOFOLLOW and O_EXCL",
     "util/git.py": "a private directory with a random name, outside of any project",
+    "util/gitexclude.py": "git's own list of what is not shown; O_NOFOLLOW and O_APPEND",
     "util/gitdir.py": "inside such a directory",
     "breakers/constraint/lifecycle.py": "renames what cannot be read, beside itself",
     "breakers/phase/state_file.py": "renames what others wrote, beside itself",

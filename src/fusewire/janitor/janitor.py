@@ -14,7 +14,7 @@ from fusewire.janitor.limits import (
     surplus_lists,
     why_untouchable,
 )
-from fusewire.janitor.names import TEMPORARY, is_telemetry, rotation_aside, session_of
+from fusewire.janitor.names import LEFT_BEHIND, TEMPORARY, is_telemetry, rotation_aside, session_of
 from fusewire.util.errors import FusewireError
 
 TYPE_CHECKING = False
@@ -101,6 +101,10 @@ class Janitor:
             with FolderLock(folder, wait=_LOCK_TIMEOUT if deadline is None else 0.2):
                 files.remove(os.path.join(folder, TEMPORARY))
                 self._clean_folder(folder, cleanup, now, deadline)
+                if cleanup.files_rotated or cleanup.sessions_pruned:
+                    from fusewire.util.gitexclude import hide
+
+                    hide(folder, LEFT_BEHIND, made=False)
         except BlockingIOError:
             raise JanitorBusy(f"another janitor is at work in {self.limits.folder}; try again in a moment") from None
         except OSError as error:

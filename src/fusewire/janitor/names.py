@@ -12,7 +12,7 @@ A name holds all that the next run needs if this one is killed.
 
 from __future__ import annotations
 
-from fusewire.util.globs import matches
+from fusewire.util.globs import literal, matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,19 @@ _MICRO = 1_000_000
 
 #: The end of 2099.
 _LATEST = 4_102_444_799
+
+
+#: Patterns of the names that rotations have, for git.
+_ROTATIONS = (f".[0-9]*T[0-9]*Z.jsonl{ARCHIVED}", f".[0-9]*T[0-9]*Z.jsonl{ROTATING}")
+
+#: What a cleanup leaves in a memory folder, likewise.
+LEFT_BEHIND = (*(f"*{one}" for one in _ROTATIONS), "session_archives/", TEMPORARY)
+
+
+def written_beside(live: str) -> list[str]:
+    """Patterns for git of a log of ours and its rotations."""
+    stem = literal(live.removesuffix(".jsonl"))
+    return [literal(live), *(f"{stem}{one}" for one in _ROTATIONS)]
 
 
 class Rotation:

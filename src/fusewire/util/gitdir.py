@@ -152,7 +152,7 @@ def choose(folder: str, git_dir: str, work_tree: str, settings: Settings) -> Git
 
 
 def _opened(folder: str, top: str, more: Settings) -> GitDir:
-    common = _common_of(folder)
+    common = common_of(folder)
     settings = settings_of(folder, common) | more
     bare = folder == common and settings.get("core.bare", "").lower() in ("true", "yes", "on", "1")
     return GitDir(folder, "" if bare else top, settings, common)
@@ -176,7 +176,7 @@ def resolve(path: str) -> str:
 
 
 def is_git_dir(folder: str) -> bool:
-    common = _common_of(folder)
+    common = common_of(folder)
     return bool(_head(folder)) and os.path.isdir(f"{common}/objects") and os.path.isdir(f"{common}/refs")
 
 
@@ -228,7 +228,8 @@ def remove(folder: str) -> None:
         pass
 
 
-def _common_of(folder: str) -> str:
+def common_of(folder: str) -> str:
+    """The directory that the worktrees of a repository share; the same one if it has no others."""
     text = os.fsdecode(read_small(f"{folder}/commondir", 8192)).rstrip("\r\n")
     return os.path.realpath(os.path.join(folder, text)) if text else folder
 

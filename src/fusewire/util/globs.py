@@ -101,3 +101,8 @@ def _parts_match(parts: list[str], patterns: list[str]) -> bool:
         else:
             return False
     return all(part == "**" for part in patterns[spot:])
+
+
+def literal(name: str) -> str:
+    """A name as a pattern that fits nothing else."""
+    return "".join(f"\\{letter}" if letter in "\\*?[ " else letter for letter in name)

@@ -30,8 +30,14 @@ def write(root: str, path: str, incidents: list[JsonObject], now: float) -> None
     try:
         place = os.path.join(root, os.path.expanduser(path))
         folder = os.path.relpath(os.path.dirname(place), root)
+        made = not os.path.lexists(os.path.dirname(place))
         if folder.split("/")[0] not in ("..", "."):
             make_folder(root, folder)
+        if folder.split("/")[0] != ".." and not os.path.lexists(place):
+            from fusewire.janitor.names import written_beside
+            from fusewire.util.gitexclude import hide
+
+            hide(os.path.dirname(place), written_beside(os.path.basename(place)), made=made)
         handle = open_file(place, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             for incident in incidents:
