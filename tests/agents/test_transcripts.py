@@ -1,4 +1,4 @@
-"""Transcripts of four agents as steps: each format as its client writes it, and whatever else a file may hold."""
+"""Transcripts of six agents as steps: each format as its client writes it, and whatever else a file may hold."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ CLAUDE = FORMATS / "claude" / f"{SESSION}.jsonl"
 CODEX = FORMATS / "codex" / "rollout-2026-11-15T21-26-00-01a1e11a-ee66-7a60-9b0d-c8e157800a10.jsonl"
 GEMINI = FORMATS / "gemini" / "session-2026-11-15T21-30-e5fc9c38.jsonl"
 SWE = FORMATS / "swe-agent"
+COPILOT = FORMATS / "copilot" / "events.jsonl"
+OPENCODE = FORMATS / "opencode"
 
 
 def told(found: Iterator[TranscriptStep]) -> list[str]:
@@ -160,7 +162,7 @@ def test_codex() -> None:
         "reply-1 call_1 failed: make: *** no rule\n",
         "reply-1 call_2 went well: a\nb\n",
         "reply-1 .",
-        "reply-2 call_3 apply_patch: ['input']",
+        "reply-2 call_3 apply_patch: ['input', 'paths']",
         "reply-2 call_3 went well: Success. Updated the following files:\nM Makefile\n",
         "reply-2 .",
         "reply-3 call_4 Bash: make all",
@@ -291,7 +293,7 @@ def test_a_cancelled_call_of_gemini_has_not_failed(tmp_path: Path) -> None:
                 "reply-1 reply-1.0 Bash: ls -F",
                 "reply-1 reply-1.0 unknown: a.py\ntests/\n",
                 "reply-1 .",
-                "reply-2 reply-2.0 Bash: str_replace_editor view /repo/a.py",
+                "reply-2 reply-2.0 Read: /repo/a.py",
                 "reply-2 reply-2.0 unknown: [Error] no such file",
                 "reply-2 .",
                 "reply-3 .",
@@ -303,10 +305,10 @@ def test_a_cancelled_call_of_gemini_has_not_failed(tmp_path: Path) -> None:
         (
             "older.traj",
             [
-                "reply-1 reply-1.0 Bash: open a.py",
+                "reply-1 reply-1.0 Read: a.py",
                 "reply-1 reply-1.0 unknown: [File: /repo/a.py (2 lines total)]\n1:x = 1",
                 "reply-1 .",
-                "reply-2 reply-2.0 Bash: edit 1:1\nx = 2\nend_of_edit",
+                "reply-2 reply-2.0 Edit: /repo/a.py",
                 "reply-2 reply-2.0 unknown: [File: /repo/a.py (2 lines total)]\n1:x = 2",
                 "reply-2 .",
             ],
@@ -339,7 +341,7 @@ def test_a_cancelled_call_of_gemini_has_not_failed(tmp_path: Path) -> None:
             "published.json",
             [
                 "> We're currently solving the following issue.",
-                'reply-1 reply-1.0 Bash: search_dir "x"',
+                "reply-1 reply-1.0 Grep: ['path', 'pattern']",
                 "reply-1 reply-1.0 unknown: No matches found\n(Open file: n/a)\nbash-$",
                 "reply-1 .",
                 "reply-2 reply-2.0 Bash: submit",
@@ -355,7 +357,74 @@ def test_swe_agent(name: str, expected: list[str]) -> None:
     assert transcript.format == "swe-agent"
     assert told(iter(found)) == expected
     assert {step.session for step in found} == {name.partition(".")[0]}
-    assert {step.tool for step in found if step.kind == "call"} == {SHELL}
+
+
+@pytest.mark.parametrize(
+    ("action", "tool", "given"),
+    [
+        ("create new.py", "Write", {"file_path": "new.py"}),
+        (
+            "edit 3:5\na\nb\nend_of_edit",
+            "Edit",
+            {"file_path": "/r/a.py", "old_string": "lines 3:5", "new_string": "a\nb"},
+        ),
+        ("edit 3:5\nend_of_edit", "Edit", {"file_path": "/r/a.py", "old_string": "lines 3:5", "new_string": ""}),
+        ("scroll_down", "Read", {"file_path": "/r/a.py", "offset": "scroll_down"}),
+        ("open b.py 40", "Read", {"file_path": "b.py", "offset": "40"}),
+        ('open "two words.py"', "Read", {"file_path": "two words.py"}),
+        ("open 'half", "Read", {"file_path": "'half"}),
+        ("search_file TODO", "Grep", {"pattern": "TODO", "path": "/r/a.py"}),
+        ("find_file x.py", "Glob", {"pattern": "x.py", "path": "."}),
+        ("str_replace_editor str_replace /r/c.py --old_str 'a' --new_str 'b'", "Edit", None),
+        ("str_replace_editor create /r/c.py --file_text 'a'", "Write", None),
+        ("str_replace_editor nonsense", SHELL, None),
+        ("echo edit 1:2", SHELL, None),
+        ("open", SHELL, None),
+        ("editor a.py", SHELL, None),
+    ],
+)
+def test_the_tools_of_swe_agent_are_those_of_everybody(
+    tmp_path: Path, action: str, tool: str, given: dict[str, Any] | None
+) -> None:
+    """An edit is a change and paging is reading; what only looks like such a command stays one of the shell."""
+    path = tmp_path / "run.traj"
+    shown = {"action": "ls", "observation": "[File: /r/a.py (2 lines total)]"}
+    path.write_text(json.dumps({"trajectory": [shown, {"action": action, "observation": ""}]}))
+    (call,) = [step for step in steps(path) if step.kind == "call" and step.turn == "reply-2"]
+    assert call.tool == tool
+    if given is not None:
+        assert call.input == given
+
+
+def test_the_error_messages_of_swe_agents_tools_are_failures(tmp_path: Path) -> None:
+    """A text that merely has such words further down is none."""
+    failed = [
+        "Your proposed edit has introduced new syntax error(s). Please read this",
+        "No replacement was performed, old_str `x` did not appear verbatim in /a.py.",
+        "The path /nope.py does not exist. Please provide a valid path.",
+        "Usage: search_file <search_term> [<file>]\nError: File name x.java not found.",
+        "File tests/x.py not found",
+        "/bin/bash: line 1: javac: command not found",
+        "EXECUTION TIMED OUT",
+    ]
+    honest = [
+        'No matches found for "x" in /repo',
+        "[File: /repo/a.py (9 lines total)]\n1:raise Error: File not found",
+        "1 passed\nThe path /nope.py does not exist",
+        "def test(): File a.py not found",
+    ]
+    path = tmp_path / "run.traj"
+    path.write_text(json.dumps({"trajectory": [{"action": "a", "observation": one} for one in failed + honest]}))
+    assert [step.failed for step in steps(path) if step.kind == "result"] == [True] * len(failed) + [None] * len(honest)
+
+
+def test_an_editor_that_is_called_as_a_function(tmp_path: Path) -> None:
+    arguments = {"command": "str_replace", "path": "/r/a.py", "old_str": "a", "new_str": "b"}
+    call = {"id": "c1", "function": {"name": "str_replace_editor", "arguments": json.dumps(arguments)}}
+    path = tmp_path / "run.traj"
+    path.write_text(json.dumps({"history": [{"role": "assistant", "content": "", "tool_calls": [call]}]}))
+    (step,) = [step for step in steps(path) if step.kind == "call"]
+    assert (step.tool, step.input) == ("Edit", {"file_path": "/r/a.py", "old_str": "a", "new_str": "b"})
 
 
 def test_a_history_alone_is_read_and_beside_a_trajectory_it_is_not(tmp_path: Path) -> None:
@@ -370,6 +439,123 @@ def test_a_history_alone_is_read_and_beside_a_trajectory_it_is_not(tmp_path: Pat
     assert told(steps(path)) == expected
     path.write_text(json.dumps({"trajectory": [{"action": "ls", "observation": "a.py"}], "history": history}))
     assert told(steps(path)) == expected[1:]
+
+
+# -- Copilot, opencode ------------------------------------------------------------------------------------
+
+
+def test_copilot() -> None:
+    """As 1.0.102 wrote it: how a command ended is a field, and a helper writes into the session's own file."""
+    transcript = Transcript(COPILOT)
+    assert transcript.format == "copilot"
+    lines = [line.split(" ", 1)[1] for line in told(transcript.steps(agents=False))]
+    assert lines[0] == "Do the scripted task."
+    calls = [line.partition(" ")[2] for line in lines if line.startswith("toolu")]
+    assert calls[:8] == [
+        "Bash: echo hello; ls",
+        "Read: /etc/hostname",
+        "failed: Permission denied because no interactive user response was available. Retry in an interactive session "
+        "so the user can approve it, or try an alternative that does not require this permission.",
+        "went well: hello",
+        "Bash: echo boom >&2; exit 3",
+        "failed: boom",
+        "Write: /home/dev/project/a.py",
+        "went well: Created file /home/dev/project/a.py with 6 characters",
+    ]
+    found = list(transcript.steps())
+    assert {step.agent for step in found} == {"", "c4941737-01e1-49fe-9193-6bae4b72b142"}
+    assert sum(step.kind == "prompt" for step in found) == 1  # what a helper is told to do is none
+    assert len({step.session for step in found}) == 1
+    edits = [step.input for step in found if step.tool == "Edit"]
+    assert edits[0] == {"file_path": "/home/dev/project/a.py", "old_string": "x = 1", "new_string": "x = 2"}
+
+
+OPENCODE_CALLS = [
+    ("Bash", "hello\nopencode.json\n", False),
+    ("Read", "File not found: /home/dev/project/zzz", True),
+    ("Bash", "boom\n", True),
+    ("Write", "Wrote file successfully.", False),
+]
+
+
+def test_opencode() -> None:
+    """As 1.18.33 wrote it: an exported session has its prompt, the lines of `opencode run` have none."""
+    for name, prompts, order in (("export.json", 1, OPENCODE_CALLS), ("run.jsonl", 0, None)):
+        transcript = Transcript(OPENCODE / name)
+        assert transcript.format == "opencode"
+        found = list(transcript.steps())
+        assert transcript.broken == 0
+        assert sum(step.kind == "prompt" for step in found) == prompts
+        tools = {step.call: step.tool for step in found if step.kind == "call"}
+        results = [(tools[step.call], step.text, step.failed) for step in found if step.kind == "result"]
+        if order:
+            assert results[:4] == order
+            assert ("nosuch", True) in [(tool, failed) for tool, _, failed in results]
+        else:
+            assert results[0] == OPENCODE_CALLS[1]
+        ended = [step.turn for step in found if step.kind == "reply_end"]
+        assert len(ended) == len(set(ended)) >= 2
+        assert len({step.session for step in found}) == 1
+
+
+# -- whether a person was there ---------------------------------------------------------------------------
+
+
+def claude_lines(*messages: object, **fields: object) -> str:
+    common = {"type": "user", "sessionId": "s", "uuid": "u", **fields}
+    return "".join(json.dumps({**common, "message": {"role": "user", "content": one}}) + "\n" for one in messages)
+
+
+def declined(text: str) -> list[dict[str, object]]:
+    return [{"type": "tool_result", "tool_use_id": "t", "is_error": True, "content": text}]
+
+
+@pytest.mark.parametrize(
+    ("content", "is_attended", "says"),
+    [
+        (claude_lines("a", "b", entrypoint="sdk-cli"), False, "entrypoint sdk-cli"),
+        (claude_lines("a", entrypoint="cli"), True, "entrypoint cli"),
+        (claude_lines("a", "b", entrypoint="tomorrow"), True, "a second message"),
+        (claude_lines("a"), False, "nothing tells of a person"),
+        (claude_lines("a", "b"), True, "a second message"),
+        (claude_lines("a", "[Request interrupted by user]"), True, "a person interrupted it"),
+        (
+            claude_lines("a", declined("The user doesn't want to proceed with this tool use.")),
+            True,
+            "a call was declined",
+        ),
+        (claude_lines("a", declined("The user said so")), False, "nothing tells of a person"),
+        (claude_lines("a", "<task-notification>x"), False, "nothing tells of a person"),
+        (
+            '{"type":"session_meta","payload":{"id":"1","source":"exec","originator":"codex_exec"}}\n',
+            False,
+            "source exec",
+        ),
+        ('{"type":"session_meta","payload":{"id":"1","source":"cli"}}\n', True, "source cli"),
+        (
+            '{"type":"session_meta","payload":{"id":"1","source":{"subagent":"x"}}}\n',
+            False,
+            "nothing tells of a person",
+        ),
+        ('{"trajectory": [{"action": "ls", "observation": ""}]}', False, "no person sits at these runs"),
+    ],
+)
+def test_whether_a_person_was_there(tmp_path: Path, content: str, is_attended: bool, says: str) -> None:
+    """The file's own word first, then what only a person does; without either nobody was."""
+    path = tmp_path / "s.jsonl"
+    path.write_text(content)
+    assert Transcript(path).is_attended() == (is_attended, says)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        (COPILOT, "a session that is not interactive"),
+        *((OPENCODE / n, "opencode run") for n in ("export.json", "run.jsonl")),
+    ],
+)
+def test_programs_that_say_that_nobody_is_there(name: Path, says: str) -> None:
+    assert Transcript(name).is_attended() == (False, says)
 
 
 # -- what is no transcript, and what is broken ------------------------------------------------------------
@@ -401,7 +587,10 @@ def test_what_is_no_transcript_is_one_clear_line(tmp_path: Path, content: bytes)
     path.write_bytes(content)
     with pytest.raises(FusewireError) as error:
         steps(path)
-    assert str(error.value) == f"{path}: not a transcript; allowed: one of claude, codex, gemini, swe-agent"
+    assert (
+        str(error.value)
+        == f"{path}: not a transcript; allowed: one of claude, codex, copilot, gemini, opencode, swe-agent"
+    )
 
 
 def test_what_is_no_file_is_one_clear_line(tmp_path: Path) -> None:
@@ -491,7 +680,9 @@ ANYTHING = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
     max_leaves=4,
 )
-PLACES = [(path, number) for path in (CLAUDE, CODEX, GEMINI) for number in range(len(path.read_text().splitlines()))]
+PLACES = [
+    (path, number) for path in (CLAUDE, CODEX, GEMINI, COPILOT) for number in range(len(path.read_text().splitlines()))
+]
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -37,8 +37,8 @@ def replay_command(
 ) -> int:
     """Run past transcripts through the breakers of a session, to see what they would have done.
 
-    PATH is a file or a folder (searched for *.jsonl, *.traj and *.json) of Claude Code, Codex, SWE-agent or Gemini.
-    Prints a line for each, then a table of the rules. The limits are the project's. Nothing is blocked or stored.
+    PATH is a file or a folder (searched for *.jsonl, *.traj and *.json) of Claude Code, Codex, Copilot, Gemini,
+    opencode or SWE-agent. Prints a line for each, then tables. The limits are the project's. Nothing is stored.
     """
     known = read_labels(labels) if labels else {}
     replays = []

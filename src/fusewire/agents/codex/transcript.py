@@ -151,6 +151,10 @@ class CodexReader(FormatReader):
             except (ValueError, RecursionError):
                 given = {"arguments": given}
         arguments = dict(given) if isinstance(given, dict) else {"input": given} if given is not None else {}
+        if name == "apply_patch":
+            from fusewire.agents.patches import patched_files
+
+            arguments["paths"] = list(patched_files(words(arguments.get("input"))))
         if name in _SHELLS:
             name = SHELL
             self._shells.add(call)

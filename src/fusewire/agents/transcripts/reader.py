@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fusewire.agents import agent_modules
 from fusewire.agents.transcripts.format_reader import FormatReader
+from fusewire.agents.transcripts.opencode import OpencodeReader
 from fusewire.agents.transcripts.records import Records
 from fusewire.agents.transcripts.step import TranscriptStep
 from fusewire.agents.transcripts.swe_agent import SweAgentReader
@@ -16,7 +17,8 @@ from fusewire.util.errors import FusewireError
 
 #: format -> its reader, in the order in which they are tried
 _READERS: dict[str, type[FormatReader]] = {
-    reader.name: reader for reader in (SweAgentReader, *(module.READER for module in agent_modules("transcript")))
+    reader.name: reader
+    for reader in (OpencodeReader, SweAgentReader, *(module.READER for module in agent_modules("transcript")))
 }
 FORMATS = tuple(sorted(_READERS))
 

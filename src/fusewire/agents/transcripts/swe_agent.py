@@ -14,6 +14,14 @@ from typing import Any
 
 from fusewire.agents.transcripts.format_reader import FormatReader, moment
 from fusewire.agents.transcripts.step import SHELL, TranscriptStep
+from fusewire.agents.transcripts.swe_agent_tools import (
+    EDITORS,
+    call_of,
+    editor_call,
+    has_failed,
+    open_file_of,
+    opened_by,
+)
 from fusewire.agents.values import part, parts, text_of, words
 from fusewire.util.fast_json import JsonObject
 
@@ -47,6 +55,8 @@ class SweAgentReader(FormatReader):
         #: calls of the last reply that have no result yet
         self._due: list[str] = []
         self._asked = False
+        #: the file that SWE-agent's viewer shows
+        self._open_file = ""
         self.is_attended, self.says = False, "no person sits at these runs"
 
     def take(self, key: str, record: Any) -> Iterator[TranscriptStep]:
@@ -66,7 +76,7 @@ class SweAgentReader(FormatReader):
             task = [text_of(one.get("content")) for one in asked if one.get("role") == "user"]
             if task:
                 yield from self._prompt(task[-1], None)
-        yield from self._reply([({"command": words(record.get("action")).strip("\n")}, "")], None)
+        yield from self._reply([("", {"command": words(record.get("action")).strip("\n")}, "")], None)
         if self._due:
             yield from self._answered(text_of(record.get("observation")), None, None)
 
@@ -85,42 +95,58 @@ class SweAgentReader(FormatReader):
             self._asked = True
             yield from self._prompt(said, at)
 
-    def _reply(self, actions: list[tuple[JsonObject, str]], at: float | None) -> Iterator[TranscriptStep]:
+    def _reply(self, actions: list[tuple[str, JsonObject, str]], at: float | None) -> Iterator[TranscriptStep]:
         self._replies += 1
         turn = f"reply-{self._replies}"
         self._due = []
         yield from self._begin(turn, at, self.agent)
-        for number, (given, identity) in enumerate(actions):
+        for number, (name, given, identity) in enumerate(actions):
             if given.get("command"):
                 call = identity or f"{turn}.{number}"
                 self._due.append(call)
-                yield self._call(at, turn, SHELL, given, call)
+                tool, given = self._tool(name, given)
+                yield self._call(at, turn, tool, given, call)
+
+    def _tool(self, name: str, given: JsonObject) -> tuple[str, JsonObject]:
+        """The tool behind a command: one of SWE-agent's own, else the shell."""
+        if name in EDITORS:
+            tool, given = editor_call(given)
+        elif len(given) == 1 and isinstance(given["command"], str):
+            tool, given = call_of(given["command"], self._open_file)
+        else:
+            return SHELL, given
+        self._open_file = opened_by(tool, given) or self._open_file
+        return tool, given
 
     def _answered(self, text: str, code: object, at: float | None, identity: str = "") -> Iterator[TranscriptStep]:
         call = identity if identity in self._due else self._due[0]
         self._due.remove(call)
+        self._open_file = open_file_of(text) or self._open_file
         header = _CODE.match(text)
         if header:
             inner = _OUTPUT.search(text)
             code = int(header[1]) if type(code) is not int else code
             text = inner[1] if inner else text[header.end() :]
-        failed = code != 0 if type(code) is int else None
+        failed = code != 0 if type(code) is int else has_failed(text)
         yield self._result(at, f"reply-{self._replies}", call, text, failed)
 
 
-def _actions(record: JsonObject, extra: JsonObject, said: str) -> list[tuple[JsonObject, str]]:
-    """The commands of a reply: as calls of a tool, as the client took them out of it, or as its last fence."""
+def _actions(record: JsonObject, extra: JsonObject, said: str) -> list[tuple[str, JsonObject, str]]:
+    """The actions of a reply: as calls of a tool, as the client took them out of it, or as its last fence."""
     calls = [(part(one.get("function")), words(one.get("id"))) for one in parts(record.get("tool_calls"))]
     if calls:
-        return [(_arguments(function.get("arguments")), identity) for function, identity in calls]
+        return [
+            (words(function.get("name")), _arguments(function.get("arguments")), identity)
+            for function, identity in calls
+        ]
     taken = extra.get("actions")
     if isinstance(taken, list) and taken:
         given = [one if isinstance(one, dict) else {"command": one} for one in taken]
-        return [({"command": words(one.get("command"))}, words(one.get("tool_call_id"))) for one in given]
+        return [("", {"command": words(one.get("command"))}, words(one.get("tool_call_id"))) for one in given]
     if words(record.get("action")).strip():
-        return [({"command": words(record.get("action")).strip("\n")}, "")]
+        return [("", {"command": words(record.get("action")).strip("\n")}, "")]
     fences = _FENCE.findall(said)
-    return [({"command": fences[-1].strip("\n")}, "")] if fences else []
+    return [("", {"command": fences[-1].strip("\n")}, "")] if fences else []
 
 
 def _arguments(given: object) -> JsonObject:

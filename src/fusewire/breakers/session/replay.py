@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from fusewire.agents import BadPayload
+from fusewire.agents import AGENTS, BadPayload, agent_named
 from fusewire.agents.claude.hooks import AGENT
 from fusewire.breakers.session.results import DENIED, MALFORMED
 from fusewire.breakers.session.tool_calls import ToolCallBreakers
@@ -25,6 +25,7 @@ from fusewire.stores.memory import MemoryStore
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
+    from fusewire.agents.protocol import Agent
     from fusewire.agents.transcripts.reader import Transcript
     from fusewire.agents.transcripts.step import TranscriptStep
     from fusewire.config.rules import Rules
@@ -196,6 +197,7 @@ class _Session:
         self.clock = _Clock(options.pace)
         asks = found.attended and transcript.format == AGENT.name
         self.watch = ToolCallBreakers(MemoryStore(), rules, self.clock, is_attended=found.attended, asks=asks)
+        self._agent = agent_named(transcript.format) if transcript.format in AGENTS else AGENT
         self._halted = False
         self.firsts: dict[tuple[str, str], Trip] = {}
         self.times: Counter[tuple[str, str]] = Counter()
@@ -215,7 +217,7 @@ class _Session:
                 self._call(self._held, reached)
                 self._held = None
             if step.kind == "call":
-                self._held = step
+                self._held = _named_for_all(step, self._agent)
             else:
                 self._step(step)
         if self._held is not None:
@@ -311,6 +313,16 @@ class _Session:
 
 def _given(call: TranscriptStep) -> JsonObject:
     return {"tool_name": call.tool, "tool_input": call.input, "tool_use_id": call.call}
+
+
+def _named_for_all(step: TranscriptStep, agent: Agent) -> TranscriptStep:
+    """The call with the names of tool and fields that they have for all agents, as the agent's hooks give them."""
+    tool = agent.TOOLS.get(step.tool, step.tool)
+    fields = agent.FIELDS.get(tool)
+    if tool == step.tool and not fields:
+        return step
+    given = {name: value for field, value in step.input.items() if (name := (fields or {}).get(field, field))}
+    return replace(step, tool=tool, input=given)
 
 
 def _short(rule: str) -> str:
