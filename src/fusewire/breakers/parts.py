@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fusewire.agents.caller import require_person
+from fusewire.breakers.session.ended import EndedSessions
 from fusewire.breakers.session.opening import MirrorBackup, tell_people
 from fusewire.breakers.session.spend_limits import in_dollars
 from fusewire.util.errors import FusewireError, StoreError
@@ -33,8 +34,9 @@ class BreakerParts:
         kinds = {circuit.partition("/")[0] if "/" in circuit else "constraint" for circuit in written}
         return [warning for kind, listener in _LISTENERS.items() if kind in kinds for warning in listener(breaker)]
 
-    def present(self, breaker: Breaker, status: Status) -> Status:
-        return in_dollars(breaker, status)
+    def present(self, breaker: Breaker, statuses: list[Status]) -> list[Status]:
+        ended = EndedSessions(breaker.store, breaker.engine.clock())
+        return [in_dollars(breaker, one).replace(session_ended=ended.of(one.id)) for one in statuses]
 
 
 def _mirror_constraints(breaker: Breaker) -> list[str]:

@@ -11,10 +11,11 @@ import click
 from fusewire.agents.caller import require_person
 from fusewire.breakers.constraint import report as layout
 from fusewire.breakers.loop.report import details, summary
+from fusewire.breakers.session.ended import EndedSessions
 from fusewire.cli.common import archiving_retired, check_days, print_json, project_command, show_result
 from fusewire.cli.streams import tell, warn
 from fusewire.core.circuit import within
-from fusewire.core.decision import PUBLIC_STATE, merge
+from fusewire.core.decision import PUBLIC_STATE, Decision, merge
 from fusewire.core.events import Signal, identifier
 from fusewire.core.messages import message_lines
 from fusewire.util.durations import number, show_time
@@ -27,7 +28,6 @@ from fusewire.views.settings import settings_of
 from fusewire.views.warnings import warnings
 
 if TYPE_CHECKING:
-    from fusewire.core.decision import Decision
     from fusewire.engine.breaker import Breaker
     from fusewire.views.settings import SettingInForce
 
@@ -118,6 +118,10 @@ def check_command(breaker: Breaker, circuit: str, session: str | None, as_json: 
     """
     circuits = resolve_ids(breaker, circuit)
     several = len(circuits) > 1
+    status = breaker.status(circuits[0])
+    if status.session_ended is not None:
+        history = Decision("allow", circuit=circuits[0], rule=status.rule, reason=layout.ended(status))
+        return show_result(as_json, history.to_json(), f"ALLOWED {circuits[0]}: {layout.ended(status)}")
     decision = strictest(breaker, circuits) if several else breaker.check(circuits[0], session=session)
     if as_json:
         print_json({**decision.to_json(), "ids": circuits} if several else decision.to_json())
@@ -230,6 +234,8 @@ def reset_command(breaker: Breaker, circuit: str, reason: str, as_json: bool) ->
     lines = [f"{circuit}: {before.state} -> {decision.state}"]
     if decision.state != "CLOSED":
         lines.append("The cooldown is over; the next check is the one probe, and it decides.")
+    if before.session_ended is not None:
+        lines.append(f"Note: {layout.ended(before)}.")
     trail = f"{audit['timestamp']} {audit['from']} -> {audit['to']} by {actor}: {reason or 'no reason given'}"
     return show_result(as_json, {**decision.to_json(), "audit": audit}, *lines, f"Audit: {trail}")
 
@@ -249,7 +255,7 @@ def _reset_group(breaker: Breaker, group: str, members: list[str], reason: str, 
 @project_command
 def history_command(breaker: Breaker, circuit: str, days: float, as_json: bool) -> int:
     """Show a circuit's violations, the boundary of its rolling window, and every change of state."""
-    circuits = resolve_ids(breaker, circuit)
+    circuits = resolve_ids(breaker, circuit, with_ended=True)
     rows = [row for one in circuits for row in breaker.history(one, days=days)]
     audit = [move for one in circuits for move in breaker.audit(one, days=days)]
     if len(circuits) > 1:
@@ -297,12 +303,17 @@ def _written(value: object) -> str:
 # -- ids as people write them: without the session that a circuit of a session has in its id --------------
 
 
-def resolve_ids(breaker: Breaker, circuit: str) -> list[str]:
-    """The circuit itself if it has a state; else the stored circuits `ID/SESSION`; else the id as it was written."""
+def resolve_ids(breaker: Breaker, circuit: str, *, with_ended: bool = False) -> list[str]:
+    """The circuit itself if it has a state; else the stored circuits `ID/SESSION`; else the id as it was written.
+
+    Those of sessions that have ended are left out if there are others, unless they are asked for."""
     if not circuit.startswith("tool/") or breaker.store.circuit(identifier(circuit)) is not None:
         return [circuit]
     prefix = f"{circuit.rstrip('/')}/"
     found = [row.id for row in breaker.store.circuits() if row.id.startswith(prefix) and is_known(breaker, row.id)]
+    if not with_ended:
+        ended = EndedSessions(breaker.store, breaker.engine.clock())
+        found = [one for one in found if ended.of(one) is None] or found
     return found or [circuit]
 
 

@@ -186,12 +186,13 @@ class Breaker:
         from fusewire.engine.status import status_of
 
         policy, state = self.engine.view(circuit)
-        return above().present(self, status_of(circuit, policy, state, self.engine.clock()))
+        (status,) = above().present(self, [status_of(circuit, policy, state, self.engine.clock())])
+        return status
 
     def statuses(self) -> list[Status]:
         """Every active constraint, every breaker of one's own, and every other circuit that has a state.
 
-        Circuits of retired constraints are left out.
+        Circuits of retired constraints are left out, and those of sessions that have ended.
         """
         from fusewire.engine.status import status_of
 
@@ -208,8 +209,8 @@ class Breaker:
                     continue
                 policy = self.rules.constraint_policy(name)  # its file is gone, but what it did is not
             state = self.engine.state_in(row, name, policy)
-            statuses.append(above().present(self, status_of(name, policy, state, self.engine.clock())))
-        return statuses
+            statuses.append(status_of(name, policy, state, self.engine.clock()))
+        return [one for one in above().present(self, statuses) if one.session_ended is None]
 
     def probe_of(self, circuit: str) -> str | None:
         """The lease of the probe that is under way, if one is."""

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
         def after_commit(self, breaker: Breaker, written: set[str]) -> list[str]:
             """Let the files that mirror these circuits follow the database; return warnings for people."""
 
-        def present(self, breaker: Breaker, status: Status) -> Status:
-            """Return a status in the unit that people know its circuit by."""
+        def present(self, breaker: Breaker, statuses: list[Status]) -> list[Status]:
+            """Return each status in the unit that people know its circuit by, and whether its session has ended."""
 
 
 def above() -> Parts:

@@ -36,6 +36,8 @@ class Status(Noun):
     last_reset: float | None
     override_until: float | None
     override_reason: str
+    #: when the session ended that it belongs to: then it is history
+    session_ended: float | None = None
 
     @property
     def state(self) -> str:
@@ -60,6 +62,7 @@ class Status(Noun):
             "last_trip": show_time(self.last_trip),
             "last_reset": show_time(self.last_reset),
             "override_until": show_time(self.override_until),
+            "session_ended": show_time(self.session_ended),
         }
 
 

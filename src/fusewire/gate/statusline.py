@@ -310,7 +310,7 @@ class _Sight:
         from fusewire.util.durations import seconds_until
 
         is_mine, agent, name, key = self._whose(circuit)
-        if circuit.startswith("tool/") and not is_mine and name not in _LIMITS:
+        if circuit.startswith("tool/") and not is_mine and circuit.count("/") > 1:
             return  # another session's
         policy = self._policy(circuit)
         if policy is None and self.rules is not None:

@@ -30,9 +30,14 @@ def scan(folder: str) -> dict[str, os.stat_result]:
 
 
 def walk(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the path of every file below a folder, relative to it. Links are not followed."""
+    """Yield the path of every file below a folder, relative to it, but what is for git. Links are not followed."""
     for above, folders, names in os.walk(folder):
-        for name in sorted([*names, *(one for one in folders if os.path.islink(os.path.join(above, one)))]):
+        for name in sorted(
+            [
+                *(one for one in names if one != ".gitignore"),
+                *(one for one in folders if os.path.islink(os.path.join(above, one))),
+            ]
+        ):
             path = os.path.join(above, name)
             try:
                 yield os.path.relpath(path, folder), os.lstat(path)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from heapq import merge
 from typing import TYPE_CHECKING
 
+from fusewire.breakers.session.ended import EndedSessions
 from fusewire.breakers.session.state import KEYED
 from fusewire.core.decision import PUBLIC_STATE
 from fusewire.stores.rows import AuditRow
@@ -68,8 +69,9 @@ def news(breaker: Breaker, upto: dict[str, int]) -> list[Item]:
 def openings(breaker: Breaker, since: float, number: int) -> list[Item]:
     """Of circuits that have opened since then and still are, but whose move is no longer in the audit trail."""
     found = []
+    ended = EndedSessions(breaker.store, breaker.engine.clock())
     for circuit in breaker.store.circuits():
-        if circuit.phase == "closed":
+        if circuit.phase == "closed" or ended.of(circuit.id) is not None:
             continue
         try:
             _, state = breaker.engine.view(circuit.id)

@@ -45,6 +45,7 @@ class CircuitStatus:
     last_trip: Time | None
     last_reset: Time | None
     override_until: Time | None
+    session_ended: Annotated[Time | None, about("when the session ended that it belongs to: then it is history")]
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def circuit_card(breaker: Breaker, status: Status, sessions: Collection[str]) ->
         measure=measure(meter, status.level, dollars) if meter else "",
         full=round(fullness(meter, status.level, dollars), 4) if meter else 0.0,
         near=status.near,
-        next=_next(policy, status, session) if status.phase != "closed" else [],
+        next=_next(policy, status, session) if status.phase != "closed" and not status.session_ended else [],
         acts=acts_on(policy, status),
         session=session,
     )
@@ -90,7 +91,7 @@ def policy_of(breaker: Breaker, circuit: str) -> Policy:
 
 def acts_on(policy: Policy, status: Status) -> list[Act]:
     """What a person may do about a circuit with a reason and nothing else; the rest has commands of its own."""
-    if status.phase != "open":
+    if status.phase != "open" or status.session_ended is not None:
         return []
     if status.kind == "phase":
         return ["resolve"]

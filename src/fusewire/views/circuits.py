@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from fusewire.breakers.session.names import session_ids
-from fusewire.breakers.session.spend_limits import in_dollars, spent_and_granted
+from fusewire.breakers.session.spend_limits import spent_and_granted
 from fusewire.core import circuit as circuits
 from fusewire.core import meters
 from fusewire.core.circuit import StepResult, within
 from fusewire.core.events import identifier
 from fusewire.engine.engine import read_state
+from fusewire.engine.parts import above
 from fusewire.engine.status import status_of
 from fusewire.stores.rows import AuditRow
 from fusewire.util.durations import seconds_until, show_time
@@ -95,7 +96,7 @@ def circuit_view(breaker: Breaker, circuit: str, days: float = 30) -> CircuitVie
     since = now - days * _DAY
     log = breaker.store.log_of(identifier(circuit), since)
     recent = [move for move in trail if move.at >= since]
-    status = in_dollars(breaker, status_of(circuit, policy, state, now))
+    (status,) = above().present(breaker, [status_of(circuit, policy, state, now)])
     card = circuit_card(breaker, status, session_ids(breaker.store))
     return CircuitView(
         **{

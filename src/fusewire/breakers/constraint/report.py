@@ -59,6 +59,11 @@ def _waiting(status: Status) -> str:
     return f"{since}, a probe in {show_duration(status.retry_after)}"
 
 
+def ended(status: Status) -> str:
+    """What people must know of the circuit of a session that has ended."""
+    return f"its session ended {show_time(status.session_ended)}: this is history, unless that session is resumed"
+
+
 def detail(
     status: Status,
     policy: Policy,
@@ -76,6 +81,8 @@ def detail(
         lines.append(f"  {_waiting(status)}")
     elif status.phase == "probe":
         lines.append("  a probe is under way" if status.retry_after else "  the next check is the one probe")
+    if status.session_ended is not None:
+        lines.append(f"  {ended(status)}")
     if status.reason:
         lines.append(f"  reason: {status.reason}")
     if status.evidence:

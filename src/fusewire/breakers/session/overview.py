@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
+from fusewire.breakers.session.ended import over_since
 from fusewire.breakers.session.incidents import last_trips, recent, summary
 from fusewire.breakers.session.names import session_ids, session_of
 from fusewire.breakers.session.spawning import SILENT
@@ -185,13 +186,15 @@ def standing(state: SessionMemory, now: float, limit: float) -> Standing:
     """What a session is at, as far as it can be told from outside: `running` or `silent`, `halted`, `ended`.
 
     One that is halted says why, and what it `needs`: a person's `message`, or a `grant` where it has spent its `limit`.
-    It is so for a day after its end, too: whoever looks in the morning must see what was stopped at night.
+    It is so for a day after its end or its last word, too: whoever looks in the morning must see what was stopped at
+    night.
     """
     silent = state.at is None or now - state.at > SILENT
     halted, needs = _halted(state, limit)
     over = state.ended is not None and (halted is None or long_over(state, now))
+    stands = halted and (state.ended is not None or over_since(state, now) is None)
     return {
-        "state": "ended" if over else "halted" if halted else "silent" if silent else "running",
+        "state": "ended" if over else "halted" if stands else "silent" if silent else "running",
         "heard": show_time(state.at),
         "ended": show_time(state.ended),
         "halted": halted,
@@ -219,11 +222,13 @@ def _not_closed(breaker: Breaker, session: str, state: SessionMemory) -> Iterato
     now = breaker.engine.clock()
     own = {identifier(name) for name in (*state.alarms, f"tool/spend/{session}")}
     known = {session, *session_ids(breaker.store)}
+    is_over = over_since(state, now) is not None
     for row in breaker.store.circuits():
         is_limit = row.id.startswith("tool/spend")
         if (row.phase == "closed" and not is_limit) or not row.id.startswith("tool/"):
             continue
-        if row.id in own or row.id in LIMITS_ON_ALL or session_of(row.id, known) == session:
+        is_own = row.id in own or session_of(row.id, known) == session
+        if row.id in LIMITS_ON_ALL or (is_own and not is_over):
             try:
                 policy = breaker.rules.policy(row.id)
                 circuit = circuits.view(policy, read_state(policy, row.state), now)
