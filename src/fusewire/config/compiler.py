@@ -33,6 +33,7 @@ def _policy(kind: str, table: Mapping[str, Any], shared: Mapping[str, Any], valu
         meters=tuple(_meter(meter, values) for meter in _meter_tables(table, shared)),
         schedule=cooling["schedule"],
         cooldown=_steps(cooling, values),
+        cools_from=cooling.get("from", "trip"),
         lease=_value(probe.get("lease", "10m"), values),
         quiet=None if quiet is None else _value(quiet, values),
         settles=probe.get("settles", "holder"),

@@ -7,7 +7,7 @@ Rule 1: there are four phases.
 
     closed   work goes on, meters count
     watch    work goes on, but a warning level has been reached (people read HALF_OPEN)
-    open     work is refused
+    open     work is refused; the cooldown runs from the trip on or, where the policy says so, from the first refusal
     probe    the cooldown is over; exactly one trial may run (people read HALF_OPEN)
 
 Rule 2: what moves a circuit is a *cause*, and `PHASES` below lists every cause that each phase knows. A
@@ -58,6 +58,7 @@ __all__ = [
     "Transition",
     "advance",
     "cooldown",
+    "cooled_at",
     "fresh",
     "nearest",
     "overridden",
@@ -214,7 +215,11 @@ def _ask(policy: Policy, state: CircuitState, signal: Signal, now: float, outcom
         outcome.verdict, outcome.reason = "tell", f"overridden ({state.override_reason}): {state.reason}"
         return state
     if state.phase == "open":
-        outcome.verdict, outcome.reason, outcome.retry_at = "deny", state.reason, state.until
+        until = cooled_at(policy, state, now)
+        outcome.verdict, outcome.reason, outcome.retry_at = "deny", state.reason, until
+        if until != state.until:
+            state = state.copy()
+            state.until = until
         return state
     if state.phase == "probe":
         return _ask_for_probe(policy, state, signal, now, outcome)
@@ -276,6 +281,14 @@ def probe_free_at(policy: Policy, state: CircuitState) -> float | None:
     """When a probe that is under way stops standing in the way: its lease runs out, or it was quiet long enough."""
     ends = [state.lease_until, _quiet_until(policy, state)]
     return min((end for end in ends if end is not None), default=None)
+
+
+def cooled_at(policy: Policy, state: CircuitState, now: float) -> float | None:
+    """When the cooldown of an open circuit is over; where it has not begun, that is if somebody asks now."""
+    if state.until is None and policy.cools_from == "refusal":
+        wait = cooldown(policy, state.in_a_row)
+        return None if wait is None else now + wait
+    return state.until
 
 
 def _quiet_until(policy: Policy, state: CircuitState) -> float | None:
@@ -477,7 +490,7 @@ def _open(
     state.in_a_row += 1
     state.trips += 1
     state.opened_at = state.last_trip = now
-    wait = cooldown(policy, state.in_a_row)
+    wait = cooldown(policy, state.in_a_row) if policy.cools_from == "trip" else None
     state.until = None if wait is None else now + wait
     state.probe_at = state.lease = state.lease_until = None
     state.reason, state.evidence = plain(reason, TEXT_LIMIT), signal.text

@@ -24,6 +24,8 @@ class Policy(Noun):
     #: `none`, `fixed`, `doubling` or `ladder`, by the number of trips in a row
     schedule: str = "none"
     cooldown: tuple[float, ...] = ()
+    #: what the cooldown starts with: the `trip`, or the first `refusal` after it
+    cools_from: str = "trip"
     #: after how many seconds a prober that has not come back loses its probe
     lease: float = 600
     #: a probe phase of this length without a bad signal counts as success

@@ -69,7 +69,7 @@ class Status(Noun):
 def status_of(circuit: str, policy: Policy, state: CircuitState, now: float) -> Status:
     """The status of a circuit whose state has been brought to `now` (see `circuit.view`)."""
     closest = circuits.nearest(policy, state, now)
-    wait_until = state.until if state.phase == "open" else None
+    wait_until = circuits.cooled_at(policy, state, now) if state.phase == "open" else None
     if state.phase == "probe" and state.lease_until is not None and now < state.lease_until:
         wait_until = circuits.probe_free_at(policy, state)
     return Status(

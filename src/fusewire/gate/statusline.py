@@ -304,7 +304,7 @@ class _Sight:
         return data
 
     def _circuit(self, circuit: str, data: Any) -> Iterator[SeenCircuit]:
-        from fusewire.core.circuit import view
+        from fusewire.core.circuit import cooled_at, view
         from fusewire.core.decision import PUBLIC_STATE
         from fusewire.core.state import CircuitState
         from fusewire.util.durations import seconds_until
@@ -319,7 +319,9 @@ class _Sight:
         if policy is not None:
             state = view(policy, state, self.now)
         level, threshold = self._level(policy, state, agent)
-        until = state.until if state.phase == "open" else state.lease_until if state.phase == "probe" else None
+        until = state.lease_until if state.phase == "probe" else None
+        if state.phase == "open":
+            until = cooled_at(policy, state, self.now) if policy is not None else state.until
         left = None if until is None else seconds_until(until, self.now)
         left = left or None if state.phase == "probe" else left
         shown = PUBLIC_STATE[state.phase]

@@ -12,7 +12,7 @@ from fusewire.breakers.session.messages import goes_on
 from fusewire.breakers.session.state import SessionMemory, session_name
 from fusewire.config.rules import rule_id
 from fusewire.config.settings import SEVERITIES
-from fusewire.core.circuit import fill_in
+from fusewire.core.circuit import cooled_at, fill_in
 from fusewire.core.decision import PUBLIC_STATE, Decision
 from fusewire.core.messages import message_lines
 from fusewire.engine.engine import by_person
@@ -169,13 +169,14 @@ def _move_lines(row: AuditRow, breaker: Breaker, now: float) -> list[str]:
     evidence = [f"last: {_readable(state.evidence)}"] if state.evidence else []
     evidence += [f"{state.trips} trips so far"] if state.trips > 1 else []
     session = [f"session: {_readable(row.actor)}"] if row.actor and not by else []
+    until = cooled_at(policy, state, now)
     decision = Decision(
         "deny",
         circuit=row.circuit,
         rule=rule,
         reason=_readable(row.reason),
         evidence=(f"{when}", *evidence, *session),
-        retry_after=None if state.until is None else seconds_until(state.until, now),
+        retry_after=None if until is None else seconds_until(until, now),
         next=tuple(map(_readable, fill_in(policy.next, policy, row.circuit))),
         by_person=tuple(map(_readable, by_person(policy, row.circuit, state.phase))),
         phase=state.phase,

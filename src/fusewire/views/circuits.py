@@ -172,13 +172,16 @@ def _meter(meter: meters.Meter, state: CircuitState, now: float, dollars: tuple[
 
 def _cooldown(policy: Policy, state: CircuitState, now: float) -> CooldownView:
     until = state.until if state.phase == "open" else None
+    began = state.opened_at if until is not None else None
+    if until is not None and policy.cools_from == "refusal":
+        began = until - (circuits.cooldown(policy, state.in_a_row) or 0)
     return CooldownView(
         schedule=policy.schedule,
         steps=list(policy.cooldown),
         in_a_row=state.in_a_row,
-        began=show_time(state.opened_at) if until is not None else None,
+        began=show_time(began),
         until=show_time(until),
-        seconds=None if until is None or state.opened_at is None else round(until - state.opened_at, 3),
+        seconds=None if until is None or began is None else round(until - began, 3),
         left=None if until is None else seconds_until(until, now),
         next_seconds=circuits.cooldown(policy, state.in_a_row + 1),
         words=cooldown_words(policy),

@@ -28,6 +28,9 @@ _LOOKED_AT = 200
 #: How the client words what a person said no to.
 _DECLINED = "The user doesn't want to "
 
+#: What stands in a message that was typed as a command.
+_TYPED = "<command-name>"
+
 
 class Transcript:
     """One transcript; `steps` may be asked for again, and `broken` then tells how much could not be read."""
@@ -57,6 +60,8 @@ class Transcript:
                 prompts += step.kind == "prompt"
                 if reader.is_attended is None and prompts > 1:
                     return True, "a second message"
+                if reader.is_attended is None and step.kind == "prompt" and _TYPED in step.text:
+                    return True, "a typed command"
                 if step.kind == "result" and step.failed and step.text.startswith(_DECLINED):
                     reader.is_attended, reader.says = True, "a call was declined"
             if reader.is_attended is not None:

@@ -1,6 +1,7 @@
 """Classify a tool call: which tool, whether it is the same call again, and its nature.
 
-The tool is the program where there is one: `Bash(pytest)` and `Bash(git)` are two tools. The nature says what a
+The tool is told with what it works on: `Edit(a.py)` and `Edit(b.py)` are two tools, `Bash(git push)` and
+`Bash(git pull)` as well; options make no other tool. All that one program does is a `family`. The nature says what a
 repetition means: looking again is nothing, making the same change again is something.
 """
 
@@ -42,6 +43,14 @@ _PREPARING = frozenset("cd pushd popd export source . set unset ulimit umask ech
 _LOOKING_PROGRAMS = LOOKING | frozenset("rg ag find fd tree whereis date env yq sort uniq history sed awk".split())
 _WAITING_PROGRAMS = frozenset(("sleep", "wait", "watch"))
 _WAITING_WORDS = frozenset(("--watch", "--wait", "watch", "wait"))
+#: Stands for all of them among the calls that are refused.
+SEARCHES = "searches"
+
+#: They search: that they find nothing, or that a file is not there, is their answer.
+SEARCHING = frozenset(
+    "Grep Glob LS Read find grep egrep fgrep rg ag ack ls dir fd locate which whereis tree cat head tail wc sed awk "
+    "stat file".split()
+)
 #: Their exit status 1 is an answer: no.
 ANSWERING_PROGRAMS = frozenset(
     "grep egrep fgrep rg ag ack diff cmp test [ [[ which command type pgrep git jq hash".split()
@@ -79,6 +88,34 @@ _LOOKING_WORDS = frozenset(
 _MIXED_PROGRAMS = frozenset("gh glab docker kubectl npm pnpm yarn pip pip3 systemctl terraform aws gcloud az".split())
 
 
+#: Tools that run a command line.
+_SHELL_TOOLS = ("Bash", "PowerShell")
+
+#: What a tool works on is told in so many characters.
+_LONGEST = 80
+
+#: Options whose value is no subcommand, script or file, as far as it matters here.
+_WITH_VALUE: dict[str, str] = {
+    **dict.fromkeys(("python", "python3"), "-c -W -X"),
+    **dict.fromkeys(("node", "perl", "ruby", "sh", "bash", "zsh"), "-e -c"),
+    "git": "-C -c",
+    "make": "-C -f -j",
+    "npm": "--prefix -w",
+    "pytest": "-k -m -n -p -c -o -W --tb --maxfail --timeout",
+    "docker": "-f -H --context",
+    "kubectl": "-n --namespace --context -f",
+    "go": "-C",
+    "cargo": "--manifest-path -p",
+}
+_INTERPRETERS = frozenset("python python3 node deno ruby perl php sh bash zsh".split())
+
+#: Here the second word is a part of the subcommand, too: `gh pr create`, `npm run lint`, `docker compose up`.
+_GROUPING = frozenset("gh glab aws gcloud az".split())
+_GROUPS = frozenset("run run-script exec compose".split())
+
+#: What they look for, or do, is given before the file.
+_FILE_LAST = frozenset("sed awk grep egrep fgrep rg ag".split())
+
 #: Where a line has one of these, blanks and marks may mean something.
 _TELLING = frozenset("'\"\\`$(){}<>|\n")
 _NOTHING = frozenset((":", "true"))
@@ -97,13 +134,48 @@ def key_words(commands: list[list[str]]) -> list[str]:
 
 
 def tool_of(event: Event, words: list[str]) -> str:
-    """`Bash(pytest)`, `Edit`, `mcp__search__query`."""
-    if event.command is None or not words:
-        return event.tool[:120].replace("/", "_") or "unknown"
-    name = program(words)
-    if name in ("python", "python3") and words[1:2] == ["-m"] and len(words) > 2:
-        name = words[2]
-    return f"{event.tool}({name[:60]})".replace("/", "_")
+    """`Bash(pytest)`, `Bash(git push)`, `Edit(src_a.py)`, `mcp__search__query`."""
+    if event.command is None:
+        folder = f"{event.cwd}/" if event.cwd else ""
+        what = " ".join(path.removeprefix(folder) for path in event.paths)
+    elif words:
+        name, rest = program(words), words[1:]
+        if name in ("python", "python3") and rest[:1] == ["-m"] and len(rest) > 1:
+            name, rest = rest[1], rest[2:]
+        what = " ".join((name[:60], *_works_on(name, rest)))
+    else:
+        what = ""
+    what = " ".join(what.split())
+    what = what if len(what) <= _LONGEST else f"{what[: _LONGEST - 13]}~{mark(what)}"
+    return f"{event.tool[:100]}({what})".removesuffix("()").replace("/", "_") or "unknown"
+
+
+def _works_on(name: str, words: list[str]) -> list[str]:
+    """The subcommand, the script or the file among the words behind a program; two words where one is a group."""
+    with_value = _WITH_VALUE.get(name, "").split()
+    found = [
+        word.removeprefix("./")
+        for before, word in zip(("", *words), words, strict=False)
+        if word[:1] not in ("-", "") and before not in with_value and not word.isdigit()
+    ]
+    if name in _FILE_LAST:
+        return found[-1:]
+    two = name in _GROUPING or bool(_GROUPS.intersection(found[:1]))
+    if name in _INTERPRETERS and len(found) > 1:
+        two = found[1].replace("_", "").replace("-", "").isalpha()  # `manage.py migrate`
+    return found[: 2 if two else 1]
+
+
+def family(tool: str) -> str:
+    """`Bash(git)` of `Bash(git push)`, `Edit` of `Edit(a.py)`: the program or tool, whatever it works on."""
+    name = program_of(tool)
+    return f"{tool.partition('(')[0]}({name})" if name else tool.partition("(")[0]
+
+
+def program_of(tool: str) -> str:
+    """`git` of `Bash(git push)`; nothing where no program is run."""
+    name, _, what = tool.partition("(")
+    return what.partition(" ")[0].rstrip(")") if name in _SHELL_TOOLS else ""
 
 
 def signature(event: Event) -> str:
@@ -187,6 +259,11 @@ def shown(event: Event) -> str:
     if event.command is None and event.input and not event.paths:
         text = f"{event.tool} {dumps(event.input)}"
     return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+def is_search(call: Call) -> bool:
+    """Whether it looks for something and changes nothing."""
+    return call.nature == LOOK and (program_of(call.tool) or call.tool.partition("(")[0]) in SEARCHING
 
 
 class Call:

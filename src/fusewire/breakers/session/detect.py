@@ -3,12 +3,15 @@
 A loop is the same call with the same masked result, never the agent's thoughts. What was *changed* in between counts:
 a check that is run again after an edit is work, the same check with nothing changed is not.
 
-| finding       | what repeats                                                                                      |
-|---------------|---------------------------------------------------------------------------------------------------|
-| repetition    | one call with one result, nothing changed in between; a failing check also across changes         |
-| cycle         | two to five calls in the same order with the same results                                         |
-| same_mutation | one changing call, whatever its result, with no other change in between                           |
-| same_error    | one error of one tool with different arguments, among the last calls                              |
+| finding         | what repeats                                                                                    |
+|-----------------|-------------------------------------------------------------------------------------------------|
+| repetition      | one call with one result, nothing changed in between; a failing check also across changes       |
+| cycle           | two to five calls in the same order with the same results                                       |
+| long_cycle      | calls in a row that each came before with the same result, whatever their order                 |
+| same_mutation   | one changing call, whatever its result, with no other change in between                         |
+| same_error      | one error of one program or tool with different arguments, among the last calls                 |
+| missing_program | a program that is not installed, whatever its arguments                                         |
+| barren_search   | different lookups that find nothing, nothing changed in between                                 |
 
 Not everything that repeats is told of at the same pace: `slower` calls have more patience, and a `level` is what is
 left of a number of times once that is taken into account. The thresholds of the policy are for the quickest.
@@ -16,7 +19,7 @@ left of a number of times once that is taken into account. The thresholds of the
 
 from __future__ import annotations
 
-from fusewire.breakers.session.calls import ACT, CHANGE, LOOK, VERIFY, WAIT
+from fusewire.breakers.session.calls import ACT, CHANGE, LOOK, SEARCHES, VERIFY, WAIT, family, program_of
 from fusewire.core.events import Noun, mark
 
 TYPE_CHECKING = False
@@ -45,6 +48,12 @@ _TRIES = 4
 _NOTHING_NEW: tuple[str, ...] = ()
 _ELSEWHERE = ("look for the cause elsewhere: what was changed so far does not touch it", "ask the user")
 
+#: What a search or a call of a program that is not there has for `absent`.
+NOTHING, NO_PROGRAM = "nothing", "program"
+
+#: Of the lookups that make a search barren, this share came back empty.
+_BARREN = 0.75
+
 #: Whoever waits so many seconds for each look is patient, not stuck: told of it, never refused.
 _PATIENT = 5
 
@@ -55,7 +64,7 @@ class PastCall:
     It is no `Row`, though stored like one: each event reads and writes fifty of them, and this is five times as quick.
     """
 
-    __slots__ = ("at", "changes", "counted", "failed", "mark", "nature", "result", "shown", "tool", "turn")
+    __slots__ = ("absent", "at", "changes", "counted", "failed", "mark", "nature", "result", "shown", "tool", "turn")
 
     def __init__(
         self,
@@ -69,6 +78,7 @@ class PastCall:
         counted: bool,
         shown: str,
         at: float,
+        absent: str = "",
     ) -> None:
         self.tool = tool
         #: the same for the same call, and for the same masked result
@@ -84,6 +94,8 @@ class PastCall:
         #: the call in words, and when it ended
         self.shown = shown
         self.at = at
+        #: what was not there: what was looked for, or the program
+        self.absent = absent
 
     def to_data(self) -> list[Any]:
         return [
@@ -97,6 +109,7 @@ class PastCall:
             self.counted,
             self.shown,
             self.at,
+            self.absent,
         ]
 
 
@@ -116,7 +129,9 @@ class Repetition(Noun):
 
 def is_change(entry: PastCall, history: list[PastCall]) -> bool:
     """Whether a call may have moved the work on: it succeeded, and is not one of the last with the same result."""
-    if entry.failed or entry.result == REFUSED or entry.nature in (LOOK, VERIFY, WAIT) or entry.tool in _IDLE:
+    if entry.failed or entry.result == REFUSED or entry.nature in (LOOK, VERIFY, WAIT):
+        return False
+    if family(entry.tool) in _IDLE:
         return False
     done = [earlier for earlier in history[-12:] if not earlier.failed and earlier.result != REFUSED]
     same = [earlier for earlier in done if earlier.mark == entry.mark]
@@ -127,7 +142,10 @@ def is_change(entry: PastCall, history: list[PastCall]) -> bool:
 
 def findings(history: list[PastCall], settings: Mapping[str, Any]) -> list[Repetition]:
     """What repeats at the end of the history, from the level on at which the agent is told."""
-    found = [_repetition(history, settings), _cycle(history, settings), _mutation(history), _error(history)]
+    found = [
+        *(_repetition(history, settings), _cycle(history, settings), _long_cycle(history), _mutation(history)),
+        *(_error(history), _missing_program(history), _barren_search(history)),
+    ]
     return [
         finding
         for finding in found
@@ -201,6 +219,33 @@ def _cycle(history: list[PastCall], settings: Mapping[str, Any]) -> Repetition |
     return None
 
 
+def _long_cycle(history: list[PastCall]) -> Repetition | None:
+    """Each call of the row has come before with the same result. Across changes that is weaker evidence: what was
+    looked at before an edit is looked at again after it."""
+    states: dict[tuple[str, str], int] = {}
+    row: list[PastCall] = []
+    changed = False
+    for entry in history:
+        if entry.result == REFUSED or entry.nature == WAIT:
+            continue
+        seen = states.get((entry.mark, entry.result))
+        states[entry.mark, entry.result] = entry.changes
+        if seen is None:
+            row, changed = [], False
+        else:
+            row.append(entry)
+            changed = changed or seen != entry.changes
+    if not row or row[-1] is not history[-1]:
+        return None
+    calls = tuple(dict.fromkeys(entry.mark for entry in row))
+    if len(calls) < 2:
+        return None
+    names = "; ".join(entry.shown[:60] for entry in row[-3:])
+    evidence = f"{len(row)} calls that came before with the same results, lastly: {names}"
+    level = len(row) // _WEAKER if changed else len(row)
+    return Repetition("long_cycle", "calls", level, calls=calls, tool=history[-1].tool, evidence=evidence)
+
+
 def _mutation(history: list[PastCall]) -> Repetition | None:
     last = history[-1]
     if last.nature != CHANGE:
@@ -221,25 +266,66 @@ def _error(history: list[PastCall]) -> Repetition | None:
     last = history[-1]
     if not last.failed or last.nature in (VERIFY, WAIT):
         return None
+    what = family(last.tool)
     same = [
         entry
         for entry in history[-_ERROR_REACH:]
-        if entry.failed and entry.tool == last.tool and entry.result == last.result
+        if entry.failed and entry.result == last.result and family(entry.tool) == what
     ]
     if len({entry.mark for entry in same}) < 2:
         return None  # one call: that is a repetition
     level = len(same) // _WEAKER if last.nature == LOOK else len(same)
     names = "; ".join(entry.shown[:60] for entry in same[-3:])
     evidence = f"{len(same)} times, lastly: {names}"
-    key = f"{last.tool}/{mark(last.tool, last.result)}"
-    return Repetition("same_error", key, level, calls=(), tool=last.tool, evidence=evidence)
+    tools = tuple(dict.fromkeys(entry.tool for entry in same))
+    return Repetition("same_error", error_key(last), level, calls=tools, tool=last.tool, evidence=evidence)
+
+
+def error_key(call: PastCall) -> str:
+    """Which error of which program or tool."""
+    what = family(call.tool)
+    return f"{what}/{mark(what, call.result)}"
+
+
+def _missing_program(history: list[PastCall]) -> Repetition | None:
+    last = history[-1]
+    if last.absent != NO_PROGRAM:
+        return None
+    what = family(last.tool)
+    times = 0
+    for entry in reversed(history):
+        if entry.result != REFUSED and family(entry.tool) == what:
+            if entry.absent != NO_PROGRAM:
+                break
+            times += 1
+    evidence = f"{times} times, lastly: {last.shown}"
+    return Repetition("missing_program", program_of(what), times, calls=(what,), tool=what, evidence=evidence)
+
+
+def _barren_search(history: list[PastCall]) -> Repetition | None:
+    last = history[-1]
+    if last.absent != NOTHING:
+        return None
+    calls = empty = level = 0
+    for entry in reversed(history):
+        if entry.changes != last.changes:
+            break
+        if entry.result == REFUSED or entry.nature == WAIT:
+            continue
+        calls += 1
+        empty += entry.absent == NOTHING
+        if empty >= _BARREN * calls:
+            level = empty
+    names = "; ".join(entry.shown[:60] for entry in history[-3:])
+    evidence = f"{level} lookups found nothing, lastly: {names}"
+    return Repetition("barren_search", "lookups", level, calls=(SEARCHES,), tool=last.tool, evidence=evidence)
 
 
 def counted_failures(history: list[PastCall], *, literal: bool) -> list[PastCall]:
     """The failures that the last call adds to the count of its tool.
 
-    A failure after a change is how work goes, and so is looking at a place that is not there, or trying something else;
-    once the same comes again with nothing changed, both count.
+    A failure is how work goes, and so is one after a change, or of looking at a place that is not there; once the same
+    comes again with nothing changed, both count. Those of one reply are one: nobody has seen the first of them yet.
     """
     last = history[-1]
     if not last.failed:
@@ -248,11 +334,15 @@ def counted_failures(history: list[PastCall], *, literal: bool) -> list[PastCall
         return [last]
     if last.nature == WAIT:
         return []
-    earlier = [entry for entry in history[:-1] if entry.failed and entry.tool == last.tool]
-    same = [entry for entry in earlier if entry.changes == last.changes and _same_failure(entry, last)]
-    if not same and (earlier or last.nature == LOOK):
+    earlier = [
+        entry for entry in history[:-1] if entry.failed and entry.tool == last.tool and entry.changes == last.changes
+    ]
+    same = [entry for entry in earlier if _same_failure(entry, last)]
+    turns = {entry.turn for entry in earlier if entry.counted}
+    if last.turn in turns or all(entry.turn == last.turn for entry in same):
         return []
-    return [*(entry for entry in same if not entry.counted), last]
+    once = {entry.turn: entry for entry in same if entry.turn not in (*turns, last.turn)}
+    return [*once.values(), last]
 
 
 def _same_failure(one: PastCall, last: PastCall) -> bool:

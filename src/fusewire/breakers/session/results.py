@@ -6,12 +6,23 @@ from fusewire.breakers.session.calls import (
     ACT,
     ANSWERING_PROGRAMS,
     LOOK,
+    SEARCHING,
     SPAWNING_TOOLS,
     WAIT,
     WATCHING_PROGRAMS,
     call_of,
+    program_of,
 )
-from fusewire.breakers.session.detect import PastCall, counted_failures, findings, is_change
+from fusewire.breakers.session.detect import (
+    NO_PROGRAM,
+    NOTHING,
+    REFUSED,
+    PastCall,
+    counted_failures,
+    error_key,
+    findings,
+    is_change,
+)
 from fusewire.breakers.session.masking import masked
 from fusewire.breakers.session.state import HOOKS, Alarm, LaneMemory, PendingCall, WarnedLoop
 from fusewire.breakers.session.unit_of_work import ALLOWED
@@ -31,9 +42,18 @@ _SETTLED = 64
 #: A call that never ran, because the tool does not exist or was given the wrong arguments.
 MALFORMED = ("<tool_use_error>InputValidationError", "<tool_use_error>Error: No such tool")
 
-#: What the model is shown of a call that a person interrupted, and of one that nobody permitted: neither ended.
-_INTERRUPTED = "[Request interrupted by user"
-DENIED = ("Permission to use ", "The user doesn't want to proceed")
+#: What the model is shown of a call that nobody permitted, and of one that a person or the agent's program ended.
+DENIED = ("Permission to use ",)
+CANCELLED = (
+    "[Request interrupted by user",
+    "The user doesn't want to ",
+    "<tool_use_error>Sibling tool call errored",
+    "<tool_use_error>Cancelled: ",
+)
+
+#: How a search says that there is nothing, where it does not just say nothing.
+_FOUND_NOTHING = ("No files found", "No matches found", "(Bash completed with no output)", "Found 0 ")
+_NOT_THERE = ("No such file or directory", "does not exist", "not found", "no matches found")
 
 #: Seconds after which another look at what runs elsewhere is a look again, and no haste.
 _LATER = 20
@@ -44,11 +64,19 @@ _LONGEST_REPLY = 20
 #: Loops that an agent was told of and that are remembered.
 _WATCHED = 32
 
+#: Calls of a loop that are refused, at most.
+_IN_A_LOOP = 50
+
 #: Programs that say so with another status: what they are asked about is refused, or is not done yet.
 _SAYS_NO = {"fusewire": "Exit code 3", "gh": "Exit code 8"}
 
-#: Circuits of loops that another change ends: the call may bring something else now.
-_ENDED_BY_CHANGE = ("tool/repetition/", "tool/cycle/", "tool/same_mutation/")
+#: Circuits that another change ends: the call may bring something else now.
+_ENDED_BY_CHANGE = tuple(
+    f"tool/{breaker}/"
+    for breaker in (
+        *("repetition", "cycle", "long_cycle", "same_mutation", "missing_program", "barren_search", "tool_failure"),
+    )
+)
 
 
 def after(unit: UnitOfWork, commands: Commands | None, looks: bool) -> Decision:
@@ -95,7 +123,7 @@ def _settle(unit: UnitOfWork, event: Event, commands: Commands | None, looks: bo
     text = event.result or ""
     if event.failed is None and text.startswith("PreToolUse:"):
         return []  # refused by a hook; if it was ours, it is on record
-    if event.result is None or text.startswith(_INTERRUPTED):
+    if event.result is None or text.startswith(CANCELLED):
         return _give_back(unit, event, commands, looks)
     pending = lane.calls.pop(event.call or "", None)
     unasked = False
@@ -113,7 +141,7 @@ def _settle(unit: UnitOfWork, event: Event, commands: Commands | None, looks: bo
     _note_helpers(unit, event, lease)
     lane.settled_began = max(pending.began, lane.settled_began)
     tool, nature = pending.tool, pending.nature
-    failed = bool(event.failed) and not _is_answer(text, _program(tool))
+    failed = bool(event.failed) and not _is_answer(text, program_of(tool))
     if unasked and failed and text.startswith(MALFORMED):
         tool, nature = event.tool or "unknown", ACT
     if not failed and text.startswith(DENIED):
@@ -123,12 +151,14 @@ def _settle(unit: UnitOfWork, event: Event, commands: Commands | None, looks: bo
     finished = PastCall(
         *(tool, pending.mark, _result(text, failed, pending.mark), nature, failed),
         *(lane.changes, unit.turn, False, pending.shown, round(unit.now, 1)),
+        absent=_absent(text, failed, tool, nature),
     )
     return _learn(unit, finished, pending.leases, lease, unasked)
 
 
 def _give_back(unit: UnitOfWork, event: Event, commands: Commands | None, looks: bool) -> list[Decision]:
-    """A person interrupted the call: it says nothing about the agent, and a probe that it was may be tried again."""
+    """A person or the agent's program ended the call: it says nothing about the agent, and a probe that it was may be
+    tried again."""
     lane = unit.lane
     lease = event.call or call_of(event, commands, looks).mark
     pending = lane.calls.pop(lease, None)
@@ -146,7 +176,7 @@ def _watches(lane: LaneMemory, pending: PendingCall) -> bool:
     last = lane.past[-1] if lane.past else None
     if last is None or last.mark != pending.mark or pending.began - last.at < _LATER:
         return False
-    return _program(pending.tool) in WATCHING_PROGRAMS
+    return program_of(pending.tool) in WATCHING_PROGRAMS
 
 
 def _is_answer(text: str, program: str) -> bool:
@@ -156,42 +186,61 @@ def _is_answer(text: str, program: str) -> bool:
     return text.strip() in ("", "Exit code 1") and program in ANSWERING_PROGRAMS
 
 
-def _program(tool: str) -> str:
-    return tool.partition("(")[2].rstrip(")")
+def _absent(text: str, failed: bool, tool: str, nature: str) -> str:
+    """What was not there: the program, or what a search looked for."""
+    name = program_of(tool)
+    beginning = text[:400]
+    if name and any(f"{sign}{name}" in beginning for sign in ("command not found: ", "unknown command: ")):
+        return NO_PROGRAM
+    if name and any(f"{name}: {sign}" in beginning for sign in ("command not found", "not found")):
+        return NO_PROGRAM
+    if nature != LOOK or (name or tool.partition("(")[0]) not in SEARCHING:
+        return ""
+    is_empty = not text.strip() or text.startswith(_FOUND_NOTHING)
+    return NOTHING if is_empty or (failed and any(sign in beginning for sign in _NOT_THERE)) else ""
 
 
 def _result(text: str, failed: bool, call_mark: str) -> str:
-    """The mark of a masked result. A failure that says nothing is only the same if the call is."""
+    """The mark of a masked result. A failure that says nothing but that it failed, or that time was up, is only the
+    same if the call is."""
     if text.startswith("<tool_use_error>"):
         text = text.partition("\n")[0]  # behind it, what was given is repeated
-    says_nothing = failed and "\n" not in text.strip() and text.startswith("Exit code ")
+    says_nothing = failed and (
+        ("\n" not in text.strip() and text.startswith("Exit code "))
+        or text.startswith("Exit code 124")
+        or "timed out" in text[:200].lower()
+    )
     return mark("failed" if failed else "", call_mark if says_nothing else "", masked(text))
 
 
 def _learn(unit: UnitOfWork, call: PastCall, leases: list[str], lease: str, unasked: bool) -> list[Decision]:
     lane, history = unit.lane, unit.lane.past
     moves = is_change(call, history)
-    before = next((old for old in reversed(history) if old.mark == call.mark), None)
+    earlier = [old for old in history if old.mark == call.mark and old.result != REFUSED]
     history.append(call)
     unit.log_doing("failed" if call.failed else "ok", call.tool, call.shown)
     del history[: -unit.settings["memory_limits.tool_history_max"]]
-    tripped = _settle_probes(unit, call, leases, lease, before)
+    found = findings(history, unit.settings)
+    tripped = _settle_probes(unit, call, leases, lease, earlier, {one.rule: one.level for one in found})
+    if moves or (not tripped and call.nature != WAIT and all(old.result != call.result for old in earlier)):
+        lane.refused = {}  # other work
     tripped += _count_failures(unit, history, leases)
-    for found in findings(history, unit.settings):
-        tripped += _report(unit, found, leases, unasked)
-    if before is not None and before.result != call.result:
+    for one in found:
+        tripped += _report(unit, one, leases, unasked)
+    if earlier and earlier[-1].result != call.result:
         _something_new(unit, call)
     if moves:
-        lane.changes += 1
         _end_loops(unit, call)
+        lane.changes += 1
     return tripped
 
 
 def _settle_probes(
-    unit: UnitOfWork, call: PastCall, leases: list[str], lease: str, before: PastCall | None
+    unit: UnitOfWork, call: PastCall, leases: list[str], lease: str, earlier: list[PastCall], levels: dict[str, int]
 ) -> list[Decision]:
     """The one trial after a cooldown: a failure, or the same again, and the circuit opens for longer."""
     tripped = []
+    before = earlier[-1] if earlier else None
     for circuit in filter(unit.is_on, leases):
         breaker = circuit.split("/")[1]
         if breaker in ("tool_failure", "external_api"):
@@ -199,13 +248,17 @@ def _settle_probes(
         elif breaker in ("sequential_tools", "agent_spawn"):
             bad = False
         elif breaker == "same_error":
-            bad = call.failed and circuit.endswith(mark(call.tool, call.result))
+            bad = call.failed and circuit.endswith(error_key(call))
+        elif breaker in ("missing_program", "barren_search"):
+            bad = bool(call.absent)
+        elif breaker == "same_mutation":
+            bad = before is not None and before.failed == call.failed
         else:
-            bad = before is not None and before.result == call.result
+            bad = any(old.result == call.result for old in earlier)
         name = {"tool_failure": "tool_failed", "external_api": "api_call"}.get(breaker, "repeated")
-        times = sum(old.mark == call.mark and old.result == call.result for old in unit.lane.past)
+        times = levels.get(breaker, 1 + sum(old.result == call.result for old in earlier))
         kind, name = ("bad", name) if bad else ("good", "success")
-        decision = unit.signal(kind, circuit, name, value=max(1, times), lease=lease, text=call.shown)
+        decision = unit.signal(kind, circuit, name, value=times, lease=lease, text=call.shown)
         if decision.tripped:
             tripped.append(decision)
         elif not bad:
@@ -216,18 +269,24 @@ def _settle_probes(
 def _count_failures(unit: UnitOfWork, history: list[PastCall], leases: list[str]) -> list[Decision]:
     if not unit.has("tool/tool_failure/{tool}"):
         return []
-    last = history[-1]
-    circuit = f"tool/tool_failure/{last.tool}/{unit.lane_id}"
+    last, literal = history[-1], unit.settings["tool_failure.literal"]
+    circuit = failure_circuit(unit, last.tool)
     tripped = []
-    for call in counted_failures(history, literal=unit.settings["tool_failure.literal"]):
+    for call in counted_failures(history, literal=literal):
         call.counted = True
         if circuit in leases:
             continue  # it was the probe, and is settled
         decision = unit.signal("bad", circuit, "tool_failed", text=call.shown, turn=call.turn)
         if decision.tripped:
-            unit.state.alarms[circuit] = Alarm(unit.agent, last.tool, [])
+            unit.state.alarms[circuit] = Alarm(unit.agent, last.tool.partition("(")[0] if literal else last.tool, [])
             tripped.append(decision)
     return tripped
+
+
+def failure_circuit(unit: UnitOfWork, tool: str) -> str:
+    """Where failures of a tool are counted: with what it works on, or by the bare tool where that is wanted."""
+    tool = tool.partition("(")[0] if unit.settings["tool_failure.literal"] else tool
+    return f"tool/tool_failure/{tool}/{unit.lane_id}"
 
 
 def _report(unit: UnitOfWork, found: Repetition, leases: list[str], unasked: bool) -> list[Decision]:
@@ -238,9 +297,12 @@ def _report(unit: UnitOfWork, found: Repetition, leases: list[str], unasked: boo
     decision = unit.signal("note", circuit, "repeated", value=found.level, text=found.evidence)
     if unasked and decision.phase in ("open", "probe") and not decision.tripped:
         return [unit.signal("ask", circuit, "action", text=found.evidence)]
-    if decision.tripped:
-        unit.state.alarms[circuit] = Alarm(unit.agent, found.tool, list(found.calls))
-    elif decision.phase == "watch" and not _is_news(unit, circuit, found):
+    if decision.phase in ("open", "probe"):
+        alarms = unit.state.alarms
+        known = alarms[circuit].calls if circuit in alarms else []
+        calls = [*known, *(call for call in found.calls if call not in known)][-_IN_A_LOOP:]
+        alarms[circuit] = Alarm(unit.agent, found.tool, calls)
+    if decision.phase == "watch" and not _is_news(unit, circuit, found):
         return []
     if decision.tripped or decision.verdict == "tell":
         words = {"reason": found.reason, "next": found.next, "by_person": ()} if found.reason else {}
@@ -271,14 +333,25 @@ def _something_new(unit: UnitOfWork, call: PastCall) -> None:
 
 
 def _end_loops(unit: UnitOfWork, call: PastCall) -> None:
-    """Something else was changed: calls that were refused because nothing moved may be tried again."""
+    """Something else was changed: what was refused because nothing moved may be tried again, and failures that were
+    counted before it are how work goes."""
     alarms, watched = unit.state.alarms, unit.state.watched
     loops: list[tuple[str, Alarm | WarnedLoop]] = [*alarms.items(), *watched.items()]
-    for circuit, loop in loops:
-        ends = circuit.startswith(_ENDED_BY_CHANGE) and loop.agent == unit.agent
-        if ends and loop.calls is not None and call.mark not in loop.calls:
-            unit.signal("restart", circuit, "restart", text=f"something else was changed: {call.shown}")
-            del (alarms if isinstance(loop, Alarm) else watched)[circuit]
+    ended = {
+        circuit
+        for circuit, loop in loops
+        if circuit.startswith(_ENDED_BY_CHANGE)
+        and loop.agent == unit.agent
+        and loop.calls is not None
+        and call.mark not in loop.calls
+    }
+    if unit.has("tool/tool_failure/{tool}"):
+        counted = (old.tool for old in unit.lane.past if old.counted and old.changes == call.changes)
+        ended.update(failure_circuit(unit, tool) for tool in counted if tool != call.tool)
+    for circuit in sorted(ended):
+        unit.signal("restart", circuit, "restart", text=f"something else was changed: {call.shown}")
+        alarms.pop(circuit, None)
+        watched.pop(circuit, None)
 
 
 def _note_helpers(unit: UnitOfWork, event: Event, lease: str) -> None:

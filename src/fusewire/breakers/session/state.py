@@ -226,7 +226,6 @@ class SessionMemory(StoredMemory):
     _ROWS = {
         "alarms": Alarm.table,
         "watched": WarnedLoop.table,
-        "refusals": Repeats.table,
         "agents": Helper.table,
         "halted": SessionHalt.from_data,
     }
@@ -246,9 +245,7 @@ class SessionMemory(StoredMemory):
         #: circuits that are not closed, and loops that the agent was warned of, by circuit
         self.alarms: dict[str, Alarm] = {}
         self.watched: dict[str, WarnedLoop] = {}
-        #: how often each rule refused, and any of them in a row; stops in a row that a stop hook prevented
-        self.refusals: dict[str, Repeats] = {}
-        self.in_a_row = 0
+        #: stops in a row that a stop hook prevented
         self.stops = 0
         self.halted: SessionHalt | None = None
         #: what the agent was answered last, and what it has yet to be told
@@ -292,7 +289,12 @@ class LaneMemory(StoredMemory):
 
     __slots__ = ("__dict__", "_past")
 
-    _ROWS = {"calls": PendingCall.table, "row": Streak.from_data, "halts": Repeats.from_data}
+    _ROWS = {
+        "calls": PendingCall.table,
+        "row": Streak.from_data,
+        "refused": Repeats.table,
+        "halts": Repeats.from_data,
+    }
     _TYPES = {"row": (list,), "halts": (list,), "batch": (str, type(None))}
 
     def __init__(self) -> None:
@@ -312,6 +314,8 @@ class LaneMemory(StoredMemory):
         self.batch: str | None = None
         #: one tool in a row; halts that it was answered
         self.row: Streak | None = None
+        #: how often a call, or what a circuit is about, was refused since other work was done
+        self.refused: dict[str, Repeats] = {}
         self.halts: Repeats | None = None
         #: size and time of its transcript at the last look
         self.transcript: list[int] = []

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.breakers.session.calls import SPAWNING_TOOLS, call_of, shown
+from fusewire.breakers.session.calls import LOOK, SEARCHES, SPAWNING_TOOLS, call_of, family, is_search, shown
 from fusewire.breakers.session.state import KEYED, Alarm, PendingCall, Repeats, SessionHalt, Streak
 from fusewire.breakers.session.unit_of_work import ALLOWED, HALTED_AT, UnitOfWork
 from fusewire.config.rules import STATE_FOLDER
@@ -39,17 +39,20 @@ _OPEN = 64
 #: Seconds that a model needs at least for another reply.
 _REPLY = 1.0
 
-#: Refusals of any kind in a row that halt the agent, in multiples of those of one kind; and how many kinds are known.
-_ANY_REFUSALS = 4
+#: Breakers whose refusals have a known end: they never halt, however often an agent asks.
+_NEVER_HALT = frozenset(("agents", "agent_spawn", "api_calls", "external_api"))
+
+#: Breakers that refuse whatever is a part of what the agent does: there different calls that are refused are a row.
+_MANY_CALLS = frozenset(("long_cycle", "missing_program", "barren_search"))
+
+#: Elsewhere they are none; but so many times as many are an agent that goes on although it is told not to.
+_GOES_ON = 4
+
+#: Refused calls that are remembered.
+_REFUSALS = 32
 
 #: Seconds in which the same call, without an id, is one.
 _ONE_CALL = 60
-
-#: Turns after which a refusal is no longer one of a row.
-_LONG_AGO = 50
-
-_REFUSALS = 32
-
 
 #: It is there while events wait to be counted, see `late`.
 _LATE = os.path.join(STATE_FOLDER, "late")
@@ -184,6 +187,10 @@ def _find_alarms(unit: UnitOfWork, store: Store) -> None:
             unit.state.alarms[row.id] = Alarm(agent, what, [what])
         elif by_tool or breaker == "same_error":
             unit.state.alarms[row.id] = Alarm(agent, what.partition("/")[0], [])
+        elif breaker == "missing_program":
+            unit.state.alarms[row.id] = Alarm(agent, "", [f"Bash({what})"])
+        elif breaker == "barren_search":
+            unit.state.alarms[row.id] = Alarm(agent, "", [SEARCHES])
         elif breaker in ("repetition", "cycle", "same_mutation"):
             unit.state.alarms[row.id] = Alarm(agent, "", what.split("-"))
 
@@ -244,7 +251,6 @@ def _before(unit: UnitOfWork, call: Call) -> Decision:
     while len(lane.calls) >= _OPEN:
         del lane.calls[next(iter(lane.calls))]
     lane.calls[lease] = PendingCall(call.tool, call.mark, call.nature, call.shown, leases, unit.now)
-    unit.state.in_a_row = 0
     lane.halts = None
     if told:
         from fusewire.breakers.session.messages import warning_text
@@ -277,12 +283,10 @@ def _questions(unit: UnitOfWork, call: Call, lease: str) -> Any:
         yield from limits_on_spend(unit)
     alarms = unit.state.alarms
     for circuit, alarm in list(alarms.items()):
-        if alarm.agent == unit.agent and (call.mark in alarm.calls if alarm.calls else alarm.tool == call.tool):
+        if alarm.agent == unit.agent and _concerns(alarm, call):
             decision = unit.signal("ask", circuit, "action", lease=lease, text=call.shown)
-            if decision.allowed:
-                unit.state.refusals.pop(circuit, None)
-                if decision.phase == "closed":
-                    del alarms[circuit]
+            if decision.phase == "closed":
+                del alarms[circuit]
             yield decision
     if _asked_already(unit, lease):
         return  # it is one call
@@ -296,6 +300,15 @@ def _questions(unit: UnitOfWork, call: Call, lease: str) -> Any:
         from fusewire.breakers.session.spawning import limits_on_spawning
 
         yield from limits_on_spawning(unit, call, lease)
+
+
+def _concerns(alarm: Alarm, call: Call) -> bool:
+    """Whether a call is one of those that an open circuit refuses: by what it is, or by its tool."""
+    tools = (call.tool, family(call.tool), call.tool.partition("(")[0])
+    if not alarm.calls:
+        return alarm.tool in tools
+    known = alarm.calls
+    return call.mark in known or any(tool in known for tool in tools) or (SEARCHES in known and is_search(call))
 
 
 def _asked_already(unit: UnitOfWork, lease: str) -> bool:
@@ -353,28 +366,29 @@ def _sequence(unit: UnitOfWork, call: Call) -> Any:
     """The same tool in a row within the window. What brings something new is not counted, unless that is wanted."""
     if not unit.has("tool/sequential_tools/{tool}"):
         return
-    window = unit.settings["sequential_tools.window_turns"]
+    window, literal = unit.settings["sequential_tools.window_turns"], unit.settings["sequential_tools.literal"]
+    tool = call.tool.partition("(")[0] if literal else call.tool
     row = unit.lane.row
     goes_on = row is not None and unit.turn - row.turn < window
-    if row is None or row.tool != call.tool or not goes_on:
+    if row is None or row.tool != tool or not goes_on:
         if row is not None and goes_on and max(row.times.values(), default=0) > 1:
             unit.signal("note", _sequence_circuit(unit, row.tool), "other_call")
-        row = unit.lane.row = Streak(call.tool, unit.turn, {}, {})
-    key = "any" if unit.settings["sequential_tools.literal"] else call.mark
+        row = unit.lane.row = Streak(tool, unit.turn, {}, {})
+    key = "any" if literal else call.mark
     last = row.turns.pop(key, row.turn)
     times = row.times.pop(key, 0) + 1 if unit.turn - last < window else 1
     row.times[key], row.turns[key], row.turn = times, unit.turn, unit.turn
     while len(row.times) > _OPEN:
         oldest = next(iter(row.times))
         del row.times[oldest], row.turns[oldest]
-    circuit = _sequence_circuit(unit, call.tool)
+    circuit = _sequence_circuit(unit, tool)
     if times < 2 or circuit in unit.state.alarms:
         return
     if times == 2:  # the first of them was nothing special then
         yield unit.signal("ask", circuit, "call", text=call.shown, turn=last)
     decision = unit.signal("ask", circuit, "call", text=call.shown)
     if decision.tripped:
-        unit.state.alarms[circuit] = Alarm(unit.agent, call.tool, [])
+        unit.state.alarms[circuit] = Alarm(unit.agent, tool, [])
     yield decision
 
 
@@ -389,37 +403,42 @@ def _refuse(unit: UnitOfWork, call: Call, decision: Decision) -> Decision:
     """A refused call is on record, so that asking for it again and again ends in a halt."""
     from fusewire.breakers.session.messages import refusal_text
 
-    times, _ = _count_refusal(unit, call, decision.circuit)
+    breaker = decision.circuit.split("/")[1]
+    _note_refusal(unit, call)
+    times, in_all = _count_refusal(unit, call, call.mark), _count_refusal(unit, call, decision.circuit)
     if decision.phase in ("closed", "watch"):  # a limit, not an open circuit
         unit.log_incident("resource_limit", decision)
     over_budget = decision.rule.startswith("tool.spend")
-    if times < unit.settings["loops.halt_after"] and not over_budget:
+    most = unit.settings["loops.halt_after"]
+    goes_on = in_all >= most * (1 if breaker in _MANY_CALLS else _GOES_ON)
+    # Looking once more does no harm.
+    is_row = goes_on or times >= most + (call.nature == LOOK)
+    if (not is_row or breaker in _NEVER_HALT) and not over_budget:
         return Decision("deny", rule=decision.rule, text=refusal_text(decision, unit, 0))
     from fusewire.breakers.session.halting import halt
 
     circuit = decision.circuit if decision.phase in ("open", "probe") else ""
-    text = refusal_text(decision, unit, times)
+    text = refusal_text(decision, unit, max(times, in_all))
     return halt(unit, decision.rule, text, circuit=circuit, call=call.mark, stays=not over_budget)
 
 
 def _refused_elsewhere(unit: UnitOfWork, call: Call, rule: str) -> Decision:
-    """The guard or a constraint said no, and says why; the agent is halted if it keeps asking."""
+    """The guard or a constraint said no, and says why; the agent is halted if it keeps asking for the same."""
     _begin_turn(unit)
-    times, in_a_row = _count_refusal(unit, call, f"{rule} {unit.agent} {call.mark}")
-    most = unit.settings["loops.halt_after"]
-    if times < most and in_a_row < most * _ANY_REFUSALS:
+    _note_refusal(unit, call)
+    times = _count_refusal(unit, call, call.mark)
+    if times < unit.settings["loops.halt_after"]:
         return ALLOWED
     from fusewire.breakers.session.halting import halt
 
-    what = f"The same call was refused {times} times" if times >= most else f"{in_a_row} calls were refused"
-    return halt(unit, rule, f"{what} in a row, so the agent is stopped: a person should look.", call=call.mark)
+    text = f"The same call was refused {times} times in a row, so the agent is stopped: a person should look."
+    return halt(unit, rule, text, call=call.mark)
 
 
-def _count_refusal(unit: UnitOfWork, call: Call, by: str) -> tuple[int, int]:
-    """How often the same rule has refused the agent now, and how often any has, with no call that passed in between."""
+def _note_refusal(unit: UnitOfWork, call: Call) -> None:
     from fusewire.breakers.session.detect import REFUSED, PastCall
 
-    lane, state = unit.lane, unit.state
+    lane = unit.lane
     refused = PastCall(
         *(call.tool, call.mark, REFUSED, call.nature, False),
         *(lane.changes, unit.turn, False, call.shown, round(unit.now, 1)),
@@ -427,11 +446,14 @@ def _count_refusal(unit: UnitOfWork, call: Call, by: str) -> tuple[int, int]:
     lane.past.append(refused)
     del lane.past[: -unit.settings["memory_limits.tool_history_max"]]
     lane.refused_at = unit.now
-    known = state.refusals.pop(by, None)
-    if known is None or unit.turn - known.turn > _LONG_AGO:
-        known = Repeats.none()
-    state.in_a_row += known.add(unit.turn, call.mark, unit.event.call)
-    state.refusals[by] = known
-    while len(state.refusals) > _REFUSALS:
-        del state.refusals[next(iter(state.refusals))]
-    return known.times, state.in_a_row
+
+
+def _count_refusal(unit: UnitOfWork, call: Call, what: str) -> int:
+    """How often this was refused now, with no other work in between."""
+    lane = unit.lane
+    known = lane.refused.pop(what) if what in lane.refused else Repeats.none()
+    lane.refused[what] = known
+    known.add(unit.turn, call.mark, unit.event.call)
+    while len(lane.refused) > _REFUSALS:
+        del lane.refused[next(iter(lane.refused))]
+    return known.times

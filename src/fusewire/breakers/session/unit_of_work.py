@@ -112,8 +112,7 @@ class UnitOfWork:
                 self._save_lane(agent, lane)
         for circuit in [*state.alarms, *state.watched]:
             self.step(Signal("restart", circuit, "restart", text="a person spoke to the agent", session=self.session))
-        state.alarms, state.watched, state.refusals = {}, {}, {}
-        state.in_a_row = state.stops = 0
+        state.alarms, state.watched, state.stops = {}, {}, 0
         state.halted, state.untold = None, ""
 
     def next_turn(self) -> None:
