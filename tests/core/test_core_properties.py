@@ -161,10 +161,15 @@ def test_only_a_person_ends_a_cooldown_early(name: str, data: st.DataObject) -> 
         if outcome.tripped:
             assert state.opened_at == now
             wait = cooldown(policy, state.in_a_row)
-            open_until = None if wait is None else now + wait
+            open_until = None if wait is None or policy.cools_from == "refusal" else now + wait
             assert state.until == open_until
         if state.phase == "open" and signal.kind == "ask":
             assert outcome.verdict == "deny"
+            if state.until is not None and open_until is None:  # the first refusal: the cooldown begins
+                assert policy.cools_from == "refusal"
+                open_until = state.until
+                assert open_until == now + (cooldown(policy, state.in_a_row) or 0)
+            assert state.until == open_until
         assert ("open", "closed") not in [(move.source, move.target) for move in outcome.transitions]
 
 

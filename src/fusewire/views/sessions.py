@@ -36,7 +36,7 @@ _MOVES = 500
 _POINTS = 300
 _MINUTES = 120
 
-DoingKind = Literal["ok", "failed", "told", "refused", "halted", "logged", "prompt", "spend"]
+DoingKind = Literal["ok", "failed", "told", "asked", "refused", "halted", "logged", "prompt", "spend"]
 
 
 @dataclass(frozen=True)

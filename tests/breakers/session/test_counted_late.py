@@ -65,6 +65,7 @@ def at_once(session: Session, numbers: range) -> None:
 
 def test_results_that_could_not_be_written_are_counted_by_the_next_event(project: Project, session: Session) -> None:
     """All of them, well before the agent's own time-out, and the circuit opens by them."""
+    (project.root / "fusewire.toml").write_text("[tool.tool_failure]\nliteral = true\n")
     session.before("Bash", {"command": "ls"})
     with locked(project):
         began = time.monotonic()
@@ -114,9 +115,9 @@ def test_a_loop_that_was_counted_late_is_told_with_the_next_result(project: Proj
     """Nobody was there to be told when it was counted."""
     session.before("Bash", {"command": "ls"})
     with locked(project):
-        at_once(session, range(3))
+        at_once(session, range(4))
     _, after = session.bash("ls src", "app.py", batch=False)
-    assert "tool_failure" in after.told
+    assert "tool.repetition" in after.told
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fusewire.breakers.session.calls import ACT, CHANGE, LOOK, VERIFY, WAIT, Call, call_of, shown, signature
+from fusewire.breakers.session.calls import (
+    ACT,
+    CHANGE,
+    LOOK,
+    VERIFY,
+    WAIT,
+    Call,
+    call_of,
+    family,
+    program_of,
+    shown,
+    signature,
+)
 from fusewire.breakers.session.detect import (
+    NO_PROGRAM,
+    NOTHING,
     REFUSED,
     PastCall,
     Repetition,
@@ -177,7 +191,50 @@ def test_the_nature_and_the_name_of_a_command_line(line: str, tmp_path: Path) ->
     (tmp_path / "old.pyc").touch()
     call = bash(line, tmp_path)
     program, nature = LINES[line]
-    assert (call.tool, call.nature) == (f"Bash({program})", nature)
+    assert (program_of(call.tool), family(call.tool), call.nature) == (program, f"Bash({program})", nature)
+
+
+#: command line -> the program with what it works on: a subcommand, a script, a file, and never an option
+TOOLS_OF_LINES = {
+    "pytest -q": "pytest",
+    "pytest -x --maxfail=1 -k name": "pytest",
+    "pytest -q tests/a.py": "pytest tests_a.py",
+    "python -m pytest -k name tests/a.py": "pytest tests_a.py",
+    "git push --force origin main": "git push",
+    "git -C sub push": "git push",
+    "git status": "git status",
+    "npm run lint -- --fix": "npm run lint",
+    "npm test": "npm test",
+    "make -j 4": "make",
+    "make deploy": "make deploy",
+    "python manage.py migrate --noinput": "python manage.py migrate",
+    "python run.py data.json": "python run.py",
+    "python -c 'print(1)'": "python",
+    "python3 -W error ./tool.py": "python3 tool.py",
+    "./migrate.sh --step 3": "migrate.sh",
+    "gh pr create --title x": "gh pr create",
+    "docker compose up -d": "docker compose up",
+    "cat src/a.py": "cat src_a.py",
+    "sed -n 1,20p src/a.py": "sed src_a.py",
+    "cargo test -p core parser": "cargo test",
+}
+
+
+@pytest.mark.parametrize("line", TOOLS_OF_LINES)
+def test_a_tool_is_told_with_what_it_works_on(line: str, tmp_path: Path) -> None:
+    assert bash(line, tmp_path).tool == f"Bash({TOOLS_OF_LINES[line]})"
+
+
+def test_a_tool_that_edits_is_told_with_its_file_and_a_long_one_stays_apart() -> None:
+    def edit(path: str) -> str:
+        event = Event("before_tool", tool="Edit", paths=(path,), cwd="/p", input={"file_path": path})
+        return call_of(event, [], False).tool
+
+    assert edit("/p/src/a.py") == "Edit(src_a.py)"
+    assert family(edit("/p/src/a.py")) == "Edit"
+    long = [edit(f"/p/{'deep/' * 60}{name}.py") for name in "ab"]
+    assert long[0] != long[1]
+    assert all(len(name) < 100 for name in long)
 
 
 def test_the_nature_of_a_tool() -> None:
@@ -316,10 +373,20 @@ class History:
         self.now = 1000.0
 
     def add(
-        self, call: str, result: str = "ok", nature: str = LOOK, *, failed: bool = False, wait: float = 1
+        self,
+        call: str,
+        result: str = "ok",
+        nature: str = LOOK,
+        *,
+        failed: bool = False,
+        wait: float = 1,
+        tool: str = "",
+        turn: int | None = None,
+        absent: str = "",
     ) -> PastCall:
         self.now += wait
-        entry = PastCall(f"T({call[:1]})", call, result, nature, failed, self.changes, 0, False, call, self.now)
+        name, turn = tool or f"T({call[:1]})", len(self.entries) if turn is None else turn
+        entry = PastCall(name, call, result, nature, failed, self.changes, turn, False, call, self.now, absent)
         moved = is_change(entry, self.entries)
         self.entries.append(entry)
         self.changes += moved
@@ -377,11 +444,13 @@ def test_a_cycle_is_found_in_its_third_round_with_all_of_its_calls(period: int) 
     assert history.levels()["cycle"] == 4
 
 
-def test_a_cycle_of_six_calls_or_with_another_result_is_none() -> None:
+def test_a_cycle_of_six_calls_is_a_long_one_and_with_another_result_it_is_none() -> None:
     history = History()
-    for name in "abcdef" * 3:
+    for number, name in enumerate("abcdef" * 3, 1):
         history.add(name)
-        assert history.levels() == {}
+        assert history.levels() == ({"long_cycle": number - 6} if number >= 14 else {})
+    history.add("g")
+    assert history.levels() == {}
     history = History()
     for number in range(12):
         history.add("ab"[number % 2], f"r{number // 2}")
@@ -410,7 +479,53 @@ def test_the_same_error_needs_two_calls_and_one_tool() -> None:
     assert history.levels() == {"same_error": 5}
     history.add("x8", "bang", ACT, failed=True)
     assert history.levels() == {}
-    history.add("y1", "boom", ACT, failed=True)  # another tool
+    history.add("y1", "boom", ACT, failed=True, tool="other")
+    assert history.levels() == {}
+
+
+def test_lookups_that_find_nothing_are_barren_until_one_of_four_finds_something_or_the_work_moves() -> None:
+    history = History()
+    for number in range(9):
+        history.add(f"grep {number}", "", absent=NOTHING)
+        assert history.levels() == ({} if number < 8 else {"barren_search": 9})
+    assert history.levels() == {"barren_search": 9}
+    history.add("read", "text")
+    assert history.levels() == {}
+    history.add("grep 9", "", absent=NOTHING)
+    assert history.levels() == {"barren_search": 10}
+    for number in range(4):
+        history.add(f"read {number}", f"text {number}")
+    history.add("grep 10", "", absent=NOTHING)
+    assert history.levels() == {}, "most of them find something by now"
+    for number in range(11, 20):
+        history.add(f"grep {number}", "", absent=NOTHING)
+    history.add("edit", nature=CHANGE)
+    history.add("grep 20", "", absent=NOTHING)
+    assert history.levels() == {}, "the work has moved"
+
+
+def test_a_missing_program_is_one_whatever_its_arguments_and_until_it_runs() -> None:
+    history = History()
+    for number in range(4):
+        history.add(f"look {number}", f"text {number}")
+        history.add(f"mvn {number}", f"r{number}", ACT, failed=True, tool=f"Bash(mvn {number})", absent=NO_PROGRAM)
+        assert history.levels() == ({} if number < 3 else {"missing_program": 4})
+    history.add("javac", "r", ACT, failed=True, tool="Bash(javac)", absent=NO_PROGRAM)
+    assert "missing_program" not in history.levels()
+    history.add("mvn ok", "built", ACT, tool="Bash(mvn compile)")
+    history.add("mvn 9", "r", ACT, failed=True, tool="Bash(mvn 9)", absent=NO_PROGRAM)
+    assert "missing_program" not in history.levels(), "it was there in between"
+
+
+def test_what_was_seen_before_an_edit_and_is_seen_again_after_it_is_weak_evidence() -> None:
+    history = History()
+    for number in range(7):
+        history.add(f"look {number}", f"text {number}")
+    history.add("edit", nature=CHANGE)
+    for number in range(7):
+        history.add(f"look {number}", f"text {number}")
+        assert history.levels() == {}
+    history.add("poll", "pending", WAIT)
     assert history.levels() == {}
 
 
@@ -423,7 +538,7 @@ def test_a_failing_check_is_told_of_soon_and_refused_late() -> None:
         history.add("check", "1 failed", VERIFY, failed=True)
         told.append(history.levels().get("repetition", 0))
     assert told.index(4) == 3
-    assert told.index(6) == 11
+    assert told.index(SETTINGS["repetition.block"]) == 11
     passing = History()
     for number in range(20):
         passing.add(f"edit {number}", "ok", CHANGE)
@@ -465,13 +580,13 @@ def test_a_change_is_a_success_that_is_new() -> None:
 
 
 def test_which_failures_count() -> None:
-    """The first of a tool; the same again with nothing changed; of a check any, but none that comes after an edit."""
+    """The first of a tool; the same again with nothing changed; of a check any; those of one reply once."""
 
     def counted(history: History, literal: bool = False) -> int:
-        found = counted_failures(history.entries, literal=literal)
+        found, anew = counted_failures(history.entries, literal=literal)
         for entry in found:
-            entry.counted = True
-        return len(found)
+            entry.counted = not literal
+        return -len(found) if anew else len(found)
 
     history = History()
     history.add("x1", "boom", ACT, failed=True)
@@ -480,8 +595,8 @@ def test_which_failures_count() -> None:
     assert counted(history) == 0
     history.add("x3", "boom", ACT, failed=True)
     assert counted(history) == 1
-    history.add("x4", "other", ACT, failed=True)  # now the second that was let off counts as well
-    assert counted(history) == 2
+    history.add("x4", "other", ACT, failed=True)  # the second that was let off counts, and those that differ no longer
+    assert counted(history) == -2
     history.add("x5", "fine", ACT)
     assert counted(history) == 0
 
@@ -489,9 +604,9 @@ def test_which_failures_count() -> None:
     for number in range(5):
         checks.add(f"edit {number}", nature=CHANGE)
         checks.add("check", f"{number}", VERIFY, failed=True)
-        assert counted(checks) == (1 if number == 0 else 0)
+        assert counted(checks) == 1  # and the edit has ended what was counted before
     checks.add("check", "yet another", VERIFY, failed=True)
-    assert counted(checks) == 2
+    assert counted(checks) == 1
 
     looks = History()
     for number in range(5):
@@ -500,6 +615,11 @@ def test_which_failures_count() -> None:
         assert counted(looks, literal=True) == 1
     looks.add("l4", "not found", LOOK, failed=True)
     assert counted(looks) == 1
+
+    reply = History()
+    for _ in range(3):
+        reply.add("x1", "boom", ACT, failed=True, turn=1)
+    assert [counted(reply), counted(reply)] == [0, 0]
 
 
 steps = st.lists(
@@ -521,10 +641,10 @@ def test_what_is_found_is_there(calls: list[tuple[str, str, str, bool]]) -> None
         last = history.entries[-1]
         for rule, finding in history.found().items():
             assert finding.level >= SETTINGS[f"{rule}.tell"]
-            whatever = rule == "same_mutation"
+            whatever = rule in ("same_mutation", "long_cycle")
             assert finding.level <= sum(whatever or entry.result == last.result for entry in history.entries)
             assert finding.tool == last.tool
-            assert not finding.calls or last.mark in finding.calls
+            assert {last.mark, last.tool}.intersection(finding.calls)
             assert last.mark in finding.evidence
         assert last.changes <= history.changes
 

@@ -16,7 +16,7 @@ from fusewire.views.panel import panel
 from tests.helpers.project import Project
 from tests.helpers.session_hook import Session
 
-TOOL = "tool/tool_failure/Bash(make)"
+TOOL = "tool/tool_failure/Bash(make deploy)"
 DAY = 86400.0
 
 

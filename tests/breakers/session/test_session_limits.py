@@ -200,8 +200,8 @@ def test_the_sixth_agent_in_ten_turns_is_a_storm_though_the_others_have_ended(
     project: Project, session: Session
 ) -> None:
     """It opens for ten seconds, lets one through then, and closes when that one comes to its end."""
-    for _ in range(5):
-        asked, call = spawn(session)
+    for number in range(5):
+        asked, call = spawn(session, f"part {number}")
         assert asked.silent
         completed(session, call)
         next_reply(session)

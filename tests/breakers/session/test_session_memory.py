@@ -269,7 +269,8 @@ def test_what_was_stored_before_there_were_classes_is_read_and_written_as_it_was
     assert [call.shown for call in lane.past] == ["ls"]
     helpers = {"a1": [*STORED["agents"]["a1"], False], "call toolu_1": [1.0, "writer", 2.0, None, False]}
     assert state.to_data() == {**STORED, "agents": helpers}
-    assert lane.to_data() == {name: value for name, value in LANE.items() if value}
+    row, history = [*LANE["row"], {"m": 7}], [[*LANE["history"][0], ""]]
+    assert lane.to_data() == {name: value for name, value in {**LANE, "row": row, "history": history}.items() if value}
 
 
 @pytest.mark.parametrize(
@@ -280,7 +281,7 @@ def test_what_was_stored_before_there_were_classes_is_read_and_written_as_it_was
         ("agents", {"a": [1.0]}),
         ("halted", "yes"),
         ("at", "now"),
-        ("in_a_row", 1.5),
+        ("stops", 1.5),
         ("last_halt", 7),
     ],
 )

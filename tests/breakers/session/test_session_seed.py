@@ -172,7 +172,7 @@ def test_eleven_identical_calls_in_one_reply(project: Project, session: Session)
 
 def _over_turns(session: Session, replies: list[int], window: int) -> list[bool]:
     """The same call, so often in each reply, with a window of so many turns and room for five calls in it."""
-    settings = f"threshold = 5\nwindow_turns = {window}\n"
+    settings = f"threshold = 5\nwindow_turns = {window}\n[tool.repetition]\nenabled = false\n"
     (session.project.root / "fusewire.toml").write_text(f"[tool.sequential_tools]\n{settings}")
     allowed = []
     for number in replies:
@@ -224,7 +224,8 @@ def test_a_trip_says_why_how_long_and_how_to_go_on(project: Project, session: Se
 
 
 def test_refused_again_and_again_the_agent_is_halted(session: Session) -> None:
-    """Refusing alone does not stop a model; the third time it is stopped, also with calls that pass in between."""
+    """Refusing alone does not stop a model; the third time it is stopped, also with calls in between that are no work."""
+    session.bash("ls docs", "a.md")
     for _ in range(3):
         session.fails("./deploy.sh")
     said = []
@@ -358,8 +359,9 @@ def test_eight_parallel_hook_processes_count_exactly(project: Project, session: 
 
 
 def test_eight_parallel_results_count_exactly(project: Project, session: Session) -> None:
-    """Eight failures of one reply: all are counted, and the circuit opens once."""
+    """Eight failures, taken literally: all are counted, and the circuit opens once."""
     project.starts_hooks = True
+    (project.root / "fusewire.toml").write_text("[tool.tool_failure]\nliteral = true\n")
     calls = [session._call("Bash", {"command": "./flaky.sh"}) for _ in range(8)]
     with ThreadPoolExecutor(8) as pool:
         assert all(said.allowed for said in pool.map(lambda call: session.send("PreToolUse", **call), calls))

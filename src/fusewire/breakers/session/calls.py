@@ -46,11 +46,10 @@ _WAITING_WORDS = frozenset(("--watch", "--wait", "watch", "wait"))
 #: Stands for all of them among the calls that are refused.
 SEARCHES = "searches"
 
-#: They search: that they find nothing, or that a file is not there, is their answer.
-SEARCHING = frozenset(
-    "Grep Glob LS Read find grep egrep fgrep rg ag ack ls dir fd locate which whereis tree cat head tail wc sed awk "
-    "stat file".split()
-)
+#: They search, and may find nothing; or they read what is named, which may not be there.
+SEARCHING = frozenset("Grep Glob find grep egrep fgrep rg ag ack fd locate which whereis".split())
+READING = frozenset("LS Read ls dir tree cat head tail wc sed awk stat file".split())
+
 #: Their exit status 1 is an answer: no.
 ANSWERING_PROGRAMS = frozenset(
     "grep egrep fgrep rg ag ack diff cmp test [ [[ which command type pgrep git jq hash".split()
@@ -172,6 +171,11 @@ def family(tool: str) -> str:
     return f"{tool.partition('(')[0]}({name})" if name else tool.partition("(")[0]
 
 
+def name_of(tool: str) -> str:
+    """`git` of `Bash(git push)`, `Edit` of `Edit(a.py)`."""
+    return program_of(tool) or tool.partition("(")[0]
+
+
 def program_of(tool: str) -> str:
     """`git` of `Bash(git push)`; nothing where no program is run."""
     name, _, what = tool.partition("(")
@@ -262,8 +266,8 @@ def shown(event: Event) -> str:
 
 
 def is_search(call: Call) -> bool:
-    """Whether it looks for something and changes nothing."""
-    return call.nature == LOOK and (program_of(call.tool) or call.tool.partition("(")[0]) in SEARCHING
+    """Whether it looks for something, and changes nothing."""
+    return call.nature == LOOK and name_of(call.tool) in SEARCHING
 
 
 class Call:

@@ -42,7 +42,7 @@ _ERROR_REACH = 20
 _WEAKER = 2
 
 #: A check that fails in the same way after different changes: the agent tries, so it is told soon and stopped late.
-_TRIES = 4
+_TRIES = 8
 
 #: What to do then; elsewhere the policy says it.
 _NOTHING_NEW: tuple[str, ...] = ()
@@ -143,16 +143,18 @@ def is_change(entry: PastCall, history: list[PastCall]) -> bool:
 def findings(history: list[PastCall], settings: Mapping[str, Any]) -> list[Repetition]:
     """What repeats at the end of the history, from the level on at which the agent is told."""
     found = [
-        *(_repetition(history, settings), _cycle(history, settings), _long_cycle(history), _mutation(history)),
-        *(_error(history), _missing_program(history), _barren_search(history)),
+        *(_repetition(history, settings), _cycle(history, settings), _mutation(history)),
+        *(_error(history), _missing_program(history), _barren_search(history), _long_cycle(history)),
     ]
-    return [
+    told = [
         finding
         for finding in found
         if finding is not None
         and settings[f"{finding.rule}.enabled"]
         and finding.level >= settings[f"{finding.rule}.tell"]
     ]
+    # What is one call or a short round is told as that.
+    return told[:-1] if len(told) > 1 and told[-1].rule == "long_cycle" else told
 
 
 def _repetition(history: list[PastCall], settings: Mapping[str, Any]) -> Repetition | None:
@@ -321,28 +323,28 @@ def _barren_search(history: list[PastCall]) -> Repetition | None:
     return Repetition("barren_search", "lookups", level, calls=(SEARCHES,), tool=last.tool, evidence=evidence)
 
 
-def counted_failures(history: list[PastCall], *, literal: bool) -> list[PastCall]:
-    """The failures that the last call adds to the count of its tool.
+def counted_failures(history: list[PastCall], *, literal: bool) -> tuple[list[PastCall], bool]:
+    """The failures that the last call adds to the count of its tool, and whether that count starts anew with them.
 
-    A failure is how work goes, and so is one after a change, or of looking at a place that is not there; once the same
-    comes again with nothing changed, both count. Those of one reply are one: nobody has seen the first of them yet.
+    The first counts, but not that of a look at a place that is not there. Trying something else is how work goes; once
+    the same comes again with nothing changed in between, both count, and what failed otherwise no longer does. Those
+    of one reply are one: nobody has seen the first of them yet.
     """
     last = history[-1]
-    if not last.failed:
-        return []
+    if not last.failed or (last.nature == WAIT and not literal):
+        return [], False
     if literal:
-        return [last]
-    if last.nature == WAIT:
-        return []
+        return [last], False
     earlier = [
         entry for entry in history[:-1] if entry.failed and entry.tool == last.tool and entry.changes == last.changes
     ]
-    same = [entry for entry in earlier if _same_failure(entry, last)]
-    turns = {entry.turn for entry in earlier if entry.counted}
-    if last.turn in turns or all(entry.turn == last.turn for entry in same):
-        return []
-    once = {entry.turn: entry for entry in same if entry.turn not in (*turns, last.turn)}
-    return [*once.values(), last]
+    if not earlier and last.nature != LOOK:
+        return [last], False
+    same = {entry.turn: entry for entry in earlier if _same_failure(entry, last)}
+    if not same or last.turn in same:
+        return [], False
+    anew = any(entry.counted and not _same_failure(entry, last) for entry in earlier)
+    return [*(entry for entry in same.values() if anew or not entry.counted), last], anew
 
 
 def _same_failure(one: PastCall, last: PastCall) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fusewire.breakers.session.calls import LOOK
 from fusewire.breakers.session.state import Alarm
 from fusewire.breakers.session.unit_of_work import ALLOWED
 from fusewire.core.decision import Decision
@@ -30,6 +31,8 @@ def _on_start(unit: UnitOfWork) -> Decision:
     if unit.event.text in ("resume", "fork") and unit.state.since is None:
         # The transcript begins with what another session has paid for.
         unit.state.spend_since = show_time(unit.now) or ""
+    if unit.event.text == "compact":  # the model has forgotten what it saw, and looks again
+        unit.lane.past[:] = [call for call in unit.lane.past if call.nature != LOOK]
     return ALLOWED
 
 

@@ -22,6 +22,12 @@ def refusal_text(decision: Decision, unit: UnitOfWork, halted_after: int) -> str
     return "\n".join(lines + _rest(decision, unit))
 
 
+def question_text(decision: Decision) -> str:
+    """What a person is asked before a call that would be refused if nobody were there."""
+    evidence = [f"{fact[:1].upper()}{fact[1:]}" for fact in decision.evidence]
+    return "\n".join([f"{short_rule(decision)}: {decision.reason}.", *evidence, "Let this call run all the same?"])
+
+
 def goes_on(rule: str, person: str = "a person speaks") -> str:
     """What lifts a halt: words of a person, but not where money is at an end."""
     return "goes on when a person grants more" if rule.startswith("tool.spend") else f"goes on when {person} to it"

@@ -6,11 +6,13 @@ from fusewire.breakers.session.calls import (
     ACT,
     ANSWERING_PROGRAMS,
     LOOK,
+    READING,
     SEARCHING,
     SPAWNING_TOOLS,
     WAIT,
     WATCHING_PROGRAMS,
     call_of,
+    name_of,
     program_of,
 )
 from fusewire.breakers.session.detect import (
@@ -194,10 +196,10 @@ def _absent(text: str, failed: bool, tool: str, nature: str) -> str:
         return NO_PROGRAM
     if name and any(f"{name}: {sign}" in beginning for sign in ("command not found", "not found")):
         return NO_PROGRAM
-    if nature != LOOK or (name or tool.partition("(")[0]) not in SEARCHING:
-        return ""
+    if nature == LOOK and failed and name_of(tool) in SEARCHING | READING and any(map(beginning.count, _NOT_THERE)):
+        return NOTHING
     is_empty = not text.strip() or text.startswith(_FOUND_NOTHING)
-    return NOTHING if is_empty or (failed and any(sign in beginning for sign in _NOT_THERE)) else ""
+    return NOTHING if nature == LOOK and is_empty and name_of(tool) in SEARCHING else ""
 
 
 def _result(text: str, failed: bool, call_mark: str) -> str:
@@ -272,7 +274,10 @@ def _count_failures(unit: UnitOfWork, history: list[PastCall], leases: list[str]
     last, literal = history[-1], unit.settings["tool_failure.literal"]
     circuit = failure_circuit(unit, last.tool)
     tripped = []
-    for call in counted_failures(history, literal=literal):
+    counted, anew = counted_failures(history, literal=literal)
+    if anew and circuit not in unit.state.alarms:
+        unit.signal("restart", circuit, "restart", text="it fails otherwise now")
+    for call in counted:
         call.counted = True
         if circuit in leases:
             continue  # it was the probe, and is settled

@@ -59,7 +59,7 @@ _LATE = os.path.join(STATE_FOLDER, "late")
 
 
 #: How an answer that is not just `allow` is called in the record of what was done; anything else was refused.
-_ANSWERED = {"tell": "told", "halt": "halted"}
+_ANSWERED = {"tell": "told", "ask": "asked", "halt": "halted"}
 
 
 class ToolCallBreakers:
@@ -240,23 +240,35 @@ def _before(unit: UnitOfWork, call: Call) -> Decision:
     lease = event.call or call.mark
     leases: list[str] = []
     told: list[Decision] = []
+    asked: Decision | None = None
     for decision in _questions(unit, call, lease):
-        if decision.allowed:
+        if decision.verdict == "ask" or (unit.asks and _may_be_asked(decision)):
+            asked = asked or decision
+        elif decision.allowed:
             leases += [decision.circuit] if decision.lease == lease else []
             told += [decision] if decision.verdict == "tell" and decision.lease is None else []
-            continue
-        for circuit in leases:
-            unit.signal("release", circuit, "release", lease=lease)
-        return _refuse(unit, call, decision)
+        else:
+            for circuit in leases:
+                unit.signal("release", circuit, "release", lease=lease)
+            return _refuse(unit, call, decision)
     while len(lane.calls) >= _OPEN:
         del lane.calls[next(iter(lane.calls))]
     lane.calls[lease] = PendingCall(call.tool, call.mark, call.nature, call.shown, leases, unit.now)
     lane.halts = None
+    if asked is not None:
+        from fusewire.breakers.session.messages import question_text
+
+        return Decision("ask", rule=asked.rule, text=question_text(asked))
     if told:
         from fusewire.breakers.session.messages import warning_text
 
         return Decision("tell", rule=told[0].rule, text=warning_text(told, unit))
     return ALLOWED
+
+
+def _may_be_asked(decision: Decision) -> bool:
+    """Whether a person may let pass what is refused: not where money is at an end, of which a person grants more."""
+    return decision.verdict == "deny" and not decision.rule.startswith("tool.spend")
 
 
 def _begin_turn(unit: UnitOfWork) -> None:

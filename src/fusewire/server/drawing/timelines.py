@@ -29,6 +29,7 @@ _DONE = {
     "ok": ("call", "worked"),
     "failed": ("failed", "failed"),
     "told": ("warned", "warned"),
+    "asked": ("warned", "a person was asked"),
     "refused": ("refused", "refused"),
     "halted": ("refused", "halted"),
     "logged": ("warned", "only logged"),
