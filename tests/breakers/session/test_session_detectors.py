@@ -614,7 +614,7 @@ def test_which_failures_count() -> None:
         assert counted(looks) == 0
         assert counted(looks, literal=True) == 1
     looks.add("l4", "not found", LOOK, failed=True)
-    assert counted(looks) == 1
+    assert counted(looks) == 2
 
     reply = History()
     for _ in range(3):

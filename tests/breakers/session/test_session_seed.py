@@ -224,7 +224,7 @@ def test_a_trip_says_why_how_long_and_how_to_go_on(project: Project, session: Se
 
 
 def test_refused_again_and_again_the_agent_is_halted(session: Session) -> None:
-    """Refusing alone does not stop a model; the third time it is stopped, also with calls in between that are no work."""
+    """Refusing alone does not stop a model; the third time it is stopped, also with calls in between: no work."""
     session.bash("ls docs", "a.md")
     for _ in range(3):
         session.fails("./deploy.sh")

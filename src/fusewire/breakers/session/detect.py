@@ -276,9 +276,10 @@ def _error(history: list[PastCall]) -> Repetition | None:
     ]
     if len({entry.mark for entry in same}) < 2:
         return None  # one call: that is a repetition
-    level = len(same) // _WEAKER if last.nature == LOOK else len(same)
+    times = len({entry.turn for entry in same})
+    level = times // _WEAKER if last.nature == LOOK else times
     names = "; ".join(entry.shown[:60] for entry in same[-3:])
-    evidence = f"{len(same)} times, lastly: {names}"
+    evidence = f"{times} times, lastly: {names}"
     tools = tuple(dict.fromkeys(entry.tool for entry in same))
     return Repetition("same_error", error_key(last), level, calls=tools, tool=last.tool, evidence=evidence)
 

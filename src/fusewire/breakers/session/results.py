@@ -265,6 +265,7 @@ def _settle_probes(
             tripped.append(decision)
         elif not bad:
             unit.state.alarms.pop(circuit, None)
+            unit.state.watched.pop(circuit, None)
     return tripped
 
 
