@@ -564,6 +564,47 @@ def traj_of_a_search(s: Session) -> None:
     s.does(act("submit", "diff --git a/options.py b/options.py\n"))
 
 
+@scene("claude")
+def rename_that_leaves_nothing_behind(s: Session) -> None:
+    """After each edit a search proves that the old name is gone: it finds nothing, as it should."""
+    s.asked("Rename the helpers of every module.")
+    for name in NAMES[:16]:
+        s.does(edit(f"src/{name}.py", f"old_{name}", f"new_{name}"))
+        s.does(grep(f"old_{name}"))
+
+
+@scene("claude")
+def is_it_used_anywhere(s: Session) -> None:
+    """Which of these names are dead? Most are: eight searches in a row find nothing, then one does."""
+    s.asked("Which functions of the shop are never called?")
+    for at, name in enumerate(NAMES[:24]):
+        s.does(grep(f"{name}_helper", *([f"src/{name}.py"] if at % 9 == 8 else [])))
+        if at % 3 == 2:
+            s.does(read(f"src/{name}.py", f"def {name}_helper(): ...\n"))
+
+
+@scene("claude")
+def a_tool_that_is_installed_at_last(s: Session) -> None:
+    s.asked("Build the service.")
+    missing_tool = "/bin/bash: line 1: mvn: command not found"
+    for goal in ("--version", "-q compile", "-v"):
+        s.does(bash(f"mvn {goal}", missing_tool, failed=True, code=127))
+    s.does(bash("which mvn java", "/usr/bin/java"))
+    s.does(bash("apt-get install -y maven", "Setting up maven (3.8.7-1) ..."))
+    for goal in ("compile", "test", "package"):
+        s.does(bash(f"mvn -q {goal}", f"BUILD SUCCESS of {goal}"))
+
+
+@scene("claude")
+def the_same_files_after_each_edit(s: Session) -> None:
+    """A reviewer who looks at everything again after every change."""
+    s.asked("Tidy up, and check the whole of it each time.")
+    for at in range(4):
+        s.does(edit("src/app.py", f"step_{at}", f"step_{at + 1}"))
+        for name in NAMES[:7]:
+            s.does(read(f"src/{name}.py", f"def {name}(): ...\n"))
+
+
 # -- a long day -------------------------------------------------------------------------------------------
 
 

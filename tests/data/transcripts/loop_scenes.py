@@ -11,6 +11,7 @@ from phrases import (
     bash,
     edit,
     edit_misses,
+    glob,
     grep,
     patch,
     pytest_fails,
@@ -379,3 +380,32 @@ def todo_list_instead_of_work(s: Session) -> None:
     _begins(s)
     for _ in range(16):
         s.does(todo("Find the bug", "Mend the export", "Run the tests", done=0))
+
+
+# -- what repeats without being the same call --------------------------------------------------------------
+
+
+@scene("claude")
+def searches_for_what_is_not_there(s: Session) -> None:
+    """Every lookup is another one, and every one comes back empty."""
+    _begins(s)
+    for at in range(10):
+        s.does(grep(f"ExportQueue{at}"))
+        s.does(bash(f"find . -name 'export_queue_{at}*'"))
+        s.does(glob(f"**/queue_{at}/*.py"))
+
+
+@scene("claude")
+def a_program_that_is_not_installed(s: Session) -> None:
+    _begins(s)
+    for goal in "compile test package verify install site deploy clean validate".split():
+        s.does(bash(f"mvn -q {goal}", "/bin/bash: line 1: mvn: command not found", failed=True, code=127))
+
+
+@scene("claude")
+def a_round_of_nine(s: Session) -> None:
+    """Nine files are read in turn, again and again, and nothing is done."""
+    _begins(s)
+    for _ in range(4):
+        for at in range(9):
+            s.does(read(f"src/part_{at}.py", f"def part_{at}(): ...\n"))
