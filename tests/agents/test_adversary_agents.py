@@ -168,6 +168,7 @@ REFUSED = [
     "echo 'fusewire reset x' | at now",
     "tmux send-keys -t 0 'fusewire reset x' Enter",
     "tmux send-keys -t 0 'grant another $5' Enter",
+    "tmux send-keys -t 0 'grant 20 more calls' Enter",
     "systemd-run --user fusewire grant 5",
 ]
 

@@ -350,7 +350,8 @@ def _speaks_as_person(line: str) -> bool:
     if any(_is_fusewire(one) and other in (*PERSON_ONLY, *_AS_A_PERSON) for one, other in acts):
         return True
     writes = any(_is_fusewire(word) for word in words) and "export" in words and "--output" in line
-    return writes or "SUDO PARALLEL" in line or "grant another" in line.lower()
+    grants = (words[at + 1 : at + 4] for at, word in enumerate(words) if word.lower() == "grant")
+    return writes or "SUDO PARALLEL" in line or any(word in ("another", "more") for few in grants for word in few)
 
 
 def _hands_on(words: list[str], line: str) -> bool:

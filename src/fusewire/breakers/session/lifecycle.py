@@ -48,7 +48,7 @@ def _on_end(unit: UnitOfWork) -> Decision:
 
 def _on_message(unit: UnitOfWork) -> Decision:
     """A person's message: a new task. It may lift a limit; a limit on spend is held against it as well."""
-    from fusewire.breakers.session.user_message import MOST, SUDO, granted, lifts_agents
+    from fusewire.breakers.session.user_message import MOST, SUDO, granted_dollars, lifts_agents
 
     if unit.state.agents or unit.state.burst:
         from fusewire.breakers.session.spawning import person_spoke
@@ -60,7 +60,7 @@ def _on_message(unit: UnitOfWork) -> Decision:
     if unit.state.sudo:
         _audit(unit, f"tool/agents/{unit.session}", f"{SUDO} in a message of a person")
         unit.remarks.append("fusewire: the limits on agents are lifted until your next message")
-    amount = granted(unit.event.text)
+    amount = granted_dollars(unit.event.text)
     if amount > MOST:
         unit.remarks.append(
             f"fusewire: ${amount:.2f} is more than can be granted at once (${MOST:.2f}); nothing was granted"
