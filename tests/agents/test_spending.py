@@ -902,10 +902,10 @@ def test_spend_shows_what_transcripts_cost(spend: Any, tmp_path: Path) -> None:
         str(one),
         "  model                input  output  cache read  cache write      usd",
         "  claude-opus-5-5  1,234,567   1,000           0           10  $4.9583",
-        "  total $4.96",
+        "  total $4.96 at list price",
     ]
     assert "  who-1                0          3           0            0   unknown" in lines
-    assert lines[-1] == "  total $24.96 and what the unknown models cost"
+    assert lines[-1] == "  total $24.96 at list price and what the unknown models cost"
     assert "no price is known for who-1: not in the total, and not free" in err
     assert f"Prices of {PRICES[0]}" in err
 
@@ -940,7 +940,7 @@ def test_spend_takes_the_prices_of_the_project(spend: Any, project: Project, tmp
     (project.root / "fusewire.toml").write_text('[prices."who-1"]\ninput = 1\noutput = 3.5\ncache_reed = 1\n')
     code, out, err = spend(str(path))
     assert code == 0
-    assert out.splitlines()[-1] == "  total $3.50"
+    assert out.splitlines()[-1] == "  total $3.50 at list price"
     assert 'fusewire.toml: [prices."who-1"] cache_reed = 1 is refused' in err
 
 
@@ -954,7 +954,7 @@ def test_spend_of_a_transcript_without_tokens(spend: Any, tmp_path: Path) -> Non
     path = tmp_path / "a.traj"
     path.write_text('{\n "trajectory": []}')
     code, out, _ = spend(str(path))
-    assert (code, out) == (0, f"{path}\n  no tokens are reported in it\n  total $0.00\n")
+    assert (code, out) == (0, f"{path}\n  no tokens are reported in it\n  total $0.00 at list price\n")
 
 
 def test_spend_without_a_transcript_tells_what_the_hook_has_counted(spend: Any, project: Project) -> None:
@@ -977,7 +977,7 @@ def test_spend_without_a_transcript_tells_what_the_hook_has_counted(spend: Any, 
         "2026-11-14T23:46:40Z  $    1.50  old",
         "2026-11-15            $    1.75",
         "2026-11-14            $    1.00",
-        "total $2.75",
+        "total $2.75 at list price",
     ]
     told = json.loads(spend("--json")[1])
     assert told["usd"] == 2.75

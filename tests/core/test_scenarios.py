@@ -145,7 +145,7 @@ NUMBERS = [
     ("tool/agents/s", "running", 5, 0),
     ("tool/agents/s", "started", 10, 0),
     ("tool/agents/s", "pause", 1, 10),
-    ("tool/spend/s", "spend", 5.0, 0),
+    ("tool/api_cost/s", "spend", 5.0, 0),
     ("attempt/S-1/t", "failures", 3, 0),
     ("attempt/S-1", "failures", 7, 0),
 ]

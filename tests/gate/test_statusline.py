@@ -93,7 +93,7 @@ def remember(session: Session, **parts: Any) -> None:
 def test_a_session_that_no_hook_has_spoken_for_is_not_called_closed(session: Session) -> None:
     assert line(session) == "fusewire UNHEARD no hook has run in this session yet · $0.05"
     session.bash("ls")
-    assert line(session) == "fusewire CLOSED · $0.05 of $5"
+    assert line(session) == "fusewire CLOSED · $0.05 of $25"
     other = Session(session.project, id="another")
     assert line(other).startswith("fusewire UNHEARD")
 
@@ -101,22 +101,22 @@ def test_a_session_that_no_hook_has_spoken_for_is_not_called_closed(session: Ses
 def test_failures_open_halt_and_a_person_closes(session: Session) -> None:
     session.project.starts_hooks = True
     session.fails("pytest -q")
-    assert line(session) == "fusewire CLOSED · $0.05 of $5"
+    assert line(session) == "fusewire CLOSED · $0.05 of $25"
     session.fails("pytest -q")
-    assert line(session) == "fusewire CLOSED · $0.05 of $5 · tool_failure Bash(pytest) 2/3"
+    assert line(session) == "fusewire CLOSED · $0.05 of $25 · tool_failure Bash(pytest) 2/3"
     session.fails("pytest -q")
     shown = line(session)
     seconds = int(shown.removeprefix("fusewire OPEN tool_failure Bash(pytest) ").partition("s ")[0])
     assert 1 <= seconds <= 10
-    assert shown.endswith("s · $0.05 of $5")
+    assert shown.endswith("s · $0.05 of $25")
     move_clock(session.project, 11)
-    assert line(session) == "fusewire HALF_OPEN tool_failure Bash(pytest) ready to probe · $0.05 of $5"
+    assert line(session) == "fusewire HALF_OPEN tool_failure Bash(pytest) ready to probe · $0.05 of $25"
     move_clock(session.project, -11)
     while not session.before("Bash", {"command": "pytest -q"})[0].halted:
         assert line(session).startswith("fusewire OPEN")
-    assert line(session) == "fusewire HALTED tool.tool_failure:Bash(pytest) until you say something · $0.05 of $5"
+    assert line(session) == "fusewire HALTED tool.tool_failure:Bash(pytest) until you say something · $0.05 of $25"
     session.says("go on")
-    assert line(session) == "fusewire CLOSED · $0.05 of $5"
+    assert line(session) == "fusewire CLOSED · $0.05 of $25"
 
 
 def test_failures_of_many_turns_ago_are_no_level_any_more(session: Session) -> None:
@@ -125,14 +125,14 @@ def test_failures_of_many_turns_ago_are_no_level_any_more(session: Session) -> N
     for number in range(4):
         assert line(session).endswith(" · tool_failure Bash(pytest) 2/3") == (number < 3)
         session.bash(f"ls folder-{number}", f"file {number}")
-    assert line(session) == "fusewire CLOSED · $0.05 of $5"
+    assert line(session) == "fusewire CLOSED · $0.05 of $25"
 
 
 def test_a_warning_level_is_half_open(session: Session) -> None:
     for _ in range(4):
         session.bash("make", "the same")
     assert line(session).startswith("fusewire HALF_OPEN repetition")
-    assert " 4/6 · $0.05 of $5" in line(session)
+    assert " 4/6 · $0.05 of $25" in line(session)
 
 
 def test_a_helpers_failures_are_counted_in_its_own_turns(session: Session) -> None:
@@ -149,15 +149,15 @@ def test_the_sessions_circuits_come_first_and_those_of_others_not_at_all(session
     other = Session(project, id="another")
     for _ in range(3):
         other.fails("pytest -q")
-    assert line(session) == "fusewire CLOSED · $0.05 of $5"
+    assert line(session) == "fusewire CLOSED · $0.05 of $25"
     project.run("record", "no-force", "--action", "git push --force")
     shown = line(session)
-    assert shown in [f"fusewire OPEN no-force {left} · $0.05 of $5" for left in ("1d", "23h 59m")]
+    assert shown in [f"fusewire OPEN no-force {left} · $0.05 of $25" for left in ("1d", "23h 59m")]
     for _ in range(3):
         session.fails("make")
     shown = line(session)
     assert shown.startswith("fusewire OPEN tool_failure Bash(make) "), shown
-    assert " · 1 more OPEN · $0.05 of $5" in shown
+    assert " · 1 more OPEN · $0.05 of $25" in shown
 
 
 def test_what_a_person_must_act_on_says_so(session: Session) -> None:
@@ -168,21 +168,23 @@ def test_what_a_person_must_act_on_says_so(session: Session) -> None:
         project.run("phase", "end", "GREEN", "--metric", "tests_passing=1", "--metric", "tests_failing=3")
     for _ in range(3):
         project.run("phase", "end", "GREEN", "--metric", "tests_passing=1", "--metric", "tests_failing=3")
-    assert line(session) == "fusewire OPEN phase/GREEN until a person acts · $0.05 of $5"
+    assert line(session) == "fusewire OPEN phase/GREEN until a person acts · $0.05 of $25"
 
 
 def test_spend_is_what_was_counted_else_what_the_agents_program_says(session: Session) -> None:
     session.bash("ls")
-    assert line(session, cost={"total_cost_usd": 1.25}).endswith("CLOSED · $1.25 of $5")
-    assert line(session, cost=None).endswith("CLOSED · $0.00 of $5")
-    assert line(session, cost={"total_cost_usd": "much"}).endswith("CLOSED · $0.00 of $5")
+    assert line(session, cost={"total_cost_usd": 1.25}).endswith("CLOSED · $1.25 of $25")
+    assert line(session, cost=None).endswith("CLOSED · $0.00 of $25")
+    assert line(session, cost={"total_cost_usd": "much"}).endswith("CLOSED · $0.00 of $25")
     assert line(Session(session.project, id="another"), cost=None).endswith("in this session yet")
     remember(session, spend={"usd": 2.5})
-    assert line(session).endswith("CLOSED · $2.50 of $5")
+    assert line(session).endswith("CLOSED · $2.50 of $25")
     remember(session, granted=2.5)
-    assert line(session).endswith("CLOSED · $2.50 of $7.50")
-    remember(session, spend={"usd": 7.5})
-    assert line(session) == "fusewire LIMIT spend: every call is refused until a person grants more · $7.50 of $7.50"
+    assert line(session).endswith("CLOSED · $2.50 of $27.50")
+    remember(session, spend={"usd": 27.5})
+    assert line(session) == "fusewire LIMIT spend: every call is refused until a person grants more · $27.50 of $27.50"
+    remember(session, attended=True)
+    assert line(session).endswith("CLOSED · $27.50")
 
 
 def test_a_session_that_the_guard_has_halted_says_so(session: Session) -> None:
@@ -191,7 +193,7 @@ def test_a_session_that_the_guard_has_halted_says_so(session: Session) -> None:
     _, call = session.before("Bash", {"command": "./some-script"})
     (session.project.root / "CLAUDE.md").unlink()
     assert session.send("PostToolBatch", tool_calls=[{**call, "tool_response": ""}]).halted
-    assert line(session) == "fusewire HALTED guard.integrity until you say something · $0.05 of $5"
+    assert line(session) == "fusewire HALTED guard.integrity until you say something · $0.05 of $25"
 
 
 # -- colours ----------------------------------------------------------------------------------------------
@@ -230,9 +232,9 @@ def test_nothing_is_written_wherever_it_looks(session: Session, left: str) -> No
 
 def test_rules_that_have_changed_since_are_left_to_the_hook(session: Session) -> None:
     session.bash("ls")
-    (session.project.root / "fusewire.toml").write_text("[tool.resource_limits]\napi_cost_block_usd = 9\n")
+    (session.project.root / "fusewire.toml").write_text("[tool.resource_limits]\nagent_cost_block_usd = 9\n")
     before = everything(session.project.root)
-    assert line(session).endswith("of $5")
+    assert line(session).endswith("of $25")
     assert everything(session.project.root) == before
     session.bash("ls")
     assert line(session).endswith("of $9")
@@ -244,7 +246,7 @@ def test_a_writer_at_work_is_not_waited_for(session: Session) -> None:
     connection.execute("BEGIN IMMEDIATE")
     connection.execute("UPDATE memories SET updated = 0")
     began = time.monotonic()
-    assert line(session) == "fusewire CLOSED · $0.05 of $5"
+    assert line(session) == "fusewire CLOSED · $0.05 of $25"
     assert time.monotonic() - began < 5
     connection.execute("ROLLBACK")
     connection.close()
@@ -389,7 +391,7 @@ def test_the_command_says_the_same_and_has_json(session: Session) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, line(session) + "\n", "")
     seen = json.loads(command(session, "--json").stdout)
     assert (seen["state"], seen["nearest"]["level"], seen["nearest"]["threshold"]) == ("CLOSED", 2, 3)
-    assert seen["spend"] == {"usd": 0.04608, "limit_usd": 5.0, "reached": False}
+    assert seen["spend"] == {"usd": 0.04608, "limit_usd": 25.0, "reached": False}
     elsewhere = command(session, "--project", str(session.project.root.parent))
     assert elsewhere.stdout.startswith("fusewire UNHEARD")
 

@@ -54,6 +54,8 @@ def work_in_a_session(project: Project) -> None:
     """A message, calls that work, one that fails until it is refused, dollars beyond the limit, two helpers."""
     transcript = project.root.parent / "transcript.jsonl"
     transcript.write_text("")
+    with (project.root / "fusewire.toml").open("a") as file:
+        file.write("[tool.resource_limits]\nagent_cost_block_usd = 3\n")
     project.starts_hooks = False
     session = Session(project, id=SESSION, transcript=str(transcript))
     session.says("make the tests pass")

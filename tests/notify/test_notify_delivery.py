@@ -448,8 +448,10 @@ def test_an_agent_that_is_halted_is_an_alert(project: Project, target: Webhook) 
 def test_a_limit_of_dollars_that_is_near_is_a_warning(project: Project, target: Webhook) -> None:
     """The circuit does not move there: what the agent is told, a person is told as well, once; then comes the halt."""
     tells(project, target, 'circuits = ["tool/spend/*"]\nseverity = "warning"')
+    with (project.root / "fusewire.toml").open("a") as file:
+        file.write("[tool.resource_limits]\nagent_cost_block_usd = 5\n")
     payer = paying(project)
-    payer.pays(1.25)
+    payer.pays(4.25)
     assert "WARNING tool.spend" in payer.asks().told
     target.wait_for(1)
     assert payer.asks().silent
@@ -460,7 +462,7 @@ def test_a_limit_of_dollars_that_is_near_is_a_warning(project: Project, target: 
     assert (warned["severity"], warned["event"], warned["session"]) == ("warning", "warned", payer.id)
     assert warned["title"] == "Fusewire: WARNED session session- (project project)"
     assert "It wanted: ls part" in warned["message"]
-    assert "WARNING tool.spend: $1.25 spent in this session (limit $5.00)." in warned["message"]
+    assert "WARNING tool.spend: $4.25 spent in this session at list price (limit $5.00)." in warned["message"]
     assert 'run: fusewire grant 5 --reason "..."' in warned["message"]
     assert warned["message"].endswith("It goes on.")
     assert (halted["severity"], halted["event"]) == ("alert", "halted")

@@ -161,10 +161,13 @@ def test_the_figures_say_what_they_draw() -> None:
     minutes = [[int(NOON), 3, 1], [int(NOON) + 60, 0, 0], [int(NOON) + 120, 7, 0]]
     assert parsed(calls_chart(minutes)).findtext("desc") == "10 calls in 3 minutes, 1 failed, 7 in the busiest minute"
     view: Any = SimpleNamespace(
-        warn_usd=1.0, limit_usd=5.0, resources={"cost": {"usd": 2.4}}, spend_curve=[[NOON, 1.2], [NOON + 9, 2.4]]
+        limit_usd=5.0, resources={"cost": {"usd": 2.4}}, spend_curve=[[NOON, 1.2], [NOON + 9, 2.4]]
     )
     root = parsed(spend_chart(view, NOON, NOON + 10))
-    assert root.findtext("desc") == "$2.40 so far; it is warned at $1.00 and stopped at $5.00"
+    assert root.findtext("desc") == "$2.40 so far at list price; it is stopped at $5.00"
+    view.limit_usd = 0
+    root = parsed(spend_chart(view, NOON, NOON + 10))
+    assert root.findtext("desc") == "$2.40 so far at list price; no limit"
     iteration = {"number": 1, "kind": "progress", "score": 6, "points": {"a task": 5, "a file": 1}, "lines": 12}
     neutral = {"number": 2, "kind": "neutral", "score": 0, "points": {}, "blocked": "rate limit", "lines": None}
     root = parsed(score_chart([iteration, neutral]))
@@ -267,5 +270,6 @@ def test_a_level_is_said_as_what_it_is(meter: Meter, level: float, words: str, f
 
 def test_dollars_are_dollars() -> None:
     meter = Meter("spend", "gauge", "spend", 5.0)
-    assert measure(meter, 2.8, (2.8, 0.0)) == "$2.80 of $5.00"
-    assert (measure(meter, 2.8, (6.0, 7.0)), fullness(meter, 2.8, (6.0, 7.0))) == ("$6.00 of $12.00", 0.5)
+    assert measure(meter, 2.8, (2.8, 5.0)) == "$2.80 of $5.00"
+    assert (measure(meter, 2.8, (2.8, 0.0)), fullness(meter, 2.8, (2.8, 0.0))) == ("$2.80, no limit", 0.0)
+    assert (measure(meter, 2.8, (6.0, 12.0)), fullness(meter, 2.8, (6.0, 12.0))) == ("$6.00 of $12.00", 0.5)

@@ -123,7 +123,7 @@ FACTS = {
     "session": [
         "6 calls that worked, 3 failed",
         "this tool failed 3 times in 5 turns (limit 3)",
-        "$2.40 of $5.00; it is warned at $1.00",
+        "$2.40 of $3.00",
         "general-purpose: read the documentation",
         "9 calls, 3 of them failed",
         "refused tool.tool_failure:Bash(pytest): pytest -q",
@@ -223,7 +223,7 @@ def test_a_circuit_says_where_its_settings_are_changed(lived: Served) -> None:
 
 def test_dollars_are_said_as_dollars(lived: Served) -> None:
     words = shown(lived, f"/p/project/circuit?id=tool/spend/{SESSION}").words
-    assert "$2.40 of $5.00 warns at $1.00" in words
+    assert "$2.40 of $3.00" in words
 
 
 def test_a_circuit_that_waits_for_a_person_says_so(lived: Served) -> None:
@@ -260,7 +260,7 @@ def test_a_session_whose_id_has_slashes_has_a_page(project: Project) -> None:
         given = {"session": session.id, "amount": "2", "reason": "worth it"}
         answer = served.post("/p/project/act/grant", {**fields, **given})
         assert (answer.status, answer.headers["location"]) == (303, path)
-        assert "$0.00 of $7.00 ($2.00 of it granted)" in shown(served, path).words
+        assert "$0.00 of $27.00 ($2.00 of it granted)" in shown(served, path).words
         told = served.get("/api/v1/projects/project/session?id=team/alpha%201/2", bearer=served.token)
         assert (told.status, told.json()["session"]) == (200, session.id)
 
@@ -571,8 +571,8 @@ def test_a_person_grants_a_session_more_from_its_page(project: Project) -> None:
         refreshed = served.get(path, headers={"Fusewire-Refresh": "1", "Cookie": served.cookie})
         assert "granted for" not in refreshed.text
         words = shown(served, path).words
-        assert f"$2.50 granted for {SESSION}: $7.50 allowed now" in words
-        assert "$0.00 of $7.50 ($2.50 of it granted); it is warned at $3.50" in words
+        assert f"$2.50 granted for {SESSION}: $27.50 allowed now" in words
+        assert "$0.00 of $27.50 ($2.50 of it granted)" in words
         assert "worth it" in words
         assert "granted for" not in shown(served, path).words
 

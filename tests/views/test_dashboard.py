@@ -62,7 +62,8 @@ def example() -> dict[str, Any]:
         "next_attempt": {"turn": 48, "at": "2026-11-16T10:31:05Z"},
     }
     other: dict[str, Any] = {"usd": 0.0, "limit_usd": 0, "granted_usd": 0}
-    cost = {"usd": 0.34, "warn_usd": 1.0, "limit_usd": 5.0, "granted_usd": 0, "unknown_models": []}
+    external = {"usd": 0.34, "warn_usd": 1.0, "limit_usd": 5.0, "granted_usd": 0}
+    cost = {**other, "limit_usd": 25.0, "external": external, "unknown_models": []}
     return {
         "session": SESSION,
         "halted": None,
@@ -77,7 +78,7 @@ def example() -> dict[str, Any]:
         },
         "resources": {
             "agents": {"running": 2, "limit": 5},
-            "api_calls": {"this_minute": 7, "limit_per_minute": 10},
+            "api_calls": {"this_minute": 7, "limit_per_minute": 10, "this_session": 7, "session_limit": 50},
             "cost": {**cost, "day": dict(other), "project": dict(other)},
         },
         "incidents": {
@@ -108,13 +109,39 @@ def test_the_seeds_numbers_give_the_seeds_block() -> None:
         ({"usd": 7.5, "granted_usd": 5}, "$7.50 / $10.00 limit ($5.00 of it granted)"),
         ({"usd": 5.5, "granted_usd": 5}, "$5.50 / $6.00 warn threshold ($5.00 of it granted)"),
         ({"usd": 0.0, "warn_usd": 9.0}, "$0.00 / $5.00 limit"),
-        ({"unknown_models": ["m-1"]}, "$0.34 / $1.00 warn threshold, and what m-1 cost: no price is known"),
+        ({"usd": 5.5}, "$5.50 / $5.00 limit: reached, calls of external APIs are refused"),
     ],
 )
 def test_the_cost_is_shown_against_what_comes_next(changes: dict[str, Any], words: str) -> None:
     data = example()
-    data["resources"]["cost"] |= changes
+    data["resources"]["cost"]["external"] |= changes
     assert f"  • API cost: {words}\n" in "\n".join(dashboard(data))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"usd": 7.5}, "$7.50 at list price / $25.00 limit"),
+        ({"usd": 26.0, "granted_usd": 5}, "$26.00 at list price / $30.00 limit ($5.00 of it granted)"),
+        ({"usd": 25.5}, "$25.50 at list price / $25.00 limit: reached, every call is refused"),
+        ({"usd": 99.0, "limit_usd": 0}, "$99.00 at list price, no limit"),
+        (
+            {"unknown_models": ["m-1"]},
+            "$0.00 at list price / $25.00 limit, and what m-1 cost: no price is known",
+        ),
+    ],
+)
+def test_what_the_agent_itself_costs_has_a_line_of_its_own(changes: dict[str, Any], words: str) -> None:
+    data = example()
+    data["resources"]["cost"] |= changes
+    assert f"  • Tokens of the agent: {words}\n" in "\n".join(dashboard(data))
+
+
+def test_the_calls_of_a_session_are_shown_near_their_limit() -> None:
+    data = example()
+    assert "this session" not in "\n".join(dashboard(data))
+    data["resources"]["api_calls"] |= {"this_session": 45}
+    assert "  • API calls: 45/50 this session\n" in "\n".join(dashboard(data))
 
 
 def test_limits_of_the_day_and_the_project_are_shown_where_there_are_any() -> None:
@@ -122,8 +149,8 @@ def test_limits_of_the_day_and_the_project_are_shown_where_there_are_any() -> No
     data["resources"]["cost"]["day"] |= {"usd": 3.0, "limit_usd": 10.0, "granted_usd": 2}
     data["resources"]["cost"]["project"] |= {"usd": 30.0, "limit_usd": 100.0}
     shown = "\n".join(dashboard(data))
-    assert "  • API cost today: $3.00 / $12.00 limit ($2.00 of it granted)\n" in shown
-    assert "  • API cost of the project: $30.00 / $100.00 limit\n" in shown
+    assert "  • Cost today: $3.00 / $12.00 limit ($2.00 of it granted)\n" in shown
+    assert "  • Cost of the project: $30.00 / $100.00 limit\n" in shown
 
 
 def test_every_phase_of_a_breaker_has_its_words() -> None:
@@ -254,7 +281,7 @@ def test_what_the_session_uses_is_counted_as_the_limits_count_it(project: Projec
     now = time.time()
     with Breaker.open(project=project.root) as breaker, breaker.store.transact() as transaction:
         record = transaction.recall(f"session/{SESSION}") or {}
-        record |= {"spend": {"usd": 2.5, "unknown": {}}, "granted": 1}
+        record |= {"spend": {"usd": 2.5, "unknown": {}}, "granted": 1, "api_usd": 1.25}
         record["agents"]["gone"] = [now - 9000, "not heard of for an hour", now - 3700]
         transaction.remember(f"session/{SESSION}", record, now)
     resources = project.json("status", "--session")["resources"]
@@ -265,7 +292,8 @@ def test_what_the_session_uses_is_counted_as_the_limits_count_it(project: Projec
     lines = project.run("status", "--session").stdout.splitlines()
     assert "  • API calls: 3/10 this minute (30% rate)" in lines
     assert "  • Agents: 2/5 concurrent (40% capacity)" in lines
-    assert "  • API cost: $2.50 / $6.00 limit ($1.00 of it granted)" in lines
+    assert "  • API cost: $1.25 / $5.00 limit" in lines
+    assert "  • Tokens of the agent: $2.50 at list price / $26.00 limit ($1.00 of it granted)" in lines
 
 
 def test_a_memory_folder_that_cannot_be_used_is_said(project: Project, tmp_path: Path) -> None:

@@ -179,10 +179,16 @@ def test_what_was_stopped_at_night_is_seen_in_the_morning_and_not_for_ever(proje
         assert panel(breaker)["sessions"][0]["state"] == "halted"
 
 
+def limit(project: Project, dollars: float = 5) -> None:
+    """Of a session's own tokens."""
+    (project.root / "fusewire.toml").write_text(f"[tool.resource_limits]\nagent_cost_block_usd = {dollars}\n")
+
+
 @pytest.mark.parametrize("length", [36, 195])
 def test_a_limit_on_spend_that_is_reached_is_open_for_everybody_who_looks(project: Project, length: int) -> None:
     """Until more is granted; in dollars, with what was granted. A long name of a session is cut in its circuit's."""
     project.starts_hooks = False
+    limit(project)
     transcript = project.root.parent / "transcript.jsonl"
     session = Session(project, id=("session-" * 25)[:length], transcript=str(transcript))
     transcript.write_text(message(1, 260_000))
@@ -208,7 +214,7 @@ def test_a_limit_on_spend_that_is_reached_is_open_for_everybody_who_looks(projec
     assert facts() == (stopped, "OPEN", 5.2, 5.0, "$5.20 of $5.00", ["grant"], "grant")
     with looking(project) as breaker:
         (card,) = panel(breaker)["circuits"]
-    assert card["reason"] == "$5.20 spent in this session (limit $5.00)"
+    assert card["reason"] == "$5.20 spent in this session at list price (limit $5.00)"
     assert card["next"][-1] == f'a person can run: fusewire grant 5 --session {session.id} --reason "..."'
     project.run("grant", "5", "--session", session.id, "--reason", "worth it")
     assert facts() == ("Nothing is tripped", "CLOSED", 5.2, 10.0, "$5.20 of $10.00", [], None)
@@ -220,6 +226,7 @@ def test_a_session_that_came_to_its_end_with_its_last_dollar_was_not_stopped(pro
     """Its last reply cost more than was left; whoever was refused a call before the end was stopped. Its circuit ended
     with it."""
     project.starts_hooks = False
+    limit(project)
     transcript = project.root.parent / "transcript.jsonl"
     session = Session(project, transcript=str(transcript))
     transcript.write_text(message(1, 100_000))
@@ -238,7 +245,7 @@ def test_a_session_that_came_to_its_end_with_its_last_dollar_was_not_stopped(pro
 def test_the_limit_of_a_day_is_open_on_that_day(project: Project) -> None:
     """For every session; and on the next day there is room again, though nobody has asked yet."""
     project.starts_hooks = False
-    limits = "api_cost_block_usd = 50.0\napi_cost_block_usd_per_day = 4.0"
+    limits = "agent_cost_block_usd = 50.0\napi_cost_block_usd_per_day = 4.0"
     (project.root / "fusewire.toml").write_text(f"[tool.resource_limits]\n{limits}\n")
     transcript = project.root.parent / "transcript.jsonl"
     session = Session(project, transcript=str(transcript))
@@ -298,7 +305,8 @@ def test_calls_of_each_minute_leave_no_minute_out(project: Project) -> None:
 
 
 def test_spend_rises_to_its_lines_and_a_grant_moves_them(project: Project, tmp_path: Path) -> None:
-    """The curve is what the hook read in the transcript; warn and block are drawn where they hold."""
+    """The curve is what the hook read in the transcript; the limit is drawn where it holds."""
+    limit(project)
     transcript = tmp_path / "transcript.jsonl"
     transcript.write_text("")
     session = Session(project, transcript=str(transcript))
@@ -312,18 +320,19 @@ def test_spend_rises_to_its_lines_and_a_grant_moves_them(project: Project, tmp_p
     assert len(dollars) == 3
     assert dollars == sorted(dollars)
     assert round(dollars[-1], 4) == view["resources"]["cost"]["usd"] > 0
-    assert (view["warn_usd"], view["limit_usd"]) == (1.0, 5.0)
+    assert view["limit_usd"] == 5.0
     assert project.run("grant", "2", "--session", session.id, "--reason", "worth it").returncode == 0
     with looking(project) as breaker:
         view = session_view(breaker, session.id)
-    assert (view["warn_usd"], view["limit_usd"]) == (3.0, 7.0)
+    assert view["limit_usd"] == 7.0
     assert [(one["cause"], one["reason"]) for one in view["moves"]] == [("overridden", "$2.00 more granted: worth it")]
 
 
 def test_a_limit_on_spend_is_shown_as_it_is_now(project: Project, tmp_path: Path) -> None:
     """Its circuit is told only near the limit, and not of grants: the views say what is spent and what is allowed."""
+    limit(project)
     transcript = tmp_path / "transcript.jsonl"
-    transcript.write_text(message(0, 60_000))
+    transcript.write_text(message(0, 210_000))
     session = Session(project, transcript=str(transcript))
     session.bash("ls", "x")
     assert project.run("grant", "8", "--session", session.id, "--reason", "worth it").returncode == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +10,12 @@ import click
 
 from fusewire.agents.caller import require_person
 from fusewire.agents.spending.account import Account, account_of, together
-from fusewire.breakers.session.grants import dollars, grant
+from fusewire.breakers.session.grants import add_cost, dollars, grant, grant_api_calls, whole_calls
 from fusewire.breakers.session.state import SPEND, ProjectSpend
 from fusewire.cli.common import print_json, project_command
 from fusewire.cli.streams import tell, warn
 from fusewire.config.prices import load_prices, source_of_prices
+from fusewire.core.events import NAME_LIMIT, plain
 from fusewire.util.durations import show_time
 from fusewire.util.file_names import path_shown
 from fusewire.util.tables import columns
@@ -29,13 +31,28 @@ _HEADINGS = ("model", "input", "output", "cache read", "cache write", "usd")
 
 @click.command("spend")
 @click.argument("transcripts", metavar="[TRANSCRIPT]...", nargs=-1, type=click.Path())
+@click.option("--source", metavar="NAME", help="With `add`: what has cost it, such as oracle.")
+@click.option("--session", metavar="ID", help="With `add`: for this session (default: the agent's own, else the last).")
 @project_command
-def spend_command(breaker: Breaker, transcripts: tuple[str, ...], as_json: bool) -> int:
+def spend_command(
+    breaker: Breaker, transcripts: tuple[str, ...], source: str | None, session: str | None, as_json: bool
+) -> int:
     """Show what transcripts cost, by model; without any, what the hook has counted in this project's sessions.
 
-    Models without a price are listed as unknown and are not in the total. Set a price in fusewire.toml:
-    [prices."model"] with input, output, cache_read, cache_write.
+    All of it at list price, which subscriptions do not pay. Models without a price are listed as unknown and are not in
+    the total. Set a price in fusewire.toml: [prices."model"] with input, output, cache_read, cache_write.
+
+    \b
+    fusewire spend add 0.12 --source oracle
+
+    reports what a call of an external API has cost, where its script does not print it.
     """
+    if transcripts[:1] == ("add",):
+        if len(transcripts) != 2 or not (source or "").strip():
+            raise click.UsageError("say how many dollars, and of what: fusewire spend add 0.12 --source oracle")
+        return _add(breaker, transcripts[1], str(source).strip(), session, as_json)
+    if source is not None or session is not None:
+        raise click.UsageError("--source and --session belong to `fusewire spend add USD`")
     if not transcripts:
         return _known(breaker, as_json)
     prices = _prices(breaker)
@@ -62,6 +79,18 @@ def spend_command(breaker: Breaker, transcripts: tuple[str, ...], as_json: bool)
     return 0
 
 
+def _add(breaker: Breaker, amount: str, source: str, session: str | None, as_json: bool) -> int:
+    own = session or os.environ.get("CLAUDE_CODE_SESSION_ID")
+    told = add_cost(breaker, dollars(amount, places=4), plain(source, NAME_LIMIT), own)
+    if as_json:
+        print_json(told)
+        return 0
+    allowed = told["limit_usd"] + told["granted_usd"]
+    usd, all_of_it = f"${told['usd']:.4f}".removesuffix("00"), f"${told['api_usd']:.2f} of ${allowed:.2f}"
+    tell(f"Added {usd} of {told['source']}: session {told['session']} has spent {all_of_it} on external APIs")
+    return 0
+
+
 def _prices(breaker: Breaker) -> Prices:
     """Those of the project, with what its configuration says."""
     prices: Prices = breaker.rules.prices or load_prices()
@@ -79,7 +108,7 @@ def _show(account: Account) -> None:
     else:
         tell("  no tokens are reported in it")
     more = " and what the unknown models cost" if account.unknown else ""
-    tell(f"  total ${account.usd:.2f}{more}")
+    tell(f"  total ${account.usd:.2f} at list price{more}")
     _warn_of_unknown(account.unknown)
     if account.problem:
         warn(f"not everything could be counted: {account.problem}")
@@ -99,10 +128,12 @@ class SessionSpend:
     at: float
     #: models without a price
     unknown: list[str]
+    #: of external APIs
+    api_usd: float = 0.0
 
     def to_json(self) -> dict[str, object]:
         usd, at = round(self.usd, 6), show_time(self.at)
-        return {"session": self.session, "usd": usd, "at": at, "unknown": self.unknown}
+        return {"session": self.session, "usd": usd, "api_usd": self.api_usd, "at": at, "unknown": self.unknown}
 
 
 def _sessions(stored: object) -> list[SessionSpend]:
@@ -113,6 +144,7 @@ def _sessions(stored: object) -> list[SessionSpend]:
             float(told["usd"]),
             float(told["at"]),
             [one for one in told.get("unknown", ()) if isinstance(one, str)],
+            float(told["api_usd"]) if type(told.get("api_usd")) in (int, float) else 0.0,
         )
         for name, told in (stored.items() if isinstance(stored, dict) else ())
         if isinstance(told, dict) and all(type(told.get(key)) in (int, float) for key in ("usd", "at"))
@@ -133,9 +165,15 @@ def _known(breaker: Breaker, as_json: bool) -> int:
     if not sessions and not days:
         tell("Nothing yet: the hook counts while an agent works. Of a transcript: fusewire spend FILE")
         return 0
-    tell(*(f"{show_time(session.at)}  ${session.usd:>8.2f}  {session.session}" for session in sessions))
+    tell(
+        *(
+            f"{show_time(one.at)}  ${one.usd:>8.2f}  {one.session}"
+            f"{f', and ${one.api_usd:.2f} on external APIs' if one.api_usd else ''}"
+            for one in sessions
+        )
+    )
     tell(*(f"{day}            ${days[day]:>8.2f}" for day in sorted(days, reverse=True)))
-    tell(f"total ${total:.2f}")
+    tell(f"total ${total:.2f} at list price")
     _warn_of_unknown(unknown)
     return 0
 
@@ -147,34 +185,58 @@ def _warn_of_unknown(models: Iterable[str]) -> None:
 
 @click.command("grant")
 @click.argument("amount", metavar="AMOUNT")
+@click.option("--calls", is_flag=True, help="AMOUNT is calls of external APIs, for a session.")
 @click.option("--session", metavar="ID", help="For this session (default: the most recent one).")
 @click.option("--day", is_flag=True, help="For all sessions of today (UTC).")
 @click.option("--project-total", is_flag=True, help="For all sessions of the project.")
 @click.option("--reason", required=True, help="Why; kept in the audit trail.")
 @project_command
 def grant_command(
-    breaker: Breaker, amount: str, session: str | None, day: bool, project_total: bool, reason: str, as_json: bool
+    breaker: Breaker,
+    amount: str,
+    calls: bool,
+    session: str | None,
+    day: bool,
+    project_total: bool,
+    reason: str,
+    as_json: bool,
 ) -> int:
-    """Allow more spend: AMOUNT dollars on top of the limit. For a person: refused inside an agent.
+    """Allow more spend: AMOUNT dollars (or calls) on top of the limit. For a person: refused inside an agent.
+
+    Dollars of a session are for the budget that is nearer to its end: the agent's own tokens, or external APIs.
 
     \b
     fusewire grant 5 --reason "the migration is worth it"
+    fusewire grant 20 --calls --reason "the last batch of questions"
     """
     actor = require_person("`fusewire grant`", breaker.root)
-    if sum((session is not None, day, project_total)) > 1:
-        raise click.UsageError("give only one of --session, --day and --project-total")
+    if sum((session is not None or calls, day, project_total)) > 1:
+        raise click.UsageError("give only one of --session (or --calls), --day and --project-total")
     if not reason.strip():
         raise click.UsageError("--reason must say why")
+    if calls:
+        return _grant_calls(breaker, amount, session, reason, actor, as_json)
     whom = "day" if day else "project" if project_total else "session"
     granted = grant(breaker, dollars(amount), whom, session, reason, actor)
     if as_json:
         print_json({**granted, "at": show_time(granted["at"])})
         return 0
     where = {"day": f"Today ({granted['key']})", "project": "The project", "session": f"Session {granted['key']}"}[whom]
+    where += {"external": ", external APIs", "tokens": ", tokens at list price"}.get(granted["budget"], "")
     tell(
         f"{where}: ${granted['allowed_usd']:.2f} allowed now (limit ${granted['limit_usd']:.2f}"
         f" and ${granted['granted_usd']:.2f} granted), ${granted['spent_usd']:.2f} spent so far"
     )
     if not granted["limit_usd"]:
         tell(f"There is no limit for that, so nothing changes: {granted['setting']} is 0.", err=True)
+    return 0
+
+
+def _grant_calls(breaker: Breaker, amount: str, session: str | None, reason: str, actor: str, as_json: bool) -> int:
+    granted = grant_api_calls(breaker, whole_calls(amount), session, reason, actor)
+    if as_json:
+        print_json({**granted, "at": show_time(granted["at"])})
+        return 0
+    limit = f"limit {granted['limit_calls']} and {granted['granted_calls']} granted"
+    tell(f"Session {granted['key']}: {granted['allowed_calls']} calls of external APIs allowed now ({limit})")
     return 0

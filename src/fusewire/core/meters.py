@@ -87,6 +87,8 @@ def count(meter: Meter, memory: Memory, value: float, mark: str | None, at: floa
         same = bool(memory) and memory[1] == mark
         return [memory[0] + 1 if same else 1, mark]
     if family == "window":
+        if value < 0:
+            return memory  # taken back from a total; what was done lately was done
         when: float = (turn or 0) if meter.turns else at
         return [*memory, when][-keeps(meter) :]
     if family == "total":

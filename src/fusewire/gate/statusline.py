@@ -390,7 +390,7 @@ def _spend(cost: Any, rules: Rules | None, state: SessionMemory) -> SeenSpend:
     reported = cost.get("total_cost_usd") if isinstance(cost, dict) else None
     usd = next((amount for amount in (counted, reported) if type(amount) in (int, float) and amount), None)
     usd = 0.0 if usd is None and (counted is not None or reported is not None) else usd
-    limit = rules.tool.get("resource_limits.api_cost_block_usd") if rules is not None else None
+    limit = state.limit(rules.tool) if rules is not None and state.at is not None else None
     allowed = limit + state.granted if limit else None
     return SeenSpend(usd, allowed, bool(allowed and counted and counted >= allowed))
 

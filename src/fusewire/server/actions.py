@@ -59,6 +59,7 @@ def grant(project: WatchedProject, amount: str, whom: str, session: str, reason:
     given = f"${granted['amount_usd']:.2f} granted for {granted['key']}"
     if not granted["limit_usd"]:
         return f"{given}. There is no limit for that, so nothing changes: {granted['setting']} is 0"
+    given += " on external APIs" if granted["budget"] == "external" else ""
     return f"{given}: ${granted['allowed_usd']:.2f} allowed now, ${granted['spent_usd']:.2f} spent so far"
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from fusewire.breakers.session.names import session_of
-from fusewire.breakers.session.spend_limits import LIMITS_ON_ALL, spending_session, spent_and_granted
+from fusewire.breakers.session.spend_limits import LIMITS_ON_ALL, is_in_dollars, spending_session, spent_and_allowed
 from fusewire.core.circuit import within
 from fusewire.engine.engine import next_steps
 from fusewire.util.durations import number
@@ -67,7 +67,7 @@ def circuit_card(breaker: Breaker, status: Status, sessions: Collection[str]) ->
     session = spending_session(breaker.store, status.id) or session_of(status.id, sessions)
     constraint = breaker.rules.constraints.get(status.id)
     meter = _decisive(policy, status.threshold)
-    dollars = spent_and_granted(status, meter.trip) if meter else None
+    dollars = spent_and_allowed(status)
     return CircuitCard(
         **status.to_json(),
         title=constraint.title if constraint is not None else "",
@@ -96,7 +96,7 @@ def acts_on(policy: Policy, status: Status) -> list[Act]:
     if status.kind == "phase":
         return ["resolve"]
     acts: list[Act] = ["reset"] if policy.reset in ("close", "probe") else []
-    return [*acts, "grant"] if status.id.startswith("tool/spend") else acts
+    return [*acts, "grant"] if is_in_dollars(status.id) else acts
 
 
 def _next(policy: Policy, status: Status, session: str | None) -> list[str]:
@@ -117,11 +117,11 @@ def _decisive(policy: Policy, threshold: float) -> Meter | None:
 
 
 def measure(meter: Meter, level: float, dollars: tuple[float, float] | None = None) -> str:
-    """`5 of 5 within 30d`, `40% of 70%`, `$2.80 of $5.00`, `6, not below 0`. `dollars` are spent and granted."""
+    """`5 of 5 within 30d`, `40% of 70%`, `$2.80 of $5.00`, `6, not below 0`. `dollars` are spent and allowed."""
     if meter.trip_by == "below":
         return f"{number(level)}, not below {number(meter.trip)}"
     if dollars is not None:
-        return f"${dollars[0]:.2f} of ${meter.trip + dollars[1]:.2f}"
+        return f"${dollars[0]:.2f} of ${dollars[1]:.2f}" if dollars[1] else f"${dollars[0]:.2f}, no limit"
     if meter.family in ("share", "trend"):
         return f"{level:.0%} of {meter.trip:.0%}"
     return f"{number(level)} of {number(meter.trip)}{within(meter)}"
@@ -131,5 +131,5 @@ def fullness(meter: Meter, level: float, dollars: tuple[float, float] | None = N
     """From 0 to 1; of what must not fall, all or nothing."""
     if meter.trip_by == "below":
         return float(level < meter.trip)
-    level, trip = (level, meter.trip) if dollars is None else (dollars[0], meter.trip + dollars[1])
+    level, trip = (level, meter.trip) if dollars is None else dollars
     return min(1.0, max(0.0, level / trip)) if trip > 0 else 0.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from fusewire.breakers.session.names import session_ids
-from fusewire.breakers.session.spend_limits import spent_and_granted
+from fusewire.breakers.session.spend_limits import spent_and_allowed
 from fusewire.core import circuit as circuits
 from fusewire.core import meters
 from fusewire.core.circuit import StepResult, within
@@ -105,7 +105,7 @@ def circuit_view(breaker: Breaker, circuit: str, days: float = 30) -> CircuitVie
             "about": _about(breaker, circuit),
             "days": days,
             "settings": _settings(breaker, circuit),
-            "meters": [_meter(meter, state, now, spent_and_granted(status, meter.trip)) for meter in policy.meters],
+            "meters": [_meter(meter, state, now, spent_and_allowed(status)) for meter in policy.meters],
             "cooldown": _cooldown(policy, state, now),
             "history": history_of(log, recent, window_start(policy, now)),
         }

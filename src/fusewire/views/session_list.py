@@ -13,7 +13,6 @@ from fusewire.util.json_types import Count, Time, Usd, about
 
 if TYPE_CHECKING:
     from fusewire.engine.breaker import Breaker
-    from fusewire.stores import Store
 
 SessionState = Literal["running", "silent", "halted", "ended"]
 STATES: tuple[SessionState, ...] = get_args(SessionState)
@@ -70,8 +69,7 @@ class SessionList:
 def sessions_view(breaker: Breaker, limit: int = SHOWN, offset: int = 0) -> SessionList:
     """Nothing is written."""
     now = breaker.engine.clock()
-    usd = breaker.rules.tool["resource_limits.api_cost_block_usd"]
-    found = [_line(breaker.store, name, now, usd) for name in session_ids(breaker.store)]
+    found = [_line(breaker, name, now) for name in session_ids(breaker.store)]
     states = Counter(one.state for one in found)
     agents = sum(one.agents for one in found if not one.ended)
     counts = SessionCounts(all=len(found), agents=agents, **{state: states[state] for state in STATES})
@@ -79,11 +77,11 @@ def sessions_view(breaker: Breaker, limit: int = SHOWN, offset: int = 0) -> Sess
     return SessionList(found[offset : offset + limit], halted, counts)
 
 
-def _line(store: Store, name: str, now: float, limit: float) -> SessionLine:
-    state = SessionMemory.recalled(store, session_name(name))
+def _line(breaker: Breaker, name: str, now: float) -> SessionLine:
+    state = SessionMemory.recalled(breaker.store, session_name(name))
     return SessionLine(
         id=name,
-        **standing(state, now, limit),
+        **standing(state, now, state.limit(breaker.rules.tool)),
         usd=round(state.usd, 4),
         agents=len(running_in(state, now)),
     )

@@ -89,8 +89,7 @@ class SessionView(SessionStanding):
     counts: DoingCounts
     calls_per_minute: Annotated[list[list[int]], about("[minute in seconds since 1970, calls, failed]")]
     spend_curve: Annotated[list[list[float]], about("[seconds since 1970, dollars]")]
-    #: the lines over it, grants included
-    warn_usd: Usd
+    #: the line over it, grants included; 0 if there is none
     limit_usd: Usd
     #: the oldest first
     agents: list[RunningHelper]
@@ -113,8 +112,7 @@ def session_view(breaker: Breaker, session: str) -> SessionView:
         counts=_counts(doings),
         calls_per_minute=_per_minute(doings),
         spend_curve=_thinned([[one.at, one.value] for one in doings if one.kind == "spend"]),
-        warn_usd=cost["warn_usd"] + cost["granted_usd"],
-        limit_usd=cost["limit_usd"] + cost["granted_usd"],
+        limit_usd=cost["limit_usd"] + cost["granted_usd"] if cost["limit_usd"] else 0,
         agents=_running(state, breaker.engine.clock()),
     )
 

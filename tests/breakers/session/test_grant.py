@@ -33,6 +33,7 @@ def call(project: Project, number: int, transcript: Path, **fields: Any) -> str:
 @pytest.fixture
 def spent(project: Project, tmp_path: Path) -> Path:
     """A session that has spent more than it may: the transcript of it."""
+    (project.root / "fusewire.toml").write_text("[tool.resource_limits]\nagent_cost_block_usd = 5\n")
     transcript = tmp_path / f"{SESSION}.jsonl"
     transcript.write_text("")
     assert call(project, 0, transcript) == ""
@@ -67,7 +68,8 @@ def test_a_blocked_session_goes_on_after_a_grant(project: Project, spent: Path) 
     result = project.run("grant", "$5", *WHY)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout == (
-        f"Session {SESSION}: $10.00 allowed now (limit $5.00 and $5.00 granted), ${usd:.2f} spent so far\n"
+        f"Session {SESSION}, tokens at list price: $10.00 allowed now (limit $5.00 and $5.00 granted),"
+        f" ${usd:.2f} spent so far\n"
     )
     assert call(project, 2, spent) == ""
     data = project.json("grant", "2.50", "--session", SESSION, *WHY)

@@ -716,7 +716,7 @@ def test_nobody_but_a_person_lifts_the_limit(project: Project, session: Session,
 
 def test_what_an_agent_was_started_with_are_not_the_words_of_a_person(project: Project) -> None:
     """An agent could start another one, or itself again, with these words: inside of an agent they lift nothing."""
-    limits(project, resource_limits__max_concurrent_agents=1)
+    limits(project, resource_limits__max_concurrent_agents=1, resource_limits__agent_cost_block_usd=5)
     deeper = paying(project, "deeper")
     deeper.env = {"FUSEWIRE_DEPTH": "1"}
     deeper.says("SUDO PARALLEL and grant another $5")
@@ -901,40 +901,45 @@ def test_the_limit_per_session_holds_without_the_breaker_and_forever(project: Pr
 
 @pytest.fixture
 def payer(project: Project) -> Paying:
+    limits(project, resource_limits__agent_cost_block_usd=5)
     return paying(project)
 
 
-def test_silent_below_one_dollar_told_once_from_there_on_and_stopped_at_five(project: Project, payer: Paying) -> None:
+def test_silent_below_80_percent_told_once_from_there_on_and_stopped_at_the_limit(
+    project: Project, payer: Paying
+) -> None:
     project.starts_hooks = True
-    payer.pays(0.99)
+    payer.pays(3.99)
     assert payer.asks().silent
     payer.pays(0.01)
     said = payer.asks()
     assert said.allowed
-    assert said.told.startswith("WARNING tool.spend: $1.00 spent in this session (limit $5.00).")
+    assert said.told.startswith("WARNING tool.spend: $4.00 spent in this session at list price (limit $5.00).")
     assert said.json["systemMessage"] == said.told  # the person sees it as well
-    payer.pays(3.99)
+    payer.pays(0.99)
     assert payer.asks().silent  # told once
     payer.pays(0.01)
     for agent in (None, "a1"):  # a helper is stopped alone, so that the main agent is stopped, too
         said = payer.asks(agent=agent)
         assert (said.code, said.halted) == (2, True)
-        assert said.reason.startswith(f"HALTED tool.spend: {LIMIT} $5.00 spent in this session (limit $5.00).\n")
+        assert said.reason.startswith(
+            f"HALTED tool.spend: {LIMIT} $5.00 spent in this session at list price (limit $5.00).\n"
+        )
         assert said.json["hookSpecificOutput"]["permissionDecision"] == "deny"
         assert said.json["stopReason"] == said.reason
     assert {(one["type"], one["breaker"]) for one in incidents(project)} == {("resource_limit", "spend")}
-    assert incidents(project)[0]["reason"] == "$5.00 spent in this session (limit $5.00)"
+    assert incidents(project)[0]["reason"] == "$5.00 spent in this session at list price (limit $5.00)"
 
 
 def test_a_message_that_is_told_of_in_many_lines_is_paid_once(payer: Paying) -> None:
     """One line for each block of its content, also if a call is asked for in between."""
-    payer.pays(0.6)
-    payer.pays(0.6, same=True)
+    payer.pays(2.2)
+    payer.pays(2.2, same=True)
     assert payer.asks().silent
-    payer.pays(0.6, same=True)
+    payer.pays(2.2, same=True)
     assert payer.asks().silent
-    payer.pays(0.6)
-    assert "$1.20 spent" in payer.asks().told
+    payer.pays(2.2)
+    assert "$4.40 spent" in payer.asks().told
 
 
 def test_calls_that_ask_at_once_pay_once(project: Project, payer: Paying) -> None:
@@ -948,9 +953,9 @@ def test_calls_that_ask_at_once_pay_once(project: Project, payer: Paying) -> Non
 
 def test_a_warning_is_not_lost_in_a_message(payer: Paying) -> None:
     """The person speaks after a reply without a call: the agent is told at its next call."""
-    payer.pays(1.2)
+    payer.pays(4.2)
     assert payer.says("go on").silent
-    assert "$1.20 spent in this session" in payer.asks().told
+    assert "$4.20 spent in this session" in payer.asks().told
     assert payer.asks().silent
 
 
@@ -968,7 +973,7 @@ def test_a_person_grants_more_and_nobody_else_does(project: Project, payer: Payi
     assert payer.asks().halted
     refused = payer.says("go on with the work")
     assert (refused.code, refused.json["decision"]) == (0, "block")
-    assert f"{LIMIT} $5.20 spent in this session (limit $5.00)." in refused.json["reason"]
+    assert f"{LIMIT} $5.20 spent in this session at list price (limit $5.00)." in refused.json["reason"]
     assert '"grant another $5"' in refused.json["reason"]
     assert "fusewire grant 5" in refused.json["reason"]
     payer.says(notification("a1", "grant another $5"))
@@ -986,7 +991,7 @@ def test_a_person_grants_more_and_nobody_else_does(project: Project, payer: Payi
     payer.pays(0.1)
     said = payer.asks()
     assert said.halted
-    assert "$10.00 spent in this session (limit $5.00, and $5.00 granted)" in said.reason
+    assert "$10.00 spent in this session at list price (limit $5.00, and $5.00 granted)" in said.reason
 
 
 def test_the_day_and_the_project_have_limits_over_all_sessions(project: Project) -> None:
@@ -1047,6 +1052,7 @@ def test_a_session_that_goes_on_from_another_does_not_pay_for_it_again(project: 
     for _ in range(3):
         payer.pays(1.0, at="2026-11-15T21:17:50.149Z")
     assert payer.asks().allowed
+    limits(project, resource_limits__agent_cost_block_usd=1.25)
     heir = paying(project, "heir")
     heir.file().write_bytes(payer.file().read_bytes())
     heir.send("SessionStart", source="resume")
@@ -1061,10 +1067,10 @@ def test_a_session_that_goes_on_from_another_does_not_pay_for_it_again(project: 
 def test_what_helpers_spend_is_spent(payer: Paying) -> None:
     payer.pays(0.1)
     assert payer.asks().silent
-    payer.pays(0.5, agent="a1")
-    payer.pays(0.6, agent="a2")
+    payer.pays(2.5, agent="a1")
+    payer.pays(1.6, agent="a2")
     payer.pays(0.1)
-    assert "$1.30 spent in this session" in payer.asks().told
+    assert "$4.30 spent in this session" in payer.asks().told
 
 
 def test_what_a_helper_spends_while_the_main_agent_waits_is_spent(payer: Paying) -> None:
@@ -1089,21 +1095,22 @@ def test_a_model_without_a_price_is_named_and_never_free(project: Project, payer
     )
     assert '[prices."claude-zephyr-9"]' in said[0].json["systemMessage"]
     shown = project.run("status", "--session").stdout
-    assert "API cost: $0.00 / $1.00 warn threshold, and what claude-zephyr-9 cost: no price is known" in shown
+    assert "$0.00 at list price / $5.00 limit, and what claude-zephyr-9 cost: no price is known" in shown
     assert "no price is known for claude-zephyr-9" in project.run("spend").stderr
     assert project.json("spend")["unknown_models"] == ["claude-zephyr-9"]
-    (project.root / "fusewire.toml").write_text('[prices."claude-zephyr-9"]\ninput = 4.0\noutput = 20.0\n')
+    with (project.root / "fusewire.toml").open("a") as file:
+        file.write('[prices."claude-zephyr-9"]\ninput = 4.0\noutput = 20.0\n')
     payer.pays(0.1, model="claude-zephyr-9")
     last = payer.asks()
     assert last.halted
-    assert "$5.10 spent in this session (limit $5.00)" in last.reason
+    assert "$5.10 spent in this session at list price (limit $5.00)" in last.reason
 
 
 def test_what_could_not_be_counted_is_said(project: Project, payer: Paying) -> None:
     payer.file().mkdir(parents=True)
     assert payer.asks().allowed
     shown = project.run("status", "--session").stdout
-    assert "API cost: $0.00 / $1.00 warn threshold; not everything could be counted: the transcript" in shown
+    assert "$0.00 at list price / $5.00 limit; not everything could be counted: the transcript" in shown
 
 
 # -- as a stranger would read it ------------------------------------------------------------------------
@@ -1111,7 +1118,12 @@ def test_what_could_not_be_counted_is_said(project: Project, payer: Paying) -> N
 
 def test_every_refusal_says_what_how_much_until_when_and_what_to_do(project: Project, payer: Paying) -> None:
     """Verdict and rule, the seed's sentence, fact and limit; then a way on for the agent and one for a person."""
-    limits(project, resource_limits__max_concurrent_agents=1, resource_limits__api_rate_limit_per_minute=1)
+    limits(
+        project,
+        resource_limits__max_concurrent_agents=1,
+        resource_limits__api_rate_limit_per_minute=1,
+        resource_limits__agent_cost_block_usd=5,
+    )
     spawn(payer, "look")
     agents = spawn(payer)[0].reason.splitlines()
     assert agents == [
@@ -1130,17 +1142,19 @@ def test_every_refusal_says_what_how_much_until_when_and_what_to_do(project: Pro
     payer.pays(6)
     spend = payer.asks().reason.splitlines()
     assert spend == [
-        f"HALTED tool.spend: {LIMIT} $6.00 spent in this session (limit $5.00).",
+        f"HALTED tool.spend: {LIMIT} $6.00 spent in this session at list price (limit $5.00).",
         "Next: stop and report what is done; ask the user to grant more.",
         'A person can say "grant another $5" to the agent, or run: fusewire grant 5 --reason "..."',
+        "A person can set the limit in fusewire.toml: resource_limits.agent_cost_block_usd",
     ]
 
 
 def test_a_warning_says_how_much_is_left_and_does_not_stop_the_agent(payer: Paying) -> None:
-    """One dollar of five: it goes on."""
-    payer.pays(1.25)
+    """Four dollars of five: it goes on."""
+    payer.pays(4.25)
     assert payer.asks().told.splitlines() == [
-        "WARNING tool.spend: $1.25 spent in this session (limit $5.00).",
+        "WARNING tool.spend: $4.25 spent in this session at list price (limit $5.00).",
         "Next: go on, and come to an end before the limit: from there on every call is refused.",
         'A person can say "grant another $5" to the agent, or run: fusewire grant 5 --reason "..."',
+        "A person can set the limit in fusewire.toml: resource_limits.agent_cost_block_usd",
     ]

@@ -179,7 +179,8 @@ def test_circuits_of_sessions_go_before_those_of_attempts_on_disk(tmp_path: Path
 
 
 def test_prices_that_are_missing_are_said_also_beside_a_refusal(project: Project, session: Session) -> None:
-    """And a warning of the first dollar that came with the last message of a turn is not lost."""
+    """And a warning that came with the last message of a turn is not lost."""
+    (project.root / "fusewire.toml").write_text("[tool.resource_limits]\nagent_cost_block_usd = 1.6\n")
     transcript = project.root / "t.jsonl"
     session.transcript = str(transcript)
 
@@ -195,12 +196,13 @@ def test_prices_that_are_missing_are_said_also_beside_a_refusal(project: Project
     pays("claude-sonnet-4-5", 100_000, 2)  # $1.50
     assert session.says("and now?").silent
     asked, _ = session.bash("ls docs", "a")
-    assert "$1.50 spent in this session (limit $5.00)" in asked.told
+    assert "$1.50 spent in this session at list price (limit $1.60)" in asked.told
     assert session.bash("ls src", "a")[0].silent
 
 
 def test_what_a_helper_spends_is_seen_while_it_works(project: Project, session: Session) -> None:
     """Its transcript grows, that of its session does not."""
+    (project.root / "fusewire.toml").write_text("[tool.resource_limits]\nagent_cost_block_usd = 5\n")
     main = project.root / "t.jsonl"
     main.write_text("{}\n")
     session.transcript = str(main)
@@ -212,7 +214,7 @@ def test_what_a_helper_spends_is_seen_while_it_works(project: Project, session: 
     helper.write_text(json.dumps({"type": "assistant", "message": message}) + "\n")
     asked, _ = session.bash("ls docs", "a", agent="a1")
     assert asked.halted
-    assert "$15.00 spent in this session (limit $5.00)" in asked.reason
+    assert "$15.00 spent in this session at list price (limit $5.00)" in asked.reason
 
 
 def test_our_own_words_in_a_message_lift_nothing(session: Session) -> None:

@@ -8,16 +8,25 @@ from fusewire.util.globs import matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     from fusewire.breakers.session.calls import Call
+    from fusewire.breakers.session.state import SessionMemory
     from fusewire.breakers.session.unit_of_work import UnitOfWork
     from fusewire.core.decision import Decision
     from fusewire.core.events import Event
 
 #: A line that calls more often is refused at the latest here.
 _MOST = 100
+
+#: How a person lifts the limit of a session.
+MORE_CALLS = 'a person can say "grant another 20 calls" to the agent, or run: fusewire grant 20 --calls --reason "..."'
+
+_WITHOUT = ("do the rest without external APIs, or report what is done", "ask the user to grant more")
+
+#: The circuits that count the calls of a session, and their limits.
+_SESSION_MAX = {"external_api": "external_api.session_max", "api_calls": "resource_limits.api_session_max"}
 
 _FETCHING = frozenset(("curl", "wget", "http", "https", "xh", "httpie", "aria2c", "fetch"))
 
@@ -32,23 +41,30 @@ _RUNNING_MODULES = frozenset(("pdb", "cProfile", "profile", "trace", "coverage")
 
 
 def limits_on_api(unit: UnitOfWork, call: Call, lease: str) -> Iterator[Decision]:
-    """May it call? The breaker first, then the limits; each call of a line is one.
+    """May it call? Each call of a line is one.
 
     A line with more calls than there is room for is refused as a whole, before any of them is counted.
     """
     times = min(_MOST, api_calls(unit.event, call.commands, unit.settings))
-    limits = f"tool/api_calls/{unit.session}"
+    if not times:
+        return
+    from fusewire.breakers.session.api_cost import call_begins, limit_on_cost
+
+    yield from limit_on_cost(unit)
+    limits, breaker = f"tool/api_calls/{unit.session}", f"tool/external_api/{unit.session}"
+    circuits = (breaker, limits) if unit.has("tool/external_api/{session}") else (limits,)
+    for circuit in circuits:
+        if unit.level(circuit, "session_calls") + times > unit.settings[_SESSION_MAX[circuit.split("/")[1]]]:
+            yield _session_is_full(unit, circuit, times)
     room = unit.room(limits)
     if times > max(1, room):
         reason = f"{times} API calls at once, and there is room for {room}"
         yield unit.dry_run(limits, "api_call").replace(verdict="deny", reason=reason)
-        return
     for _ in range(times):
-        if unit.has("tool/external_api/{session}"):
-            breaker = f"tool/external_api/{unit.session}"
-            decision = unit.signal("ask", breaker, "api_call", lease=lease, text=call.shown)
-            yield decision if decision.allowed else _with_limit(unit, decision)
-        yield unit.signal("ask", limits, "api_call", text=call.shown)
+        for circuit in circuits:
+            decision = unit.signal("ask", circuit, "api_call", lease=lease, text=call.shown)
+            yield decision if decision.allowed or circuit == limits else _with_limit(unit, decision)
+    call_begins(unit, lease, times)
 
 
 def _with_limit(unit: UnitOfWork, decision: Decision) -> Decision:
@@ -60,6 +76,24 @@ def _with_limit(unit: UnitOfWork, decision: Decision) -> Decision:
     room = f"the limit of API calls a minute has room again in {show_duration(wait)}"
     worded: Decision = decision.replace(evidence=(*decision.evidence, room))
     return worded
+
+
+def _session_is_full(unit: UnitOfWork, circuit: str, times: int) -> Decision:
+    """Waiting does not help here, a person does."""
+    granted, most = unit.state.calls_granted, unit.settings[_SESSION_MAX[circuit.split("/")[1]]]
+    made = int(unit.level(circuit, "session_calls")) + granted
+    reason = f"{made} API call{'' if made == 1 else 's'} in this session"
+    reason += f", and this would make {times} more" if made < most + granted else ""
+    reason += f" (limit {most}{f', and {granted} granted' if granted else ''})"
+    return unit.decide(circuit, "deny", reason, next=_WITHOUT, by_person=(MORE_CALLS,))
+
+
+def grant_calls(state: SessionMemory, calls: int, send: Callable[[str, float], object]) -> int:
+    """Allow more calls; what is granted in all. `send` tells a circuit of it, if there is one."""
+    for breaker in _SESSION_MAX:
+        send(f"tool/{breaker}", -calls)
+    state.calls_granted += calls
+    return state.calls_granted
 
 
 def api_calls(event: Event, commands: list[list[str]], settings: Mapping[str, Any]) -> int:

@@ -48,7 +48,7 @@ def _on_end(unit: UnitOfWork) -> Decision:
 
 def _on_message(unit: UnitOfWork) -> Decision:
     """A person's message: a new task. It may lift a limit; a limit on spend is held against it as well."""
-    from fusewire.breakers.session.user_message import MOST, SUDO, granted_dollars, lifts_agents
+    from fusewire.breakers.session.user_message import MOST, SUDO, granted_calls, granted_dollars, lifts_agents
 
     if unit.state.agents or unit.state.burst:
         from fusewire.breakers.session.spawning import person_spoke
@@ -67,6 +67,11 @@ def _on_message(unit: UnitOfWork) -> Decision:
         )
     elif amount:
         _grant(unit, amount)
+    calls = granted_calls(unit.event.text)
+    if calls > MOST:
+        unit.remarks.append(f"fusewire: {calls} calls are more than can be granted at once ({MOST:.0f}); none were")
+    elif calls:
+        _grant_calls(unit, calls)
     return _within_spend(unit)
 
 
@@ -89,10 +94,26 @@ def _within_spend(unit: UnitOfWork) -> Decision:
 
 
 def _grant(unit: UnitOfWork, amount: float) -> None:
-    granted = unit.state.grant(amount)
-    _audit(unit, f"tool/spend/{unit.session}", f"${amount:.2f} more granted in a message of a person")
-    allowed = unit.settings["resource_limits.api_cost_block_usd"] + granted
-    unit.remarks.append(f"fusewire: ${amount:.2f} more granted: this session may spend ${allowed:.2f}")
+    from fusewire.breakers.session.spend import budget_of
+
+    budget = budget_of(unit.state, unit.settings)
+    granted = unit.state.grant(amount, external=budget.is_external)
+    _audit(unit, f"{budget.circuit}/{unit.session}", f"${amount:.2f} more granted in a message of a person")
+    allowed = budget.limit + granted
+    unit.remarks.append(f"fusewire: ${amount:.2f} more granted: this session may spend ${allowed:.2f} {budget.on}")
+
+
+def _grant_calls(unit: UnitOfWork, calls: int) -> None:
+    from fusewire.breakers.session.external import grant_calls
+
+    def send(circuit: str, value: float) -> None:
+        if unit.is_on(circuit):
+            unit.signal("note", f"{circuit}/{unit.session}", "api_call", value=value)
+
+    granted = grant_calls(unit.state, calls, send)
+    _audit(unit, f"tool/api_calls/{unit.session}", f"{calls} more API calls granted in a message of a person")
+    allowed = unit.settings["resource_limits.api_session_max"] + granted
+    unit.remarks.append(f"fusewire: {calls} more API calls granted: this session may make {allowed}")
 
 
 def _audit(unit: UnitOfWork, circuit: str, reason: str) -> None:

@@ -61,8 +61,6 @@ def _rest(decision: Decision, unit: UnitOfWork) -> list[str]:
     lines = [f"{fact[:1].upper()}{fact[1:]}" for fact in decision.evidence]
     policy = unit.rules.policy(decision.circuit)
     steps = decision.next or policy.next
-    if decision.allowed and decision.rule.startswith("tool.spend"):
-        steps = ("go on, and come to an end before the limit: from there on every call is refused",)
     by_person = list(decision.by_person)
     if steps:
         lines.append(f"Next: {'; '.join(steps)}.")
@@ -72,12 +70,7 @@ def _rest(decision: Decision, unit: UnitOfWork) -> list[str]:
             "It resets by itself: one call is allowed" if decision.phase in ("open", "probe") else "There is room again"
         )
         lines.append(f"{what} at {clock} UTC (in {show_duration(decision.retry_after)}).")
-    whole = {"tool.spend_day": "--day", "tool.spend_project": "--project-total"}.get(decision.rule)
-    if whole:
-        by_person = [f'a person can run: fusewire grant 5 {whole} --reason "..."']
-    elif decision.rule.startswith("tool.spend"):
-        by_person = ['a person can say "grant another $5" to the agent, or run: fusewire grant 5 --reason "..."']
-    elif decision.rule.startswith(("tool.agents", "tool.agent_spawn")):
+    if decision.rule.startswith(("tool.agents", "tool.agent_spawn")):
         by_person.append("a person can lift it with the words 'SUDO PARALLEL' in a message to the agent")
     lines += [f"{step[:1].upper()}{step[1:]}" for step in by_person]
     return lines

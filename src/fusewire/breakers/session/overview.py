@@ -8,8 +8,8 @@ from fusewire.breakers.session.ended import over_since
 from fusewire.breakers.session.incidents import last_trips, recent, summary
 from fusewire.breakers.session.names import session_ids, session_of
 from fusewire.breakers.session.spawning import SILENT
-from fusewire.breakers.session.spend import day_of, spent_words
-from fusewire.breakers.session.spend_limits import LIMITS_ON_ALL, in_dollars, long_over, stops
+from fusewire.breakers.session.spend import OF_SESSION, day_of, spent_words
+from fusewire.breakers.session.spend_limits import LIMITS_ON_ALL, in_dollars, is_in_dollars, long_over, stops
 from fusewire.breakers.session.state import (
     KEYED,
     SPEND,
@@ -88,12 +88,13 @@ class AgentLimits(TypedDict):
 
 
 class CallLimits(TypedDict):
-    """Calls of the agents' interface, and how many there may be."""
+    """Calls of external APIs, and how many there may be: the limit of the session with what was granted."""
 
     this_minute: Count
     limit_per_minute: Count
     this_session: Count
     session_limit: Count
+    granted: Count
 
 
 class SpendLimit(TypedDict):
@@ -104,13 +105,16 @@ class SpendLimit(TypedDict):
     granted_usd: Usd
 
 
-class SessionCost(TypedDict):
-    """Dollars of the session against its limits."""
+class ApiCost(SpendLimit):
+    """Dollars that calls of external APIs cost in the session, against their limits."""
 
-    usd: Usd
     warn_usd: Usd
-    limit_usd: Usd
-    granted_usd: Usd
+
+
+class SessionCost(SpendLimit):
+    """Dollars of the session's own tokens at list price against their limit; 0 is no limit."""
+
+    external: ApiCost
     unknown_models: list[str]
     problem: str | None
     day: SpendLimit
@@ -170,12 +174,12 @@ def overview(breaker: Breaker, session: str | None) -> SessionOverview:
     return {
         "session": session,
         "turn": turn if session else None,
-        **standing(state, now, breaker.rules.tool["resource_limits.api_cost_block_usd"]),
+        **standing(state, now, state.limit(breaker.rules.tool)),
         "active": active,
         "memory": _memory(breaker),
         "resources": {
             "agents": _agents(breaker, state, now),
-            "api_calls": _api_calls(breaker, session, now),
+            "api_calls": _api_calls(breaker, session, state.calls_granted, now),
             "cost": _cost(breaker, state, now),
         },
         "incidents": cast("IncidentCounts", {"since": show_time(now - _DAY), **summary(incidents)}),
@@ -205,9 +209,9 @@ def standing(state: SessionMemory, now: float, limit: float) -> Standing:
 def _halted(state: SessionMemory, limit: float) -> tuple[str | None, Literal["message", "grant"] | None]:
     if state.halted is not None:
         return state.halted.text.partition("\n")[0], "message"
-    if state.usd - state.granted < limit or not stops(state):
+    if not limit or state.usd - state.granted < limit or not stops(state):
         return None, None
-    return f"HALTED tool.spend: {spent_words(state.usd, state.granted, limit, 'in this session')}.", "grant"
+    return f"HALTED tool.spend: {spent_words(state.usd, state.granted, limit, OF_SESSION)}.", "grant"
 
 
 def running_in(state: SessionMemory, now: float) -> list[Helper]:
@@ -220,11 +224,11 @@ def running_in(state: SessionMemory, now: float) -> list[Helper]:
 def _not_closed(breaker: Breaker, session: str, state: SessionMemory) -> Iterator[Status]:
     """From the rows as they are stored: an id that was too long is another one by now."""
     now = breaker.engine.clock()
-    own = {identifier(name) for name in (*state.alarms, f"tool/spend/{session}")}
+    own = {identifier(name) for name in (*state.alarms, f"tool/spend/{session}", f"tool/api_cost/{session}")}
     known = {session, *session_ids(breaker.store)}
     is_over = over_since(state, now) is not None
     for row in breaker.store.circuits():
-        is_limit = row.id.startswith("tool/spend")
+        is_limit = is_in_dollars(row.id)
         if (row.phase == "closed" and not is_limit) or not row.id.startswith("tool/"):
             continue
         is_own = row.id in own or session_of(row.id, known) == session
@@ -302,7 +306,7 @@ def _agents(breaker: Breaker, state: SessionMemory, now: float) -> AgentLimits:
     }
 
 
-def _api_calls(breaker: Breaker, session: str | None, now: float) -> CallLimits:
+def _api_calls(breaker: Breaker, session: str | None, granted: int, now: float) -> CallLimits:
     circuit = f"tool/api_calls/{session or 'none'}"
     policy, state = breaker.engine.view(circuit)
     levels = {}
@@ -312,8 +316,9 @@ def _api_calls(breaker: Breaker, session: str | None, now: float) -> CallLimits:
     return {
         "this_minute": levels["per_minute"],
         "limit_per_minute": settings["resource_limits.api_rate_limit_per_minute"],
-        "this_session": levels["session_calls"],
-        "session_limit": settings["resource_limits.api_session_max"],
+        "this_session": levels["session_calls"] + granted,
+        "session_limit": settings["resource_limits.api_session_max"] + granted,
+        "granted": granted,
     }
 
 
@@ -329,9 +334,14 @@ def _cost(breaker: Breaker, state: SessionMemory, now: float) -> SessionCost:
 
     return {
         "usd": round(state.usd, 4),
-        "warn_usd": settings["resource_limits.api_cost_warn_usd"],
-        "limit_usd": settings["resource_limits.api_cost_block_usd"],
+        "limit_usd": state.limit(settings),
         "granted_usd": state.granted,
+        "external": {
+            "usd": round(state.api_usd, 4),
+            "warn_usd": settings["resource_limits.api_cost_warn_usd"],
+            "limit_usd": settings["resource_limits.api_cost_block_usd"],
+            "granted_usd": state.api_granted,
+        },
         "unknown_models": sorted(state.spend.get("unknown") or {}),
         "problem": state.spend.get("problem") or None,
         "day": of_all("day", day_of(now)),

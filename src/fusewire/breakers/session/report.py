@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from fusewire.breakers.session.overview import (
         ActiveCircuit,
+        ApiCost,
         IncidentCounts,
         SessionCost,
         SessionOverview,
@@ -93,29 +94,40 @@ def _resources(resources: SessionResources) -> Iterator[str]:
     yield f"Agents: {running}/{most} concurrent ({_share(running, most)} capacity)"
     minute, limit = calls["this_minute"], calls["limit_per_minute"]
     yield f"API calls: {minute}/{limit} this minute ({_share(minute, limit)} rate)"
-    yield f"API cost: {_cost(cost)}"
+    if calls["this_session"] >= 0.8 * calls["session_limit"]:
+        yield f"API calls: {calls['this_session']}/{calls['session_limit']} this session"
+    yield f"API cost: {_api_cost(cost['external'])}"
+    if cost["usd"] or cost["unknown_models"] or cost.get("problem"):
+        yield f"Tokens of the agent: {_tokens(cost)}"
     for table, words in ((cost["day"], "today"), (cost["project"], "of the project")):
         if table["limit_usd"]:
             allowed = table["limit_usd"] + table["granted_usd"]
-            yield f"API cost {words}: ${table['usd']:.2f} / ${allowed:.2f} limit{_granted(table)}"
+            yield f"Cost {words}: ${table['usd']:.2f} / ${allowed:.2f} limit{_granted(table)}"
 
 
 def _share(part: float, whole: float) -> str:
     return f"{number(round(100 * part / whole))}%" if whole else "100%"
 
 
-def _cost(cost: SessionCost) -> str:
+def _api_cost(cost: ApiCost) -> str:
     warn, limit, granted = cost["warn_usd"], cost["limit_usd"], cost["granted_usd"]
     below = cost["usd"] - granted < min(warn, limit)
     against = f"${warn + granted:.2f} warn threshold" if below and warn < limit else f"${limit + granted:.2f} limit"
+    full = ": reached, calls of external APIs are refused" if cost["usd"] - granted >= limit else ""
+    return f"${cost['usd']:.2f} / {against}{_granted(cost)}{full}"
+
+
+def _tokens(cost: SessionCost) -> str:
+    limit, granted = cost["limit_usd"], cost["granted_usd"]
+    against = f" / ${limit + granted:.2f} limit{_granted(cost)}" if limit else ", no limit"
     unknown = cost["unknown_models"]
     more = f", and what {', '.join(unknown)} cost: no price is known" if unknown else ""
     more += f"; not everything could be counted: {cost['problem']}" if cost.get("problem") else ""
-    more += ": reached, every call is refused" if cost["usd"] - granted >= limit else ""
-    return f"${cost['usd']:.2f} / {against}{_granted(cost)}{more}"
+    more += ": reached, every call is refused" if limit and cost["usd"] - granted >= limit else ""
+    return f"${cost['usd']:.2f} at list price{against}{more}"
 
 
-def _granted(cost: SessionCost | SpendLimit) -> str:
+def _granted(cost: SpendLimit) -> str:
     return f" (${cost['granted_usd']:.2f} of it granted)" if cost["granted_usd"] else ""
 
 

@@ -123,6 +123,10 @@ def _settle(unit: UnitOfWork, event: Event, commands: Commands | None, looks: bo
     if event.call and event.call in lane.settled:
         return []
     text = event.result or ""
+    if unit.state.api_open:
+        from fusewire.breakers.session.api_cost import call_ended
+
+        call_ended(unit, event.call or call_of(event, commands, looks).mark, text)
     if event.failed is None and text.startswith("PreToolUse:"):
         return []  # refused by a hook; if it was ours, it is on record
     if event.result is None or text.startswith(CANCELLED):

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from fusewire.breakers.session.calls import SPAWNING_TOOLS
 from fusewire.breakers.session.state import Helper
-from fusewire.config.rules import rule_id
-from fusewire.core.decision import Decision
 from fusewire.guard.known_agents import AGENTS_BY_NAME, agent_of_npm_name
 from fusewire.guard.shell.wrappers import program
 from fusewire.util.durations import show_duration
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 
     from fusewire.breakers.session.calls import Call
     from fusewire.breakers.session.unit_of_work import UnitOfWork
-    from fusewire.core.decision import Verdict
+    from fusewire.core.decision import Decision, Verdict
     from fusewire.core.events import Event
 
 #: Seconds without a word from a helper after which it does not count as running.
@@ -116,11 +114,7 @@ def _told_or_asked(unit: UnitOfWork, starts: int) -> Iterator[Decision]:
 
 
 def _decision(unit: UnitOfWork, circuit: str, verdict: Verdict, reason: str, steps: tuple[str, ...]) -> Decision:
-    rule = rule_id(unit.rules.policy(circuit), circuit)
-    said = Decision(verdict, circuit=circuit, rule=rule, reason=reason, evidence=_running(unit), next=steps)
-    said = unit.rules.as_set(said)
-    unit.logged += said.logged
-    return said
+    return unit.decide(circuit, verdict, reason, evidence=_running(unit), next=steps)
 
 
 def _agents(number: int, verb: str = "were") -> str:

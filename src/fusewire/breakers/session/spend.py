@@ -1,47 +1,84 @@
-"""Hold what a session has cost, by the agent's own transcript, against what it may cost.
+"""Hold what a session's own tokens have cost, by the agent's transcript, against what they may cost.
 
-It is checked before a call, because afterwards the money is gone. Beside the session, the day (UTC) and the whole
-project are added up; a person may grant more.
+It is checked before a call, because afterwards the money is gone. A session has a limit where a person has set one, or
+where nobody can answer. Beside the session, the day (UTC) and the whole project are added up, with what external APIs
+cost (see `api_cost`); a person may grant more.
 """
 
 from __future__ import annotations
 
 from fusewire.agents.spending.ledger import read_on
 from fusewire.breakers.session.state import SPEND, ProjectSpend
+from fusewire.core.events import Noun
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from typing import Any
 
+    from fusewire.breakers.session.state import SessionMemory
     from fusewire.breakers.session.unit_of_work import UnitOfWork
     from fusewire.core.decision import Decision
     from fusewire.util.fast_json import JsonObject
+
+OF_SESSION = "in this session at list price"
+ON_APIS = "on external APIs in this session"
+
+#: How a person lifts a limit of the session.
+MORE_DOLLARS = 'a person can say "grant another $5" to the agent, or run: fusewire grant 5 --reason "..."'
+
+#: The agent is warned at this share of the limit.
+_NEAR = 0.8
+
+_COME_TO_AN_END = "go on, and come to an end before the limit: from there on every call is refused"
+
+
+class SessionBudget(Noun):
+    """Dollars of one session that a person may add to."""
+
+    is_external: bool
+    circuit: str
+    limit: float
+    setting: str
+    #: what it is for
+    on: str
+
+
+def budget_of(state: SessionMemory, settings: Mapping[str, Any]) -> SessionBudget:
+    """The budget that a grant to the session is for: the one that is nearer to its end."""
+    tokens, api = state.limit(settings), settings["resource_limits.api_cost_block_usd"]
+    used, used_of_api = state.usd / (tokens + state.granted or 1), state.api_usd / (api + state.api_granted)
+    if tokens and (used >= 1 or used >= used_of_api):
+        return SessionBudget(False, "tool/spend", tokens, _setting(settings), "at list price")
+    return SessionBudget(True, "tool/api_cost", api, "resource_limits.api_cost_block_usd", "on external APIs")
+
+
+def _setting(settings: Mapping[str, Any]) -> str:
+    end = "" if settings["resource_limits.agent_cost_block_usd"] else "_unattended"
+    return f"resource_limits.agent_cost_block_usd{end}"
 
 
 def limits_on_spend(unit: UnitOfWork, *, warns: bool = True) -> Iterator[Decision]:
     """Read on in the transcript, then ask the limits that are near. A warning is for once, and only if it is heard."""
     look(unit)
-    state, settings, circuit = unit.state, unit.settings, f"tool/spend/{unit.session}"
-    limit = settings["resource_limits.api_cost_block_usd"]
-    spent, granted = state.usd, state.granted
-    was_near, state.spend_near = state.spend_near, False
-    if spent - granted >= min(settings["resource_limits.api_cost_warn_usd"], limit):
-        state.spend_near = True
-        unit.signal("note", circuit, "spent", value=round(spent - granted, 4))
-        decision = unit.signal("ask", circuit, "action")
-        if decision.allowed and decision.verdict == "tell" and warns:
-            if state.spend_warned:
-                decision = decision.replace(verdict="allow")
-            state.spend_warned = True
-        yield decision.replace(reason=spent_words(spent, granted, limit, "in this session"))
-    elif was_near:  # more was granted
+    state, circuit = unit.state, f"tool/spend/{unit.session}"
+    limit, spent, granted = state.limit(unit.settings), state.usd, state.granted
+    state.spend_near = limit > 0 and spent >= round(_NEAR * (limit + granted), 6)
+    is_full = state.spend_near and spent >= limit + granted
+    if state.spend_near:
         unit.signal("note", circuit, "spent", value=max(0.0, round(spent - granted, 4)))
+    if is_full or (state.spend_near and warns and not state.spend_warned):
+        state.spend_warned = state.spend_warned or not is_full
+        words = spent_words(spent, granted, limit, OF_SESSION)
+        steps = () if is_full else (_COME_TO_AN_END,)
+        by_person = (MORE_DOLLARS, f"a person can set the limit in fusewire.toml: {_setting(unit.settings)}")
+        yield unit.decide(circuit, "deny" if is_full else "tell", words, next=steps, by_person=by_person)
     table: ProjectSpend | None = None
-    for name, key, words in (
-        ("day", day_of(unit.now), "today in this project"),
-        ("project", ProjectSpend.PROJECT, "in this project"),
+    for name, key, words, option in (
+        ("day", day_of(unit.now), "today in this project", "--day"),
+        ("project", ProjectSpend.PROJECT, "in this project", "--project-total"),
     ):
-        limit = settings[f"resource_limits.api_cost_block_usd_per_{name}"]
+        limit = unit.settings[f"resource_limits.api_cost_block_usd_per_{name}"]
         if not limit:
             continue
         state.spend_near = True  # other sessions may have spent it
@@ -50,7 +87,8 @@ def limits_on_spend(unit: UnitOfWork, *, warns: bool = True) -> Iterator[Decisio
         if spent - granted >= limit:
             unit.signal("note", f"tool/spend_{name}", "spent", value=round(spent - granted, 4))
             decision = unit.signal("ask", f"tool/spend_{name}", "action")
-            yield decision.replace(reason=spent_words(spent, granted, limit, words))
+            run = f'a person can run: fusewire grant 5 {option} --reason "..."'
+            yield decision.replace(reason=spent_words(spent, granted, limit, words), by_person=(run,))
 
 
 def look(unit: UnitOfWork) -> None:

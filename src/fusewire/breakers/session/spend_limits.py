@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fusewire.breakers.session.names import session_ids
-from fusewire.breakers.session.spend import day_of, spent_words
+from fusewire.breakers.session.spend import OF_SESSION, ON_APIS, day_of, spent_words
 from fusewire.breakers.session.state import SPEND, ProjectSpend, SessionMemory, session_name
 from fusewire.core.events import identifier
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fusewire.engine.status import Status
     from fusewire.stores import Store
 
-_SESSION = "tool/spend/"
+_SESSION = ("tool/spend/", "tool/api_cost/")
 
 _DAY = 86400
 
@@ -36,27 +36,35 @@ def in_dollars(breaker: Breaker, status: Status) -> Status:
         table = ProjectSpend.recalled(breaker.store, SPEND)
         key = table.PROJECT if status.id == "tool/spend_project" else day_of(now)
         spent, granted, in_force = table.spent(key), table.granted(key), True
+        where, _ = LIMITS_ON_ALL[status.id]
     elif status.id.startswith(_SESSION):
         _, state = _spender(breaker.store, status.id)
-        spent, granted, in_force = state.usd, state.granted, stops(state) and not long_over(state, now)
+        if status.id.startswith("tool/spend/"):
+            spent, granted, where = state.usd, state.granted, OF_SESSION
+            limit = state.limit(breaker.rules.tool)
+        else:
+            spent, granted, where = state.api_usd, state.api_granted, ON_APIS
+        in_force = limit > 0 and stops(state) and not long_over(state, now)
     else:
         return status
-    where, _ = LIMITS_ON_ALL.get(status.id, ("in this session", ""))
     reached = spent - granted >= limit and in_force
     shown: Status = status.replace(
         level=round(spent, 4),
         threshold=round(limit + granted, 4),
-        near=not reached and spent >= 0.8 * (limit + granted),
+        near=not reached and in_force and spent >= 0.8 * (limit + granted),
         phase="open" if reached else status.phase,
         reason=spent_words(spent, granted, limit, where) if reached else status.reason,
     )
     return shown
 
 
-def spent_and_granted(status: Status, limit: float) -> tuple[float, float] | None:
-    """What is spent, and what a person has added to the limit, of a status in dollars; None of any other."""
-    in_dollars = status.id in LIMITS_ON_ALL or status.id.startswith(_SESSION)
-    return (status.level, status.threshold - limit) if in_dollars else None
+def spent_and_allowed(status: Status) -> tuple[float, float] | None:
+    """What is spent, and what may be (0 if there is no limit), of a status in dollars; None of any other."""
+    return (status.level, status.threshold) if is_in_dollars(status.id) else None
+
+
+def is_in_dollars(circuit: str) -> bool:
+    return circuit in LIMITS_ON_ALL or circuit.startswith(_SESSION)
 
 
 def stops(state: SessionMemory) -> bool:
@@ -76,9 +84,10 @@ def spending_session(store: Store, circuit: str) -> str | None:
 
 def _spender(store: Store, circuit: str) -> tuple[str, SessionMemory]:
     """The session and what is remembered of it: its name is in the circuit's, but a long one was cut."""
-    name = circuit.removeprefix(_SESSION)
+    prefix = next(one for one in _SESSION if circuit.startswith(one))
+    name = circuit.removeprefix(prefix)
     state = SessionMemory.recalled(store, session_name(name))
     if state.is_new:
-        name = next((one for one in session_ids(store) if identifier(f"{_SESSION}{one}") == circuit), name)
+        name = next((one for one in session_ids(store) if identifier(f"{prefix}{one}") == circuit), name)
         state = SessionMemory.recalled(store, session_name(name))
     return name, state

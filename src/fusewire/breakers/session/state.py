@@ -11,7 +11,7 @@ from fusewire.core.events import Noun, Row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any, Protocol, Self
 
     from fusewire.breakers.session.detect import PastCall
@@ -229,7 +229,7 @@ class SessionMemory(StoredMemory):
         "agents": Helper.table,
         "halted": SessionHalt.from_data,
     }
-    _TYPES = {"batched": (bool, int), "halted": (dict,), "granted": _NUMBER}
+    _TYPES = {"batched": (bool, int), "halted": (dict,), "granted": _NUMBER, "api_granted": _NUMBER}
 
     def __init__(self) -> None:
         #: when it was first and last heard of, and when it ended
@@ -270,6 +270,15 @@ class SessionMemory(StoredMemory):
         self.unpriced: list[str] = []
         #: dollars beyond the limit
         self.granted: float = 0
+        #: whether a person could answer at the last event
+        self.attended = False
+        #: what calls of external APIs cost, and the dollars and calls beyond the limits
+        self.api_usd = 0.0
+        self.api_granted: float = 0
+        self.api_warned = False
+        self.calls_granted = 0
+        #: such calls that run: how many each tool call makes
+        self.api_open: dict[str, int] = {}
 
     @property
     def usd(self) -> float:
@@ -277,10 +286,17 @@ class SessionMemory(StoredMemory):
         usd: float = self.spend.get("usd", 0.0)
         return usd
 
-    def grant(self, amount: float) -> float:
+    def limit(self, settings: Mapping[str, Any]) -> float:
+        """What its own tokens may cost, grants not included; 0 if there is no limit."""
+        limit: float = settings["resource_limits.agent_cost_block_usd"]
+        return limit or (0.0 if self.attended else settings["resource_limits.agent_cost_block_usd_unattended"])
+
+    def grant(self, amount: float, *, external: bool = False) -> float:
         """Allow more dollars; what is granted in all. The agent will be warned again."""
-        self.granted = round(self.granted + amount, 4)
-        self.spend_warned = False
+        if external:
+            self.api_granted, self.api_warned = round(self.api_granted + amount, 4), False
+            return self.api_granted
+        self.granted, self.spend_warned = round(self.granted + amount, 4), False
         return self.granted
 
 
@@ -348,7 +364,7 @@ class ProjectSpend(StoredMemory):
     PROJECT = "project"
 
     def __init__(self) -> None:
-        #: of a session: `usd`, `at`, and models without a price (`unknown`)
+        #: of a session: `usd` of its own tokens and `api_usd`, `at`, and models without a price (`unknown`)
         self.sessions: dict[str, JsonObject] = {}
         self.days: dict[str, float] = {}
         self.usd = 0.0
@@ -370,6 +386,8 @@ class ProjectSpend(StoredMemory):
         """A session has cost more; what was heard of longest ago is forgotten."""
         self.sessions.pop(session, None)
         self.sessions[session] = {"usd": round(state.usd, 6), "at": now}
+        if state.api_usd:
+            self.sessions[session]["api_usd"] = state.api_usd
         if state.spend.get("unknown"):
             self.sessions[session]["unknown"] = sorted(state.spend["unknown"])
         self.days[day] = round(self.days.get(day, 0) + more, 6)

@@ -40,7 +40,7 @@ _OPEN = 64
 _REPLY = 1.0
 
 #: Breakers whose refusals have a known end: they never halt, however often an agent asks.
-_NEVER_HALT = frozenset(("agents", "agent_spawn", "api_calls", "external_api"))
+_NEVER_HALT = frozenset(("agents", "agent_spawn", "api_calls", "api_cost", "external_api"))
 
 #: Breakers that refuse whatever is a part of what the agent does: there different calls that are refused are a row.
 _MANY_CALLS = frozenset(("long_cycle", "missing_program", "barren_search"))

@@ -7,6 +7,7 @@ every helper, because their calls come in between each other and must not be tak
 from __future__ import annotations
 
 from fusewire.breakers.session.state import HOOKS, LaneMemory, SessionMemory, lane_name, recall, session_name
+from fusewire.config.rules import rule_id
 from fusewire.core.decision import Decision
 from fusewire.core.events import Signal
 from fusewire.stores.rows import Doing
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fusewire.config.rules import Rules
+    from fusewire.core.decision import Verdict
     from fusewire.core.events import Event
     from fusewire.engine.engine import Engine
     from fusewire.stores import Transaction
@@ -59,6 +61,7 @@ class UnitOfWork:
         #: for circuits of one agent's calls: the session, and who in it
         self.lane_id = f"{self.session}:{self.agent}" if self.agent else self.session
         self.state = state = SessionMemory.recall(transaction, session_name(self.session), now)
+        state.attended = is_attended
         for memory in (state.alarms, state.watched):
             for circuit in [name for name in memory if not self.is_on(name)]:
                 del memory[circuit]  # a person has switched the breaker off
@@ -146,6 +149,13 @@ class UnitOfWork:
             if decision.alert:
                 self.transaction.notice(f"{decision.circuit}: {decision.reason}; a person should look", self.now)
         return decision
+
+    def decide(self, circuit: str, verdict: Verdict, reason: str, **more: Any) -> Decision:
+        """The answer of a limit that depends on more than the level of its circuit."""
+        rule = rule_id(self.rules.policy(circuit), circuit)
+        said = self.rules.as_set(Decision(verdict, circuit=circuit, rule=rule, reason=reason, **more))
+        self.logged += said.logged
+        return said
 
     def dry_run(self, circuit: str, name: str) -> Decision:
         """What a circuit would answer to a question; nothing is written and nothing counted."""

@@ -32,12 +32,10 @@ def _minute(minute: int, calls: int, failed: int) -> Bar:
 
 
 def spend_chart(view: SessionView, start: float, end: float) -> Markup:
-    """Dollars of the session under the lines at which it is warned and stopped."""
-    warn, limit, spent = view.warn_usd, view.limit_usd, view.resources["cost"]["usd"]
-    lines = [Marker(limit, f"stops at ${limit:.2f}", "limit")]
-    if 0 < warn < limit:
-        lines.append(Marker(warn, f"warns at ${warn:.2f}", "warn"))
-    facts = f"${spent:.2f} so far; it is warned at ${warn:.2f} and stopped at ${limit:.2f}"
+    """Dollars of the session's tokens under the line at which it is stopped."""
+    limit, spent = view.limit_usd, view.resources["cost"]["usd"]
+    lines = [Marker(limit, f"stops at ${limit:.2f}", "limit")] if limit else []
+    facts = f"${spent:.2f} so far at list price; {f'it is stopped at ${limit:.2f}' if limit else 'no limit'}"
     points = [(at, usd) for at, usd in view.spend_curve]
     return curve("Dollars of the session", facts, points, lines, start, end)
 
