@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,6 +52,7 @@ def asks(session: Session, output: str = "an answer", number: int = 0) -> Any:
         ('{\n  "total_cost_usd": 1e-3\n}', 0.001),
         ('{"total_cost": 0.5}', 0.5),
         ('{"cost_usd": "0.12"}', 0.12),
+        ('[{"type": "text", "text": "{\\"cost_usd\\": 0.12}"}]', 0.12),
         ("cost: $0.10\ncost: $0.20", 0.3),
         ("cost: $0.10\ncost: $0.20\ntotal cost: $0.30", 0.3),
         ('{"calls": [{"cost_usd": 1}, {"cost_usd": 2}], "total_cost": 3}', 3),
@@ -93,7 +92,7 @@ def test_a_cost_that_is_reported(output: str, dollars: float) -> None:
         '"cost_usd"',
         f"cost: ${'9' * 5000}",
         f"{'x' * 500} cost: $1",
-    ][3:],
+    ],
 )
 def test_what_only_looks_like_a_cost(output: str) -> None:
     """Prose, other units, and numbers that are none."""
@@ -320,7 +319,7 @@ def test_granting_calls_is_for_a_person_with_a_number(project: Project, session:
 # -- cost lines as the scripts print them -----------------------------------------------------------------
 
 
-def test_a_whole_session_with_cost_lines(project: Project, session: Session, tmp_path: Path) -> None:
+def test_a_whole_session_with_cost_lines(project: Project, session: Session) -> None:
     """Oracle, swarm and research, each with its own kind of report; the sum is what they said."""
     printed = [
         ("python scripts/oracle.py --persona judge 'a question'", "VERDICT: go on\n\n---\nCost: $0.0123\n", 0.0123),
@@ -333,4 +332,3 @@ def test_a_whole_session_with_cost_lines(project: Project, session: Session, tmp
         assert session.bash(command, output)[0].silent
     assert spent(project) == pytest.approx(sum(cost for _, _, cost in printed), abs=1e-4)
     assert "API cost: $0.68 / $1.00 warn threshold" in project.run("status", "--session").stdout
-    assert os.listdir(tmp_path) is not None

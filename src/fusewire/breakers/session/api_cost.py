@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _FIELDS = ("cost_usd", "total_cost_usd", "total_cost")
 
 #: Words in front of the amount in a line that reports a cost; a name in square brackets may precede them.
-_WORDS = frozenset("api call cost estimated est session usd (usd) total the of this".split())
+_WORDS = frozenset("api call cost estimated est session usd (usd) total".split())
 
 #: No call costs more: a larger number is about something else.
 _MOST = 1000.0
@@ -80,6 +80,7 @@ def reported(text: str, times: int = 1) -> float | None:
     A total counts for the single costs before it, the last one for those that only grew. Who reports in both ways
     reports the same cost twice: the larger sum counts.
     """
+    text = text.replace("\\n", "\n").replace('\\"', '"')  # results of tools are text inside of JSON
     sums = [
         sum(totals[-max(1, times) :]) if totals else sum(single)
         for single, totals in (_of_lines(text), _of_fields(text))
