@@ -286,8 +286,7 @@ def probe_free_at(policy: Policy, state: CircuitState) -> float | None:
 def cooled_at(policy: Policy, state: CircuitState, now: float) -> float | None:
     """When the cooldown of an open circuit is over; where it has not begun, that is if somebody asks now."""
     if state.until is None and policy.cools_from == "refusal":
-        wait = cooldown(policy, state.in_a_row)
-        return None if wait is None else now + wait
+        return now + (cooldown(policy, state.in_a_row) or 0)
     return state.until
 
 
