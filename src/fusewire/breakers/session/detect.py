@@ -129,7 +129,7 @@ class Repetition(Noun):
 
 def is_change(entry: PastCall, history: list[PastCall]) -> bool:
     """Whether a call may have moved the work on: it succeeded, and is not one of the last with the same result."""
-    if entry.failed or entry.result == REFUSED or entry.nature in (LOOK, VERIFY, WAIT):
+    if entry.failed or entry.absent or entry.result == REFUSED or entry.nature in (LOOK, VERIFY, WAIT):
         return False
     if family(entry.tool) in _IDLE:
         return False

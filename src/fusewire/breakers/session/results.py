@@ -196,7 +196,7 @@ def _absent(text: str, failed: bool, tool: str, nature: str) -> str:
     """What was not there: the program, or what a search looked for."""
     name = program_of(tool)
     beginning = text[:400]
-    if name and any(f"{sign}{name}" in beginning for sign in ("command not found: ", "unknown command: ")):
+    if name and any(f"{sign}{name}" in beginning for sign in ("command not found: ", "Unknown command: ")):
         return NO_PROGRAM
     if name and any(f"{name}: {sign}" in beginning for sign in ("command not found", "not found")):
         return NO_PROGRAM
