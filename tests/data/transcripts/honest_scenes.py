@@ -591,6 +591,8 @@ def a_tool_that_is_installed_at_last(s: Session) -> None:
         s.does(bash(f"mvn {goal}", missing_tool, failed=True, code=127))
     s.does(bash("which mvn java", "/usr/bin/java"))
     s.does(bash("apt-get install -y maven", "Setting up maven (3.8.7-1) ..."))
+    for name in NAMES[:12]:
+        s.does(bash(f"mvn -q -pl {name} package", f"BUILD SUCCESS of {name}"))
     for goal in ("compile", "test", "package"):
         s.does(bash(f"mvn -q {goal}", f"BUILD SUCCESS of {goal}"))
 
