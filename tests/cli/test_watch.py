@@ -90,8 +90,8 @@ def test_enter_opens_a_circuit(watched: Terminal, shared: tuple[Project, Termina
         "Last     git push --force origin main",
         "Level    ━━━━━━━━━━━━ 1/1 within 30d; 1 in all, 1 trip",
         'a person can run: fusewire reset force-push --reason "..."',
-        "  violation_threshold  1   docs/constraints/force-push.md",
-        "  window_days          30  default",
+        "  violation_threshold  1      docs/constraints/force-push.md",
+        "  window_days          30     default",
         "CLOSED -> OPEN (tripped): 1 violation within 30d (limit 1)",
         "violation  git push --force origin main",
     ):

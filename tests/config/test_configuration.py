@@ -48,6 +48,7 @@ def test_each_layer_covers_the_one_below(project: Project) -> None:
         "window_days": {"value": 10, "source": "fusewire.toml"},
         "cooldown_hours": {"value": 48, "source": FILE},
         "dedup_seconds": {"value": 300, "source": "default"},
+        "mode": {"value": "count", "source": "default"},
     }
     text = project.run("config", ID)
     assert re.search(rf"cooldown_hours +48 +{re.escape(FILE)}", text.stdout)
@@ -171,7 +172,7 @@ def test_a_bad_project_file_is_a_warning(project: Project, content: str, words: 
     for word in ("fusewire.toml", *words):
         assert word in warning
     numbers = [line.split()[1:] for line in result.stdout.splitlines() if line.endswith("  default")]
-    assert numbers == [["5", "default"], ["30", "default"], ["24", "default"], ["300", "default"]]
+    assert numbers == [["5", "default"], ["30", "default"], ["24", "default"], ["300", "default"], ["count", "default"]]
     if "cooldown" in content:
         assert setting(project, "cooldown", "loop/no_progress") == ("30m", "default")
 

@@ -104,7 +104,7 @@ def test_a_trip_is_told_by_a_process_that_the_hook_does_not_wait_for(project: Pr
     tells(project, target)
     target.answers.clear()
     answer = project.hook(project.bash("git push --force"))
-    assert b"CIRCUIT OPEN constraint:rule" in answer.stdout
+    assert b"BLOCKED constraint:rule" in answer.stdout
     target.wait_for(1)
     assert not target.answers.is_set()
     (pid,) = delivering(project.root)

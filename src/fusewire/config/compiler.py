@@ -43,6 +43,7 @@ def _policy(kind: str, table: Mapping[str, Any], shared: Mapping[str, Any], valu
         alert_from=table.get("alert_from", 0),
         vigil=table.get("vigil", 0),
         override=table.get("override", False),
+        mode=_value(table["mode"], values) if "mode" in table else "count",
         group=table.get("group", ""),
         next=tuple(table.get("next", ())),
         by_person=tuple(table.get("by_person", ())),

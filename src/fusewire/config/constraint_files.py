@@ -103,6 +103,8 @@ def _read(path: Path, shown: str) -> tuple[ConstraintFile | None, list[ConfigErr
     if not isinstance(overrides, dict):
         problems.add("circuit_breaker", overrides, "a table of settings; using the defaults")
         overrides = {}
+    if "mode" in matter:
+        overrides = {**overrides, "mode": matter["mode"]}
     severity = matter.get("severity")
     if severity is not None and not isinstance(severity, str):
         problems.add("severity", severity, "a word, such as CRITICAL")

@@ -59,8 +59,8 @@ class Rulebook:
     def values_for(self, kind: str, circuit: str) -> Values:
         return self.constraint_values.get(circuit) or self.values[kind]
 
-    def compile(self, last_matchers: Mapping[str, tuple[Matcher, ...]]) -> tuple[Any, ...]:
-        """The data of `Rules`; a constraint whose front matter is broken keeps the patterns that it had last."""
+    def compile(self, last: Mapping[str, tuple[tuple[Matcher, ...], str]]) -> tuple[Any, ...]:
+        """The data of `Rules`; a constraint whose front matter is broken keeps the patterns and the mode of `last`."""
         policies = {
             policy.id: policy.to_data()
             for kind in KINDS
@@ -71,8 +71,11 @@ class Rulebook:
             policies[policy.id] = policy.to_data()
         constraints = {}
         for name, constraint in self.constraints.items():
-            (policy,) = compile_policies(self.files["constraint"], self.constraint_values[name])
-            matchers = last_matchers.get(name, constraint.matchers) if constraint.broken else constraint.matchers
+            values, matchers = self.constraint_values[name], constraint.matchers
+            if constraint.broken and name in last:
+                matchers, mode = last[name]
+                values.put(self.files["constraint"].settings["mode"], mode, constraint.file)
+            (policy,) = compile_policies(self.files["constraint"], values)
             about = (constraint.file, constraint.title, constraint.severity or "", constraint.retired)
             constraints[name] = (policy.to_data(), matchers, *about)
         warnings = tuple(map(str, self.warnings))

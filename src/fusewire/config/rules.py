@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Signature = tuple[Stamp, ...]
 
 #: Raised when the shape of the blob changes.
-_FORMAT = 9
+_FORMAT = 10
 
 #: Bytes of the hash in front of sealed data.
 _HASH = 8
@@ -312,14 +312,15 @@ def unsealed(content: bytes) -> Any:
 def compile_rules(root: str | None, last: Rules | None = None) -> Rules:
     """Compile a project's files; without a project the policies as shipped, where every bare id is a constraint.
 
-    A constraint whose front matter is broken keeps the patterns that `last` had for it.
+    A constraint whose front matter is broken keeps the patterns and the mode that `last` had for it.
     """
     from pathlib import Path
 
     from fusewire.config.rulebook import read_rulebook
 
-    matchers = {name: constraint.matchers for name, constraint in last.constraints.items()} if last else {}
-    return Rules(*read_rulebook(None if root is None else Path(root)).compile(matchers))
+    constraints = last.constraints if last else {}
+    known = {name: (one.matchers, last.constraint_policy(name).mode) for name, one in constraints.items() if last}
+    return Rules(*read_rulebook(None if root is None else Path(root)).compile(known))
 
 
 def _save(root: str, path: str, blob: tuple[Any, ...]) -> None:

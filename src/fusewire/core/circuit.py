@@ -92,6 +92,10 @@ PHASES: dict[tuple[str, str], str] = {
 }
 
 
+#: Why a circuit that is not open lets nothing pass, by its policy's mode.
+MODES = {"ask": "this needs a person's consent (mode ask)", "block": "this is refused from the first time (mode block)"}
+
+
 class Transition:
     """One move from phase to phase, for the audit trail."""
 
@@ -211,8 +215,9 @@ def nearest(policy: Policy, state: CircuitState, now: float) -> tuple[meters.Met
 
 
 def _ask(policy: Policy, state: CircuitState, signal: Signal, now: float, outcome: StepResult) -> CircuitState:
-    if state.phase in ("open", "probe") and overridden(state, now):
-        outcome.verdict, outcome.reason = "tell", f"overridden ({state.override_reason}): {state.reason}"
+    if overridden(state, now) and (state.phase in ("open", "probe") or policy.mode in MODES):
+        reason = state.reason or MODES.get(policy.mode)
+        outcome.verdict, outcome.reason = "tell", f"overridden ({state.override_reason}): {reason}"
         return state
     if state.phase == "open":
         until = cooled_at(policy, state, now)
@@ -220,6 +225,9 @@ def _ask(policy: Policy, state: CircuitState, signal: Signal, now: float, outcom
         if until != state.until:
             state = state.copy()
             state.until = until
+        return state
+    if policy.mode in MODES:
+        outcome.verdict, outcome.reason = "ask" if policy.mode == "ask" else "deny", MODES[policy.mode]
         return state
     if state.phase == "probe":
         return _ask_for_probe(policy, state, signal, now, outcome)
@@ -447,7 +455,7 @@ def _restart(policy: Policy, state: CircuitState, signal: Signal, now: float, ou
 
 
 def _override(policy: Policy, state: CircuitState, signal: Signal, now: float, outcome: StepResult) -> CircuitState:
-    if state.phase not in ("open", "probe"):
+    if state.phase not in ("open", "probe") and policy.mode not in MODES:
         raise InvalidTransition(f"Invalid transition from {PUBLIC_STATE[state.phase]}: nothing to override")
     if not policy.override:
         raise InvalidTransition(f"{policy.name} cannot be overridden: {'; '.join((*policy.next, *policy.by_person))}")

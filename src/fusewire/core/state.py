@@ -43,6 +43,8 @@ class Policy(Noun):
     vigil: int = 0
     #: whether a person may let actions pass an open circuit for a while
     override: bool = False
+    #: what is asked for passes until the circuit opens (`count`), needs a consent (`ask`), or is refused (`block`)
+    mode: str = "count"
     #: circuits that open together and are reset together have one name for that
     group: str = ""
     #: what the agent should do while it is open, and how a person can lift it

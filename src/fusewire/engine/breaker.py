@@ -146,9 +146,14 @@ class Breaker:
         words = {"failures": failures, "within": within, "cooldown": cooldown, "reset": reset, "lease": lease}
         return define(self, name, words, ignore, fallback)
 
-    def enforce(self, violated: list[str], event: Event) -> list[Decision]:
-        """The enforcer's flow for an action that violates these constraints: check, record, trip."""
-        decisions, written = self.engine.enforce(violated, event.described(), event.session, event.call)
+    def enforce(
+        self, violated: list[str], event: Event, *, cannot_ask: str = "nobody can be asked here"
+    ) -> list[Decision]:
+        """The enforcer's flow for an action that violates these constraints: check, record, trip.
+
+        In mode `ask` the decision is to ask a person first; where `cannot_ask` says why that is impossible, it refuses.
+        """
+        decisions, written = self.engine.enforce(violated, event.described(), event.session, event.call, cannot_ask)
         self.mirror(written)
         return decisions
 

@@ -82,17 +82,28 @@ class Engine:
         return self.transact(lambda transaction, now: work(BreakerTransaction(self, transaction, now)))
 
     def enforce(
-        self, violated: list[str], action: str, session: str | None, call: str | None
+        self, violated: list[str], action: str, session: str | None, call: str | None, cannot_ask: str
     ) -> tuple[list[Decision], set[str]]:
-        """An action that violates constraints: ask each of them, then record what was asked. One decision each."""
-        signals = []
+        """An action that violates constraints: ask each of them, then record what was asked. One decision each.
+
+        What a person is asked about is not recorded. `cannot_ask` says why nobody can be asked; empty if one can.
+        """
         lease = call or "enforcer"  # so that a call which is refused cannot speak for somebody else's probe
-        for constraint in violated:
+        policies = [self.rules.policy(constraint) for constraint in violated]
+        asks = [policy.mode == "ask" and not cannot_ask for policy in policies]
+        signals = []
+        for constraint, policy, is_asked in zip(violated, policies, asks, strict=True):
             signals.append(Signal("ask", constraint, "action", text=action, session=session, lease=lease))
-            signals.append(Signal("bad", constraint, "violation", text=action, session=session, lease=lease))
+            own = lease if policy.mode == "count" else None  # nobody probes what never passes
+            bad = Signal("bad", constraint, "violation", text=action, session=session, lease=own)
+            signals += [] if is_asked else [bad]
         decisions, written = self.apply(signals)
-        pairs = zip(decisions[::2], decisions[1::2], strict=True)
-        return [_enforced(asked, recorded) for asked, recorded in pairs], written
+        answers = iter(decisions)
+        found = []
+        for policy, is_asked in zip(policies, asks, strict=True):
+            asked = next(answers)
+            found.append(asked if is_asked else _enforced(policy, asked, next(answers), cannot_ask))
+        return found, written
 
     def _step(
         self, transaction: Transaction, policy: Policy, signal: Signal, now: float, actor: str, written: set[str]
@@ -158,10 +169,22 @@ class Engine:
         return circuits.view(policy, state, now)
 
 
-def _enforced(asked: Decision, recorded: Decision) -> Decision:
+def _enforced(policy: Policy, asked: Decision, recorded: Decision, cannot_ask: str) -> Decision:
     """One answer from the question and the record: refused, or counted, or passed by an override."""
+    if asked.logged:  # what the mode `log` keeps from being said
+        told: Decision = asked.replace(logged=(_enforced(policy, asked.logged[0], recorded, cannot_ask),))
+        return told
+    if not asked.allowed and asked.phase != "open":
+        why = f"{asked.reason}, and {cannot_ask}" if asked.verdict == "ask" else asked.reason
+        refused: Decision = asked.replace(
+            verdict="deny", reason=why, evidence=(recorded.reason,), next=policy.next[:1], phase=recorded.phase
+        )
+        return refused
     if not asked.allowed:
         return asked
+    if recorded.tripped and policy.meters[0].trip <= 1:  # the first one is one too many
+        stopped: Decision = recorded.replace(verdict="deny", tripped=False)
+        return stopped
     if asked.verdict == "tell" and not recorded.tripped:
         passed: Decision = recorded.replace(verdict="tell", evidence=(*recorded.evidence, asked.reason))
         return passed

@@ -174,7 +174,9 @@ def constraints(event: Event, context: Context) -> Decision | None:
         archive_retired_constraints(context.root, PATIENCE)
     inner = context.reading.commands() if context.was_read and context.reading is not None else ()
     names = violated(context.rules.matchers(), event, [*context.commands, *inner])
-    return enforce(names, event, context.store, context.rules, context.root) if names else None
+    if not names:
+        return None
+    return enforce(names, event, context.store, context.rules, context.root, context.cannot_ask)
 
 
 def in_progress(event: Event, context: Context) -> Decision | None:

@@ -490,6 +490,7 @@ def test_the_commands_of_the_seed_from_first_violation_to_reset(project: Project
         ["window_days", "30"],
         ["cooldown_hours", "24"],
         ["dedup_seconds", "0"],
+        ["mode", "count"],
     ]
 
     reset = project.run("reset", ID, "--reason", "Root cause fixed")
@@ -986,10 +987,10 @@ def test_one_action_may_break_several_constraints(project: Project) -> None:
     project.constraint("strict", "circuit_breaker:\n  violation_threshold: 1\n" + FORCE_PUSH)
     project.constraint("mild", NO_DEDUP + FORCE_PUSH)
     action = ("enforce", "--tool", "Bash", "--command", "git push --force")
-    assert project.run(*action).returncode == 0
-    blocked = project.run(*action)
-    assert blocked.returncode == 3
-    assert "constraint:strict" in blocked.stdout
+    for _ in range(2):
+        blocked = project.run(*action)
+        assert blocked.returncode == 3
+        assert "constraint:strict" in blocked.stdout
     levels = {one["id"]: one["level"] for one in project.json("status", "--all")["circuits"]}
     assert levels["mild"] == 2
 

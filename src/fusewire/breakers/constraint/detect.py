@@ -30,8 +30,10 @@ def violated(
     ]
 
 
-def enforce(names: list[str], event: Event, store: SqliteStore, rules: Rules, root: str) -> Decision | None:
-    """Constraints forbid this: their circuits decide whether it is refused, or passes and is counted."""
+def enforce(
+    names: list[str], event: Event, store: SqliteStore, rules: Rules, root: str, cannot_ask: str
+) -> Decision | None:
+    """Constraints forbid this: their circuits decide whether it is refused, asked about, or passes and is counted."""
     import time
 
     from fusewire.core.decision import Decision, strictest
@@ -40,7 +42,7 @@ def enforce(names: list[str], event: Event, store: SqliteStore, rules: Rules, ro
 
     try:
         store.verifies = True  # a forbidden call is rare, and may take longer
-        decisions = Breaker(store, rules, time.time, root).enforce(names, event)
+        decisions = Breaker(store, rules, time.time, root).enforce(names, event, cannot_ask=cannot_ask)
     except StoreError as error:
         return Decision(
             "deny",
@@ -49,15 +51,16 @@ def enforce(names: list[str], event: Event, store: SqliteStore, rules: Rules, ro
             next=("do it in a way that keeps to the constraint",),
             by_person=("a person can run: fusewire doctor",),
         )
-    refused = [one for one in decisions if not one.allowed]
-    return strictest(refused or [_with_title(one, rules) for one in decisions])
+    decisions = [_with_title(decision, rules) for one in decisions for decision in one.logged or (one,)]
+    return strictest([one for one in decisions if not one.allowed] or decisions)
 
 
 def _with_title(decision: Decision, rules: Rules) -> Decision:
     constraint = rules.constraints[decision.circuit]
     title = f"{constraint.title} ({constraint.file})" if constraint.title else constraint.file
     titled: Decision = decision.replace(
-        verdict="tell", evidence=(f"this call breaks a constraint of the project: {title}", *decision.evidence)
+        verdict="tell" if decision.allowed else decision.verdict,
+        evidence=(f"this call breaks a constraint of the project: {title}", *decision.evidence),
     )
     return titled
 
