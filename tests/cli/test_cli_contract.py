@@ -55,6 +55,7 @@ CALLS: dict[str, str] = {
         0 history {ID}
         0 export
         0 config {ID}
+        0 constraints list
         0 enforce --tool Bash --command ls
         0 override {ID} --for 1h --reason x
         0 reset {ID} --reason x
@@ -151,7 +152,7 @@ def test_every_command_says_what_it_does(project: Project, name: str) -> None:
     options = [line for line in result.stdout.splitlines() if line.startswith("  -")]
     assert options
     assert all(len(line.split("  ")) > 2 for line in options if not line.startswith("  -h, --help"))
-    if name not in ("hook", "demo", "guard", "loop", "phase", "attempt", "scope"):
+    if name not in ("hook", "demo", "guard", "loop", "phase", "attempt", "scope", "constraints"):
         assert "--json" in result.stdout
         assert "--project" in result.stdout
 

@@ -21,6 +21,7 @@ COMMANDS = {
     "reset": "circuits",
     "history": "circuits",
     "config": "circuits",
+    "constraints": "constraints",
     "enforce": "constraints",
     "override": "constraints",
     "archive": "constraints",

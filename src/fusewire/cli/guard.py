@@ -160,7 +160,8 @@ def explain_command(project: str | None, command_line: str, cwd: str | None, as_
     reading = read_command(command_line, cwd=folder, protected=protected)
     decision = judge_reading(reading, lists=True)
     commands = [
-        {"words": [_shown(word) for word in words], "cwd": _shown(where)} for words, where in reading.effects.commands
+        {"words": [_shown(word) for word in words], "cwd": _shown(where)}
+        for words, where, _ in reading.effects.commands
     ]
     effects = [
         {

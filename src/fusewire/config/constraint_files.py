@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import functools
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +15,7 @@ from fusewire.core.events import NAME_LIMIT
 from fusewire.util.errors import ConfigError
 
 if TYPE_CHECKING:
-    from fusewire.core.events import Matcher
+    from fusewire.core.events import Matcher, PackEntry
 
 #: Front matter is a few lines; this much of a file is read for it.
 _FRONT_MATTER_LIMIT = 65536
@@ -36,6 +39,10 @@ class ConstraintFile:
     matchers: tuple[Matcher, ...]
     #: its front matter cannot be read: its patterns are unknown, not gone
     broken: bool = False
+    #: the bundled pack that the file switches on; then each of its rules is a constraint of its own
+    pack_name: str = ""
+    pack: tuple[PackEntry, ...] = ()
+    safer_way: str = ""
 
 
 def read_constraints(root: Path) -> tuple[list[ConstraintFile], list[ConfigError]]:
@@ -45,14 +52,39 @@ def read_constraints(root: Path) -> tuple[list[ConstraintFile], list[ConfigError
     for path in constraint_paths(root):
         constraint, wrong = _read(path, path.relative_to(root).as_posix())
         problems += wrong
-        if constraint is None:
-            continue
-        if constraint.id in found:
-            other = found[constraint.id].file
-            problems.append(ConfigError(constraint.file, "id", constraint.id, f"{other} has this id already"))
-            continue
-        found[constraint.id] = constraint
+        for one in [] if constraint is None else rules_of(constraint) if constraint.pack_name else [constraint]:
+            if one.id in found:
+                problems.append(ConfigError(one.file, "id", one.id, f"{found[one.id].file} has this id already"))
+                continue
+            found[one.id] = one
     return [found[key] for key in sorted(found)], problems
+
+
+def rules_of(file: ConstraintFile) -> Iterator[ConstraintFile]:
+    """The rules of the pack that a file switches on; what the file says holds for all of them."""
+    for rule in packs()[file.pack_name]["rules"]:
+        entries = tuple(
+            (_patterns(one.get("command", ())), tuple(one.get("unless", ())), one.get("when", ""))
+            for one in rule["match"]
+        )
+        yield replace(
+            file,
+            id=f"{file.pack_name}-{rule['id']}",
+            title=rule["title"],
+            overrides={"mode": rule["mode"], **file.overrides},
+            pack=entries,
+            safer_way=rule["next"],
+        )
+
+
+def _patterns(commands: Iterable[str]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(text.split()) for text in commands)
+
+
+@functools.cache
+def packs() -> dict[str, Any]:
+    """The bundled packs by name."""
+    return tomllib.loads(resources.files("fusewire.config").joinpath("policies/packs.toml").read_text("utf-8"))
 
 
 def constraint_paths(root: Path) -> Iterator[Path]:
@@ -88,8 +120,9 @@ def _read(path: Path, shown: str) -> tuple[ConstraintFile | None, list[ConfigErr
     matter = _parse(front, problems)
     if matter is None:
         # The rule still exists, so its circuit goes on with the defaults.
-        name = _id_line(front) or path.stem
-        return ConstraintFile(name, shown, _title(body), None, False, {}, (), broken=True), problems
+        name, pack = _id_line(front) or path.stem, _id_line(front, "pack") or ""
+        pack = pack if pack in packs() else ""
+        return ConstraintFile(name, shown, _title(body), None, False, {}, (), broken=True, pack_name=pack), problems
     name = matter.get("id", path.stem)
     name = str(name) if isinstance(name, int) else name
     if not isinstance(name, str) or not _is_id(name):
@@ -112,6 +145,10 @@ def _read(path: Path, shown: str) -> tuple[ConstraintFile | None, list[ConfigErr
     status = str(matter.get("status", "active")).strip().lower()
     if status not in STATUSES:
         problems.add("status", status, f"{', '.join(STATUSES)}; taken as active")
+    pack = matter.get("pack", "")
+    if pack not in ("", *packs()):
+        problems.add("pack", pack, f"{', '.join(packs())}; this file switches on nothing")
+        pack = ""
     matchers = tuple(_matchers(matter.get("match"), problems))
     return (
         ConstraintFile(
@@ -122,6 +159,7 @@ def _read(path: Path, shown: str) -> tuple[ConstraintFile | None, list[ConfigErr
             status == "retired",
             {str(key): value for key, value in overrides.items()},
             () if status == "draft" else matchers,
+            pack_name="" if status == "draft" else pack,
         ),
         problems,
     )
@@ -184,11 +222,11 @@ def _yaml() -> Any:
     return yaml
 
 
-def _id_line(front: str) -> str | None:
-    """The id of front matter that is not YAML as a whole: a typing error must not rename a circuit."""
+def _id_line(front: str, wanted: str = "id") -> str | None:
+    """The id (or the pack) of front matter that is not YAML as a whole: a typing error must not rename a circuit."""
     for line in front.splitlines():
         key, colon, value = line.partition(":")
-        if colon and key == "id" and _is_id(value.strip().strip("'\"")):
+        if colon and key == wanted and _is_id(value.strip().strip("'\"")):
             return value.strip().strip("'\"")
     return None
 
@@ -217,7 +255,7 @@ def _matchers(match: Any, problems: _Problems) -> Iterator[Matcher]:
             allowed = "a pattern or a list of patterns; this entry matches nothing"
             problems.add(f"match.{broken}", entry[broken], allowed)
             continue
-        yield fields["tool"], tuple(tuple(text.split()) for text in fields["command"]), fields["path"]
+        yield fields["tool"], _patterns(fields["command"]), fields["path"]
 
 
 def _texts(value: Any) -> tuple[str, ...]:

@@ -76,7 +76,8 @@ class Rulebook:
                 matchers, mode = last[name]
                 values.put(self.files["constraint"].settings["mode"], mode, constraint.file)
             (policy,) = compile_policies(self.files["constraint"], values)
-            about = (constraint.file, constraint.title, constraint.severity or "", constraint.retired)
+            about = (constraint.file, constraint.title, constraint.severity or "", constraint.retired, constraint.pack)
+            policy = policy.replace(next=(constraint.safer_way,)) if constraint.safer_way else policy
             constraints[name] = (policy.to_data(), matchers, *about)
         warnings = tuple(map(str, self.warnings))
         return (

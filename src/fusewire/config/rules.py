@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fusewire.core.decision import Decision
-    from fusewire.core.events import Matcher
+    from fusewire.core.events import Matcher, PackEntry
     from fusewire.core.state import Policy
 
     Stamp = tuple[str, int, int, int, int]
@@ -54,7 +54,7 @@ _SHAPES = ("config/rules.py", "core/state.py", "core/meters.py")
 class Constraint:
     """One constraint, compiled."""
 
-    __slots__ = ("file", "matchers", "policy_data", "retired", "severity", "title")
+    __slots__ = ("file", "matchers", "pack", "policy_data", "retired", "severity", "title")
 
     def __init__(
         self,
@@ -64,6 +64,7 @@ class Constraint:
         title: str,
         severity: str,
         retired: bool,
+        pack: tuple[PackEntry, ...] = (),
     ) -> None:
         self.policy_data = policy_data
         self.matchers = matchers
@@ -71,9 +72,11 @@ class Constraint:
         self.title = title
         self.severity = severity
         self.retired = retired
+        #: what a rule of a bundled pack looks for; empty for a constraint of the project's own
+        self.pack = pack
 
     def to_data(self) -> tuple[Any, ...]:
-        return self.policy_data, self.matchers, self.file, self.title, self.severity, self.retired
+        return self.policy_data, self.matchers, self.file, self.title, self.severity, self.retired, self.pack
 
 
 class Rules:
@@ -187,6 +190,10 @@ class Rules:
             for name, constraint in self.constraints.items()
             if constraint.matchers and not constraint.retired
         )
+
+    def pack_rules(self) -> list[tuple[str, tuple[PackEntry, ...]]]:
+        """The rules of the bundled packs that are switched on."""
+        return [(name, one.pack) for name, one in self.constraints.items() if one.pack and not one.retired]
 
 
 def key_of(template: str, circuit: str) -> str | None:

@@ -8,6 +8,8 @@ if TYPE_CHECKING:
 
     #: what a constraint names: (tools, commands as words, paths); all that are given must fit
     Matcher = tuple[tuple[str, ...], tuple[tuple[str, ...], ...], tuple[str, ...]]
+    #: of a rule of a pack: command patterns, words that excuse it, and what is asked beyond the words
+    PackEntry = tuple[tuple[tuple[str, ...], ...], tuple[str, ...], str]
     SignalKind = Literal["good", "bad", "note", "ask", "reset", "restart", "override", "release"]
 else:
 

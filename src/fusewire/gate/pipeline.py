@@ -174,6 +174,11 @@ def constraints(event: Event, context: Context) -> Decision | None:
         archive_retired_constraints(context.root, PATIENCE)
     inner = context.reading.commands() if context.was_read and context.reading is not None else ()
     names = violated(context.rules.matchers(), event, [*context.commands, *inner])
+    packs = context.rules.pack_rules() if event.command else ()
+    if packs:
+        from fusewire.breakers.constraint.packs import broken_rules
+
+        names += broken_rules(packs, context.plain, lambda: context.reading)
     if not names:
         return None
     return enforce(names, event, context.store, context.rules, context.root, context.cannot_ask)

@@ -63,7 +63,7 @@ class Reading:
     def __init__(
         self, command: str, cwd: str, protected: Protected, environment: Mapping[str, str], *, lists: bool = False
     ) -> None:
-        self.command = command
+        self.command, self.cwd = command, cwd
         self.protected = protected
         #: a protected path that the line mentions: then what it prints and runs unseen may, too
         self.mentions = protected.mentioned_in(command)
@@ -79,7 +79,7 @@ class Reading:
 
     def commands(self) -> list[list[str]]:
         """Everything that would run, also by way of aliases, scripts, recipes and code."""
-        return [list(words) for words in dict.fromkeys(tuple(words) for words, _ in self.effects.commands)]
+        return [list(words) for words in dict.fromkeys(tuple(words) for words, _, _ in self.effects.commands)]
 
     def hits(self) -> list[Hit]:
         """Effects on protected paths."""

@@ -183,8 +183,8 @@ class Effects:
         self.lists = True
         #: those of them that are no reading
         self.changes: list[Effect] = []
-        #: commands in the order in which they would run, for `guard explain` and for constraints
-        self.commands: list[tuple[list[str], str]] = []
+        #: commands with folder and input, in the order in which they would run: for `guard explain` and constraints
+        self.commands: list[tuple[list[str], str, str | None]] = []
         #: texts that could not be read
         self.unreadable: list[str] = []
         #: a program has run that may have changed any file
@@ -258,7 +258,7 @@ class Effects:
             self.unread(" ".join(words), world, walk)
             return
         self._depth += 1
-        self.commands.append((words, world.cwd))
+        self.commands.append((words, world.cwd, world.stdin))
         before = len(self.changes)
         call = ProgramCall(words, world, walk, self)
         program = program_named(call.name)

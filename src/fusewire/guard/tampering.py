@@ -31,6 +31,7 @@ PERSON_ONLY = frozenset(
 #: Commands with acts of both kinds: those that only a person may do.
 PERSON_ONLY_ACTS = {
     "attempt": frozenset(("retry", "restore")),
+    "constraints": frozenset(("add", "remove")),
     "guard": frozenset(("snapshot", "restore")),
     "phase": frozenset(("resolve", "start", "import")),
     "scope": frozenset(("set",)),

@@ -122,7 +122,7 @@ def _is_alias(call: ProgramCall, repo: Repo, name: str, args: list[str], depth: 
     if text[:1] == "!":
         call.script(f'{text[1:]} "$@"', [text[1:], *args], cwd=repo.top or repo.folder)
     elif text:
-        call.effects.commands.append((["git", *split_words(text), *args], call.world.cwd))
+        call.effects.commands.append((["git", *split_words(text), *args], call.world.cwd, None))
         again = ["-C", repo.folder, *repo.options, *split_words(text), *args]
         _git_words(call, again, repo.settings, depth + 1)
     return bool(text)

@@ -207,6 +207,7 @@ def _parameter(part: Part, world: World, walk: Walk) -> str | list[str]:
     if operator in (":+", "+"):
         return text_of(argument, world, walk) if value or (operator == "+" and value is not None) else ""
     if value is None:
+        walk.unset.add(base)
         return walk.tainted(UNKNOWN)
     if operator == ":?" and not value and not walk.literal:
         world.flow = "exit"

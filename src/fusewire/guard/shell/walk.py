@@ -80,8 +80,10 @@ class Walk:
         self.unread_nodes: set[int] = set()
         #: the line itself, in which `set -e` counts
         self.top: tree.Node | None = None
+        #: variables that the line uses and nothing sets
+        self.unset: set[str] = set()
         #: texts that were read already: `find -exec sh -c` gives the same one again and again
-        self._parsed: dict[str, tree.Node] = {}
+        self.parsed: dict[str, tree.Node] = {}
 
     def line(self, text: str, cwd: str) -> list[World]:
         """Walk through a whole line."""
@@ -97,14 +99,14 @@ class Walk:
 
     def text(self, text: str, world: World) -> list[World]:
         """A text as commands of the same shell (`eval`, `source`, the script of `bash -c`)."""
-        node = self._parsed.get(text)
+        node = self.parsed.get(text)
         if self.depth >= DEPTH or (node is None and self._budget.left < 0):
             self.runner.unread(text, world, self)
             return [world]
         if node is None:
             self._budget.left -= len(text)
             node = Parser(text, min(self.depth, 8), self._budget).sequence(frozenset(), "")
-            self._parsed[text] = node
+            self.parsed[text] = node
         self.top = self.top or node
         self.depth += 1
         worlds = self.run(node, [world])
