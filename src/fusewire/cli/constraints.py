@@ -203,7 +203,7 @@ def enforce_command(
         from fusewire.breakers.constraint.packs import broken_rules
 
         reading = read_command(command_line or "", cwd=os.getcwd(), protected=protected_of(root, breaker.rules))
-        names += broken_rules(packs, None, lambda: reading)
+        names += broken_rules(packs, reading)
     decisions = breaker.enforce(names, event) if names else []
     decision = merge(decisions)
     if as_json:

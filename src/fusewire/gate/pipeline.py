@@ -168,17 +168,17 @@ def constraints(event: Event, context: Context) -> Decision | None:
     """Refuse or count what a constraint of the project forbids."""
     if event.kind != "before_tool" or not has_constraints(context.root):
         return None
-    from fusewire.breakers.constraint.detect import archive_retired_constraints, enforce, violated
+    from fusewire.breakers.constraint.detect import archive_retired_constraints, enforce, may_break, violated
 
     if context.rules.just_compiled:
         archive_retired_constraints(context.root, PATIENCE)
     inner = context.reading.commands() if context.was_read and context.reading is not None else ()
     names = violated(context.rules.matchers(), event, [*context.commands, *inner])
-    packs = context.rules.pack_rules() if event.command else ()
-    if packs:
+    packs = context.rules.pack_rules() if event.command else []
+    if packs and may_break(packs, context.plain) and context.reading is not None:
         from fusewire.breakers.constraint.packs import broken_rules
 
-        names += broken_rules(packs, context.plain, lambda: context.reading)
+        names += broken_rules(packs, context.reading)
     if not names:
         return None
     return enforce(names, event, context.store, context.rules, context.root, context.cannot_ask)

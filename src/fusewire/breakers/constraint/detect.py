@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fusewire.config.rules import Rules
     from fusewire.core.decision import Decision
-    from fusewire.core.events import Event, Matcher
+    from fusewire.core.events import Event, Matcher, PackEntry
     from fusewire.stores.sqlite import SqliteStore
 
 #: Options with a value that may stand before a subcommand; of a program that is not here, any option may have one.
@@ -28,6 +28,18 @@ def violated(
         for constraint, alternatives in matchers
         if any(_fits(matcher, event, commands) for matcher in alternatives)
     ]
+
+
+def may_break(rules: list[tuple[str, tuple[PackEntry, ...]]], plain: list[list[str]] | None) -> bool:
+    """Whether a line has to be read for rules of packs: a plain one only if it runs a command of theirs."""
+    if plain is None:
+        return True
+    heads = {pattern[:2] for _, entries in rules for patterns, _, _ in entries for pattern in patterns}
+    return any(
+        head[0] == program(words) and (not head[1:] or head[1][0] in "-*" or head[1] in words)
+        for words in plain
+        for head in heads
+    )
 
 
 def enforce(

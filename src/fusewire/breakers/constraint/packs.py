@@ -15,7 +15,7 @@ from fusewire.guard.shell import tree
 from fusewire.guard.shell.commands import simple_commands
 from fusewire.guard.shell.paths import normal
 from fusewire.guard.shell.values import UNKNOWN
-from fusewire.guard.shell.wrappers import SHELLS, program, reads_input, shell_operands, unwrapped
+from fusewire.guard.shell.wrappers import SHELLS, is_wrapper, program, reads_input, shell_operands, unwrapped
 from fusewire.util.globs import matches
 
 TYPE_CHECKING = False
@@ -56,16 +56,8 @@ class Run(Noun):
     before: list[list[str]]
 
 
-def broken_rules(
-    rules: list[tuple[str, tuple[PackEntry, ...]]], plain: list[list[str]] | None, read: Callable[[], Reading | None]
-) -> list[str]:
-    """The ids of the rules that a line would break; a plain line is only read if it runs a program of theirs."""
-    heads = {pattern[0] for _, entries in rules for patterns, _, _ in entries for pattern in patterns}
-    if plain is not None and not any(matches(program(words), head) for words in plain for head in heads):
-        return []
-    reading = read()
-    if reading is None:
-        return []
+def broken_rules(rules: list[tuple[str, tuple[PackEntry, ...]]], reading: Reading) -> list[str]:
+    """The ids of the rules that a line would break."""
     found = list(reading.effects.commands)
     if reading.effects.unreadable:
         found += [(words, UNKNOWN, None) for words in simple_commands(reading.command)]
@@ -79,12 +71,18 @@ def _breaks(entry: PackEntry, calls: list[Run], reading: Reading) -> bool:
     if not patterns:
         return LINES[when](reading)
     return any(
-        any(runs(call.words, pattern) for pattern in patterns)
+        any(runs(call.words, pattern) for pattern in patterns if _may_run(call.words, pattern[0]))
         and "--help" not in call.words
         and not any(word_fits(word, stop) for word in call.words[1:] for stop in unless)
         and (not when or CALLS[when](call))
         for call in calls
     )
+
+
+def _may_run(words: list[str], head: str) -> bool:
+    """A quick look at the program, before the words are compared with a pattern."""
+    name = program(words)
+    return head in (name, words[0]) or "*" in head or is_wrapper(name)
 
 
 # -- git --------------------------------------------------------------------------------------------------------
