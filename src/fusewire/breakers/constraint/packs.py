@@ -47,13 +47,14 @@ _INERT = r"(--[^\n]*|/\*.*?\*/)|'(?:[^'\\]|''|\\.)*'|\"[^\"]*\"|`[^`]*`|\$\$.*?\
 
 
 class Run(Noun):
-    """A command of the line: its words, its folder, its input, and what runs before it."""
+    """A command: its words, its folder, its input, and its place among all that the line runs."""
 
     words: list[str]
     cwd: str
     stdin: str | None
     reading: Reading
-    before: list[list[str]]
+    line: list[list[str]]
+    at: int
 
 
 def broken_rules(rules: list[tuple[str, tuple[PackEntry, ...]]], reading: Reading) -> list[str]:
@@ -61,8 +62,13 @@ def broken_rules(rules: list[tuple[str, tuple[PackEntry, ...]]], reading: Readin
     found = list(reading.effects.commands)
     if reading.effects.unreadable:
         found += [(words, UNKNOWN, None) for words in simple_commands(reading.command)]
-    before = [words for words, _, _ in found]
-    calls = [Run(words, cwd, stdin, reading, before[:at]) for at, (words, cwd, stdin) in enumerate(found)]
+    line = [words for words, _, _ in found]
+    heads = {pattern[0] for _, entries in rules for patterns, _, _ in entries for pattern in patterns}
+    calls = [
+        Run(words, cwd, stdin, reading, line, at)
+        for at, (words, cwd, stdin) in enumerate(found)
+        if any(_may_run(words, head) for head in heads)
+    ]
     return [name for name, entries in rules if any(_breaks(entry, calls, reading) for entry in entries)]
 
 
@@ -82,7 +88,7 @@ def _breaks(entry: PackEntry, calls: list[Run], reading: Reading) -> bool:
 def _may_run(words: list[str], head: str) -> bool:
     """A quick look at the program, before the words are compared with a pattern."""
     name = program(words)
-    return head in (name, words[0]) or "*" in head or is_wrapper(name)
+    return head in (name, words[0]) or is_wrapper(name) or ("*" in head and matches(name, head))
 
 
 # -- git --------------------------------------------------------------------------------------------------------
@@ -103,7 +109,7 @@ def _is_dirty(call: Run, untracked: str, *paths: str) -> bool:
     from fusewire.util.git import GitFailure, GitUnanswered, git
     from fusewire.util.gitdir import choose
 
-    if any(words[:2] in (["git", "stash"], ["git", "commit"]) for words in call.before):
+    if any(words[:2] in (["git", "stash"], ["git", "commit"]) for words in call.line[: call.at]):
         return False
     folder = _folder(call)
     if UNKNOWN in folder + "".join(paths):
