@@ -14,10 +14,10 @@ from fusewire.breakers.loop.report import details, summary
 from fusewire.breakers.session.ended import EndedSessions
 from fusewire.cli.common import archiving_retired, check_days, print_json, project_command, show_result
 from fusewire.cli.streams import tell, warn
-from fusewire.core.circuit import within
 from fusewire.core.decision import PUBLIC_STATE, Decision, merge
 from fusewire.core.events import Signal, identifier
 from fusewire.core.messages import message_lines
+from fusewire.core.meters import within
 from fusewire.util.durations import number, show_time
 from fusewire.util.errors import FusewireError, NotFound
 from fusewire.util.quoting import quoted

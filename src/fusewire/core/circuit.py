@@ -47,7 +47,7 @@ from fusewire.core import meters
 from fusewire.core.decision import PUBLIC_STATE
 from fusewire.core.events import TEXT_LIMIT, plain
 from fusewire.core.state import CircuitState, Policy, fresh
-from fusewire.util.durations import number, show_duration
+from fusewire.util.durations import show_duration
 from fusewire.util.errors import InvalidTransition
 
 __all__ = [
@@ -65,7 +65,6 @@ __all__ = [
     "probe_free_at",
     "step",
     "view",
-    "within",
 ]
 
 TYPE_CHECKING = False
@@ -580,29 +579,7 @@ def _clear(state: CircuitState, policy: Policy, signal: Signal) -> CircuitState:
     return state
 
 
-def within(meter: meters.Meter) -> str:
-    """ " within 30d", or nothing where a meter has no window."""
-    if meter.family != "window":
-        return ""
-    return f" within {number(meter.span)} turns" if meter.turns else f" within {show_duration(meter.span)}"
-
-
 def _blame(outcome: StepResult, meter: meters.Meter, memory: list[Any], now: float, signal: Signal) -> None:
     """Say which meter decided, with its number and its limit."""
     outcome.meter = meter.name
-    outcome.reason = explain(meter, meters.level(meter, memory, now, signal.turn), signal.name)
-
-
-def explain(meter: meters.Meter, height: float, name: str = "") -> str:
-    """What a meter says at a height, with its limit."""
-    span = f"{number(meter.span)} turns" if meter.turns else show_duration(meter.span)
-    return meter.reason.format(
-        level=number(height),
-        s="" if height == 1 else "s",
-        percent=number(round(height * 100, 1)),
-        limit=number(meter.trip),
-        limit_percent=number(round(meter.trip * 100, 1)),
-        span=span,
-        size=meter.size,
-        name=name,
-    )
+    outcome.reason = meters.explain(meter, meters.level(meter, memory, now, signal.turn), signal.name)

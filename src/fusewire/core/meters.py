@@ -1,4 +1,4 @@
-"""Count, and nothing else: seven small families of meters.
+"""Count, and say what was counted: seven small families of meters.
 
 A meter's *memory* is a short JSON-able list that never grows beyond what its question needs ("n in T"
 needs the last n times). `count` folds one observation into a memory, `level` reads it, `reached` compares
@@ -18,6 +18,7 @@ it with a limit, `free_at` says when it will have fallen below. No clock, no I/O
 from __future__ import annotations
 
 from fusewire.core.events import Noun
+from fusewire.util.durations import number, show_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -175,3 +176,25 @@ def _decline(meter: Meter, values: Memory) -> float:
     if not falling or values[0] < meter.floor or values[0] <= 0:
         return 0
     return round(float(1 - values[-1] / values[0]), 9)  # so that 70 % is 70 %
+
+
+def within(meter: Meter) -> str:
+    """ " within 30d", or nothing where a meter has no window."""
+    if meter.family != "window":
+        return ""
+    return f" within {number(meter.span)} turns" if meter.turns else f" within {show_duration(meter.span)}"
+
+
+def explain(meter: Meter, height: float, name: str = "") -> str:
+    """What a meter says at a height, with its limit."""
+    span = f"{number(meter.span)} turns" if meter.turns else show_duration(meter.span)
+    return meter.reason.format(
+        level=number(height),
+        s="" if height == 1 else "s",
+        percent=number(round(height * 100, 1)),
+        limit=number(meter.trip),
+        limit_percent=number(round(meter.trip * 100, 1)),
+        span=span,
+        size=meter.size,
+        name=name,
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fusewire.config.rules import rule_id
 from fusewire.core import circuit as circuits
+from fusewire.core import meters
 from fusewire.core.decision import Decision
 from fusewire.core.events import Signal, identifier
 from fusewire.stores.rows import AuditRow, LogRow
@@ -307,7 +308,7 @@ def _recorded(policy: Policy, state: CircuitState, outcome: StepResult, now: flo
     if closest is None:
         return "recorded"
     meter, height = closest
-    amount = f"{number(height)} of {number(meter.trip)}{circuits.within(meter)}"
+    amount = f"{number(height)} of {number(meter.trip)}{meters.within(meter)}"
     if outcome.duplicate:
         return f"within {show_duration(policy.dedup)} of the last counted one, so not counted again ({amount})"
     return f"recorded ({amount})"

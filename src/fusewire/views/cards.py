@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from fusewire.breakers.session.names import session_of
 from fusewire.breakers.session.spend_limits import LIMITS_ON_ALL, is_in_dollars, spending_session, spent_and_allowed
-from fusewire.core.circuit import within
+from fusewire.core.meters import within
 from fusewire.engine.engine import next_steps
 from fusewire.util.durations import number
 from fusewire.util.errors import NotFound

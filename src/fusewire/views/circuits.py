@@ -9,8 +9,9 @@ from fusewire.breakers.session.names import session_ids
 from fusewire.breakers.session.spend_limits import spent_and_allowed
 from fusewire.core import circuit as circuits
 from fusewire.core import meters
-from fusewire.core.circuit import StepResult, within
+from fusewire.core.circuit import StepResult
 from fusewire.core.events import identifier
+from fusewire.core.meters import within
 from fusewire.engine.engine import read_state
 from fusewire.engine.parts import above
 from fusewire.engine.status import status_of

@@ -12,7 +12,7 @@ from fusewire.config.compiler import compile_policies
 from fusewire.config.own_breakers import own_file
 from fusewire.config.rulebook import read_rulebook
 from fusewire.config.settings import KINDS
-from fusewire.core.circuit import explain
+from fusewire.core.meters import explain
 from fusewire.util.durations import show_duration
 from fusewire.util.errors import FusewireError, NotFound
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fusewire.core.circuit import within
 from fusewire.core.decision import PUBLIC_STATE
+from fusewire.core.meters import within
 from fusewire.util.durations import counted, number, show_duration, show_time
 from fusewire.util.tables import columns
 
