@@ -288,30 +288,26 @@ def test_a_circuit_that_trips_again_and_again_is_an_alert(project: Project) -> N
         breaker.record(circuit, "pytest", lease=lease)
         opened = [item for item in items(breaker) if item.what == "OPEN"]
         assert before.what == "HALF_OPEN"
-    assert opened[-1].severity == "alert"
-    assert {item.severity for item in opened[:-1]} == {"trip"}
+    assert (opened[-1].severity, opened[-1].names) == ("alert", (circuit, "notice"))
+    assert {(item.severity, item.names) for item in opened[:-1]} == {("trip", (circuit,))}
     assert message_of(opened[-1], breaker, now[0]).title.startswith(
         "Fusewire: ALERT, OPEN tool/tool_failure/Bash(pytest) "
     )
 
 
-def test_a_notice_on_a_trip_is_one_alert_and_others_stand_alone(project: Project) -> None:
-    """What a person must acknowledge is told as an alert; what belongs to a move is told with it."""
-    project.constraint("rule", TRIPS_AT_ONCE)
+def test_a_notice_is_an_alert_until_it_is_acknowledged(project: Project) -> None:
+    """What a person must acknowledge is told as an alert, and not afterwards."""
     breaker = quiet(project)
-    breaker.record("rule", "x")
     with breaker.store.transact() as transaction:
-        transaction.notice("rule: 1 violation within 30d (limit 1); a person should look", breaker.engine.clock())
         transaction.notice("a protected file\x07 was changed", breaker.engine.clock())
-    found = items(breaker)
-    assert [(item.what, item.severity) for item in found] == [("OPEN", "alert"), ("NOTICE", ""), ("NOTICE", "alert")]
-    assert [item.names for item in found if item.severity] == [("rule", "notice"), ("notice",)]
-    told = message_of(found[2], breaker, found[2].at)
+    (found,) = items(breaker)
+    assert (found.what, found.severity, found.names) == ("NOTICE", "alert", ("notice",))
+    told = message_of(found, breaker, found.at)
     assert told.title == "Fusewire: ALERT, NOTICE (project project)"
     assert told.body == "a protected file  was changed\nA person who has seen it can run: fusewire doctor --acknowledge"
     with breaker.store.transact() as transaction:
         transaction.acknowledge()
-    assert [item.what for item in items(breaker)] == ["OPEN"]
+    assert items(breaker) == []
 
 
 def test_sessions_are_left_out_of_what_makes_two_messages_the_same() -> None:

@@ -18,7 +18,7 @@ from fusewire.core.messages import message_lines
 from fusewire.engine.breaker import Breaker
 from fusewire.util.durations import parse_duration
 from fusewire.util.errors import FusewireError, NotFound, StoreError
-from fusewire.views.warnings import warnings
+from fusewire.views.warnings import notices, warnings
 
 Command = Callable[..., Any]
 
@@ -123,9 +123,9 @@ def rules_of(root: str) -> Rules:
 
 
 def show_warnings(breaker: Breaker) -> None:
-    notices = breaker.store.notices()
+    known = notices(breaker)
     hint = " (seen it? fusewire doctor --acknowledge)"
-    warn(*(f"{warning}{hint if warning in notices else ''}" for warning in warnings(breaker)))
+    warn(*(f"{warning}{hint if warning in known else ''}" for warning in warnings(breaker)))
 
 
 def duration(value: str) -> float:

@@ -22,7 +22,7 @@ from fusewire.guard.sandbox.support import Support, support
 from fusewire.util.durations import counted
 from fusewire.util.quoting import quoted
 from fusewire.util.tables import columns
-from fusewire.views.warnings import warnings
+from fusewire.views.warnings import ACKNOWLEDGED, alerts, notices, warnings
 
 if TYPE_CHECKING:
     from fusewire.engine.breaker import Breaker
@@ -48,9 +48,11 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
     """
     if acknowledge:
         actor = require_person("`fusewire doctor --acknowledge`", breaker.root)
+        count = len(alerts(breaker))
         with breaker.store.transact() as transaction:
-            count = transaction.acknowledge()
-        tell(f"{count} notices acknowledged by {actor}", err=True)
+            transaction.remember(ACKNOWLEDGED, {}, breaker.engine.clock())
+            count += transaction.acknowledge()
+        tell(f"{counted(count, 'notice')} acknowledged by {actor}", err=True)
     root = breaker.root or "."
     damage = breaker.verify() + _unwritable(root)
     blocked = [] if damage else write_problems(breaker)
@@ -62,8 +64,8 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
         DoctorFinding("state", *one) for one in blocked
     ]
     damage += [what for what, _ in blocked]
-    notices = breaker.store.notices()
-    findings += [DoctorFinding("project", one, _answering(one, notices)) for one in warnings(breaker)]
+    known = notices(breaker)
+    findings += [DoctorFinding("project", one, _answering(one, known)) for one in warnings(breaker)]
     findings += [finding for checkup in checkups for finding in checkup.findings]
     if mode == "require" and not sandbox:
         findings.append(DoctorFinding("sandbox", f"it is required, and there is none: {sandbox.reason}", sandbox.help))

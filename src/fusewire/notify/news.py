@@ -6,7 +6,7 @@ happened is lost. Each kind has numbers of its own; how far somebody has been to
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import merge
 from typing import TYPE_CHECKING
 
@@ -58,11 +58,9 @@ class Item:
 def news(breaker: Breaker, upto: dict[str, int]) -> list[Item]:
     """What came behind the numbers, in order."""
     store = breaker.store
-    # Before the moves: a notice that was written with a move is never seen without it.
-    noticed = [_noticed(breaker, *row) for row in store.notices_after(upto["notices"])]
+    noticed = [_noticed(*row) for row in store.notices_after(upto["notices"])]
     answered = [_answered(breaker, *row) for row in store.answers(upto["answers"])]
     moved = [_moved(breaker, *row) for row in store.moves(upto["moves"])]
-    _join(moved, noticed)
     return list(merge(moved, answered, noticed, key=lambda item: item.at))
 
 
@@ -89,23 +87,14 @@ def _opens(row: AuditRow) -> bool:
     return row.source != row.target == "open"
 
 
-def _join(moved: list[Item], noticed: list[Item]) -> None:
-    """A notice on a circuit that has just opened says that a person should look at that: it is one message."""
-    last = {item.names[0]: at for at, item in enumerate(moved) if item.severity in ("trip", "alert")}
-    for at, item in enumerate(noticed):
-        circuit = item.names[-1]
-        if circuit in last:
-            opened = moved[last[circuit]]
-            moved[last[circuit]] = replace(opened, severity="alert", names=(*opened.names, "notice"))
-            noticed[at] = replace(item, severity="")
-
-
 def _moved(breaker: Breaker, number: int, row: AuditRow) -> Item:
     severity = _severity(breaker, row)
     stays = row.source == row.target or row.target not in PUBLIC_STATE
     what = row.cause.upper() if stays else PUBLIC_STATE[row.target]
+    stands = severity == "alert" and row.circuit.startswith("tool/")  # in `status`, see `views.warnings.alerts`
+    names = (row.circuit, "notice") if stands else (row.circuit,)
     return Item(
-        *("moves", number, row.at, (row.circuit,), severity, what),
+        *("moves", number, row.at, names, severity, what),
         *(subject_of(row.circuit), row.reason, row, "" if row.cause in ACTS else row.actor),
     )
 
@@ -131,10 +120,8 @@ def _is_limit(breaker: Breaker, circuit: str) -> bool:
     return any(meter.limits for meter in policy.meters)
 
 
-def _noticed(breaker: Breaker, number: int, at: float, text: str) -> Item:
-    circuit = text.partition(": ")[0]
-    names = ("notice", circuit) if breaker.store.circuit(circuit) is not None else ("notice",)
-    return Item("notices", number, at, names, "alert", "NOTICE", text, text)
+def _noticed(number: int, at: float, text: str) -> Item:
+    return Item("notices", number, at, ("notice",), "alert", "NOTICE", text, text)
 
 
 def _severity(breaker: Breaker, row: AuditRow) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 
 import pytest
@@ -14,7 +15,7 @@ from fusewire.gate.statusline import glance
 from fusewire.notify.news import openings
 from fusewire.views.panel import panel
 from tests.helpers.project import Project
-from tests.helpers.session_hook import Session
+from tests.helpers.session_hook import Session, move_clock
 
 TOOL = "tool/tool_failure/Bash(make deploy)"
 DAY = 86400.0
@@ -126,3 +127,53 @@ def test_a_circuit_that_was_recorded_by_hand_is_shown_for_a_day(project: Project
             breaker.record(TOOL, f"failure {number}")
     assert looks(project) == [TOOL]
     assert looks(project, days=1.01) == []
+
+
+# -- circuits that a person should look at ----------------------------------------------------------------------
+
+
+def opens_again(project: Project, session: Session, times: int) -> None:
+    """So many trips in a row after the first: each trial after the cooldown fails."""
+    for _ in range(times):
+        move_clock(project, 601)
+        session.fails("make deploy")
+
+
+def told_to_look(project: Project) -> list[str]:
+    return [
+        line for line in project.run("status").stderr.splitlines() if TOOL in line and "a person should look" in line
+    ]
+
+
+def test_a_circuit_that_opens_again_and_again_is_one_dated_line(session: Session, project: Project) -> None:
+    """However often it opens; it goes when the circuit closes."""
+    opens_again(project, session, 3)
+    assert told_to_look(project) == []
+    opens_again(project, session, 4)
+    (line,) = told_to_look(project)
+    text = (
+        rf"\d{{4}}-\d\d-\d\d \d\d:\d\d UTC: {re.escape(TOOL)}/s-one has opened 8 times in a row; a person should look"
+    )
+    assert re.search(text, line)
+    assert "a person should look" in project.run("doctor").stdout
+    move_clock(project, 3601)
+    assert session.bash("make deploy", "done")[0].allowed
+    assert told_to_look(project) == []
+
+
+def test_its_line_ends_with_the_session(session: Session, project: Project) -> None:
+    opens_again(project, session, 4)
+    ends(session)
+    assert told_to_look(project) == []
+    with Breaker.open(project=project.root) as breaker:
+        assert breaker.store.notices() == []
+
+
+def test_its_line_can_be_acknowledged_until_it_opens_once_more(session: Session, project: Project) -> None:
+    opens_again(project, session, 4)
+    assert len(told_to_look(project)) == 1
+    said = project.run("doctor", "--acknowledge")
+    assert " acknowledged by " in said.stderr
+    assert told_to_look(project) == []
+    opens_again(project, session, 1)
+    assert len(told_to_look(project)) == 1

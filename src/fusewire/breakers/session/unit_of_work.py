@@ -146,8 +146,6 @@ class UnitOfWork:
         self.logged += decision.logged
         if decision.tripped:
             self.log_incident("circuit_trip", decision)
-            if decision.alert:
-                self.transaction.notice(f"{decision.circuit}: {decision.reason}; a person should look", self.now)
         return decision
 
     def decide(self, circuit: str, verdict: Verdict, reason: str, **more: Any) -> Decision:
