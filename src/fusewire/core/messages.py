@@ -18,14 +18,40 @@ _STOPPED = {
     "attempt": "Stop the attempts, and report.",
 }
 
+#: Characters of a message to an agent, of a line that says what was decided, and of evidence that is cut.
+LONGEST = 599
+_LONGEST_FACT = 260
+_SHORTEST = 30
+
 #: The first word of a message, where it is not that of the JSON.
 _HEADS = {**PUBLIC_VERDICT, "ask": "ASK"}
 
 
 def agent_message(decision: Decision, now: float = 0.0) -> str:
-    """What the agent reads: the strictest decision, then the others, each text once."""
-    texts = (message(one, now) for one in _all(decision) if one.reason or one.text)
+    """What the agent reads: the strictest decision, then the others, each text once; of circuits within the limit."""
+    texts = (_short(one, now) for one in _all(decision) if one.reason or one.text)
     return "\n".join(dict.fromkeys(filter(None, texts)))
+
+
+def within_limit(head: list[str], evidence: list[str], rest: list[str]) -> str:
+    """One message to an agent; where it would be too long, its evidence is cut."""
+    head = [line if len(line) <= _LONGEST_FACT else f"{line[: _LONGEST_FACT - 3]}..." for line in head]
+    room = LONGEST - sum(len(line) + 1 for line in (*head, *rest))
+    kept = []
+    for line in evidence:
+        if len(line) > room and room < _SHORTEST:
+            break
+        kept.append(line if len(line) <= room else f"{line[: room - 3]}...")
+        room -= len(kept[-1]) + 1
+    text = "\n".join([*head, *kept, *rest])
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+def _short(decision: Decision, now: float) -> str:
+    """A decision in words. What the guard quotes is kept as it is."""
+    if decision.text or not decision.circuit:
+        return message(decision, now)
+    return within_limit(*_parts(decision, now))
 
 
 def person_message(decision: Decision, now: float = 0.0) -> str:
@@ -46,18 +72,28 @@ def message(decision: Decision, now: float = 0.0) -> str:
 
 def message_lines(decision: Decision, now: float = 0.0) -> list[str]:
     """The same, line by line: what is quoted in one of them may have line ends of its own."""
-    lines = _head(decision)
+    head, evidence, rest = _parts(decision, now)
+    return [*head, *evidence, *rest]
+
+
+def _parts(decision: Decision, now: float) -> tuple[list[str], list[str], list[str]]:
+    """What was decided, the evidence, and what to do about it."""
     # What circuits keep as evidence are sentences; elsewhere it may be a path.
-    lines += map(_capitalized, decision.evidence) if decision.circuit else decision.evidence
+    evidence = [_capitalized(one) if decision.circuit else one for one in decision.evidence]
+    lines = []
     if decision.next:
         stop = "" if "\n" in decision.next[-1] else "."  # a step with lines of its own ends with a command
         lines.append(f"Next: {'; '.join(decision.next)}{stop}")
-    if decision.retry_after is not None and (decision.next or decision.by_person):
+    # An agent that is halted goes on when a person speaks, not when a time has come.
+    if decision.verdict == "halt" and decision.circuit:
+        lines.append("The agent is stopped; it goes on when a person speaks to it.")
+    elif decision.retry_after is not None and (decision.next or decision.by_person):
         clock = (show_time(now + decision.retry_after) or "")[:16].replace("T", " ")
-        what = "A probe is allowed" if decision.phase in ("open", "probe") else "There is room again"
-        lines.append(f"{what} at {clock} UTC (in {show_duration(decision.retry_after)}).")
-    lines += map(_capitalized, decision.by_person)
-    return lines
+        what = {"open": "A probe is allowed", "probe": "Another probe is allowed"}.get(decision.phase)
+        latest = " at the latest" if decision.phase == "probe" else ""
+        wait = show_duration(decision.retry_after)
+        lines.append(f"{what or 'There is room again'} at {clock} UTC{latest} (in {wait}).")
+    return _head(decision), evidence, lines + [_capitalized(one) for one in decision.by_person]
 
 
 def _head(decision: Decision) -> list[str]:

@@ -85,7 +85,8 @@ def test_three_stretches_that_bring_nothing_open_the_loops_circuit_and_halt(loop
     assert text.startswith(
         "CIRCUIT OPEN loop.no_progress: 3 iterations in a row brought no meaningful change (limit 3)."
     )
-    assert "A probe is allowed at" in text
+    assert "The agent is stopped; it goes on when a person speaks to it." in text
+    assert " UTC" not in text, "a halt has no time"
     assert [entry["kind"] for entry in looping.record.history] == ["none"] * 3
     assert looping.record.running == {}, "what is halted begins no iteration"
     action, text = looping.stops()

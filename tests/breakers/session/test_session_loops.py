@@ -76,7 +76,8 @@ def test_a_repetition_is_told_at_the_fourth_refused_after_the_fifth_and_halted(s
     assert answers(said) == "...tt" + "xxH"
     warned, tripped, refused, halted = said[3][1].told, said[4][1].told, said[5][0], said[7][0]
     assert warned.startswith("WARNING tool.repetition: the same call brought the same result 4 times (limit 5).")
-    assert "4 times: ./a.sh" in warned
+    assert "\nLast: ./a.sh\n" in warned
+    assert " at " not in halted.reason, "a halt has no time"
     assert "Circuit breaker tripped: the same call brought the same result 5 times (limit 5)." in tripped
     assert "Cooldown" not in tripped, "it begins with the first refusal"
     assert refused.code == 2

@@ -44,7 +44,7 @@ def test_fail_the_same_tool_four_times_in_five_turns(project: Project, session: 
     asked, after = session.fails("pytest -q", "Exit code 1\n1 failed in 0.42s")
     assert asked.silent
     assert "Circuit breaker tripped: this tool failed 3 times in 5 turns (limit 3). Cooldown: 10s" in after.told
-    assert "scratch script or agent delegation instead" in after.told
+    assert "scratch script or agent delegation" not in after.told, "a test fails: that does not help"
     asked, _ = session.fails("pytest -q")
     assert asked.code == 2
     assert "Circuit breaker tripped: this tool failed 3 times in 5 turns (limit 3). Cooldown: 10s" in asked.reason
@@ -149,7 +149,7 @@ def test_a_stop_hook_that_keeps_the_agent_going_is_ended(session: Session) -> No
     said = [session.send("Stop", stop_hook_active=number > 0, last_assistant_message="Done.") for number in range(6)]
     assert [one.silent for one in said[:5]] == [True] * 5
     assert said[5].halted
-    assert "this hook ran 5 times in 10 turns (limit 5). Cooldown: 5s" in said[5].json["stopReason"]
+    assert "this hook ran 5 times in 10 turns (limit 5).\nThe agent is stopped" in said[5].json["stopReason"]
     assert "hookSpecificOutput" not in said[5].json
 
 
@@ -214,7 +214,7 @@ def test_a_trip_says_why_how_long_and_how_to_go_on(project: Project, session: Se
     first, *rest = asked.reason.splitlines()
     assert first.startswith("BLOCKED tool.tool_failure:Bash(deploy.sh): Circuit breaker tripped: ")
     assert first.endswith("Cooldown: 10s")
-    assert any(line.startswith("Next: use a scratch script or agent delegation instead") for line in rest)
+    assert "Next: read the error, and change what causes it before the next try." in rest
     assert any(line.startswith("It resets by itself: one call is allowed at ") for line in rest)
     assert any("fusewire reset 'tool/tool_failure/Bash(deploy.sh)/" in line for line in rest)
     (incident,) = incidents(project)

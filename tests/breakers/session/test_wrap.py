@@ -111,7 +111,7 @@ def test_a_hook_that_calls_itself_is_stopped_at_the_sixth_run(project: Project, 
         "BLOCKED tool.hook_recursion:self: Circuit breaker tripped: this hook ran 5 times in 10 turns (limit 5)."
         " Cooldown: 5s"
     )
-    way_on = "Next: look at the hook that triggers itself; use a scratch script or agent delegation instead."
+    way_on = "Next: find out what makes this hook run again and again, and tell the user."
     assert way_on in lines
     assert any(line.startswith("A person can run: fusewire reset tool/hook_recursion/self/") for line in lines)
     (incident,) = incidents(project)
@@ -326,7 +326,7 @@ def test_nobody_else_runs_during_the_trial_and_a_signal_reaches_it(project: Proj
             time.sleep(0.02)
         refused = wrapped(project, "fmt", "--", "true", given=payload("another call"))
         assert refused.returncode == 3
-        assert b"a probe is under way" in refused.stderr
+        assert b"a trial call is running" in refused.stderr
         process.terminate()
         assert process.wait(timeout=45) == 9
     finally:

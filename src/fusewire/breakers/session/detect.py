@@ -125,6 +125,8 @@ class Repetition(Noun):
     evidence: str
     reason: str = ""
     next: tuple[str, ...] = ()
+    #: how often it really came, where that is more than the level
+    times: int = 0
 
 
 def is_change(entry: PastCall, history: list[PastCall]) -> bool:
@@ -179,14 +181,14 @@ def _repetition(history: list[PastCall], settings: Mapping[str, Any]) -> Repetit
             limit = tell + (settings["repetition.block"] - tell) * _TRIES
             reason = f"this check failed in the same way {len(same)} times, whatever was changed (limit {limit})"
             level, steps = tries, _ELSEWHERE
-    evidence = f"{max(in_a_row, unchanged, len(same) if last.failed else 0)} times: {last.shown}"
     return Repetition(
         *("repetition", last.mark, level),
         calls=(last.mark,),
         tool=last.tool,
-        evidence=evidence,
+        evidence=last.shown,
         reason=reason,
         next=steps,
+        times=max(in_a_row, unchanged, len(same) if last.failed else 0),
     )
 
 
@@ -215,9 +217,7 @@ def _cycle(history: list[PastCall], settings: Mapping[str, Any]) -> Repetition |
             level = _waited(rounds, history[-rounds * period :: period], settings, "cycle")
         names = "; ".join(entry.shown[:60] for entry in history[-period:])
         key = "-".join(sorted(set(calls)))  # it says what it concerns
-        return Repetition(
-            "cycle", key, level, calls=calls, tool=history[-1].tool, evidence=f"{rounds} rounds of: {names}"
-        )
+        return Repetition("cycle", key, level, calls=calls, tool=history[-1].tool, evidence=names, times=rounds)
     return None
 
 
@@ -243,9 +243,8 @@ def _long_cycle(history: list[PastCall]) -> Repetition | None:
     if len(calls) < 2:
         return None
     names = "; ".join(entry.shown[:60] for entry in row[-3:])
-    evidence = f"{len(row)} calls that came before with the same results, lastly: {names}"
     level = len(row) // _WEAKER if changed else len(row)
-    return Repetition("long_cycle", "calls", level, calls=calls, tool=history[-1].tool, evidence=evidence)
+    return Repetition("long_cycle", "calls", level, calls=calls, tool=history[-1].tool, evidence=names, times=len(row))
 
 
 def _mutation(history: list[PastCall]) -> Repetition | None:
@@ -260,8 +259,7 @@ def _mutation(history: list[PastCall]) -> Repetition | None:
             times += 1
         elif entry.nature not in (LOOK, VERIFY, WAIT) and entry.result != REFUSED:
             break
-    evidence = f"{times} times: {last.shown}"
-    return Repetition("same_mutation", last.mark, times, calls=(last.mark,), tool=last.tool, evidence=evidence)
+    return Repetition("same_mutation", last.mark, times, calls=(last.mark,), tool=last.tool, evidence=last.shown)
 
 
 def _error(history: list[PastCall]) -> Repetition | None:
@@ -279,9 +277,8 @@ def _error(history: list[PastCall]) -> Repetition | None:
     times = len({entry.turn for entry in same})
     level = times // _WEAKER if last.nature == LOOK else times
     names = "; ".join(entry.shown[:60] for entry in same[-3:])
-    evidence = f"{times} times, lastly: {names}"
     tools = tuple(dict.fromkeys(entry.tool for entry in same))
-    return Repetition("same_error", error_key(last), level, calls=tools, tool=last.tool, evidence=evidence)
+    return Repetition("same_error", error_key(last), level, calls=tools, tool=last.tool, evidence=names, times=times)
 
 
 def error_key(call: PastCall) -> str:
@@ -301,8 +298,7 @@ def _missing_program(history: list[PastCall]) -> Repetition | None:
             if entry.absent != NO_PROGRAM:
                 break
             times += 1
-    evidence = f"{times} times, lastly: {last.shown}"
-    return Repetition("missing_program", program_of(what), times, calls=(what,), tool=what, evidence=evidence)
+    return Repetition("missing_program", program_of(what), times, calls=(what,), tool=what, evidence=last.shown)
 
 
 def _barren_search(history: list[PastCall]) -> Repetition | None:
@@ -320,8 +316,7 @@ def _barren_search(history: list[PastCall]) -> Repetition | None:
         if empty >= _BARREN * calls:
             level = empty
     names = "; ".join(entry.shown[:60] for entry in history[-3:])
-    evidence = f"{level} lookups found nothing, lastly: {names}"
-    return Repetition("barren_search", "lookups", level, calls=(SEARCHES,), tool=last.tool, evidence=evidence)
+    return Repetition("barren_search", "lookups", level, calls=(SEARCHES,), tool=last.tool, evidence=names)
 
 
 def counted_failures(history: list[PastCall], *, literal: bool) -> tuple[list[PastCall], bool]:

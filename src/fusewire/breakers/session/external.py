@@ -59,7 +59,9 @@ def limits_on_api(unit: UnitOfWork, call: Call, lease: str) -> Iterator[Decision
     room = unit.room(limits)
     if times > max(1, room):
         reason = f"{times} API calls at once, and there is room for {room}"
-        yield unit.dry_run(limits, "api_call").replace(verdict="deny", reason=reason)
+        yield unit.dry_run(limits, "api_call").replace(
+            verdict="deny", reason=reason, next=("put fewer of them into one command",)
+        )
     for _ in range(times):
         for circuit in circuits:
             decision = unit.signal("ask", circuit, "api_call", lease=lease, text=call.shown)

@@ -28,11 +28,14 @@ from fusewire.breakers.session.detect import (
 from fusewire.breakers.session.masking import masked
 from fusewire.breakers.session.state import HOOKS, Alarm, LaneMemory, PendingCall, WarnedLoop
 from fusewire.breakers.session.unit_of_work import ALLOWED
+from fusewire.core.circuit import explain
 from fusewire.core.decision import Decision
 from fusewire.core.events import mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from fusewire.breakers.session.calls import Commands
     from fusewire.breakers.session.detect import Repetition
     from fusewire.breakers.session.unit_of_work import UnitOfWork
@@ -315,8 +318,13 @@ def _report(unit: UnitOfWork, found: Repetition, leases: list[str], unasked: boo
     if decision.phase == "watch" and not _is_news(unit, circuit, found):
         return []
     if decision.tripped or decision.verdict == "tell":
-        words = {"reason": found.reason, "next": found.next, "by_person": ()} if found.reason else {}
-        return [decision.replace(evidence=(found.evidence,), **words)]
+        words: dict[str, Any] = {"evidence": (f"last: {found.evidence}",)}
+        if found.reason:
+            words |= {"reason": found.reason, "next": found.next, "by_person": ()}
+        elif found.times > found.level:  # one count in one message, and the limit is one of levels
+            meter = unit.rules.policy(circuit).meters[0]
+            words["reason"] = explain(meter, found.times).partition(" (limit ")[0]
+        return [decision.replace(**words)]
     return []
 
 

@@ -40,6 +40,7 @@ _SINCE = "since the user's last message"
 
 #: What to do, by the limit.
 _TOO_MANY_RUN = ("wait for a running agent to end, or do the work yourself",)
+_TOO_MANY_AT_ONCE = ("start fewer agents with one command: waiting does not help",)
 _SESSION_IS_FULL = ("do the rest yourself: waiting does not help, a message of the user starts the count anew",)
 _AFTER_THE_PAUSE = ("start agents together in one reply; until then go on with other work",)
 _FEWER = ("start no more agents than the task needs: one of them can do several parts",)
@@ -74,8 +75,9 @@ def _refused(unit: UnitOfWork, call: Call, lease: str, starts: int) -> Iterator[
         yield _decision(unit, _limits(unit), "deny", f"{reason}{_and_more(starts)} (limit {most})", _SESSION_IS_FULL)
     running, most = len(_counted(unit)), settings["resource_limits.max_concurrent_agents"]
     if running + starts > most:
+        steps = _TOO_MANY_RUN if starts <= most else _TOO_MANY_AT_ONCE
         reason = f"{running} {_agents(running, 'are')} running"
-        yield _decision(unit, _limits(unit), "deny", f"{reason}{_and_more(starts)} (limit {most})", _TOO_MANY_RUN)
+        yield _decision(unit, _limits(unit), "deny", f"{reason}{_and_more(starts)} (limit {most})", steps)
     if unit.state.burst != [unit.agent, unit.turn]:
         pause = unit.dry_run(_limits(unit), "burst")
         unit.logged += pause.logged
@@ -114,7 +116,8 @@ def _told_or_asked(unit: UnitOfWork, starts: int) -> Iterator[Decision]:
 
 
 def _decision(unit: UnitOfWork, circuit: str, verdict: Verdict, reason: str, steps: tuple[str, ...]) -> Decision:
-    return unit.decide(circuit, verdict, reason, evidence=_running(unit), next=steps)
+    person = unit.rules.policy(circuit).by_person
+    return unit.decide(circuit, verdict, reason, evidence=_running(unit), next=steps, by_person=person)
 
 
 def _agents(number: int, verb: str = "were") -> str:
