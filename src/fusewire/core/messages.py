@@ -29,8 +29,11 @@ _HEADS = {**PUBLIC_VERDICT, "ask": "ASK"}
 
 def agent_message(decision: Decision, now: float = 0.0) -> str:
     """What the agent reads: the strictest decision, then the others, each text once; of circuits within the limit."""
-    texts = (_short(one, now) for one in _all(decision) if one.reason or one.text)
-    return "\n".join(dict.fromkeys(filter(None, texts)))
+    found = [(one, _short(one, now)) for one in _all(decision) if one.reason or one.text]
+    if decision.verdict == "halt" or sum(len(text) + 1 for _, text in found) > LONGEST:
+        # Of the other circuits only the fact: what to do, and when, is said by the strictest.
+        found[1:] = [(one, text.partition("\n")[0] if one.circuit else text) for one, text in found[1:]]
+    return "\n".join(dict.fromkeys(text for _, text in found if text))
 
 
 def within_limit(head: list[str], evidence: list[str], rest: list[str]) -> str:

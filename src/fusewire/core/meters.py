@@ -18,7 +18,7 @@ it with a limit, `free_at` says when it will have fallen below. No clock, no I/O
 from __future__ import annotations
 
 from fusewire.core.events import Noun
-from fusewire.util.durations import number, show_duration
+from fusewire.util.durations import counted, number, show_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -182,19 +182,22 @@ def within(meter: Meter) -> str:
     """ " within 30d", or nothing where a meter has no window."""
     if meter.family != "window":
         return ""
-    return f" within {number(meter.span)} turns" if meter.turns else f" within {show_duration(meter.span)}"
+    return f" within {_span(meter)}"
+
+
+def _span(meter: Meter) -> str:
+    return counted(int(meter.span), "turn") if meter.turns else show_duration(meter.span)
 
 
 def explain(meter: Meter, height: float, name: str = "") -> str:
     """What a meter says at a height, with its limit."""
-    span = f"{number(meter.span)} turns" if meter.turns else show_duration(meter.span)
     return meter.reason.format(
         level=number(height),
         s="" if height == 1 else "s",
         percent=number(round(height * 100, 1)),
         limit=number(meter.trip),
         limit_percent=number(round(meter.trip * 100, 1)),
-        span=span,
+        span=_span(meter),
         size=meter.size,
         name=name,
     )

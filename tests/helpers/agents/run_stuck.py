@@ -72,7 +72,7 @@ STUCK = {
         f'{WORK}\ncat "$ANSWERS/claude_stream_denied.out"',
         "loop.permission_denied",
         1,
-        ("3 calls in a row were denied (limit 3)",),
+        ("3 denied calls in a row (limit 3)",),
     ),
     "a call is denied each time": Stuck(
         f"{WORK}\n{_ONE_DENIAL}", "loop.permission_denied", 3, ("3 permission denials in a row (limit 3)",)
@@ -109,7 +109,7 @@ STUCK = {
         "echo 'Which database should I use?'",
         "loop.neutral",
         5,
-        ("5 iterations in a row were blocked on a human", "(limit 5)", "Which database should I use?"),
+        ("5 iterations in a row ended blocked on a human", "(limit 5)", "Which database should I use?"),
     ),
     "waits for a person": Stuck(
         status(status="BLOCKED", recommendation="Give me the key."), "loop.neutral", 5, ("Give me the key.",)

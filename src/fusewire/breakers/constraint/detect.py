@@ -73,6 +73,7 @@ def _with_title(decision: Decision, rules: Rules) -> Decision:
     titled: Decision = decision.replace(
         verdict="tell" if decision.allowed else decision.verdict,
         evidence=(f"this call breaks a constraint of the project: {title}", *decision.evidence),
+        next=decision.next or rules.policy(decision.circuit).next[:1],
     )
     return titled
 

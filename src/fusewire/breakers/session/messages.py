@@ -20,14 +20,13 @@ _WORKAROUND = "use a scratch script or agent delegation instead"
 _PROBING = "a probe is under way after: "
 
 #: What an agent that is stopped does.
-_STOP = ("stop here, and tell the user what you tried and what stands in the way",)
+STOP = "stop here, and tell the user what you tried and what stands in the way"
 
 
 def refusal_text(decision: Decision, unit: UnitOfWork, halted_after: int) -> str:
     """Why a call is refused, until when, and what to do instead. A halt is not over when a time has come."""
-    halted = bool(halted_after)
-    verdict = "HALTED" if halted or decision.rule.startswith("tool.spend") else "BLOCKED"
-    lines = [f"{verdict} {short_rule(decision)}: {_fact(decision, halted)}"]
+    halted = bool(halted_after) or decision.rule.startswith("tool.spend")
+    lines = [f"{'HALTED' if halted else 'BLOCKED'} {short_rule(decision)}: {_fact(decision, halted)}"]
     if halted:
         why = f"Refused {halted_after} times, so the" if halted_after > 1 else "The"
         lines.append(f"{why} agent is stopped; it {goes_on(decision.rule)}.")
@@ -51,7 +50,8 @@ def warning_text(decisions: list[Decision], unit: UnitOfWork) -> str:
     for decision in decisions:
         fact = _fact(decision) if decision.tripped else f"{decision.reason}."
         heads.append(f"{'CIRCUIT OPEN' if decision.tripped else 'WARNING'} {short_rule(decision)}: {fact}")
-    return within_limit(heads, *_rest(decisions[0], unit))
+    evidence, rest = _rest(decisions[0], unit)
+    return within_limit(heads[:1], [*heads[1:], *evidence], rest)
 
 
 def short_rule(decision: Decision) -> str:
@@ -75,7 +75,7 @@ def _rest(decision: Decision, unit: UnitOfWork, halted: bool = False) -> tuple[l
     """The evidence, and what stands behind it: the next step, the time, who may lift it."""
     evidence = [f"{fact[:1].upper()}{fact[1:]}" for fact in decision.evidence]
     spend = decision.rule.startswith("tool.spend")
-    steps = _steps(decision, unit) if spend or not halted else _STOP
+    steps = _steps(decision, unit) if spend or not halted else (STOP,)
     lines = [f"Next: {'; '.join(steps)}."] if steps else []
     if decision.retry_after is not None and not halted and (decision.tripped or not decision.allowed):
         clock = (show_time(unit.now + decision.retry_after) or "")[11:19]

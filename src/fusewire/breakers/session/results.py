@@ -28,9 +28,9 @@ from fusewire.breakers.session.detect import (
 from fusewire.breakers.session.masking import masked
 from fusewire.breakers.session.state import HOOKS, Alarm, LaneMemory, PendingCall, WarnedLoop
 from fusewire.breakers.session.unit_of_work import ALLOWED
-from fusewire.core.circuit import explain
 from fusewire.core.decision import Decision
 from fusewire.core.events import mark
+from fusewire.core.meters import explain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -442,9 +442,10 @@ def _refused_elsewhere(unit: UnitOfWork, call: Call, rule: str) -> Decision:
     if times < unit.settings["loops.halt_after"]:
         return ALLOWED
     from fusewire.breakers.session.halting import halt
+    from fusewire.breakers.session.messages import STOP, goes_on
 
-    text = f"The same call was refused {times} times in a row, so the agent is stopped: a person should look."
-    return halt(unit, rule, text, call=call.mark)
+    what = f"the same call was refused {times} times in a row, so the agent is stopped; it {goes_on(rule)}"
+    return halt(unit, rule, f"HALTED {rule}: {what}.\nNext: {STOP}.", call=call.mark)
 
 
 def _note_refusal(unit: UnitOfWork, call: Call) -> None:
