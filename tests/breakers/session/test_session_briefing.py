@@ -24,7 +24,7 @@ def told(project: Project, session: str | None = SESSION, start: Path | None = N
     root = find_guarded(folder)
     rules = load_rules(root)
     text = for_agent(quick_store(root, rules), root, rules, find_project(folder), session)
-    assert len(text) <= 1500
+    assert len(text) < 600
     lines = text.splitlines()
     assert len(lines) <= 12
     if not lines:

@@ -10,6 +10,7 @@ from fusewire.breakers.loop.overview import calls_limit
 from fusewire.breakers.loop.state import RATE
 from fusewire.core import meters
 from fusewire.core.circuit import near
+from fusewire.core.messages import within_limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,8 +35,8 @@ class Advice:
         """As it stands below the person's prompt; empty if there is no advice."""
         if not self.lines:
             return ""
-        text = "\n".join(f"- {line}" for line in self.lines)
-        return f"\n\n---\nFusewire, the circuit breaker of this loop (iteration {number}, circuit {state}):\n{text}\n"
+        head = f"Fusewire, the circuit breaker of this loop (iteration {number}, circuit {state}):"
+        return f"\n\n---\n{within_limit([head], [f'- {line}' for line in self.lines], [])}\n"
 
 
 def advice_for(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: How much of a context it may take.
 _LINES = 12
-_CHARACTERS = 1500
+_CHARACTERS = 599
 _LINE = 240
 
 #: Seconds after which a phase that nobody has ended since is not under way any more.

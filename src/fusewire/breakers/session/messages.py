@@ -45,7 +45,8 @@ def goes_on(rule: str, person: str = "a person speaks") -> str:
 
 
 def warning_text(decisions: list[Decision], unit: UnitOfWork) -> str:
-    """What an agent is told beside a call that passes, or after it: the first of several in full."""
+    """What an agent is told beside a call that passes, or after it: of several, one in full that has opened."""
+    decisions = sorted(decisions, key=lambda decision: not decision.tripped)
     heads = []
     for decision in decisions:
         fact = _fact(decision) if decision.tripped else f"{decision.reason}."
