@@ -136,7 +136,8 @@ def opens_again(project: Project, session: Session, times: int) -> None:
     """So many trips in a row after the first: each trial after the cooldown fails."""
     for _ in range(times):
         move_clock(project, 601)
-        session.fails("make deploy")
+        # Another error each time: the same again and again would be a loop as well.
+        assert session.fails("make deploy", f"Exit code 3\n{'boom' * (session.calls + 1)}")[0].allowed
 
 
 def told_to_look(project: Project) -> list[str]:
