@@ -104,6 +104,11 @@ def keeps(meter: Meter) -> int:
     return int(meter.trip) + WINDOW_KEEPS
 
 
+def span_words(meter: Meter) -> str:
+    """How far back a window looks: "5 turns", "30d"."""
+    return counted(int(meter.span), "turn") if meter.turns else show_duration(meter.span)
+
+
 def level(meter: Meter, memory: Memory, now: float, turn: int | None = None) -> float:
     """How full the meter is."""
     family = meter.family
@@ -182,11 +187,7 @@ def within(meter: Meter) -> str:
     """ " within 30d", or nothing where a meter has no window."""
     if meter.family != "window":
         return ""
-    return f" within {_span(meter)}"
-
-
-def _span(meter: Meter) -> str:
-    return counted(int(meter.span), "turn") if meter.turns else show_duration(meter.span)
+    return f" within {span_words(meter)}"
 
 
 def explain(meter: Meter, height: float, name: str = "") -> str:
@@ -197,7 +198,7 @@ def explain(meter: Meter, height: float, name: str = "") -> str:
         percent=number(round(height * 100, 1)),
         limit=number(meter.trip),
         limit_percent=number(round(meter.trip * 100, 1)),
-        span=_span(meter),
+        span=span_words(meter),
         size=meter.size,
         name=name,
     )
