@@ -503,13 +503,13 @@ def test_same_failing_command_is_told_refused_and_halted(agent: Copilot) -> None
     assert answers[0] == answers[1] == [SILENT, SILENT, SILENT]
     told, err, code = answers[2][2]
     assert (err, code, set(told)) == ("", 0, {"additionalContext"})
-    assert told["additionalContext"].startswith("CIRCUIT OPEN tool.tool_failure:Bash(cat)")
+    assert told["additionalContext"].startswith("CIRCUIT OPEN tool.tool_failure:Bash(cat missing.txt)")
     for out, reason, refused in (answers[3][0], answers[4][0]):
         assert (refused, out["permissionDecision"]) == (2, "deny")
-        assert reason.startswith("BLOCKED tool.tool_failure:Bash(cat)")
+        assert reason.startswith("BLOCKED tool.tool_failure:Bash(cat missing.txt)")
     halted, err, code = answers[5][0]
     assert (err, code, halted["modifiedArgs"]) == ("", 0, {"command": NOTHING})
-    assert halted["additionalContext"].startswith("HALTED tool.tool_failure:Bash(cat)")
+    assert halted["additionalContext"].startswith("HALTED tool.tool_failure:Bash(cat missing.txt)")
     stopped, reason, code = agent.permission(toolInput={"command": NOTHING})
     assert (code, stopped) == (2, {"behavior": "deny", "message": reason, "interrupt": True})
     assert reason == halted["additionalContext"]

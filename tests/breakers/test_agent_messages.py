@@ -318,5 +318,6 @@ def test_a_limit_that_no_time_lifts_says_so(project: Project, session: Session) 
         said.bash(f"python oracle.py {number}", "answer")
     (text,) = said.texts
     check(text)
-    assert "waiting does not help" in text
+    assert "Next: do the rest without external APIs" in text
+    assert "wait" not in text
     assert "A person can " in text

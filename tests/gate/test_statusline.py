@@ -132,7 +132,7 @@ def test_a_warning_level_is_half_open(session: Session) -> None:
     for _ in range(4):
         session.bash("make", "the same")
     assert line(session).startswith("fusewire HALF_OPEN repetition")
-    assert " 4/6 · $0.05 of $25" in line(session)
+    assert " 4/5 · $0.05 of $25" in line(session)
 
 
 def test_a_helpers_failures_are_counted_in_its_own_turns(session: Session) -> None:

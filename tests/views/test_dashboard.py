@@ -192,7 +192,6 @@ def fail(project: Project, number: int, command: str = "pytest -q", **fields: An
 
 
 def tripped(project: Project, **fields: Any) -> None:
-    (project.root / "fusewire.toml").write_text("[tool.tool_failure]\nliteral = true\n")
     for number in range(3):
         fail(project, number, **fields)
 

@@ -424,7 +424,7 @@ def _refuse(unit: UnitOfWork, call: Call, decision: Decision) -> Decision:
     most = unit.settings["loops.halt_after"]
     goes_on = in_all >= most * (1 if breaker in _MANY_CALLS else _GOES_ON)
     # Looking once more does no harm.
-    is_row = goes_on or times >= most + (call.nature == LOOK)
+    is_row = goes_on or times >= most + (breaker == "repetition" and call.nature == LOOK)
     if (not is_row or breaker in _NEVER_HALT) and not over_budget:
         return Decision("deny", rule=decision.rule, text=refusal_text(decision, unit, 0))
     from fusewire.breakers.session.halting import halt
