@@ -1,15 +1,13 @@
 """How well loops are detected: trips, misses and false trips by rule. `make bench`, or by itself:
 
-python bench/detection.py                  the corpus in tests/transcripts, held to its labels
-python bench/detection.py FOLDER...        any transcripts, unlabelled: trips by rule, and by outcome where it is known
-python bench/detection.py --jobs 2 FOLDER  the same in two processes
+python bench/detection.py                      the corpus in tests/data/transcripts, held to its labels
+fusewire replay FOLDER --pace 2,5,15,30        the last table for transcripts of your own; with --labels by outcome
 
 Thresholds are changed only with these figures.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 import tomllib
 from collections import Counter, defaultdict
@@ -17,11 +15,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fusewire.breakers.session.replay import ACTIONS, Replayed, by_rule, replay, replay_all
+from fusewire.engine.breaker import default_rules
+from fusewire.replay.files import replay
+from fusewire.replay.replayed import ACTIONS, STRICT, Manner, Replayed
+from fusewire.replay.tables import side_by_side
 
 CORPUS = Path(__file__).parents[1] / "tests" / "data" / "transcripts"
 
-_STRICT = ("block", "halt")
+#: One call every so many seconds: a model that is quick, and commands that take their time.
+_PACES = (2, 5, 15, 30)
+
+#: Limits with a known end: they refuse for a while, and what meets them again after it is no loop.
+_LIMITS = {"agents", "agent_spawn", "external_api"}
+
+#: What a long session costs is no judgement of its work.
+RULES = default_rules()
+RULES.modes = (("tool.spend*", "off"),)
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,7 @@ class Label:
     begins: int = 1
     told_by: int | None = None
     blocked_by: int | None = None
+    timed: bool = False
 
 
 def labels() -> list[Label]:
@@ -56,6 +66,7 @@ def _label(part: str, name: str, fields: dict[str, Any]) -> Label:
         fields.get("begins", 1),
         fields.get("told_by"),
         fields.get("blocked_by"),
+        fields.get("timed", False),
     )
 
 
@@ -82,7 +93,7 @@ def verdicts(label: Label, one: Replayed) -> list[Verdict]:
 def _caught(label: Label, one: Replayed) -> Verdict:
     in_loop = Replayed(one.path, trips=[trip for trip in one.trips if trip.call >= label.begins])
     told = in_loop.first(rules=label.rules)
-    blocked = in_loop.first(*_STRICT, rules=label.rules)
+    blocked = in_loop.first(*STRICT, rules=label.rules)
     if told is None:
         others = ", ".join(sorted({trip.rule for trip in in_loop.trips}))
         return Verdict(
@@ -111,7 +122,7 @@ def report(folder: str = "") -> str:
     calls = 0
     halts: list[int] = []
     for label in known:
-        one = replay(str(label.path))
+        (one,) = replay(str(label.path), [Manner(RULES)])
         calls += one.calls
         halt = None if label.honest else one.first("halt")
         halts += [halt.call - label.begins + 1] if halt else []
@@ -145,7 +156,21 @@ def report(folder: str = "") -> str:
         ("every loop is caught in time", ("missed", "late")),
     ):
         lines.append(f"  [{'MISSED' if any(total[kind] for kind in kinds) else 'reached'}] {words}")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", paces(known)])
+
+
+def paces(known: list[Label]) -> str:
+    """What is stopped at which pace: an obvious loop is one that is to be blocked, and meets no limit with an end."""
+    manners = [Manner(RULES, pace, name=f"{pace} s") for pace in _PACES]
+    columns: list[list[Replayed]] = [[] for _ in manners]
+    for label in (one for one in known if not one.timed):
+        is_obvious = label.blocked_by is not None and not _LIMITS.intersection(label.rules)
+        for column, one in zip(columns, replay(str(label.path), manners), strict=True):
+            one.outcome = "resolved" if label.honest else ""
+            one.label = "paging" if label.honest and "paging" in label.name else "loop" if is_obvious else ""
+            column.append(one)
+    head, *rows = side_by_side(manners, columns)
+    return _table(("a call every", *head[1:]), rows)
 
 
 def _row(rule: str, counts: Counter[str], until: list[int]) -> tuple[str, ...]:
@@ -157,72 +182,11 @@ def _middle(numbers: list[int]) -> str:
     return str(sorted(numbers)[len(numbers) // 2]) if numbers else "-"
 
 
-def unlabelled(paths: list[str], jobs: int) -> str:
-    """Any transcripts: how often each rule spoke, in which outcomes, and where."""
-    started = time.perf_counter()
-    replays: list[Replayed] = []
-    for one in replay_all(paths, jobs):
-        replays.append(one)
-        if len(replays) % 100 == 0:
-            print(f"  {len(replays)} read, {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
-    readable = [one for one in replays if one.calls]
-    calls = sum(one.calls for one in readable)
-    lines = [
-        f"Detection on {len(replays)} files: {len(readable)} transcripts with {calls:,} calls, "
-        f"{len(replays) - len(readable)} not readable or empty, {time.perf_counter() - started:.0f} s",
-        "",
-        _table(
-            ("rule", *ACTIONS.values(), "answers"),
-            [(r, *map(str, row.values())) for r, row in by_rule(replays).items()],
-        ),
-        "",
-        _table(("outcome", "transcripts", *ACTIONS.values(), "calls: median"), _by_outcome(readable)),
-        "",
-        *_problems(replays),
-        *_examples(readable),
-    ]
-    return "\n".join(lines)
-
-
-def _by_outcome(replays: list[Replayed]) -> list[tuple[str, ...]]:
-    groups: dict[str, list[Replayed]] = defaultdict(list)
-    for one in replays:
-        groups[one.outcome or "(not said)"].append(one)
-    rows = []
-    for name, group in sorted(groups.items(), key=lambda item: -len(item[1])):
-        shares = [sum(one.first(action) is not None for one in group) for action in ACTIONS]
-        lengths = sorted(one.calls for one in group)
-        shown = [f"{count} ({100 * count / len(group):.0f} %)" for count in shares]
-        rows.append((name, str(len(group)), *shown, str(lengths[len(lengths) // 2])))
-    return rows
-
-
-def _problems(replays: list[Replayed]) -> list[str]:
-    counts = Counter(one.problem.replace(one.path, "FILE") for one in replays if one.problem)
-    return [f"  {count} x {problem}" for problem, count in counts.most_common(10)]
-
-
-def _examples(replays: list[Replayed], each: int = 5) -> list[str]:
-    """Some of the strictest trips of each rule, to be looked at by a person."""
-    found: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for one in replays:
-        for trip in one.trips:
-            found[trip.rule, trip.action].append(f"    {one.path} call {trip.call} of {one.calls}: {trip.evidence}")
-    return [line for key in sorted(found) for line in (f"  {key[0]}, {ACTIONS[key[1]]}:", *found[key][:each])]
-
-
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     from measuring import table
 
     return table(head, rows)
 
 
-def main(arguments: list[str]) -> None:
-    jobs = 1
-    if arguments[:1] == ["--jobs"]:
-        jobs, arguments = int(arguments[1]), arguments[2:]
-    print(unlabelled(arguments, jobs) if arguments else report())
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    print(report())

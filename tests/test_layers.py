@@ -27,6 +27,7 @@ LAYERS = {
     "janitor": "memory clean-up",
     "breakers": "constraint, loop, phase, session, attempt: the five seeds",
     "gate": "the process that an agent starts: entry, pipeline, status line",
+    "replay": "sessions of the past through the hook's steps: comparison, report",
     "run": "the supervised loop's process side: pipes, watchdog, reaper, registry",
     "notify": "deliveries to people",
     "views": "typed read models: what anybody looks at, as data",

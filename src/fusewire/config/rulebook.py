@@ -105,14 +105,14 @@ def _is_file_name(path: str) -> bool:
     return os.path.basename(path) not in ("", ".", "..")
 
 
-def read_rulebook(root: Path | None) -> Rulebook:
-    """Defaults < the user's file < the project's file < each constraint's front matter."""
+def read_rulebook(root: Path | None, instead: str = "") -> Rulebook:
+    """Defaults < the user's file < the project's file (or another `instead`) < each constraint's front matter."""
     files = {kind: read_policy_file(kind) for kind in TABLES}
     defaults = {kind: policy_file.defaults() for kind, policy_file in files.items()}
     book = Rulebook(files, defaults, any_constraint=root is None)
     if root is None:
         return book
-    layers = _layers(root, book.warnings)
+    layers = _layers(root, book.warnings, instead)
     book.project_file = layers[-1][0] if len(layers) > 1 else "fusewire.toml"
     for source, table in [*layers[:1], *_seed_layer(root, book.warnings), *layers[1:]]:
         _apply(book, source, table)
@@ -127,17 +127,18 @@ def read_rulebook(root: Path | None) -> Rulebook:
     return book
 
 
-def _layers(root: Path, warnings: list[ConfigError]) -> list[tuple[str, Mapping[str, Any]]]:
+def _layers(root: Path, warnings: list[ConfigError], instead: str) -> list[tuple[str, Mapping[str, Any]]]:
     user = Path(user_config_path())
-    project = _read(root / "fusewire.toml", "fusewire.toml", warnings)
+    name = instead or "fusewire.toml"
+    project = _read(Path(instead) if instead else root / name, name, warnings)
     pyproject = _read(root / "pyproject.toml", "pyproject.toml", warnings) or {}
     tool = pyproject.get("tool")
     in_pyproject = tool.get("fusewire") if isinstance(tool, dict) else None
     if project is not None and in_pyproject is not None:
-        allowed = "fusewire.toml is there and is read instead"
+        allowed = f"{name} is there and is read instead"
         warnings.append(ConfigError("pyproject.toml", "[tool.fusewire]", "...", allowed))
     users = _read(user, str(user), warnings)
-    own = ("fusewire.toml", project) if project is not None else ("pyproject.toml", in_pyproject)
+    own = (name, project) if project is not None else ("pyproject.toml", in_pyproject)
     return [(str(user), users or {}), *([(own[0], own[1])] if own[1] is not None else [])]
 
 

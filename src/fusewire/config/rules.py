@@ -316,7 +316,7 @@ def unsealed(content: bytes) -> Any:
     return marshal.loads(content[_HASH:])
 
 
-def compile_rules(root: str | None, last: Rules | None = None) -> Rules:
+def compile_rules(root: str | None, last: Rules | None = None, instead: str = "") -> Rules:
     """Compile a project's files; without a project the policies as shipped, where every bare id is a constraint.
 
     A constraint whose front matter is broken keeps the patterns and the mode that `last` had for it.
@@ -327,7 +327,7 @@ def compile_rules(root: str | None, last: Rules | None = None) -> Rules:
 
     constraints = last.constraints if last else {}
     known = {name: (one.matchers, last.constraint_policy(name).mode) for name, one in constraints.items() if last}
-    return Rules(*read_rulebook(None if root is None else Path(root)).compile(known))
+    return Rules(*read_rulebook(None if root is None else Path(root), instead).compile(known))
 
 
 def _save(root: str, path: str, blob: tuple[Any, ...]) -> None:

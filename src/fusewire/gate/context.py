@@ -32,14 +32,16 @@ class Context:
         *("logged", "looks", "plain", "refusal", "root", "rules", "start"),
     )
 
-    def __init__(self, event: Event, root: str, start: str, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, event: Event, root: str, start: str, environment: Mapping[str, str], rules: Rules | None = None
+    ) -> None:
         self.event = event
         #: the project whose rules hold for the agent
         self.root = root
         #: the folder that the agent was started in
         self.start = start
         self.environment = environment
-        self.rules: Rules = load_rules(root, keeps=True)
+        self.rules: Rules = rules or load_rules(root, keeps=True)
         depth = environment.get("FUSEWIRE_DEPTH")
         #: whether the event came by HTTP: an agent may have made it up
         self.is_by_http = depth == _BY_HTTP

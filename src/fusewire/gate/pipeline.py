@@ -17,10 +17,13 @@ from fusewire.util.errors import in_a_line, is_broken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from fusewire.core.events import Event
     from fusewire.gate.context import Context
+
+    Step = Callable[[Event, Any], Decision | None]
 
 #: See `fusewire.guard.sandbox.active`, which needs not be loaded where no wrapper is registered.
 _PREFIX = "CLAUDE_CODE_SHELL_PREFIX"
@@ -31,25 +34,27 @@ _MOMENTS = ("prompt", "relayed", "notice", "stop", "session_start", "session_end
 _ALLOWED = Decision("allow")
 
 
-def decide(event: Event, context: Context) -> Decision:
-    """Ask the steps in the order of their weight."""
+def decide(event: Event, context: Context, steps: Sequence[Step] = ()) -> Decision:
+    """Ask the steps in the order of their weight; the last one counts what the others have decided."""
+    steps = steps or PIPELINE
     if event.kind == "prompt" and context.is_nested:
         if event.agent == "claude" and context.is_by_http:
             return _ALLOWED  # what a person types goes to a process; a made-up prompt resets no counts
         # The prompt comes from the parent, which may be an agent: it lifts nothing.
         event = event.replace(kind="relayed", text="")
-    for step in (nesting, registration):
-        decision = step(event, context)
+    for first in (nesting, registration):
+        decision = first(event, context)
         if decision is not None:
             return decision  # of another kind than what a session counts
     if event.kind == "config_change":
         return _ALLOWED
     found: list[Decision] = []
-    for step in PIPELINE:
-        if context.refusal is not None and step is not session:
+    for step in steps:
+        counts = step is steps[-1]
+        if context.refusal is not None and not counts:
             continue
         decision = step(event, context)
-        if decision is not None and step is not session and context.rules.modes:
+        if decision is not None and not counts and context.rules.modes:
             decision = _as_set(decision, context)
         if decision is not None:
             found.append(decision)
@@ -168,10 +173,20 @@ def constraints(event: Event, context: Context) -> Decision | None:
     """Refuse or count what a constraint of the project forbids."""
     if event.kind != "before_tool" or not has_constraints(context.root):
         return None
-    from fusewire.breakers.constraint.detect import archive_retired_constraints, enforce, may_break, violated
+    from fusewire.breakers.constraint.detect import archive_retired_constraints, enforce
 
     if context.rules.just_compiled:
         archive_retired_constraints(context.root, PATIENCE)
+    names = broken_constraints(event, context)
+    if not names:
+        return None
+    return enforce(names, event, context.store, context.rules, context.root, context.cannot_ask)
+
+
+def broken_constraints(event: Event, context: Context) -> list[str]:
+    """The constraints, and rules of packs, that a call breaks."""
+    from fusewire.breakers.constraint.detect import may_break, violated
+
     inner = context.reading.commands() if context.was_read and context.reading is not None else ()
     names = violated(context.rules.matchers(), event, [*context.commands, *inner])
     packs = context.rules.pack_rules() if event.command else []
@@ -179,9 +194,7 @@ def constraints(event: Event, context: Context) -> Decision | None:
         from fusewire.breakers.constraint.packs import broken_rules
 
         names += broken_rules(packs, context.reading)
-    if not names:
-        return None
-    return enforce(names, event, context.store, context.rules, context.root, context.cannot_ask)
+    return names
 
 
 def in_progress(event: Event, context: Context) -> Decision | None:

@@ -56,6 +56,8 @@ class MemoryStore:
         self._memories: dict[str, tuple[str, float]] = {}
         self._doings: list[tuple[int, Doing]] = []
         self._rows = 0
+        #: as of the other store; what is here cannot be damaged
+        self.verifies = False
         #: rows of the audit trail that are no longer in it, and commits so far
         self._forgotten = self._commits = 0
         self.after_news: Callable[[], None] | None = None

@@ -12,7 +12,8 @@ from types import ModuleType
 import pytest
 
 from fusewire.agents.transcripts.reader import Transcript
-from fusewire.breakers.session.replay import Replayed, Trip, outcome, replay, replay_all, transcripts
+from fusewire.replay.files import outcome, replay, replay_all, transcripts
+from fusewire.replay.replayed import Manner, Replayed, Trip
 from tests.helpers import DATA, ROOT
 from tests.helpers.project import Project
 
@@ -91,14 +92,14 @@ def written_calls(path: Path) -> int:
 
 @pytest.mark.parametrize("label", [label for label in LABELS if label.honest], ids=named)
 def test_honest_work_is_neither_blocked_nor_halted(label) -> None:  # type: ignore[no-untyped-def]
-    one = replay(str(label.path))
+    (one,) = replay(str(label.path), [Manner(DETECTION.RULES)])
     assert one.problem == ""
     assert [trip for trip in one.trips if trip.action in ("block", "halt")] == [], label.why
 
 
 @pytest.mark.parametrize("label", [label for label in LABELS if not label.honest], ids=named)
 def test_a_loop_is_caught_in_time(label) -> None:  # type: ignore[no-untyped-def]
-    one = replay(str(label.path))
+    (one,) = replay(str(label.path), [Manner(DETECTION.RULES)])
     assert one.problem == ""
     found = DETECTION.verdicts(label, one)
     assert [verdict.kind for verdict in found if verdict.kind != "false tell"] == ["caught"], (label.why, found)
@@ -144,7 +145,7 @@ def test_replay_prints_a_line_for_each_and_a_table_of_rules(project: Project, tm
     assert "told by repetition at call" in lines[1]
     assert lines[2].endswith("25 calls, 26 turns, unattended (nothing tells of a person); nothing to say")
     assert lines[4] == "3 transcripts, 1 of them not readable, 49 calls"
-    assert lines[5].split() == ["rule", "told", "asked", "refused", "halted", "logged", "answers"]
+    assert lines[6].split() == ["rule", "told", "asked", "refused", "halted", "logged", "answers"]
     assert "repetition" in result.stdout.split("answers")[1]
 
     data = project.json("replay", str(folder))
@@ -208,8 +209,8 @@ def test_a_file_that_is_no_transcript_is_a_problem_and_no_crash(tmp_path: Path) 
         "d.jsonl": b"{}\n" * 9,
     }.items():
         (tmp_path / name).write_bytes(content)
-        found = replay(str(tmp_path / name))
+        (found,) = replay(str(tmp_path / name))
         assert found.problem, name
         assert "\n" not in found.problem
         assert (found.calls, found.trips) == (0, [])
-    assert replay(str(tmp_path / "gone.jsonl")).problem
+    assert replay(str(tmp_path / "gone.jsonl"))[0].problem

@@ -67,6 +67,7 @@ class ClaudeReader(FormatReader):
             return
         kind, at = record.get("type"), moment(record.get("timestamp"))
         self.session = self.session or words(record.get("sessionId"))
+        self.cwd = words(record.get("cwd")) or self.cwd
         entry = words(record.get("entrypoint"))
         if entry and self.is_attended is None:
             known = True if entry in _INTERACTIVE else False if entry.startswith(_PROGRAMS) else None
@@ -79,6 +80,9 @@ class ClaudeReader(FormatReader):
             yield from self._user(message, record, at, agent)
         elif kind == "attachment":
             queued = part(record.get("attachment"))
+            if queued.get("type") == "hook_stopped_continuation" and queued.get("hookEvent") != "PreToolUse":
+                text = f"{words(queued.get('hookName'))} hook: {words(queued.get('message'))}"
+                yield self._result(at, self._open.get(agent, ""), "", text, True, agent)
             said = text_of(queued.get("prompt"))
             typed = queued.get("type") == "queued_command" and queued.get("commandMode", "prompt") == "prompt"
             if typed and not agent and _is_person(said, queued):

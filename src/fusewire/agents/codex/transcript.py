@@ -66,6 +66,7 @@ class CodexReader(FormatReader):
         said = part(record.get("payload")) if kind in _WRAPPED else record
         if kind == "session_meta":
             self.session = self.session or words(said.get("id"))
+            self.cwd = words(said.get("cwd"))
             source = words(said.get("source"))
             if source or said.get("originator"):
                 known = _ATTENDED.get(source, _ATTENDED.get(words(said.get("originator"))))

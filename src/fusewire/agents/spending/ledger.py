@@ -26,7 +26,7 @@ from fusewire.util.fast_json import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any, Protocol
 
     from fusewire.core.money import Price, Prices, Usage
@@ -138,6 +138,18 @@ def read_on(memory: Memory, transcript: str, prices: Prices, since: str = "") ->
     look.file(main, main, is_main=True)
     look.agents(agents)
     return look.result()
+
+
+def charging(prices: Prices) -> Callable[[Any, str], float]:
+    """A function that takes a session's records one by one, with the name of their file, and says what each adds."""
+    look = _Look({}, prices, "")
+
+    def charge(record: Any, name: str) -> float:
+        before = look.usd
+        look.record(record, name, look.files.setdefault(name, TranscriptFile()))
+        return look.usd - before
+
+    return charge
 
 
 def _session_of(transcript: str) -> str:
@@ -368,7 +380,7 @@ class _Look:
         if self.problem == _NO_JSON:  # it was looked at while it was being written
             self.problem = ""
         for message in messages if isinstance(messages, list) else ():
-            self._record(message, name, entry)
+            self.record(message, name, entry)
 
     # -- lines --------------------------------------------------------------------------------------------
 
@@ -378,9 +390,9 @@ class _Look:
         except ValueError:
             self._say("a line that is no JSON was left out")
             return
-        self._record(record, name, entry)
+        self.record(record, name, entry)
 
-    def _record(self, record: Any, name: str, entry: TranscriptFile) -> None:
+    def record(self, record: Any, name: str, entry: TranscriptFile) -> None:
         """Charge what a record reports, if it is one of an agent's records of usage."""
         if not isinstance(record, dict):
             return

@@ -32,6 +32,8 @@ class FormatReader:
         self.agent = agent
         #: the reply that each agent of the file is in the middle of
         self._open: dict[str, str] = {}
+        #: where the agent works
+        self.cwd = ""
         self._last: dict[str, float | None] = {}
         #: what the file says of the situation: whether a person was there, and in which words
         self.is_attended: bool | None = None
@@ -70,7 +72,7 @@ class FormatReader:
     ) -> TranscriptStep:
         """A call of a tool, by the main agent of the file unless another is named."""
         agent = self.agent if agent is None else agent
-        return TranscriptStep("call", at, agent, turn, tool, given, call, session=self.session)
+        return TranscriptStep("call", at, agent, turn, tool, given, call, session=self.session, cwd=self.cwd)
 
     def _result(
         self, at: float | None, turn: str, call: str, text: str, failed: bool | None, agent: str | None = None

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from fusewire.agents import agent_modules
-from fusewire.agents.transcripts.format_reader import FormatReader
+from fusewire.agents.spending.ledger import charging
+from fusewire.agents.transcripts.format_reader import FormatReader, moment
 from fusewire.agents.transcripts.opencode import OpencodeReader
 from fusewire.agents.transcripts.records import Records
 from fusewire.agents.transcripts.step import TranscriptStep
 from fusewire.agents.transcripts.swe_agent import SweAgentReader
 from fusewire.util.errors import FusewireError
+
+if TYPE_CHECKING:
+    from fusewire.core.money import Prices
 
 #: format -> its reader, in the order in which they are tried
 _READERS: dict[str, type[FormatReader]] = {
@@ -35,14 +40,18 @@ _TYPED = "<command-name>"
 class Transcript:
     """One transcript; `steps` may be asked for again, and `broken` then tells how much could not be read."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], prices: Prices = ()) -> None:
         self.path = os.fspath(path)
         self.format = _format_of(self.path)
         self.broken = 0
+        #: with prices, steps of the kind `cost` tell what the replies have cost
+        self._prices = prices
+        self._charge: Callable[[Any, str], float] | None = None
 
     def steps(self, *, agents: bool = True) -> Iterator[TranscriptStep]:
         """In the order of time; without `agents` only what stands in this very file."""
         self.broken = 0
+        self._charge = charging(self._prices) if self._prices else None
         below = _READERS[self.format].files_below(self.path) if agents else []
         if not below:
             yield from self._file(self.path)
@@ -79,6 +88,9 @@ class Transcript:
         reader = _READERS[self.format].of_file(path, session)
         records = Records(path)
         for key, record in records:
+            usd = self._charge(record, path) if self._charge else 0
+            if usd:
+                yield TranscriptStep("cost", moment(record.get("timestamp")), usd=usd)
             yield from reader.take(key, record)
         yield from reader.close()
         self.broken += records.broken

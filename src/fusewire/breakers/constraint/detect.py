@@ -8,9 +8,12 @@ from fusewire.util.globs import matches, path_matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fusewire.config.rules import Rules
     from fusewire.core.decision import Decision
     from fusewire.core.events import Event, Matcher, PackEntry
+    from fusewire.stores.memory import MemoryStore
     from fusewire.stores.sqlite import SqliteStore
 
 #: Options with a value that may stand before a subcommand; of a program that is not here, any option may have one.
@@ -43,7 +46,13 @@ def may_break(rules: list[tuple[str, tuple[PackEntry, ...]]], plain: list[list[s
 
 
 def enforce(
-    names: list[str], event: Event, store: SqliteStore, rules: Rules, root: str, cannot_ask: str
+    names: list[str],
+    event: Event,
+    store: SqliteStore | MemoryStore,
+    rules: Rules,
+    root: str | None,
+    cannot_ask: str,
+    clock: Callable[[], float] | None = None,
 ) -> Decision | None:
     """Constraints forbid this: their circuits decide whether it is refused, asked about, or passes and is counted."""
     import time
@@ -54,7 +63,8 @@ def enforce(
 
     try:
         store.verifies = True  # a forbidden call is rare, and may take longer
-        decisions = Breaker(store, rules, time.time, root).enforce(names, event, cannot_ask=cannot_ask)
+        breaker = Breaker(store, rules, clock or time.time, root)
+        decisions = breaker.enforce(names, event, cannot_ask=cannot_ask)
     except StoreError as error:
         return Decision(
             "deny",
