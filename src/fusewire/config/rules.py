@@ -153,8 +153,9 @@ class Rules:
             if not self.any_constraint or not circuit:
                 raise NotFound(f"Constraint not found: {circuit}")
             return self._build("{constraint}", self.policies["{constraint}"])
+        kind = circuit[: circuit.find("/") + 1]
         for template, data in self.policies.items():
-            if key_of(template, circuit) is not None:
+            if template.startswith(kind) and key_of(template, circuit) is not None:
                 return self._build(template, data)
         raise NotFound(f"Circuit not found: {circuit}")
 

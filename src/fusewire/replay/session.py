@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fusewire.agents import AGENTS, BadPayload, agent_named
@@ -136,6 +136,18 @@ def _breakers(event: Event, context: _PastEvent) -> Decision:
 _STEPS = (tampering, guard, _constraints, _breakers)
 
 
+@dataclass(slots=True)
+class _Made:
+    """A call of a reply: how the hook sees it, what the model was shown of it, and whether that was counted."""
+
+    step: TranscriptStep
+    event: Event | None = None
+    shown: str = ""
+    #: it was refused here: what came of it in the past is not told to the breakers
+    is_refused: bool = False
+    is_settled: bool = False
+
+
 class PastSession:
     """One transcript as the events that the hook would have been sent, each answered by the hook's own breakers.
 
@@ -159,10 +171,8 @@ class PastSession:
         self._in_life: dict[tuple[str, str], Trip] = {}
         self._times: Counter[tuple[str, str]] = Counter()
         self._held: TranscriptStep | None = None
-        #: of each agent, the calls of its reply: id -> [call, what the model was shown of it]
-        self._batches: dict[str, dict[str, list[Any]]] = {}
-        #: calls that were refused here: what came of them in the past is not told to the breakers
-        self._refused: set[str] = set()
+        #: of each agent, the calls of its reply by their ids
+        self._batches: dict[str, dict[str, _Made]] = {}
         self._agents: set[str] = set()
         #: without the helpers' own transcripts nobody knows when one ends: it is held to have ended at once
         self._sees_helpers = os.path.isdir(os.path.join(os.path.splitext(found.path)[0], "subagents"))
@@ -198,14 +208,15 @@ class PastSession:
             self.root, self._is_placed = find_project(step.cwd), True
         self.found.calls += 1
         self._helper(step)
-        self._batches.setdefault(step.agent, {})[step.call] = [step, ""]
+        made = self._batches.setdefault(step.agent, {})[step.call] = _Made(step)
         if self._halted:
             self.found.calls_after_halt += 1
             return
-        answer = self._ask(self._payload(step, "PreToolUse", **_given(step))) if reached else None
+        made.event = self._event(self._payload(step, "PreToolUse", **_given(step))) if reached else None
+        answer = self._ask(made.event)
         if answer is not None and answer.verdict in ("deny", "halt"):
-            self._refused.add(step.call)
-            self._batches[step.agent][step.call][1] = f"PreToolUse:{step.tool} hook error: {answer.text}"
+            made.is_refused = True
+            made.shown = f"PreToolUse:{step.tool} hook error: {answer.text}"
 
     def _step(self, step: TranscriptStep) -> None:
         self.clock.moves(step.at, paced=step.kind == "prompt")
@@ -215,7 +226,7 @@ class PastSession:
         elif step.kind == "prompt":
             self.found.prompts += 1
             self._halted = False  # a person speaks: the agent goes on
-            self._ask(self._payload(step, "UserPromptSubmit", prompt=step.text))
+            self._ask(self._event(self._payload(step, "UserPromptSubmit", prompt=step.text)))
         elif step.kind == "result":
             self._result(step)
         elif step.kind == "reply_end":
@@ -223,56 +234,58 @@ class PastSession:
             self._reply_ends(step)
 
     def _result(self, step: TranscriptStep) -> None:
+        made = self._batches.get(step.agent, {}).get(step.call)
+        if made is not None and not made.is_refused:
+            made.shown = step.text
         said = _IN_LIFE.match(step.text)
         if said is not None:
             self._note_life(said)
             return
-        held = self._batches.get(step.agent, {}).get(step.call)
-        if held is None or step.call in self._refused:
+        if made is None or made.is_refused or self._halted:
             return
-        held[1] = step.text
         if step.text.startswith(MALFORMED) or (step.failed and step.text.startswith((*DENIED, "PreToolUse:"))):
             return
-        call = held[0]
         shown: object = step.text
         if self._sees_helpers and step.text.startswith(_LAUNCHED):
             shown = {"status": "async_launched", "description": step.text}
-        payload = self._payload(call, "PostToolUse", **_given(call), tool_response=shown)
-        self._ask(payload, failed=step.failed)
+        if made.event is not None:
+            event = AGENT.outcome(made.event.replace(kind="after_tool", hook="PostToolUse"), {"tool_response": shown})
+            self._ask(event.replace(failed=step.failed))
+            made.is_settled = True
 
     def _reply_ends(self, step: TranscriptStep) -> None:
         batch = self._batches.pop(step.agent, {})
         if not batch:
             if step.agent in self._agents:  # its last words
                 self._agents.discard(step.agent)
-                self._ask(self._payload(step, "SubagentStop"))
+                self._ask(self._event(self._payload(step, "SubagentStop")))
             return
-        self._refused.difference_update(batch)
         if self.transcript.format == "claude":  # the only one that tells its hooks of batches
-            calls = [{**_given(call), "tool_response": text} for call, text in batch.values()]
-            self._ask(self._payload(step, "PostToolBatch", tool_calls=calls))
+            # What was settled by its own event would only be read, and left out, once more.
+            rest = [made for made in batch.values() if not made.is_settled]
+            calls = [{**_given(made.step), "tool_response": made.shown} for made in rest]
+            self._ask(self._event(self._payload(step, "PostToolBatch", tool_calls=calls)))
 
     def _helper(self, step: TranscriptStep) -> None:
         if step.agent and step.agent not in self._agents:
             self._agents.add(step.agent)
-            self._ask(self._payload(step, "SubagentStart"))
+            self._ask(self._event(self._payload(step, "SubagentStart")))
 
     def _payload(self, step: TranscriptStep, hook: str, **more: Any) -> JsonObject:
         agent = {"agent_id": step.agent, "agent_type": "general-purpose"} if step.agent else {}
         return {"hook_event_name": hook, "session_id": "replayed", "cwd": step.cwd or self.root, **agent, **more}
 
-    def _ask(self, payload: JsonObject, *, failed: bool | None = None) -> Decision | None:
-        """The answer to one event; what makes no sense to the hook is not asked, nor what a halted agent does."""
-        if self._halted:
-            return None
+    def _event(self, payload: JsonObject) -> Event | None:
+        """The event as the hook sees it; None if it makes no sense there."""
         try:
-            event = AGENT.parse(payload, self.root)
+            return AGENT.parse(payload, self.root)
         except BadPayload:
             return None
-        if event is None:
+
+    def _ask(self, event: Event | None) -> Decision | None:
+        """The answer to one event; a halted agent does nothing that could be asked about."""
+        if self._halted or event is None:
             return None
-        if payload["hook_event_name"] == "PostToolUse":
-            event = event.replace(failed=failed)
         answer = decide(event, _PastEvent(event, self), _STEPS)
         self._halted = answer.verdict == "halt"
         for one in (answer, *answer.also):
