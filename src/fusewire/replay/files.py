@@ -78,7 +78,7 @@ def _run(found: list[Replayed], manners: Sequence[Manner]) -> None:
             if not attended_by:
                 attended, attended_by = transcript.is_attended()
             one.attended, one.attended_by = attended, attended_by
-        sessions.append(PastSession(one, own, transcript, manner.pace))
+        sessions.append(PastSession(one, own, transcript, manner))
     try:
         for step in transcript.steps():
             for session in sessions:

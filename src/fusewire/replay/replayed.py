@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fusewire.config.rules import Rules
+    from fusewire.guard.protected import Protected
     from fusewire.util.fast_json import JsonObject
 
 #: What a watcher may answer beside "allow", from mild to strict, and how a report calls it. What a rule in `log` mode
@@ -26,6 +27,8 @@ class Manner:
     pace: float | None = None
     profile: str = "auto"
     name: str = ""
+    #: the protected paths of each folder that was seen, which many sessions share
+    protected: dict[str, Protected] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

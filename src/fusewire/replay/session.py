@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fusewire.core.decision import Decision
     from fusewire.core.events import Event
     from fusewire.guard.protected import Protected
-    from fusewire.replay.replayed import Replayed
+    from fusewire.replay.replayed import Manner, Replayed
     from fusewire.util.fast_json import JsonObject
 
 #: Where a format has no times, each call and each message is this many seconds after the last.
@@ -155,16 +155,16 @@ class PastSession:
     that do not fit, a tool that does not exist) is known by its result only, and is shown to the hook with the batch.
     """
 
-    def __init__(self, found: Replayed, rules: Rules, transcript: Transcript, pace: float | None) -> None:
+    def __init__(self, found: Replayed, rules: Rules, transcript: Transcript, manner: Manner) -> None:
         self.found = found
         self.transcript = transcript
-        self.clock = _Clock(pace)
+        self.clock = _Clock(manner.pace)
         asks = found.attended and transcript.format == AGENT.name
         self.store = MemoryStore()
         self.watch = _Watch(self.store, rules, self.clock, is_attended=found.attended, asks=asks)
         #: where the session took place, as soon as a call tells
         self.root, self._is_placed = _ROOT, False
-        self._protected: Protected | None = None
+        self._protected = manner.protected
         self._agent = agent_named(transcript.format) if transcript.format in AGENTS else AGENT
         self._halted = False
         self._firsts: dict[tuple[str, str], Trip] = {}
@@ -179,9 +179,9 @@ class PastSession:
 
     @property
     def protected(self) -> Protected:
-        if self._protected is None:
-            self._protected = protected_of(self.root, self.watch.rules)
-        return self._protected
+        if self.root not in self._protected:
+            self._protected[self.root] = protected_of(self.root, self.watch.rules)
+        return self._protected[self.root]
 
     def take(self, step: TranscriptStep) -> None:
         """One more step of the transcript."""
