@@ -18,7 +18,7 @@ from typing import Any
 from fusewire.engine.breaker import default_rules
 from fusewire.replay.files import replay
 from fusewire.replay.replayed import ACTIONS, STRICT, Manner, Replayed
-from fusewire.replay.tables import side_by_side
+from fusewire.replay.tables import by_kind, side_by_side
 
 CORPUS = Path(__file__).parents[1] / "tests" / "data" / "transcripts"
 
@@ -170,7 +170,23 @@ def paces(known: list[Label]) -> str:
             one.label = "paging" if label.honest and "paging" in label.name else "loop" if is_obvious else ""
             column.append(one)
     head, *rows = side_by_side(manners, columns)
-    return _table(("a call every", *head[1:]), rows)
+    goals = []
+    kinds = [by_kind(column) for column in columns]
+    for words, reached in (
+        ("95 % of the obvious loops are refused", all(_share(one, "loop", "refused") >= 0.95 for one in kinds)),
+        ("90 % of them are halted", all(_share(one, "loop", "halted") >= 0.9 for one in kinds)),
+        (
+            "at most 1 % of the resolved runs are halted",
+            all(_share(one, "resolved", "halted") <= 0.01 for one in kinds),
+        ),
+        ("no paging run is halted", not any(_share(one, "paging", "halted") for one in kinds)),
+    ):
+        goals.append(f"  [{'reached' if reached else 'MISSED'}] {words}, at every pace")
+    return "\n".join([_table(("a call every", *head[1:]), rows), "", *goals])
+
+
+def _share(kinds: dict[str, dict[str, int]], kind: str, what: str) -> float:
+    return kinds[kind][what] / kinds[kind]["transcripts"]
 
 
 def _row(rule: str, counts: Counter[str], until: list[int]) -> tuple[str, ...]:

@@ -183,11 +183,14 @@ def test_two_sets_of_rules_side_by_side(project: Project, tmp_path: Path) -> Non
     assert rows["calls after the halt"][1] == "0"
     assert "1 transcript with another answer:" in result.stdout
     assert "other.toml: logged by repetition" in result.stdout
+    (folder / "a_told.jsonl").write_text((HONEST / "a_hard_bug.jsonl").read_text())
+    both = project.run("replay", str(folder), *more).stdout.split("with another answer:")[1].splitlines()
+    assert [line.partition(":")[0].rpartition("/")[2] for line in both[1:]] == ["loop.jsonl", "a_told.jsonl"]
     assert quiet not in result.stdout
 
     data = project.json("replay", str(folder), *more)
     assert [one["name"] for one in data["manners"]] == ["the project's", "other.toml"]
-    assert data["manners"][1]["rules"]["repetition"]["logged"] == 1
+    assert data["manners"][1]["rules"]["repetition"]["logged"] == 2
 
 
 def test_the_same_rules_make_no_difference(project: Project, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ _STYLE = """\
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; }
 table { border-collapse: collapse; margin: 1rem 0; }
 th, td { border-bottom: 1px solid #8884; padding: .25rem .75rem; text-align: left; vertical-align: top; }
-td { overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
+td { white-space: pre-wrap; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 @media (prefers-color-scheme: dark) { body { background: #111; color: #ddd; } }"""
 
 _WHY = (
@@ -65,15 +65,20 @@ def _trip(trip: Trip, when: str = "") -> str:
 
 
 def differences(manners: Sequence[Manner], columns: Sequence[Sequence[Replayed]]) -> list[str]:
-    """The transcripts that two sets of rules answer in another way, in words; nothing is compared across paces."""
-    lines = []
+    """The transcripts that two sets of rules answer in another way, in words: first those that one of them stops.
+
+    Nothing is compared across paces.
+    """
+    found: list[tuple[list[bool], str]] = []
     for at in range(len(manners) - 1):
         if manners[at].pace == manners[at + 1].pace:
             for old, new in zip(columns[at], columns[at + 1], strict=True):
                 if old.trips != new.trips:
                     pair = zip(manners[at : at + 2], (old, new), strict=True)
-                    lines.append(f"{old.path}: " + "; ".join(f"{manner.name}: {_said(one)}" for manner, one in pair))
-    return lines
+                    said = "; ".join(f"{manner.name}: {_said(one)}" for manner, one in pair)
+                    alike = [(old.first(action) is None) == (new.first(action) is None) for action in reversed(SPOKEN)]
+                    found.append((alike, f"{old.path}: {said}"))
+    return [line for _, line in sorted(found, key=lambda pair: pair[0])]
 
 
 def _why(one: Replayed) -> int:
@@ -134,7 +139,8 @@ def _markdown(parts: list[tuple[str, str, Rows]]) -> str:
 def _cell(text: str) -> str:
     """What a transcript says is no markup of ours."""
     text = escape(in_line(text), quote=False)
-    return "".join(f"\\{char}" if char in "\\`*_[]|~" else char for char in text)
+    indent = len(text) - len(text.lstrip())
+    return "&nbsp;" * indent + "".join(f"\\{char}" if char in "\\`*_[]|~" else char for char in text[indent:])
 
 
 def _html(parts: list[tuple[str, str, Rows]]) -> str:
