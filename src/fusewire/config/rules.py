@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 #: Raised when the shape of the blob changes.
 _FORMAT = 10
 
+#: Circuits whose template is remembered, where one process asks for many.
+_MOST_TEMPLATES = 1000
+
 #: Bytes of the hash in front of sealed data.
 _HASH = 8
 
@@ -115,6 +118,8 @@ class Rules:
         #: the project's files were read for it, because something in them had changed
         self.just_compiled = False
         self._built: dict[str, Policy] = {}
+        #: the template of each circuit that was asked for
+        self._templates: dict[str, str] = {}
 
     def to_data(self) -> tuple[Any, ...]:
         constraints = {name: constraint.to_data() for name, constraint in self.constraints.items()}
@@ -153,9 +158,14 @@ class Rules:
             if not self.any_constraint or not circuit:
                 raise NotFound(f"Constraint not found: {circuit}")
             return self._build("{constraint}", self.policies["{constraint}"])
-        kind = circuit[: circuit.find("/") + 1]
+        template = self._templates.get(circuit)
+        if template is not None:
+            return self._build(template, self.policies[template])
         for template, data in self.policies.items():
-            if template.startswith(kind) and key_of(template, circuit) is not None:
+            if key_of(template, circuit) is not None:
+                if len(self._templates) >= _MOST_TEMPLATES:
+                    self._templates.clear()
+                self._templates[circuit] = template
                 return self._build(template, data)
         raise NotFound(f"Circuit not found: {circuit}")
 

@@ -7,6 +7,7 @@ words and by what the folder has in it now, and the snapshot of the protected fi
 
 from __future__ import annotations
 
+import marshal
 import os
 import re
 from collections import Counter
@@ -76,6 +77,13 @@ class _Clock:
             self.now = max(self.now, at)
         else:
             self.now, self._started = at, True
+
+
+class _QuickStore(MemoryStore):
+    """Every event reads and writes memories: what no other process reads needs not be JSON."""
+
+    _written = staticmethod(marshal.dumps)
+    _read = staticmethod(marshal.loads)
 
 
 class _Watch(ToolCallBreakers):
@@ -160,7 +168,7 @@ class PastSession:
         self.transcript = transcript
         self.clock = _Clock(manner.pace)
         asks = found.attended and transcript.format == AGENT.name
-        self.store = MemoryStore()
+        self.store = _QuickStore()
         self.watch = _Watch(self.store, rules, self.clock, is_attended=found.attended, asks=asks)
         #: where the session took place, as soon as a call tells
         self.root, self._is_placed = _ROOT, False

@@ -26,6 +26,8 @@ from fusewire.util.fast_json import dumps, dumps_in_order, loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from fusewire.util.fast_json import JsonObject
 
 
@@ -48,12 +50,16 @@ class _Circuit:
 class MemoryStore:
     """Implements `Store`; the lock is held for a whole transaction."""
 
+    #: how memories are kept: so that nobody can change one from outside
+    _written: Callable[[JsonObject], Any] = staticmethod(dumps_in_order)
+    _read: Callable[[Any], JsonObject] = staticmethod(loads)
+
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._circuits: dict[str, _Circuit] = {}
         self._audit: list[AuditRow] = []
         self._notices: list[tuple[int, float, str]] = []
-        self._memories: dict[str, tuple[str, float]] = {}
+        self._memories: dict[str, tuple[Any, float]] = {}
         self._doings: list[tuple[int, Doing]] = []
         self._rows = 0
         #: as of the other store; what is here cannot be damaged
@@ -139,7 +145,7 @@ class MemoryStore:
     def recall(self, name: str) -> JsonObject | None:
         with self._lock:
             found = self._memories.get(plain(name))
-            return None if found is None else loads(found[0])
+            return None if found is None else self._read(found[0])
 
     def remembered(self, prefix: str) -> list[tuple[str, float]]:
         with self._lock:
@@ -253,7 +259,7 @@ class MemoryTransaction:
         return self._store.recall(name)
 
     def remember(self, name: str, data: JsonObject, now: float) -> None:
-        self._store._memories[plain(name)] = (dumps_in_order(data), now)
+        self._store._memories[plain(name)] = (self._store._written(data), now)
 
     def drop(self, name: str) -> None:
         self._store._memories.pop(plain(name), None)
