@@ -99,7 +99,7 @@ def test_what_a_session_costs_is_added_up_as_it_goes(tmp_path: Path) -> None:
     """To the same sum as `spend`; and what came after a halt is known."""
     path = str(HONEST / "long_session.jsonl")
     limited = tmp_path / "fusewire.toml"
-    limited.write_text("[tool.resource_limits]\napi_cost_warn_usd = 1.0\napi_cost_block_usd = 3.0\n")
+    limited.write_text("[tool.resource_limits]\nagent_cost_block_usd_unattended = 3.0\n")
     rules = compile_rules(str(tmp_path))
     (one,) = replay(path, [Manner(rules)])
     from fusewire.agents.spending.account import account_of
