@@ -229,7 +229,7 @@ def test_breakers_of_other_sessions_are_not_shown_and_those_of_helpers_are(proje
 
 
 def test_a_warning_about_a_helper_and_a_tool_with_a_very_long_name_are_shown(project: Project) -> None:
-    """The first has no alarm yet; of the second the session is cut off its id."""
+    """The first has no alarm yet; of the second the name is cut, and the session is not."""
     tool = "mcp__server__" + "x" * 200
     tripped(project, tool_name=tool)
     warned = f"tool/repetition/{SESSION}:a1/0123"
@@ -239,7 +239,8 @@ def test_a_warning_about_a_helper_and_a_tool_with_a_very_long_name_are_shown(pro
     assert (active["repetition"]["id"], active["repetition"]["phase"]) == (warned, "watch")
     assert active["repetition"]["agent"] == "a1"
     assert (active["tool_failure"]["state"], active["tool_failure"]["last_trip"]["turn"]) == ("OPEN", 3)
-    assert SESSION not in active["tool_failure"]["id"]
+    assert active["tool_failure"]["id"].endswith(f"/{SESSION}")
+    assert len(active["tool_failure"]["id"]) < 200
 
 
 def test_which_session_is_shown(project: Project) -> None:
