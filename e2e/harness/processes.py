@@ -67,11 +67,16 @@ def run(
 
 def _end_all(process: subprocess.Popen[bytes], home: Path) -> list[str]:
     """End the program and whatever of its own still runs; the command lines of the latter."""
-    left = []
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+    return end_left(home)
+
+
+def end_left(home: Path) -> list[str]:
+    """End whatever was started with this home and still runs; the command lines of those."""
+    left = []
     for pid, line in living(home):
         left.append(line)
         with contextlib.suppress(ProcessLookupError):

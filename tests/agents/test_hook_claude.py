@@ -771,7 +771,7 @@ ATTENDED = {"CLAUDE_CODE_SESSION_ATTENDED": "1"}
 
 def written(project: Project, path: str, **fields: Any) -> dict[str, Any]:
     given = {"file_path": os.path.join(project.root, os.path.expanduser(path)), "content": "hi\n"}
-    return project.bash("", tool_name="Write", tool_input=given, **fields)
+    return project.bash("", tool_name="Write", tool_input=given, **{"permission_mode": "default", **fields})
 
 
 @pytest.mark.parametrize("folder", ["commands", "skills/x", "agents", "output-styles"])
@@ -783,6 +783,15 @@ def test_a_person_is_asked_about_what_extends_the_agent(project: Project, folder
         assert "note.md" in assert_asked(project.hook(payload, env=ATTENDED))
         for env in ({}, {"CLAUDE_CODE_SESSION_ATTENDED": "0"}, {**ATTENDED, "FUSEWIRE_DEPTH": "1"}):
             assert "no person attends this session" in assert_denied(project.hook(payload, env=env))
+
+
+def test_a_question_that_the_client_may_skip_is_a_refusal(project: Project) -> None:
+    """Measured: where its own rules would ask too, Claude Code without permission prompts lets the call run."""
+    project.starts_hooks = False
+    payload = written(project, ".claude/skills/x/SKILL.md", permission_mode="bypassPermissions")
+    assert "may skip the question (bypassPermissions)" in assert_denied(project.hook(payload, env=ATTENDED))
+    for mode in ("acceptEdits", "dontAsk", "auto", "plan"):
+        assert_asked(project.hook({**payload, "permission_mode": mode}, env=ATTENDED))
 
 
 def test_settings_hooks_and_plugins_are_never_asked_about(project: Project, tmp_path: Path) -> None:

@@ -12,6 +12,9 @@ from fusewire.util.errors import AgentRefused
 #: What `fusewire run` puts into the environment of its agent: the project whose loop it is in.
 PROJECT = "FUSEWIRE_PROJECT"
 
+#: What a client has in its environment that an agent has started; programs for people set the one that is left out.
+_IN_AGENT = (*(name for name in AGENT_VARIABLES if name != "CLAUDE_CODE_ENTRYPOINT"), "FUSEWIRE_DEPTH")
+
 
 def inside_loop(root: str) -> bool:
     """Whether this was started by an agent in this project's loop; also if it has cleaned its environment since."""
@@ -83,11 +86,45 @@ def agent_among(pids: list[int]) -> str:
     return ""
 
 
-def _mark_in(variables: bytes) -> str:
+def _mark_in(variables: bytes, marks: tuple[str, ...] = AGENT_VARIABLES) -> str:
     """The variable that says an agent has started a process with this environment; empty if there is none."""
     entries = (entry.partition(b"=") for entry in variables.split(b"\0"))
     names = (name.decode("ascii", "replace") for name, _, value in entries if value)
-    return next((name for name in names if name in AGENT_VARIABLES), "")
+    return next((name for name in names if name in marks), "")
+
+
+def is_interactive(name: str) -> bool:
+    """Whether the client that has started this hook works at a terminal, with no option that says otherwise."""
+    from fusewire.guard.known_agents import AGENTS_BY_NAME
+    from fusewire.util.processes import on_terminal, started_as
+
+    client, _ = _client()
+    if not client or not on_terminal(client[0]):
+        return False
+    words, headless = started_as(client[0])[1:], AGENTS_BY_NAME[name].headless
+    joined = any(word[:1] == "-" and word[1:2] != "-" and "p" in word for word in words)
+    return not joined and headless.isdisjoint(word.partition("=")[0] for word in words)
+
+
+def client_in_agent() -> bool:
+    """Whether an agent has started the client that has started this hook, also if it has cleaned its environment."""
+    from fusewire.util.processes import environment
+
+    client, above = _client()
+    return bool(client) and bool(_mark_in(environment(client[-1]), _IN_AGENT) or agent_among(above))
+
+
+def _client() -> tuple[list[int], list[int]]:
+    """The processes of the client that has started this hook, which may have started itself once more, and those above;
+    the nearest first."""
+    from fusewire.agents import client_process
+    from fusewire.util.processes import ancestors, started_as
+
+    pids = ancestors(client_process())
+    agents = [is_agent(started_as(pid)) for pid in pids]
+    first = agents.index(True) if True in agents else len(pids)
+    last = next((at for at in range(first, len(pids)) if not agents[at]), len(pids))
+    return pids[first:last], pids[last:]
 
 
 def start_clean(arguments: list[str]) -> None:

@@ -82,6 +82,12 @@ class Agent:
 
     # -- payloads -----------------------------------------------------------------------------------------
 
+    def is_attended(self, environment: Mapping[str, str]) -> bool:
+        """Whether a person sits at this session, as far as that is certain."""
+        from fusewire.agents.caller import is_interactive
+
+        return is_interactive(self.name)
+
     def started_in(self, payload: Any, environment: Mapping[str, str]) -> str | None:
         """The folder of the project; where the agent has moved to since does not change its rules."""
         folder = environment.get(self.PROJECT) if self.PROJECT else None

@@ -160,6 +160,8 @@ class Event(Noun):
     running: tuple[str, ...] | None = None
     #: seconds that a call ran, without the time in which a person was asked for permission
     took: float | None = None
+    #: the mode of a session in which its program may pass over a question; empty where it always asks
+    unasked: str = ""
 
     def described(self) -> str:
         """The action in a few words, for the audit trail."""

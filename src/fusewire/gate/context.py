@@ -28,8 +28,8 @@ class Context:
     """The project and the call of one event; what takes time is made on first use."""
 
     __slots__ = (
-        *("_commands", "_home", "_protected", "_reading", "changed", "environment", "event", "is_by_http", "is_nested"),
-        *("logged", "looks", "plain", "refusal", "root", "rules", "start"),
+        *("_attended", "_commands", "_home", "_protected", "_reading", "changed", "environment", "event", "is_by_http"),
+        *("is_nested", "logged", "looks", "plain", "refusal", "root", "rules", "start"),
     )
 
     def __init__(
@@ -63,6 +63,7 @@ class Context:
         self._home = ""
         self._protected: Protected | None = None
         self._reading: Reading | None = None
+        self._attended: bool | None = None
 
     @property
     def home(self) -> str:
@@ -129,12 +130,23 @@ class Context:
     @property
     def is_attended(self) -> bool:
         """Whether a person can answer: where nothing says so, nobody is there."""
-        profile = self.environment.get("FUSEWIRE_PROFILE") or self.rules.tool.get("profile")
-        if profile == "unattended" or self.is_nested:
+        if self._attended is None:
+            self._attended = self._find_person()
+        return self._attended
+
+    def _find_person(self) -> bool:
+        profile = self.rules.tool.get("profile")
+        if profile == "unattended" or self.is_nested or self.environment.get("CI", "") not in ("", "0", "false"):
             return False
-        # Another client that was started inside Claude Code inherits its environment.
-        is_told = self.event.agent == "claude" and self.environment.get("CLAUDE_CODE_SESSION_ATTENDED") == "1"
-        return is_told or profile == "attended"
+        if profile != "attended":
+            from fusewire.agents import agent_named
+
+            if not self.event.agent or not agent_named(self.event.agent).is_attended(self.environment):
+                return False
+        # Last, because it costs a look at the processes above: an agent may have cleaned the environment.
+        from fusewire.agents.caller import client_in_agent
+
+        return not client_in_agent()
 
     @property
     def asks(self) -> bool:
@@ -147,7 +159,9 @@ class Context:
 
     @property
     def cannot_ask(self) -> str:
-        """Why no person can be asked before this call; empty if one can."""
+        """Why it is not certain that a person is asked before this call; empty if it is."""
+        if self.event.unasked and self.asks:
+            return f"this session may skip the question ({self.event.unasked})"
         if self.asks:
             return ""
         if not self.is_attended:

@@ -82,8 +82,9 @@ _HANDING_ON = frozenset(
 #: Acts that are harmless or refused inside an agent, but not if they run outside of it.
 _AS_A_PERSON = ("doctor", "phase", "attempt", "serve")
 
-#: How deep an agent is among agents that started agents; one that could change it would start as many as it likes.
-_DEPTH = "FUSEWIRE_DEPTH"
+#: How deep an agent is among agents that started agents, and whether a person is there: one that could change it would
+#: start as many as it likes.
+_TOLD = frozenset(("FUSEWIRE_DEPTH", "CLAUDE_CODE_SESSION_ATTENDED"))
 _CLEANING = frozenset(("-i", "-", "--ignore-environment"))
 
 #: Programs that run a command with another clock or other libraries.
@@ -292,10 +293,10 @@ def _serves_unmarked(words: list[str], line: str) -> bool:
 
 
 def _hides_depth(words: list[str], line: str) -> bool:
-    """Whether a line starts an agent that would not know how deep it is."""
+    """Whether a line starts an agent that would not know how deep it is, or that nobody is there."""
     if program(words) == "env" and not _CLEANING.isdisjoint(words):
         return any(word.rsplit("/", 1)[-1] in STARTING_PROGRAMS for word in words)
-    return program(words) in STARTING_PROGRAMS and _DEPTH in _variables_changed(line)
+    return program(words) in STARTING_PROGRAMS and not _TOLD.isdisjoint(_variables_changed(line))
 
 
 def _unhooks(words: list[str], line: str) -> bool:
@@ -442,7 +443,7 @@ def _python_target(words: list[str]) -> list[str]:
 _ACTS = (
     (_makes_up, "to report what an agent did is for its hooks"),
     (_serves_unmarked, "to start the server as if no agent did is for a person"),
-    (_hides_depth, f"{_DEPTH} says how deep agents start agents; to change it is for a person"),
+    (_hides_depth, "how deep agents start agents, and whether a person is there, is for a person to say"),
     (_unhooks, "to start an agent without its hooks is for a person"),
     (_hands_on, "to have it run or typed elsewhere, in a person's place, is for a person"),
     (_moves_refs, f"{_OWN_REFS} keeps the checkpoints, and is for Fusewire to change"),

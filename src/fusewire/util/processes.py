@@ -125,6 +125,15 @@ def started_as(pid: int) -> list[str]:
     return (found or b"").decode("utf-8", "replace").rstrip("\0").split("\0")
 
 
+def on_terminal(pid: int) -> bool:
+    """Whether a process reads from a terminal and writes to it; not, where nobody knows."""
+    try:
+        places = [os.readlink(f"{PROC}/{pid}/fd/{number}") for number in (0, 1)]
+    except OSError:
+        return False
+    return all(place.startswith(("/dev/pts/", "/dev/tty")) for place in places)
+
+
 def process_identity(pid: int) -> str | None:
     """A text that names this process and no later one with the same number, not even after a restart."""
     process = look(pid)

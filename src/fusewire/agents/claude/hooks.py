@@ -33,6 +33,9 @@ _NOT_A_PERSON = (
     *("[SYSTEM NOTIFICATION", "Another Claude session sent a message:"),
 )
 
+#: The mode without permission prompts. A hook's question is shown there, except where Claude Code's own rules have one.
+_SKIPPING = "bypassPermissions"
+
 #: What the model is shown of a helper that has only been launched.
 _LAUNCHED = "Async agent launched"
 
@@ -53,6 +56,10 @@ class ClaudeHooks(Agent):
     PROJECT = "CLAUDE_PROJECT_DIR"
     NOT_A_PERSON = _NOT_A_PERSON
 
+    def is_attended(self, environment: Mapping[str, str]) -> bool:
+        """Its program says so; another one that was started inside Claude Code may inherit the word."""
+        return environment.get("CLAUDE_CODE_SESSION_ATTENDED") == "1"
+
     def speaker(self, payload: Any, environment: Mapping[str, str]) -> Agent:
         """Copilot also runs the hooks that a project has registered for Claude Code."""
         is_copilot = environment.get("COPILOT_PROJECT_DIR") and isinstance(payload, dict) and "timestamp" in payload
@@ -69,6 +76,13 @@ class ClaudeHooks(Agent):
 
     def session(self, payload: JsonObject, hook: str) -> Event:
         return self.session_event(payload, hook, running=_running(payload))
+
+    def call(self, payload: JsonObject, hook: str, kind: str, root: str) -> Event | None:
+        """In the mode that skips permissions, a question is dropped for calls that its own rules would ask about."""
+        event = super().call(payload, hook, kind, root)
+        if event is not None and kind == "before_tool" and payload.get("permission_mode") == _SKIPPING:
+            event = event.replace(unasked=_SKIPPING)
+        return event
 
     def outcome(self, event: Event, payload: JsonObject) -> Event:
         took = payload.get("duration_ms")

@@ -14,6 +14,7 @@ import os
 
 from fusewire.agents.protocol import PATCH, Agent, answered, as_text, optional, required
 from fusewire.core.events import Event
+from fusewire.guard.known_agents import AGENTS_BY_NAME
 from fusewire.util.fast_json import dumps
 from fusewire.util.quoting import quoted
 
@@ -51,9 +52,6 @@ _NOT_A_PERSON = ("<codex_internal_context", "<subagent_notification>", "<turn_ab
 _TAIL = 1 << 19
 
 _APPLYING = frozenset(("apply_patch", "applypatch"))
-
-#: Subcommands by which Codex works unattended.
-_ALONE = frozenset(("exec", "e", "review"))
 
 #: Shells between Codex and its hook, at most; most of them give way to the one command that they run.
 _BETWEEN = 3
@@ -132,7 +130,7 @@ class CodexHooks(Agent):
         for pid in ancestors()[:_BETWEEN]:
             words = started_as(pid)
             if words and words[0].rpartition("/")[2].startswith("codex"):
-                return pid if not _ALONE.isdisjoint(words[1:]) else None
+                return pid if not AGENTS_BY_NAME[self.name].headless.isdisjoint(words[1:]) else None
         return None
 
     def interrupt(self, payload: Any) -> bool:

@@ -71,6 +71,7 @@ class CopilotHooks(Agent):
 
     name = "copilot"
     GATES = ("PreToolUse", "PermissionRequest")
+    ASKS = True
     UNHEARD = ("PermissionRequest", "Stop", "SubagentStop", "SessionEnd")
     TOOLS = _TOOLS
     PROJECT = "COPILOT_PROJECT_DIR"
@@ -144,6 +145,10 @@ class CopilotHooks(Agent):
         """Tell the person, not the agent: a warning, where exit code 2 is no more than that. Elsewhere it is only
         written to the program's log."""
         return "", text, 0 if hook in _NOT_SHOWN else 2
+
+    def ask(self, text: str, hook: str) -> Answer:
+        """Its question shows the text; with `--allow-all-tools` as well."""
+        return dumps({"permissionDecision": "ask", "permissionDecisionReason": text}), "", 0
 
     def deny(self, text: str, hook: str = "") -> Answer:
         if hook in ("Stop", "SubagentStop"):

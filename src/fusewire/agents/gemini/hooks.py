@@ -91,6 +91,7 @@ class GeminiHooks(Agent):
 
     name = "gemini"
     GATES = ("BeforeTool",)
+    ASKS = True
     #: context beside a call that has not been made yet, or beside the last answer, goes nowhere
     UNHEARD = ("BeforeTool", "AfterAgent")
     PROJECT = "GEMINI_PROJECT_DIR"
@@ -128,6 +129,10 @@ class GeminiHooks(Agent):
 
     def tell(self, text: str, hook: str, shown: str = "") -> Answer:
         return self.inform(shown or text, hook) if hook == "SessionEnd" else super().tell(text, hook, shown)
+
+    def ask(self, text: str, hook: str) -> Answer:
+        """Its question shows the call, and what is said to the person stands above it; `--yolo` is asked as well."""
+        return dumps({"decision": "ask", "reason": text, "systemMessage": text}), "", 0
 
     def deny(self, text: str, hook: str = "") -> Answer:
         if hook == "AfterAgent":  # it is what the agent is asked to do next
