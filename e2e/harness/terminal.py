@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import pty
@@ -11,14 +12,17 @@ import signal
 import struct
 import termios
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from harness.processes import end_left
 
+_T = TypeVar("_T")
+
 #: A step that takes longer than this has failed: everything here takes a second or two.
-PATIENCE = 90
+PATIENCE = 40
 
 #: What moves the cursor or changes colours; and one that stands for a blank.
 _ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?<>=]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_]|[()][0-9A-B])")
@@ -54,14 +58,44 @@ class Terminal:
     def sees(self, *texts: str, seconds: float = PATIENCE) -> str:
         """Wait until one of these is shown that was not there at the last key; which one it was. Blanks do not count:
         programs move the cursor instead of writing them, and break lines where they like."""
+
+        return self.reads_until(lambda: self.shows(*texts), f"none of {texts}", seconds)
+
+    def shows(self, *texts: str) -> str:
+        """Which of these is shown since the last key."""
+        screen = _letters(self._raw[self._read :])
+        return next((text for text in texts if _letters(text.encode()) in screen), "")
+
+    def reads_until(
+        self, question: Callable[[], _T], what: str = "it does not come to that", seconds: float = PATIENCE
+    ) -> _T:
+        """Read the screen until the answer is true; what it was."""
         until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            screen = _letters(self._raw[self._read :])
-            found = next((text for text in texts if _letters(text.encode()) in screen), "")
-            if found:
-                return found
+        while not (answer := question()):
+            if time.monotonic() > until:
+                raise AssertionError(f"{what} within {seconds} s; the end of the screen:\n{self.screen()[-3000:]}")
             self._wait()
-        raise AssertionError(f"none of {texts} within {seconds} s; the end of the screen:\n{self.screen()[-3000:]}")
+        return answer
+
+    def begins(self, ready: str, words: str, has_begun: Callable[[], object]) -> None:
+        """Wait until the program waits for words, and say them; again, should it not have listened yet."""
+        self.sees(ready)
+        for _ in range(10):
+            self.types(words)
+            self.sees(words)
+            with contextlib.suppress(AssertionError):
+                return self.presses("\r", has_begun, times=1)
+        raise AssertionError(f"it does not begin:\n{self.screen()[-3000:]}")
+
+    def presses(self, key: str, is_done: Callable[[], object], times: int = 5) -> None:
+        """Press a key until it is done: on a busy machine, a question may be shown before it takes an answer."""
+        while True:
+            times -= 1
+            self.types(key)
+            with contextlib.suppress(AssertionError):
+                self.reads_until(is_done, seconds=8)
+                return
+            assert times, f"{key!r} does nothing; the end of the screen:\n{self.screen()[-3000:]}"
 
     def types(self, keys: str) -> None:
         """What was shown before is read."""
