@@ -827,3 +827,55 @@ def test_killed_in_the_middle_the_file_is_the_old_or_the_new_one(project: Projec
     assert project.run("install", "gemini").returncode == 0
     assert project.run("uninstall", "gemini").returncode == 0
     assert everything(path.parent) == {path.name: THEIRS.encode()}
+
+
+def limits(project: Project, agent: str = "claude") -> list[str]:
+    """The last five lines that a person reads."""
+    return project.run("install", agent, "--dry-run").stderr.splitlines()[-5:]
+
+
+def test_installing_ends_with_the_limits_in_force(project: Project) -> None:
+    lines = limits(project)
+    names = [line.partition(":")[0] for line in lines]
+    assert names == ["agents", "repeated calls", "files", "money", "attended"]
+    assert lines[0] == (
+        "agents: 5 at once, 10 a session, 10 s between replies. Unattended: refused; attended: the agent is told,"
+        " without the pause; you are asked above 20 at once or 40 since your message"
+    )
+    assert "same_error 7" in lines[1]
+    assert "halted after 3 refusals" in lines[1]
+    assert "specs/" in lines[2]
+    assert "0 constraints" in lines[2]
+    assert "that Claude Code reports as such" in lines[4]
+    assert "fusewire.toml" in lines[4]
+    found = project.json("install", "claude", "--dry-run")["limits"]
+    assert [one["name"] for one in found] == [*names[:4], "situation"]
+    assert all({"limit", "unattended", "attended"} <= one.keys() for one in found)
+    assert found[0]["limit"] in lines[0]
+
+
+def test_the_limits_are_those_of_the_project(project: Project) -> None:
+    """Whatever is changed, switched off or only logged is said so."""
+    project.constraint("no-force")
+    (project.root / "fusewire.toml").write_text(
+        '[tool]\nprofile = "unattended"\nsame_error.block = 9\ncycle.enabled = false\n'
+        "resource_limits.max_concurrent_agents = 3\nresource_limits.agent_spawn_cooldown_seconds = 0\n"
+        '[guard]\nalso_documents = ["plans/"]\n[rules]\n"tool.agents" = "log"\n"tool.repetition" = "off"\n'
+    )
+    lines = limits(project)
+    assert "3 at once, 10 a session (only logged)" in lines[0]
+    assert "between replies" not in lines[0]
+    assert "above 12 at once" in lines[0]
+    assert "same_error 9" in lines[1]
+    assert "cycle" not in lines[1].replace("long_cycle", "")
+    assert "repetition" not in lines[1] or "(off)" in lines[1]
+    assert "plans/" in lines[2]
+    assert "1 constraint." in lines[2]
+    assert lines[4].startswith("attended: none; unattended: every session.")
+
+
+def test_codex_is_not_said_to_ask(project: Project) -> None:
+    lines = limits(project, "codex")
+    assert "you are asked" not in "".join(lines)
+    assert "refused (Codex cannot ask you)" in lines[1]
+    assert "at a terminal" in lines[4]

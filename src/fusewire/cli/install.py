@@ -22,6 +22,8 @@ from fusewire.agents.install.merge import InstallOptions, has_our_status_line
 from fusewire.agents.install.registrations import registrations
 from fusewire.agents.registry import client_named
 from fusewire.cli.common import print_json, project_root
+from fusewire.cli.limits import limits_in_force
+from fusewire.cli.limits import line as limit_line
 from fusewire.cli.streams import tell, tell_text
 from fusewire.guard.sandbox.active import PREFIX
 from fusewire.guard.uninstalling import own_environment
@@ -118,7 +120,15 @@ def install_command(
         notes += filter(None, [lacks_cache(line)])
         notes.append("see that it works: fusewire doctor --canary")
     reports = None if http is None else {"url": http.url(client.name), "events": list(client.reports)}
-    more = {"hook": line, "events": list(client.events), "http": reports, "shell_wrapper": wrapper or None}
+    limits = limits_in_force(root, client)
+    notes += [] if as_json else map(limit_line, limits)
+    more = {
+        "limits": limits,
+        "hook": line,
+        "events": list(client.events),
+        "http": reports,
+        "shell_wrapper": wrapper or None,
+    }
     _show(client, place, change, dry_run, notes, as_json, more)
     return 0
 

@@ -32,7 +32,7 @@ _GONE = 32
 _OTHER = frozenset(("mcp", "-h", "--help", "help", "-v", "-V", "--version"))
 
 #: Where a person can answer, they are asked from so many times the limits on.
-_ATTENDED = 4
+ATTENDED_TIMES = 4
 
 _STORM = "tool/agent_spawn/{session}"
 
@@ -103,7 +103,7 @@ def _told_or_asked(unit: UnitOfWork, starts: int) -> Iterator[Decision]:
             unit.signal("note", storm, "spawn", turn=turn)
     found: list[Decision] = []
     for circuit, level, usual, span in levels:
-        number, most = int(level) + starts, usual * _ATTENDED
+        number, most = int(level) + starts, usual * ATTENDED_TIMES
         asks = unit.asks and number > most
         passed = f"{span}: {most if number > most else usual}"
         if asks or (number > usual and passed not in told):
