@@ -82,6 +82,7 @@ def install_command(
     difference is shown, and the previous file is kept beside it (.fusewire-backup). Entries of an earlier installation
     are replaced; a second call changes nothing. Before anything is written, the hook must refuse a forbidden call.
     `fusewire --project DIR install ... --project` names the project; the default is the git top level.
+    The last five lines say which limits are in force there, with a person in front of the agent and without.
 
     With --http, events that are only reported (such as results) start no process: they are sent to `fusewire serve`,
     which must be running and show the project. While it is not, calls are still judged, but their results are not

@@ -631,6 +631,27 @@ def test_attended_one_warning_is_given_for_agents_beyond_the_limit(attended: Ses
     assert "11 agents since the user's last message (usual limit 10; above 40 the user is asked)" in said[10].told
 
 
+def test_attended_the_person_is_asked_beyond_four_times_the_limit(attended: Session) -> None:
+    for number in range(20):
+        assert spawn(attended, f"part {number}")[0].allowed
+    asked, _ = spawn(attended, "one more")
+    question = asked.json["hookSpecificOutput"]
+    assert question["permissionDecision"] == "ask"
+    assert "21 agents at once" in question["permissionDecisionReason"]
+
+
+def test_unattended_a_message_starts_the_count_of_the_session_anew(project: Project, session: Session) -> None:
+    limits(project, agent_spawn__enabled=False, resource_limits__max_agents_per_session=2)
+    for number in range(3):
+        asked, call = spawn(session, f"part {number}")
+        assert asked.allowed == (number < 2)
+        completed(session, call)
+        next_reply(session)
+        move_clock(project, 11)
+    session.says("and now the rest")
+    assert spawn(session)[0].allowed
+
+
 def test_attended_there_is_no_pause_and_a_message_starts_the_count_anew(project: Project, attended: Session) -> None:
     limits(project, agent_spawn__enabled=False)
     for number in range(45):
