@@ -33,6 +33,9 @@ _LONGEST_LIST = 500
 _LONGEST = 10 * 365 * UNITS["d"]
 _LARGEST = 1000
 
+#: Settings that are named one by one where a key is unknown.
+_LISTED = 40
+
 #: Steps of a schedule of cooldowns.
 _MOST_STEPS = 20
 
@@ -257,8 +260,13 @@ def _leads_outside(value: Any) -> bool:
 
 
 def unknown(file: str, shown: str, value: object, key: str, names: Sequence[str]) -> ConfigError:
-    """A key that nobody knows, among those that are known."""
-    return ConfigError(file, shown, value, ", ".join(names) or "nothing", f"no such setting{suggest(key, names)}")
+    """A key that nobody knows, among those that are known; of many those of its table, or the tables."""
+    hint, known = suggest(key, names), list(names)
+    if len(known) > _LISTED:
+        table = f"{key.partition('.')[0]}."
+        known = [name for name in names if name.startswith(table)]
+        known = known or list(dict.fromkeys(f"{name.partition('.')[0]}.*" if "." in name else name for name in names))
+    return ConfigError(file, shown, value, ", ".join(known) or "nothing", f"no such setting{hint}")
 
 
 def suggest(key: str, names: Sequence[str]) -> str:
