@@ -846,6 +846,8 @@ def test_installing_ends_with_the_limits_in_force(project: Project) -> None:
     assert "halted after 3 refusals" in lines[1]
     assert "specs/" in lines[2]
     assert "0 constraints" in lines[2]
+    assert "agent_cost_block_usd_unattended $25" in lines[3]
+    assert lines[3].endswith("attended: the same, without agent_cost_block_usd_unattended")
     assert "that Claude Code reports as such" in lines[4]
     assert "fusewire.toml" in lines[4]
     found = project.json("install", "claude", "--dry-run")["limits"]

@@ -18,17 +18,11 @@ def limits_in_force(root: str, client: Client) -> list[dict[str, str]]:
     rules = load_rules(root)
     asks = agent_named(client.name).ASKS
     asked = "you are asked" if asks else f"refused ({client.title} cannot ask you)"
-    money = _money(rules)
     return [
         _agents(rules, asks),
         _repeated(rules, asked),
         _files(rules, asked),
-        {
-            "name": "money",
-            "limit": money or "no limit",
-            "unattended": "refused until you grant more" if money else "-",
-            "attended": "the same" if money else "-",
-        },
+        _money(rules),
         _situation(rules, client),
     ]
 
@@ -90,10 +84,16 @@ def _files(rules: Rules, asked: str) -> dict[str, str]:
     }
 
 
-def _money(rules: Rules) -> str:
+def _money(rules: Rules) -> dict[str, str]:
     """Every limit in dollars that is set."""
     costs = {name.partition(".")[2]: value for name, value in rules.tool.items() if "cost_block" in name and value}
-    return ", ".join(f"{name} ${value:g}" for name, value in costs.items())
+    alone = [name for name in costs if name.endswith("_unattended")]
+    return {
+        "name": "money",
+        "limit": ", ".join(f"{name} ${value:g}" for name, value in costs.items()) or "no limit",
+        "unattended": "refused until you grant more" if costs else "nothing",
+        "attended": f"the same{f', without {alone[0]}' if alone else ''}",
+    }
 
 
 def _mode(rules: Rules, rule: str) -> str:
