@@ -72,10 +72,11 @@ def _interpreter() -> tuple[str, ...]:
 
 
 def _above(root: str) -> list[str]:
-    """What would move the project's root up to a folder above it, with other rules and no state."""
+    """What would move the project's root up to a folder above it, with other rules and no state. In a replay the
+    folders may not be there."""
     found = []
     folder = os.path.dirname(os.path.realpath(root))
-    while folder != os.path.dirname(folder):
+    while folder != os.path.dirname(folder) and os.path.isdir(folder):
         found += [place for name in (".git", CONSTRAINTS_FOLDER) if not os.path.lexists(place := f"{folder}/{name}")]
         folder = os.path.dirname(folder)
     return found

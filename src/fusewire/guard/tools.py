@@ -1,8 +1,8 @@
 """Decide which structured tools may change which protected path.
 
 An agent's edit tools may update the documents. What its program takes for its own (commands, skills, agents, output
-styles) they may update after a person was asked. Only a person changes the rest of the configuration; no tool deletes,
-moves away or empties any of them.
+styles, scripts) they may update after a person was asked. Only a person changes the rest of the configuration, what
+registers something above all; no tool deletes, moves away or empties any of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fusewire.guard.protected import Protected
 
 #: Folders of Claude Code in a project and in the home folder that extend it, and register nothing.
-_EXTENSIONS = ("commands", "skills", "agents", "output-styles")
+_EXTENSIONS = ("commands", "skills", "agents", "output-styles", "scripts")
 
 _CONSENT = "A person decides."
 
@@ -56,7 +56,7 @@ def check_tool(
         return _blocked(tool, name, change, kinds == {DOCUMENT})
     if not asks:
         return Decision("allow")
-    reason = f"{tool} would change {', '.join(asks)}, which Claude Code loads by itself"
+    reason = f"{tool} would change {', '.join(asks)}, which Claude Code uses by itself"
     return Decision("ask", rule="guard.change", reason=reason, evidence=(_CONSENT,), affected=tuple(asks))
 
 
