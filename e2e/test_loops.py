@@ -22,7 +22,7 @@ def test_a_stuck_model_is_stopped_and_the_run_ends(bench: Bench) -> None:
     run = bench.play(script(STUCK, forever=True))
     assert run.code is not None, f"it did not end by itself\n{run}"
     assert FAILURES < run.count() <= FAILURES + REFUSALS + EXTRA[bench.name], run
-    assert any(name.startswith("tool/tool_failure/Bash(python3)/") for name in bench.tripped()), bench.tripped()
+    assert any(name.startswith("tool/tool_failure/Bash(python3 ") for name in bench.tripped()), bench.tripped()
     assert "BLOCKED tool.tool_failure" in run.told, "it was told why before it was stopped"
     assert "Next:" in run.told
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,9 +82,10 @@ class Bench:
         self.client.trust()
 
     def tripped(self) -> list[str]:
-        """The circuits that are not closed, or have ever been open."""
-        circuits = self.json("status", "--all")["circuits"]
-        return sorted(one["id"] for one in circuits if one["trips"] or one["state"] != "CLOSED")
+        """The circuits that are not closed, or have ever been open, also those of sessions that have ended."""
+        with closing(sqlite3.connect(self.root / ".fusewire" / "state.db")) as connection:
+            circuits = connection.execute("SELECT id, phase, state FROM circuits").fetchall()
+        return sorted(name for name, phase, state in circuits if phase != "closed" or json.loads(state).get("trips"))
 
     def heard(self) -> int:
         """How many replies of the model the hook knows of in the last session: that nobody was disturbed proves

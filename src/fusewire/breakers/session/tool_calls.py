@@ -42,8 +42,8 @@ _REPLY = 1.0
 #: Breakers whose refusals have a known end: they never halt, however often an agent asks.
 _NEVER_HALT = frozenset(("agents", "agent_spawn", "api_calls", "api_cost", "external_api"))
 
-#: Breakers that refuse whatever is a part of what the agent does: there different calls that are refused are a row.
-_MANY_CALLS = frozenset(("long_cycle", "missing_program", "barren_search"))
+#: Breakers of loops that are more than one call: there the calls of the loop that are refused are a row.
+_MANY_CALLS = frozenset(("cycle", "long_cycle", "missing_program", "barren_search"))
 
 #: Elsewhere they are none; but so many times as many are an agent that goes on although it is told not to.
 _GOES_ON = 4
