@@ -224,6 +224,9 @@ def _cycle(history: list[PastCall], settings: Mapping[str, Any]) -> Repetition |
 def _long_cycle(history: list[PastCall]) -> Repetition | None:
     """Each call of the row has come before with the same result. Across changes that is weaker evidence: what was
     looked at before an edit is looked at again after it."""
+    last = history[-1]
+    if not any(entry.mark == last.mark and entry.result == last.result for entry in history[:-1]):
+        return None
     states: dict[tuple[str, str], int] = {}
     row: list[PastCall] = []
     changed = False
@@ -237,14 +240,14 @@ def _long_cycle(history: list[PastCall]) -> Repetition | None:
         else:
             row.append(entry)
             changed = changed or seen != entry.changes
-    if not row or row[-1] is not history[-1]:
+    if not row or row[-1] is not last:
         return None
     calls = tuple(dict.fromkeys(entry.mark for entry in row))
     if len(calls) < 2:
         return None
     names = "; ".join(entry.shown[:60] for entry in row[-3:])
     level = len(row) // _WEAKER if changed else len(row)
-    return Repetition("long_cycle", "calls", level, calls=calls, tool=history[-1].tool, evidence=names, times=len(row))
+    return Repetition("long_cycle", "calls", level, calls=calls, tool=last.tool, evidence=names, times=len(row))
 
 
 def _mutation(history: list[PastCall]) -> Repetition | None:
