@@ -187,6 +187,20 @@ def test_who_says_finished_must_pass_the_persons_command(bare: Stage) -> None:
     assert "the parser fails on tabs" in bare.read("prompt2")
 
 
+def test_the_next_prompt_has_what_the_check_of_the_end_said(bare: Stage) -> None:
+    """Quoted: an agent that repeats its prompt has not failed again by that; a check that is silent adds nothing."""
+    bare.write("PROMPT.md", "Write the parser.\n")
+    until = 'case $(ls | wc -l) in 2) echo "tabs: 1 failed"; echo "=== 1 failed, 2 passed in 0.1s ==="; esac; exit 1'
+    ended = bare.run(
+        f'cat | tee "$OUT/prompt$n"; {WORK}', *("--prompt", "PROMPT.md", "--until", until, "--max-iterations", "3")
+    )
+    assert ended.returncode == 4, ended.stderr
+    assert "tabs: 1 failed\n=== 1 failed, 2 passed in 0.1s ===\n```" in bare.read("prompt2")
+    assert (bare.read("prompt1"), bare.read("prompt3")) == ("Write the parser.\n",) * 2
+    log = (bare.root / ".fusewire" / "loop" / "status.md").read_text()
+    assert re.findall(r"Errors encountered: (.*)", log) == ["failed: 1 of 3 tests", "none", "none"]
+
+
 def test_a_plan_with_all_boxes_ticked_ends_the_loop(stage: Stage) -> None:
     """The plan is protected, and ticking its boxes is the agent's work: it is neither restored nor halted."""
     stage.write("IMPLEMENTATION_PLAN.md", "# Plan\n- [ ] task 1\n- [ ] task 2\n- [ ] task 3\n")

@@ -90,20 +90,23 @@ def end_command(
     breaker: Breaker, path: str | None, exit_code: int, junit: str | None, token: str | None, as_json: bool
 ) -> int:
     """Judge the iteration: CONTINUE (exit 0), FINISHED (exit 0) or HALTED (exit 3) on standard output."""
+    from fusewire.agents.output.answer import with_checks
     from fusewire.breakers.loop.loop import Loop
     from fusewire.breakers.loop.owner import possible_owners
-    from fusewire.testruns.junit import read_junit
+    from fusewire.testruns.evidence import RunEvidence
 
     require_outside_loop(breaker.root or "")
     loop = Loop(breaker)
     token = token or loop.running(possible_owners())
     if token is None:
         raise FusewireError("no iteration of this script is under way; begin one: fusewire loop begin")
-    answer = _answer(loop, path, exit_code)
-    tests = None if junit is None else read_junit(read_input(junit, "the test results"))
+    checks = RunEvidence()
+    if junit is not None:
+        checks.read_junit(read_input(junit, "the test results"))
+    answer = with_checks(_answer(loop, path, exit_code), checks)
     own = [file for file in (path, junit) if file not in (None, "-")]
     seen = loop.look(token, ignored=[os.path.abspath(file) for file in own if file])
-    result = loop.end(token, code=exit_code, answer=answer, tests=tests, seen=seen)
+    result = loop.end(token, code=exit_code, answer=answer, seen=seen)
     return _say_result(loop, result, as_json)
 
 

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from fusewire.agents.caller import PROJECT
+from fusewire.agents.output.answer import with_checks
 from fusewire.agents.output.reader import AnswerReader
 from fusewire.breakers.session import nesting
 from fusewire.breakers.session.incidents import write as write_incidents
@@ -23,11 +24,10 @@ from fusewire.run.registry import RunPlace
 from fusewire.run.sandbox import Confinement, NoSandbox, confine
 from fusewire.run.types import Outcome
 from fusewire.run.watchdog import Warden
-from fusewire.testruns.junit import read_junit
-from fusewire.testruns.runners import read_tests
+from fusewire.testruns.evidence import RunEvidence
 from fusewire.util.environment import children_environment
 from fusewire.util.errors import FusewireError
-from fusewire.util.files import read_regular
+from fusewire.util.files import file_stamp, read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from fusewire.breakers.loop.types import IterationResult, IterationStart, IterationTrace
     from fusewire.run.process import ProcessEnd
     from fusewire.run.types import Options, RunView
-    from fusewire.testruns.run import TestRun
 
 #: Exit codes of the command line contract.
 DONE, HALTED, CAPPED, INTERRUPTED = 0, 3, 4, 130
@@ -151,21 +150,24 @@ class Supervisor:
             raise
 
     def _iterate(self, begun: IterationStart, warden: Warden) -> Outcome | None:
-        ended, answer = self._run_agent(begun, warden)
         junit = self.options.junit
+        earlier = file_stamp(junit)
+        ended, answer = self._run_agent(begun, warden)
         seen = self.loop.look(begun.token, begun, ignored=[junit] if junit else [])
         if ended.why == "stopped":
             return self._stopped(begun, answer, seen)
-        tests, until = self._until(begun, warden)
+        checks = RunEvidence()
+        until = self._until(begun, warden, checks)
         claimed = self.loop.claim(begun.token, ended.why, ended.code, answer)
-        if until or not (claimed and self._verified(claimed, begun, warden)):
+        if until or not (claimed and self._verified(claimed, begun, warden, checks)):
             claimed = until
+        self._read_junit(checks, earlier)
+        answer = with_checks(answer, checks)
         result = self.loop.end(
             begun.token,
             why=ended.why,
             code=ended.code,
             answer=answer,
-            tests=tests,
             begun=begun,
             seen=seen,
             seconds=ended.seconds,
@@ -262,33 +264,39 @@ class Supervisor:
 
     # -- checking -------------------------------------------------------------------------------------
 
-    def _until(self, begun: IterationStart, warden: Warden) -> tuple[TestRun | None, str]:
-        """The test results that do not come from the agent, and that `--until` holds, if it does."""
-        tests, holds = None, ""
-        if self.options.until is not None:
-            ended, text = self._check(self.options.until, begun, warden)
-            tests = read_tests(text)
-            if ended.why == "exit" and ended.code == 0:
-                holds = f"`{self.options.until}` succeeds"
-            elif ended.code in (126, 127):
-                self._tell_once(f"`{self.options.until}` cannot be run: {text[-_SHOWN:].strip()}")
-        return self._junit() or tests, holds
+    def _until(self, begun: IterationStart, warden: Warden, checks: RunEvidence) -> str:
+        """That `--until` holds, if it does; else its tests and errors are evidence. Its exit status alone is none:
+        it is asked again and again until the work is done."""
+        command = self.options.until
+        if command is None:
+            return ""
+        ended, text = self._check(command, begun, warden)
+        if ended.why == "exit":
+            checks.saw(text, failed=ended.code != 0)
+            if ended.code == 0:
+                return f"`{command}` succeeds"
+        output = text[-_SHOWN:].strip()
+        if ended.code in (126, 127):
+            self._tell_once(f"`{command}` cannot be run: {output}")
+        elif output:
+            self.loop.note(f"`{command}` {_how(ended)}.{_quoted(output)}")
+        return ""
 
-    def _junit(self) -> TestRun | None:
-        if self.options.junit is None:
-            return None
+    def _read_junit(self, checks: RunEvidence, earlier: object) -> None:
+        """The results, if they were written in this iteration: those of an `earlier` one say nothing about it."""
+        junit = self.options.junit
         try:
-            return read_junit(read_regular(self.options.junit))
+            if junit is not None and (read := read_regular(junit)) and file_stamp(junit) != earlier:
+                checks.read_junit(read)
         except OSError as error:
-            self._tell_once(f"no test results: {self.options.junit}: {error.strerror}")
-            return None
+            self._tell_once(f"no test results: {junit}: {error.strerror}")
 
     def _tell_once(self, text: str) -> None:
         if text not in self._told:
             self._told.add(text)
             self.view.tells(text)
 
-    def _verified(self, claimed: str, begun: IterationStart, warden: Warden) -> bool:
+    def _verified(self, claimed: str, begun: IterationStart, warden: Warden, checks: RunEvidence) -> bool:
         """Verification before completion: a claim to be finished must pass the person's command."""
         command = self.options.verify
         if command is None:
@@ -296,11 +304,11 @@ class Supervisor:
         ended, text = self._check(command, begun, warden)
         if ended.why == "exit" and ended.code == 0:
             return True
-        output = text[-_SHOWN:].strip()
-        how = f"ended with {ended.code}" if ended.why == "exit" else f"did not end ({ended.why})"
-        end = f" Its output ends with:\n{output}" if output else ""
-        self.view.tells(f"Not finished: {claimed}, but `{command}` {how}.")
-        self.loop.note(f"You said that you are finished, but `{command}` {how}.{end}")
+        if ended.why == "exit":
+            checks.failed_with(ended.code, text)
+        self.view.tells(f"Not finished: {claimed}, but `{command}` {_how(ended)}.")
+        end = _quoted(text[-_SHOWN:].strip())
+        self.loop.note(f"You said that you are finished, but `{command}` {_how(ended)}.{end}")
         return False
 
     def _check(self, command: str, begun: IterationStart, warden: Warden) -> tuple[ProcessEnd, str]:
@@ -450,6 +458,16 @@ class Signals:
 
     def _arrived(self, number: int, frame: FrameType | None) -> None:
         self.act(number)
+
+
+def _how(ended: ProcessEnd) -> str:
+    return f"ended with {ended.code}" if ended.why == "exit" else f"did not end ({ended.why})"
+
+
+def _quoted(output: str) -> str:
+    """In a fence: an agent that echoes its prompt does not fail again by that."""
+    inside = output.replace("```", "'''")
+    return f" Its output ends with:\n```\n{inside}\n```" if output else ""
 
 
 def _left(refused: Decision | None) -> float:

@@ -20,7 +20,7 @@ from fusewire.run.watchdog import Warden
 from fusewire.testruns.judge import RunVerdict, judge
 from fusewire.util.environment import children_environment
 from fusewire.util.errors import FusewireError
-from fusewire.util.files import make_folder, open_file, read_regular
+from fusewire.util.files import file_stamp, make_folder, open_file, read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -184,7 +184,7 @@ class Results:
         self._explicit = given is not None
         self._given = given or _named_in(command)
         self._own = own
-        self._stale = _stamp(self._given)
+        self._stale = file_stamp(self._given)
         #: whether we ask pytest for results because the command does not
         self.asks = self._given is None and _is_pytest(command)
 
@@ -205,7 +205,7 @@ class Results:
     def read(self) -> bytes | None:
         """The results, if this run has written any; those of an earlier one say nothing about it."""
         path = self._own if self.asks else self._given
-        if path is None or _stamp(path) in (None, self._stale):
+        if path is None or file_stamp(path) in (None, self._stale):
             return None
         try:
             return read_regular(path, _LARGEST_RESULTS)
@@ -236,12 +236,3 @@ def _named_in(command: Sequence[str]) -> str | None:
 
 def _is_pytest(command: Sequence[str]) -> bool:
     return any(os.path.basename(word) in ("pytest", "py.test") for word in command[:6])
-
-
-def _stamp(path: str | None) -> tuple[int, int, int] | None:
-    """What tells an old file from a new one."""
-    try:
-        facts = os.stat(path) if path else None
-    except OSError:
-        return None
-    return (facts.st_mtime_ns, facts.st_ino, facts.st_size) if facts else None

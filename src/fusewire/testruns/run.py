@@ -53,6 +53,10 @@ class Problem:
     #: `fingerprint(normalised(message), type)`: the same for the same error at another line, time or path
     fingerprint: str
 
+    def __str__(self) -> str:
+        """Type and message; many a message names its type already."""
+        return self.message if f"{self.type}:" in f"{self.message}:" else f"{self.type}: {self.message}"
+
 
 @dataclass(frozen=True)
 class RunSummary:

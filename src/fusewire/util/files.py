@@ -429,3 +429,12 @@ class FolderLock(FileLock):
 
     def _open(self) -> int:
         return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def file_stamp(path: str | None) -> tuple[int, int, int] | None:
+    """What tells an old file from a new one; None if there is none."""
+    try:
+        facts = os.stat(path) if path else None
+    except OSError:
+        return None
+    return (facts.st_mtime_ns, facts.st_ino, facts.st_size) if facts else None

@@ -80,6 +80,17 @@ done | git fast-import --quiet --force""",
         'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo "page $i, edition $n" > "page$i.md"; done'
     ),
     "runs the tests after every edit": Honest(_TEST_RUN),
+    "mends one test after another that --until runs": Honest(
+        "echo $n > left; " + _TEST_RUN.split("\n", 2)[1], options=("--until", f"n=$(cat left)\n{_TEST_RUN}")
+    ),
+    "works towards what is not there yet": Honest(
+        f"{WORK}; {_COMMIT}", options=("--until", "echo waiting for the release; test -e release.txt")
+    ),
+    "leaves results of an earlier run": Honest(
+        f"{WORK}; {_COMMIT}; [ -e r.xml ] || echo "
+        "'<testsuite><testcase name=\"a\"><failure/></testcase></testsuite>' > r.xml",
+        options=("--junit", "r.xml"),
+    ),
     "talks about errors and limits": Honest(_PROSE),
     "ticks boxes": Honest(
         'sed -i "s/- \\[ \\] task $n\\$/- [x] task $n/" IMPLEMENTATION_PLAN.md',

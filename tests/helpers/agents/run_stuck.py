@@ -17,6 +17,10 @@ _APPROACH = f'{_WORDS}echo "The $word part works now."\n' + status(
     tasks_completed_this_loop=1, approach="the way of $word"
 )
 _TEST = 'printf "def test_total():\\n    assert total([1, 2]) == %s\\n" "$n" > tests/test_app.py'
+_COMMIT = f'{WORK}; git add -A; git commit -q -m "step $n"'
+_RED = "echo '===== 1 failed, 4 passed in 0.1s ====='; exit 1"
+_CASE = '<testcase name="test_total"><failure message="assert 4 == 3"/></testcase>'
+_JUNIT = f"echo '<testsuite>{_CASE}</testsuite>' > r.xml"
 _LESS = "set -- 100 60 30 15; shift $((n - 1)); seq $1"
 _ONE_DENIAL = claude(
     "I could not.", permission_denials=[{"tool_name": "Bash", "tool_use_id": "b", "tool_input": {"command": "ls x"}}]
@@ -60,6 +64,23 @@ STUCK = {
     ),
     "the same error while tasks are done": Stuck(
         f"{WORK}\n{_FAILS}\n{_TASK}", "loop.same_error", 5, ("5 times in a row (limit 5)", "KeyError")
+    ),
+    "tests fail that only --until runs": Stuck(
+        _COMMIT, "loop.same_error", 5, ("5 times in a row (limit 5)", "1 of 5 tests"), options=("--until", _RED)
+    ),
+    "tests fail that only --junit has": Stuck(
+        f"{_COMMIT}; {_JUNIT}",
+        "loop.same_error",
+        5,
+        ("Last: AssertionError: test_total: assert 4 == 3",),
+        options=("--junit", "r.xml"),
+    ),
+    "claims to be finished, and the same check fails": Stuck(
+        f"{_COMMIT}; {status(exit_signal='true')}",
+        "loop.same_error",
+        5,
+        ("Last: exit 7: tabs are not read",),
+        options=("--verify", "echo tabs are not read; exit 7"),
     ),
     "the same error after three approaches": Stuck(
         f"{WORK}\n{_FAILS}\n{_APPROACH}",

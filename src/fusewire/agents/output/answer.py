@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from fusewire.testruns.errors import LIMIT
+from fusewire.testruns.evidence import RunEvidence
 from fusewire.testruns.run import Problem, TestRun
 
 
@@ -69,3 +71,10 @@ class AgentOutput:
     limit: Limit | None = None
     #: why the model could not be reached (overloaded, network), as the structure says; empty if it could
     outage: str = ""
+
+
+def with_checks(answer: AgentOutput, checks: RunEvidence) -> AgentOutput:
+    """The answer with what was checked after it; a test run among it replaces the agent's own."""
+    own = (one for one in answer.problems if checks.tests is None or one.source != "test")
+    problems = {one.fingerprint: one for one in (*checks.problems(), *own)}
+    return replace(answer, tests=checks.tests or answer.tests, problems=tuple(problems.values())[:LIMIT])

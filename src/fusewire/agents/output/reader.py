@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterable
-from dataclasses import replace
 
 from fusewire.agents import agent_modules
 from fusewire.agents.output.answer import AgentOutput
@@ -17,16 +16,14 @@ from fusewire.agents.output.status_block import question_in, read_status
 from fusewire.agents.output.stream import Pieces, Tail
 from fusewire.core.events import fingerprint, plain
 from fusewire.testruns.errors import LIMIT, problems_in
-from fusewire.testruns.masks import normalised, without_numbers
-from fusewire.testruns.run import Problem, problem
+from fusewire.testruns.evidence import exit_problem, last_lines
+from fusewire.testruns.masks import normalised
+from fusewire.testruns.run import Problem
 from fusewire.util.fast_json import JsonObject, loads
 
 #: How much plain text is kept, from its end: more than the answer's own, because errors and test runs are looked for.
 _OUTPUT = 524_288
 _ERRORS = 65_536
-
-#: Lines that a problem of source `exit` quotes.
-_LAST_LINES = 3
 
 #: What agents print, in the order in which it is tried.
 _FORMATS: list[OutputFormat] = [module.FORMAT for module in agent_modules("output")]
@@ -170,10 +167,8 @@ class AnswerReader:
         found = problems_in(errors)
         if found:
             return found
-        said = _last_lines(errors) or _last_lines(self._output.text()) or _last_lines(conversation.text)
-        # It is not known which of its numbers matter.
-        known = problem("exit", f"exit {exit_code}", said)
-        return [replace(known, fingerprint=fingerprint(without_numbers(known.message), known.type))]
+        said = last_lines(errors) or last_lines(self._output.text()) or last_lines(conversation.text)
+        return [exit_problem(exit_code, said)]
 
 
 class Plain(Conversation):
@@ -183,8 +178,3 @@ class Plain(Conversation):
         self.say(raw)
         # No exit status says whether something in it failed: a shape of an error in it is one, until a test run passes.
         self.work.saw(raw, failed=True)
-
-
-def _last_lines(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return "\n".join(lines[-_LAST_LINES:])

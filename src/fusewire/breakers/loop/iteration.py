@@ -114,7 +114,7 @@ def facts_of(
         tasks_claimed=min(status.tasks_completed or 0, 100) if status and not cut_short else 0,
         tests=tests and replace(tests, failing=tests.failing[:_NAMES]),
         error=error.fingerprint if error else None,
-        error_text=f"{error.type}: {error.message}" if error else "",
+        error_text=str(error or ""),
         builds=tuple(problem.fingerprint for problem in answer.problems if problem.source == "build"),
         lines=volume(ended, answer),
         answer=answer.fingerprint,

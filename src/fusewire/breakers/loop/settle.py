@@ -113,7 +113,7 @@ class Settling:
             "names": [plain(name, _TEXT) for name in change.files[:_NAMES]],
             "commits": change.commits,
             "tests": [tests.passed, tests.failed, tests.skipped, tests.broken] if tests else None,
-            "errors": [plain(f"{one.type}: {one.message}", _TEXT) for one in answer.problems[:5]],
+            "errors": [plain(str(one), _TEXT) for one in answer.problems[:5]],
             "error": facts.error,
             "blocked": plain(facts.blocked, _TEXT),
             "lines": facts.lines,
