@@ -173,6 +173,27 @@ def test_a_run_ends_with_the_code_of_its_reason(
     assert ("DONE" in ended.stderr) == (code == 0)
 
 
+@pytest.mark.parametrize(("does", "score"), [("", None), (WORK, 1), ('echo "# $n" >> tests/test_app.py', 1)])
+def test_an_iteration_that_the_runs_own_time_ends_is_not_judged(stage: Stage, does: str, score: int | None) -> None:
+    """Six short runs in a row: each ends at its cap, no circuit counts one of them, and what was done counts."""
+    for _ in range(6):
+        ended = stage.run(f"{does}\nsleep 60", "--max-time", "300ms")
+        assert (ended.returncode, "its time is up" in ended.stderr) == (4, True), ended.stderr
+    loop = stage.loop()
+    assert (loop["state"], loop["risk"], loop["iterations"]) == ("CLOSED", "LOW", 6)
+    assert set(loop["scores"]) == ({score} if score else set())
+
+
+def test_the_runs_own_time_fails_no_probe(bare: Stage) -> None:
+    """It is free again; a time-out of the iteration itself is a failure, of a probe as well."""
+    bare.run(IDLE)
+    bare.reset()
+    assert bare.run("sleep 60", "--max-time", "300ms").returncode == 4
+    assert bare.loop()["state"] == "HALF_OPEN"
+    assert bare.run("sleep 60", "--timeout", "300ms").returncode == 3
+    assert bare.loop()["state"] == "OPEN"
+
+
 def test_who_says_finished_must_pass_the_persons_command(bare: Stage) -> None:
     """With --verify the loop goes on, tells the next prompt what failed, and ends once the command passes."""
     bare.write("PROMPT.md", "Write the parser.\n")

@@ -156,6 +156,7 @@ class Supervisor:
         seen = self.loop.look(begun.token, begun, ignored=[junit] if junit else [])
         if ended.why == "stopped":
             return self._stopped(begun, answer, seen)
+        why = "capped" if ended.why == "timeout" and self._time_is_up() else ended.why
         checks = RunEvidence()
         until = self._until(begun, warden, checks)
         claimed = self.loop.claim(begun.token, ended.why, ended.code, answer)
@@ -165,7 +166,7 @@ class Supervisor:
         answer = with_checks(answer, checks)
         result = self.loop.end(
             begun.token,
-            why=ended.why,
+            why=why,
             code=ended.code,
             answer=answer,
             begun=begun,
@@ -278,7 +279,7 @@ class Supervisor:
         output = text[-_SHOWN:].strip()
         if ended.code in (126, 127):
             self._tell_once(f"`{command}` cannot be run: {output}")
-        elif output:
+        elif output and not self._time_is_up():
             self.loop.note(f"`{command}` {_how(ended)}.{_quoted(output)}")
         return ""
 
@@ -378,11 +379,15 @@ class Supervisor:
             return self._outcome(INTERRUPTED, self._stopped_why())
         if options.max_iterations is not None and self.iterations >= options.max_iterations:
             return self._outcome(CAPPED, f"its iterations are used up (--max-iterations {options.max_iterations})")
-        if options.max_seconds is not None and time.monotonic() - self._started >= options.max_seconds:
+        if self._time_is_up():
             return self._outcome(CAPPED, "its time is up (--max-time)")
         if options.max_cost is not None and (self.cost or 0.0) >= options.max_cost:
             return self._outcome(CAPPED, f"${self.cost or 0.0:.2f} were spent (--max-cost {options.max_cost:g})")
         return None
+
+    def _time_is_up(self) -> bool:
+        limit = self.options.max_seconds
+        return limit is not None and time.monotonic() - self._started >= limit
 
     def _longest(self) -> float:
         """Seconds that what is started now may take: the run's own time is not exceeded either."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from fusewire.breakers.loop.iteration import CUT_SHORT
 from fusewire.core.events import Signal
 from fusewire.testruns.run import TestRun
 
@@ -134,7 +135,7 @@ def judge(memory: Memory, facts: Iteration, held: Collection[str], lease: str) -
     passing = _newly_passing(memory, facts)
     resolved = verdict.tasks > 0 or passing
     verdict.result = resolved or _committed(facts)
-    verdict.test_fix = facts.only_tests and not passing and not _tests_grew(memory, facts)
+    verdict.test_fix = facts.only_tests and not passing and not _tests_grew(memory, facts) and facts.ended != "capped"
     verdict.kind = _kind(memory, facts, verdict, resolved=resolved)
     if verdict.kind != "neutral":
         verdict.points = _points(memory, facts, verdict, passing)
@@ -322,7 +323,7 @@ def _remembered(memory: Memory, facts: Iteration, verdict: Judgement) -> Memory:
         finished=facts.finished,
         on_trust=0 if facts.meaningful or _committed(facts) else memory.on_trust + 1,
     )
-    if verdict.kind == "neutral" or facts.ended in ("timeout", "idle"):
+    if verdict.kind == "neutral" or facts.ended in CUT_SHORT:
         return kept
     return replace(
         kept,
@@ -359,7 +360,9 @@ class _Signals:
     def all(self, *, error_counts: bool) -> list[Signal]:
         facts, verdict = self.facts, self.verdict
         if verdict.kind == "neutral":
+            # What its own cap has ended says nothing, and so is no row of anything.
             signals = [self._signal("note", "loop/neutral", "neutral", text=facts.blocked)]
+            signals = signals if facts.ended != "capped" else []
             return signals + [self._signal("release", name, "release") for name in self.held]
         signals = [*self._progress(), *self._volume(), *self._denials()]
         signals += self._error(error_counts)
@@ -415,7 +418,7 @@ class _Signals:
         if facts.error is not None:
             signal = self._signal("bad", "loop/same_error", "error", fingerprint=facts.error, text=facts.error_text)
             return [signal] if counts else []
-        if facts.ended in ("timeout", "idle"):  # cut short: it may have had no time to fail
+        if facts.ended in CUT_SHORT:
             return []
         return [self._signal("good", "loop/same_error", "clean")]
 
@@ -430,6 +433,8 @@ class _Signals:
         }
         if self.verdict.score > 0 and not recurred.get(name):
             return self._signal("good", circuit, "progress")
+        if self.facts.ended == "capped":
+            return self._signal("release", circuit, "release")
         return self._signal("bad", circuit, "probe_failed", text=self._idle() or self.facts.error_text)
 
     def _idle(self) -> str:

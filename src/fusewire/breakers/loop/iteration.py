@@ -19,6 +19,9 @@ READ_ONLY = {
 #: Which problem speaks for an iteration that has several.
 _SPEAKS_FIRST = ("test", "build", "exception", "agent", "exit")
 
+#: Ends that are not the agent's own: it may have had no time to fail.
+CUT_SHORT = ("timeout", "idle", "stopped", "capped")
+
 #: Characters of a list of names that is shown as evidence.
 _SHOWN = 200
 
@@ -30,7 +33,7 @@ _NAMES = 50
 class Iteration:
     """What is known of an iteration once it has ended. Everything is small: texts are shortened, lists bounded."""
 
-    #: `exit`, `timeout`, `idle`, `launch` or `crash`
+    #: `exit`, `timeout`, `idle`, `launch`, `crash`, `stopped`, or `capped`: the run's own time was up
     ended: str = "exit"
     #: why no progress could be expected: a question to the human, an outage, a limit, a tree that cannot be read
     blocked: str = ""
@@ -95,7 +98,7 @@ def facts_of(
 ) -> Iteration:
     """`tests` are those that the supervisor ran itself; without them, those that the agent printed."""
     status = answer.status
-    cut_short = ended in ("timeout", "idle", "stopped")
+    cut_short = ended in CUT_SHORT
     error = None if cut_short else _speaker(answer.problems)
     tests = tests or answer.tests
     return Iteration(
@@ -130,6 +133,8 @@ def blocked(ended: str, answer: AgentOutput, change: TreeChange) -> str:
     """Why no progress could be expected; structure says so, never a word in prose."""
     if ended == "stopped":
         return "interrupted by a person"
+    if ended == "capped":
+        return "cut short: the run's own time was up"
     if answer.limit is not None:
         return f"waiting for the provider's limit ({answer.limit.kind})"
     if answer.outage:
