@@ -14,6 +14,7 @@ import pytest
 
 from fusewire.cli.app import COMMANDS
 from fusewire.cli.guard import guard_command
+from fusewire.engine.breaker import Breaker
 from tests.helpers.project import Project
 
 ID = "git-safety"
@@ -428,13 +429,14 @@ def test_the_command_that_a_message_recommends_can_be_pasted(project: Project) -
 
 
 def test_a_probe_of_the_loop_after_a_reset_decides(project: Project) -> None:
-    """The loop's reset only ends the cooldown: one check is the probe, the next is blocked, a failure reopens."""
+    """The loop's reset only ends the cooldown; to look at it takes no probe, a failure reopens."""
     for _ in range(3):
         project.run("record", "loop/no_progress", "--action", "x")
     project.run("reset", "loop/no_progress", "--reason", "look again")
-    probe = project.json("check", "loop/no_progress")
-    assert (probe["decision"], probe["state"]) == ("WARN", "HALF_OPEN")
-    assert project.run("check", "loop/no_progress").returncode == 3
+    for _ in range(2):
+        probe = project.json("check", "loop/no_progress")
+        assert (probe["decision"], probe["state"], probe["lease"]) == ("WARN", "HALF_OPEN", None)
+    assert "ready for one probe" in project.run("check", "loop/no_progress").stdout
     failed = project.json("record", "loop/no_progress", "--action", "no change again")
     assert failed["state"] == "OPEN"
     assert 3590 < failed["retry_after"] <= 3600
@@ -450,9 +452,27 @@ def test_a_good_signal_settles_and_clears(project: Project) -> None:
     for _ in range(3):
         project.run("record", circuit, "--action", "x")
     project.run("reset", circuit, "--reason", "look again")
-    project.run("check", circuit)
+    with Breaker.open(project=project.root) as breaker:
+        assert breaker.check(circuit).lease
     settled = project.run("record", circuit, "--ok", "--signal", "progress")
     assert (settled.returncode, "CLOSED" in settled.stdout) == (0, True)
+
+
+def test_all_circuits_of_the_loop_have_one_name(project: Project) -> None:
+    """`loop` in check, history, config and reset; the hour is not used up by looking; a reset needs a reason."""
+    assert "ALLOWED loop: CLOSED, the strictest of 9 circuits" in project.run("check", "loop").stdout
+    for _ in range(3):
+        project.run("record", "loop/no_progress", "--action", "nothing done")
+    blocked = project.json("check", "loop")
+    assert (blocked["decision"], blocked["rule"], len(blocked["ids"])) == ("BLOCKED", "loop.no_progress", 9)
+    assert project.json("status")["loop"]["calls_left"] == 100
+    assert project.run("history", "loop").stdout.count("nothing done") == 3
+    assert "no_progress" in project.run("config", "loop").stdout
+    for circuit in ("loop", "loop/no_progress"):
+        for reason in ((), ("--reason", " ")):
+            refused = project.run("reset", circuit, *reason)
+            assert (refused.returncode, "needs a reason" in refused.stderr) == (2, True)
+    assert project.run("reset", "loop", "--reason", "the plan was wrong").returncode == 0
 
 
 def test_an_unknown_signal_is_an_error_that_lists_the_known_ones(project: Project) -> None:

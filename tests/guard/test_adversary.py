@@ -112,6 +112,9 @@ def test_a_new_repository_below_does_not_take_the_rules_away(tripped: Project) -
 DISARMING = [
     "env -u CLAUDECODE python3 -m fusewire.__main__ reset rule",
     "python3 -X dev -m fusewire reset rule",
+    "fusewire record loop/score --ok",
+    "fusewire record --ok --signal progress loop/no_progress",
+    "fusewire record phase/GREEN --ok",
     "python /opt/bin/fusewire reset rule",
     "python src/fusewire/__main__.py reset rule",
     "uvx fusewire@latest reset rule",
@@ -146,6 +149,8 @@ HARMLESS = [
     "python -c \"import fusewire; b = fusewire.Breaker.open('memory:'); b.reset('x')\"",
     "python -c 'from fusewire.guard.shell import simple_commands'",
     "fusewire reset --help",
+    "fusewire record rule --ok",
+    "fusewire check loop/score",
     "fusewire check config",
     "fusewire record x --action reset",
     "fusewire status",

@@ -407,6 +407,19 @@ def test_an_agent_cannot_disarm_its_own_breaker(bare: Stage, command: str) -> No
     assert "is for a person at a terminal" in bare.read("refused")
 
 
+@pytest.mark.parametrize("circuit", ["loop/score", "loop/no_progress", "phase/GREEN", "tool/tool_failure/Bash(x)"])
+def test_an_agent_records_nothing_on_what_judges_it(bare: Stage, circuit: str) -> None:
+    """Neither that its probe went well nor anything else; what it looks at is still there for the run."""
+    bare.run(IDLE)
+    bare.reset()
+    program = '"$PYTHON" -m fusewire'
+    does = f"for how in --ok '--action x'; do {program} record '{circuit}' $how; echo $? >> \"$OUT/codes\"; done"
+    ended = bare.run(f"{does}; {program} check loop; {program} check loop/no_progress; {IDLE}")
+    assert (ended.returncode, bare.starts(), bare.read("codes").split()) == (3, [1, 2, 3, 4], ["3", "3"]), ended.stderr
+    assert "the probe failed" in ended.stderr
+    assert f"to record on {circuit} is for a person at a terminal" in ended.stdout
+
+
 # -- hostile agents ----------------------------------------------------------------------------------------
 
 ORPHANS = "(sleep 60 & sleep 60 &) ; setsid sleep 60 & nohup sleep 60 > /dev/null 2>&1 &"

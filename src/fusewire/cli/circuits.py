@@ -114,19 +114,21 @@ def check_command(breaker: Breaker, circuit: str, session: str | None, as_json: 
     """May an action go on? ALLOWED (exit 0) or BLOCKED (exit 3), with the reason.
 
     After a cooldown the first check takes the one probe; report its outcome with `record ID --action ...` or
-    `record ID --ok`.
+    `record ID --ok`. A circuit of the loop (`loop` is all of them) is only looked at: its probe is the next iteration.
     """
     circuits = resolve_ids(breaker, circuit)
     several = len(circuits) > 1
+    looks = several or breaker.rules.policy(circuits[0]).kind == "loop"
     status = breaker.status(circuits[0])
     if status.session_ended is not None:
         history = Decision("allow", circuit=circuits[0], rule=status.rule, reason=layout.ended(status))
         return show_result(as_json, history.to_json(), f"ALLOWED {circuits[0]}: {layout.ended(status)}")
-    decision = strictest(breaker, circuits) if several else breaker.check(circuits[0], session=session)
+    decision = strictest(breaker, circuits) if looks else breaker.check(circuits[0], session=session)
     if as_json:
         print_json({**decision.to_json(), "ids": circuits} if several else decision.to_json())
     elif decision.allowed and several:
-        tell(f"ALLOWED {circuit}: {decision.state}, the strictest of {len(circuits)} sessions")
+        what = "circuits" if breaker.rules.group(circuit) else "sessions"
+        tell(f"ALLOWED {circuit}: {decision.state}, the strictest of {len(circuits)} {what}")
         if decision.reason:
             tell(decision.reason)
     elif decision.allowed:
@@ -217,7 +219,9 @@ def warn_of(breaker: Breaker, decision: Decision) -> None:
 def reset_command(breaker: Breaker, circuit: str, reason: str, as_json: bool) -> int:
     """Reset an open circuit as its policy allows; ID `loop` means all circuits of the loop. Refused inside an agent."""
     actor = require_person("`fusewire reset`", breaker.root)
-    circuits = breaker.rules.group(circuit) or resolve_ids(breaker, circuit)
+    circuits = resolve_ids(breaker, circuit)
+    if breaker.rules.policy(circuits[0]).kind == "loop" and not reason.strip():
+        raise click.UsageError('a reset of the loop needs a reason: --reason "..."')
     if len(circuits) > 1:
         return _reset_group(breaker, circuit, circuits, reason, as_json)
     (circuit,) = circuits
@@ -304,9 +308,11 @@ def _written(value: object) -> str:
 
 
 def resolve_ids(breaker: Breaker, circuit: str, *, with_ended: bool = False) -> list[str]:
-    """The circuit itself if it has a state; else the stored circuits `ID/SESSION`; else the id as it was written.
+    """All of a group; the circuit itself if it has a state; else the stored circuits `ID/SESSION`; else the id itself.
 
     Those of sessions that have ended are left out if there are others, unless they are asked for."""
+    if group := breaker.rules.group(circuit):
+        return group
     if not circuit.startswith("tool/") or breaker.store.circuit(identifier(circuit)) is not None:
         return [circuit]
     prefix = f"{circuit.rstrip('/')}/"

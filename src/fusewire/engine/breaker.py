@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from fusewire.core.decision import Decision
     from fusewire.core.events import Event
+    from fusewire.core.state import Policy
     from fusewire.engine.define import Duration, OwnBreaker
     from fusewire.engine.status import Status
     from fusewire.stores import Store
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 #: Seconds. An emergency lasts hours; a need for more is a reason to change the rule.
 LONGEST_OVERRIDE = 24 * 3600
+
+#: What judges an agent: no agent moves these by hand.
+_JUDGES = ("loop", "tool", "phase", "attempt")
 
 #: Set by `fusewire.testing()`: what to open instead of the real thing, in the users' own tests.
 _stand_in: Callable[[], Breaker] | None = None
@@ -104,18 +108,22 @@ class Breaker:
     ) -> Decision:
         """A violation, a failure: something bad happened. `signal` names it where a circuit knows several."""
         policy = self.rules.policy(circuit)
+        actor = self._judge(policy, circuit)
         name = signal or policy.meters[0].on
         # Where only the same thing in a row counts, what happened says whether it is the same.
         marked = any(meter.marked and meter.on == name for meter in policy.meters)
         mark = fingerprint(name, action) if marked else None
-        return self._send(Signal("bad", circuit, name, text=action, session=session, lease=lease, fingerprint=mark))
+        given = Signal("bad", circuit, name, text=action, session=session, lease=lease, fingerprint=mark)
+        return self._send(given, actor)
 
     def record_success(
         self, circuit: str, *, session: str | None = None, lease: str | None = None, signal: str | None = None
     ) -> Decision:
         """An action that was asked for went well: settles a probe, breaks a row of failures."""
-        name = signal or self.rules.policy(circuit).settles_with()
-        return self._send(Signal("good", circuit, name, session=session, lease=lease))
+        policy = self.rules.policy(circuit)
+        actor = self._judge(policy, circuit)
+        name = signal or policy.settles_with()
+        return self._send(Signal("good", circuit, name, session=session, lease=lease), actor)
 
     def guard(self, circuit: str, *, action: str = "", session: str | None = None) -> Guarded:
         """A context manager that asks before and settles after; an exception inside counts as bad."""
@@ -177,12 +185,17 @@ class Breaker:
         return self._act(Signal("override", circuit, "override", text=reason, value=seconds))
 
     def _act(self, signal: Signal) -> Decision:
+        return self._send(signal, self._person(f"{signal.kind} of a circuit"))
+
+    def _judge(self, policy: Policy, circuit: str) -> str:
+        """Who speaks in the place of what measures the agent, if it is such a circuit."""
+        return self._person(f"to record on {circuit}") if policy.kind in _JUDGES else ""
+
+    def _person(self, act: str) -> str:
         from fusewire.stores.memory import MemoryStore
 
         # A store in this process's memory disarms nothing.
-        in_memory = isinstance(self.store, MemoryStore)
-        actor = "person" if in_memory else above().require_person(f"{signal.kind} of a circuit", self.root)
-        return self._send(signal, actor)
+        return "person" if isinstance(self.store, MemoryStore) else above().require_person(act, self.root)
 
     # -- looking ------------------------------------------------------------------------------------
 

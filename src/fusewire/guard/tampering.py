@@ -37,6 +37,9 @@ PERSON_ONLY_ACTS = {
     "scope": frozenset(("set",)),
 }
 
+#: Circuits on which only their own breaker, or a person, records.
+_JUDGES = ("tool/", "loop/", "phase/", "attempt/")
+
 #: Options of the program, and of Python, that take a value.
 _VALUED = frozenset(("--project",))
 _PYTHON_VALUED = frozenset(("-X", "-W", "--check-hash-based-pycs"))
@@ -400,8 +403,9 @@ def _own_command(words: list[str]) -> str:
     command = words[at] if at < len(words) else ""
     if command in PERSON_ONLY:
         return f"fusewire {command}"
-    if command in ("check", "record") and any(word.startswith("tool/") for word in words[at:]):
-        return f"fusewire {command} of a session's circuit"
+    judges = _JUDGES if command == "record" else ("tool/",) if command == "check" else ()
+    if any(word.startswith(judges) for word in words[at:]):
+        return f"fusewire {command} of a circuit that judges an agent"
     act = next((word for word in words[at + 1 :] if not word.startswith("-")), "")
     if act in PERSON_ONLY_ACTS.get(command, ()):
         return f"fusewire {command} {act}"
