@@ -124,7 +124,13 @@ STUCK = {
         ("alternate between the same 2 contents",),
     ),
     "work that keeps the same error": Stuck(
-        f"{WORK}\n{_FAILS}", "loop.score", 3, ("score of the last 3 iterations is -1", "the same error as before")
+        f"{WORK}\n{_FAILS}",
+        "loop.same_error",
+        3,
+        ("the same error came again, and the progress score", "is -1", "Last: KeyError: 0x7f", "Next: Change approach"),
+    ),
+    "an error, and nothing changed": Stuck(
+        _FAILS, "loop.same_error", 3, ("the same error came again", "Last: KeyError: 0x7f", "Next: Change approach")
     ),
     "asks": Stuck(
         "echo 'Which database should I use?'",

@@ -66,7 +66,7 @@ def advice_for(
 
 
 def _recovery(rules: Rules, states: Mapping[str, CircuitState], held: tuple[str, ...]) -> tuple[list[str], str]:
-    circuit = min(held, key=lambda name: _rank(name.partition("/")[2]))
+    circuit = min(held, key=rank)
     state, steps = states[circuit], rules.policy(circuit).next
     step = min(max(state.in_a_row, 1), len(steps))
     strategy = steps[step - 1]
@@ -77,7 +77,9 @@ def _recovery(rules: Rules, states: Mapping[str, CircuitState], held: tuple[str,
     return lines, strategy
 
 
-def _rank(name: str) -> int:
+def rank(circuit: str) -> int:
+    """How little this circuit says about what to do."""
+    name = circuit.partition("/")[2]
     return _SAYS_MOST.index(name) if name in _SAYS_MOST else len(_SAYS_MOST)
 
 

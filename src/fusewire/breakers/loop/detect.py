@@ -121,6 +121,8 @@ class Judgement:
     result: bool = False
     tasks: int = 0
     test_fix: bool = False
+    #: the last iteration had the same error
+    repeats: bool = False
     #: what alternates, if something does
     circular: str = ""
     points: dict[str, int] = field(default_factory=dict)
@@ -136,6 +138,7 @@ def judge(memory: Memory, facts: Iteration, held: Collection[str], lease: str) -
     resolved = verdict.tasks > 0 or passing
     verdict.result = resolved or _committed(facts)
     verdict.test_fix = facts.only_tests and not passing and not _tests_grew(memory, facts) and facts.ended != "capped"
+    verdict.repeats = _same_error(memory, facts)
     verdict.kind = _kind(memory, facts, verdict, resolved=resolved)
     if verdict.kind != "neutral":
         verdict.points = _points(memory, facts, verdict, passing)
@@ -237,7 +240,7 @@ def _points(memory: Memory, facts: Iteration, verdict: Judgement, passing: bool)
         "a file was changed": changed,
         "a build or lint error is gone": changed and _build_mended(memory, facts),
         # An error beside a finished task costs no points; its own circuit counts it all the same.
-        "the same error as before": _same_error(memory, facts) and not verdict.result,
+        "the same error as before": verdict.repeats and not verdict.result,
         # Work that is to change no file is not measured by files.
         "no file was changed": not changed
         and not (verdict.kind == "progress" and (facts.read_only or _ends_well(memory, facts) or passing_on)),
@@ -354,7 +357,6 @@ class _Signals:
         self.verdict = verdict
         self.held = held
         self.lease = lease
-        self.same_error = _same_error(memory, facts)
         self.fewer_failures = _fewer_failures(memory, facts)
 
     def all(self, *, error_counts: bool) -> list[Signal]:
@@ -426,7 +428,7 @@ class _Signals:
         """A positive score closes, unless the very thing that opened the circuit has come again."""
         name = circuit.partition("/")[2]
         recurred = {
-            "same_error": self.same_error,
+            "same_error": self.verdict.repeats,
             "permission_denied": self.facts.denied > 0,
             "test_fix": self.verdict.test_fix,
             "circular": bool(self.verdict.circular),
@@ -441,7 +443,8 @@ class _Signals:
         if self.verdict.kind != "none":
             return f"score {self.verdict.score:+d}"
         how = {"launch": "the agent could not be started", "crash": "the agent crashed", "idle": "the agent hung"}
-        return f"{how.get(self.facts.ended, 'the agent ended')}; no file changed, no task completed"
+        error = f"; {self.facts.error_text}" if self.facts.error_text else ""
+        return f"{how.get(self.facts.ended, 'the agent ended')}; no file changed, no task completed{error}"
 
     def _signal(self, kind: SignalKind, circuit: str, name: str, **fields: Any) -> Signal:
         return Signal(kind, circuit, name, lease=self.lease, **fields)

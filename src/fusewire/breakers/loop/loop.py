@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fusewire.agents.output.answer import AgentOutput
 from fusewire.agents.output.reader import AnswerReader
-from fusewire.breakers.loop.advice import advice_for
+from fusewire.breakers.loop.advice import advice_for, rank
 from fusewire.breakers.loop.detect import CIRCUITS
 from fusewire.breakers.loop.iteration import ending, facts_of
 from fusewire.breakers.loop.layout import Places
@@ -338,11 +338,11 @@ def _question(circuit: str, token: str) -> Signal:
 
 
 def _refused(decisions: list[Decision]) -> Decision | None:
-    """The strictest refusal; it lasts as long as the longest of them."""
+    """The refusal that lasts longest; of equal ones that which says most."""
     refusals = [decision for decision in decisions if not decision.allowed]
     if not refusals:
         return None
-    refusals.sort(key=lambda decision: -(decision.retry_after if decision.retry_after is not None else 1e12))
+    refusals.sort(key=lambda one: (-(one.retry_after if one.retry_after is not None else 1e12), rank(one.circuit)))
     return merge(refusals)
 
 

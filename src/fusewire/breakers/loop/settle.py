@@ -6,12 +6,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fusewire.breakers.loop import lessons
+from fusewire.breakers.loop.advice import rank
 from fusewire.breakers.loop.detect import CIRCUITS, judge
 from fusewire.breakers.loop.overview import calls_left, risk_of, strictest
 from fusewire.breakers.loop.plan import completed
 from fusewire.breakers.loop.state import RATE, LoopRecord
 from fusewire.breakers.loop.types import IterationResult
+from fusewire.core.circuit import step
 from fusewire.core.events import Signal, plain
+from fusewire.core.meters import level
 from fusewire.util.errors import NotFound
 
 if TYPE_CHECKING:
@@ -59,10 +62,10 @@ class Settling:
             raise NotFound(f"no iteration {self.token} is under way; begin one: fusewire loop begin")
         facts = self._in_context(record, running)
         record.detector, judged = judge(record.detector, facts, running["held"], self.token)
-        decisions = [work.send(signal) for signal in judged.signals]
+        decisions = [self._send(work, signal, judged) for signal in judged.signals]
         for _ in range(min((self.answer.calls or 1) - 1, _MOST_CALLS)):
             work.send(Signal("note", RATE, "call"))
-        trips = [decision for decision in decisions if decision.tripped]
+        trips = sorted((one for one in decisions if one.tripped), key=lambda one: rank(one.circuit))
         states = loop_states(work)
         self._learn(record, running, judged, trips, states, now)
         entry = self._entry(running, judged, trips, states, now)
@@ -88,6 +91,26 @@ class Settling:
             finished=self.finished,
             entry=entry,
         )
+
+    def _send(self, work: BreakerTransaction, signal: Signal, judged: Judgement) -> Decision:
+        """Where an error repeats, the score opens the error's circuit: with its text and its strategies."""
+        rules, facts = self.loop.breaker.rules, self.facts
+        if (
+            signal.name == "score"
+            and judged.repeats
+            and facts.ended == "exit"
+            and rules.mode("loop.score") == "enforce"
+        ):
+            policy, state = rules.policy(signal.circuit), work.state(signal.circuit)
+            after, outcome = step(policy, state, signal, work.now)
+            if outcome.tripped:
+                (score,) = policy.meters
+                value = level(score, after.meters[score.name], work.now)
+                work.send(Signal("restart", signal.circuit, "restart", text="the same error opens its own circuit"))
+                signal = Signal(
+                    *("bad", "loop/same_error", "stagnation", value, facts.error, facts.error_text), lease=self.token
+                )
+        return work.send(signal)
 
     def _entry(
         self,
