@@ -636,6 +636,66 @@ def test_a_failed_probe_doubles_the_cooldown(bare: Stage) -> None:
         assert minutes * 60 - 30 < waits <= minutes * 60
 
 
+_PORT = (
+    'printf "Traceback (most recent call last):\\n  File \\"a.py\\", line 1, in x\\n    go()\\nValueError: no port\\n"'
+)
+_SWINGS = f"set -- Caching Locking; shift $((n % 2))\n{status(approach='$1')}"
+
+
+@pytest.mark.parametrize(
+    ("does", "settings", "cause", "tried", "log"),
+    [
+        (
+            f"{WORK}; git add -A; git commit -qm x; {_PORT}",
+            "same_error = 2",
+            "the same error came again: ValueError: no port",
+            "Change approach entirely; Check if error is environmental; Search for known issue/workaround",
+            ["Error log:", *(f"  iteration {n}: ValueError: no port" for n in range(1, 6))],
+        ),
+        (
+            f"{WORK}\n{_SWINGS}",
+            "",
+            "2 approaches alternate: ",
+            "Step back and re-analyze root cause; Try approach NOT yet attempted; "
+            "Reduce scope to minimal working version",
+            ["Approach history:", "  iteration 6: caching", "  iteration 7: locking"],
+        ),
+        (
+            'echo "assert $n" >> tests/test_app.py',
+            "",
+            "only tests changed again: tests/test_app.py",
+            "Review test assumptions; Check if implementation approach is flawed; Simplify implementation scope",
+            ["Test analysis:", "  iteration 6: not run; tests/test_app.py"],
+        ),
+        (
+            IDLE,
+            "",
+            "score -3 (no file was changed); the agent ended; no file changed",
+            f"{FIRST}; {SECOND}; Skip to next task, return later",
+            [],
+        ),
+    ],
+    ids="error circular tests idle".split(),
+)
+def test_a_failed_probe_names_its_cause_and_the_last_one_what_was_tried(
+    stage: Stage, does: str, settings: str, cause: str, tried: str, log: list[str]
+) -> None:
+    """Once each; after the last strategy a person gets all that were tried, and the log that the strategy asks for."""
+    stage.write("fusewire.toml", f"[loop]\n{settings}\n")
+    ended = stage.run(does, "--max-iterations", "9")
+    for _ in range(3):
+        assert (ended.returncode, "All strategies were tried" in ended.stderr) == (3, False), ended.stderr
+        stage.reset()
+        ended = stage.run(does, "--max-iterations", "9")
+        block = ended.stderr[ended.stderr.index("HALTED after") :]
+        assert block.count(f"the probe failed: {cause}") == 2, block
+        assert "Last: " not in block
+    assert f"All strategies were tried: {tried}\n" in ended.stderr
+    assert "\nNext: Escalate " in ended.stderr
+    lines = ended.stderr.splitlines()
+    assert [line for line in log if line not in lines] == []
+
+
 def test_stagnation_right_after_a_recovery_is_for_a_person(bare: Stage) -> None:
     """Three iterations are watched closely: the first idle one opens the circuit again, and a waiting run ends."""
     bare.run(IDLE)

@@ -316,7 +316,7 @@ def _recorded(policy: Policy, state: CircuitState, outcome: StepResult, now: flo
 
 def _evidence(state: CircuitState, outcome: StepResult) -> tuple[str, ...]:
     found = []
-    if state.evidence:
+    if state.evidence and state.evidence not in state.reason:
         found.append(f"last: {state.evidence}")
     if state.trips > 1:
         found.append(f"{state.trips} trips so far")

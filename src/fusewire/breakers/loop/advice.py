@@ -71,7 +71,7 @@ def _recovery(rules: Rules, states: Mapping[str, CircuitState], held: tuple[str,
     step = min(max(state.in_a_row, 1), len(steps))
     strategy = steps[step - 1]
     lines = [f"The circuit {circuit} opened: {state.reason}. This iteration is the one probe; it must make progress."]
-    if state.evidence:
+    if state.evidence and state.evidence not in state.reason:
         lines.append(f"Last seen: {state.evidence}")
     lines.append(f"Strategy {step} of {len(steps)}: {strategy}.")
     return lines, strategy

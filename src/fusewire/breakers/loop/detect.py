@@ -263,7 +263,7 @@ def _reverted(memory: Memory, facts: Iteration) -> bool:
 
 
 def _followed(memory: Memory, facts: Iteration, verdict: Judgement, *, resolved: bool) -> tuple[list[str], list[str]]:
-    """The trees and approaches so far. A result ends a row of approaches; so does their being found circular."""
+    """The trees and approaches so far. A result ends a row of approaches; the probe of a round is still part of it."""
     trees = memory.trees
     for tree in (facts.tree_before, facts.tree):
         if tree and trees[-1:] != [tree]:
@@ -275,7 +275,7 @@ def _followed(memory: Memory, facts: Iteration, verdict: Judgement, *, resolved:
         if _committed(facts) and facts.error is None:
             approaches = []
         verdict.circular = _round(facts, trees, approaches)
-    return (trees[-1:], []) if resolved or verdict.circular else (trees, approaches)
+    return (trees[-1:], []) if resolved else (trees, approaches)
 
 
 def _round(facts: Iteration, trees: list[str], approaches: list[str]) -> str:
@@ -283,7 +283,7 @@ def _round(facts: Iteration, trees: list[str], approaches: list[str]) -> str:
     if facts.approach and not _committed(facts) and approaches[-REPEATS:] == [facts.approach] * REPEATS:
         return f"the same change was made {REPEATS} times in a row"
     if length := period(approaches):
-        return f"{length} approaches alternate: {' / '.join(_shown(step) for step in approaches[-length:])}"
+        return f"{length} approaches alternate: {' / '.join(show_approach(step) for step in approaches[-length:])}"
     if facts.tree != facts.tree_before and (length := period(trees)):
         return f"the files alternate between the same {length} contents"
     return ""
@@ -298,7 +298,7 @@ def period(steps: Sequence[str]) -> int:
     return 0
 
 
-def _shown(approach: str) -> str:
+def show_approach(approach: str) -> str:
     return f"the change {approach[7:19]}" if approach.startswith("sha256:") else approach
 
 
@@ -426,18 +426,22 @@ class _Signals:
 
     def _settled(self, circuit: str) -> Signal:
         """A positive score closes, unless the very thing that opened the circuit has come again."""
-        name = circuit.partition("/")[2]
+        facts, verdict = self.facts, self.verdict
         recurred = {
-            "same_error": self.verdict.repeats,
-            "permission_denied": self.facts.denied > 0,
-            "test_fix": self.verdict.test_fix,
-            "circular": bool(self.verdict.circular),
+            "same_error": f"the same error came again: {facts.error_text}" if verdict.repeats else "",
+            "permission_denied": f"denied again: {facts.denied_names}" if facts.denied else "",
+            "test_fix": f"only tests changed again: {facts.names}" if verdict.test_fix else "",
+            "circular": verdict.circular,
         }
-        if self.verdict.score > 0 and not recurred.get(name):
+        cause = recurred.get(circuit.partition("/")[2]) or ""
+        if verdict.score > 0 and not cause:
             return self._signal("good", circuit, "progress")
-        if self.facts.ended == "capped":
+        if facts.ended == "capped":
             return self._signal("release", circuit, "release")
-        return self._signal("bad", circuit, "probe_failed", text=self._idle() or self.facts.error_text)
+        if not cause:
+            cause = f"score {verdict.score:+d} ({', '.join(verdict.points) or 'nothing that counts'})"
+            cause += f"; {self._idle()}" if verdict.kind == "none" else f"; {facts.error_text}" * bool(facts.error_text)
+        return self._signal("bad", circuit, "probe_failed", text=cause)
 
     def _idle(self) -> str:
         if self.verdict.kind != "none":

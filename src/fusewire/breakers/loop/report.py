@@ -17,6 +17,9 @@ TASK_LOOPS = 20
 _ROW = 3
 _NAMED = 20
 
+#: Iterations in the log of an escalation.
+_LOGGED = 6
+
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -32,20 +35,23 @@ class LoopMetric(TypedDict):
 
 def log_entry(entry: HistoryEntry) -> str:
     """One iteration in the seed's form."""
-    tests = entry.get("tests")
-    counted = f"{tests[0]} passed, {tests[1] + tests[3]} failed, {tests[2]} skipped" if tests else "not run"
     lines = [
         f"## Iteration {entry['number']} — {show_time(entry['at'])}",
         f"- Circuit state: {entry['state'].replace('_', '-')}",
         f"- Tasks completed: {entry['tasks']}",
         f"- Files modified: {_listed(entry['names'], entry['files'])}",
-        f"- Tests: {counted}",
+        f"- Tests: {_tests(entry)}",
         f"- Errors encountered: {_listed(entry['errors'], len(entry['errors']))}",
         f"- Progress score: {entry['score']:+d}" if entry["kind"] != "neutral" else "- Progress score: none (neutral)",
         f"- API calls remaining: {entry['calls_left']}",
         f"- Stagnation risk: {entry['risk']}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _tests(entry: HistoryEntry) -> str:
+    tests = entry.get("tests")
+    return f"{tests[0]} passed, {tests[1] + tests[3]} failed, {tests[2]} skipped" if tests else "not run"
 
 
 def _listed(names: Sequence[str], count: int) -> str:
@@ -78,6 +84,24 @@ def metrics(history: Sequence[HistoryEntry], totals: Totals, calls_left: int, ca
         ("Progress score", score, "Negative for 3 iterations", whole and score < 0),
     ]
     return [{"metric": name, "value": value, "threshold": limit, "alert": alert} for name, value, limit, alert in rows]
+
+
+def escalation_log(circuit: str, history: Sequence[HistoryEntry]) -> list[str]:
+    """What a person is to be given with an escalation: the last errors, tests or approaches, one line an iteration."""
+    name = circuit.partition("/")[2]
+    judged = [entry for entry in history if entry["kind"] != "neutral"]
+    if name == "circular":
+        return _log("approach history", {one["number"]: one.get("approach", "") for one in judged})
+    if name == "test_fix":
+        return _log(
+            "test analysis", {one["number"]: f"{_tests(one)}; {_listed(one['names'], one['files'])}" for one in judged}
+        )
+    return _log("error log", {one["number"]: "; ".join(one["errors"]) for one in judged})
+
+
+def _log(title: str, rows: dict[int, str]) -> list[str]:
+    lines = [f"  iteration {number}: {' '.join(text.split())}" for number, text in rows.items() if text][-_LOGGED:]
+    return [f"{title}:", *lines] if lines else []
 
 
 def _pass_rate(tests: Sequence[int]) -> float:

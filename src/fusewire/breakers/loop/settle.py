@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from fusewire.breakers.loop import lessons
 from fusewire.breakers.loop.advice import rank
-from fusewire.breakers.loop.detect import CIRCUITS, judge
+from fusewire.breakers.loop.detect import CIRCUITS, judge, show_approach
 from fusewire.breakers.loop.overview import calls_left, risk_of, strictest
 from fusewire.breakers.loop.plan import completed
+from fusewire.breakers.loop.report import escalation_log
 from fusewire.breakers.loop.state import RATE, LoopRecord
 from fusewire.breakers.loop.types import IterationResult
 from fusewire.core.circuit import step
@@ -70,6 +71,7 @@ class Settling:
         self._learn(record, running, judged, trips, states, now)
         entry = self._entry(running, judged, trips, states, now)
         record.add(entry)
+        trips = [self._with_history(trip, states, record) for trip in trips]
         found = self.seen.text if self.seen.verdict == "halt" else ""
         halted = "\n".join(text for text in (found, removed) if text)
         escalates = any(self._escalates(decision, states) for decision in trips)
@@ -139,6 +141,7 @@ class Settling:
             "errors": [plain(str(one), _TEXT) for one in answer.problems[:5]],
             "error": facts.error,
             "blocked": plain(facts.blocked, _TEXT),
+            "approach": plain(show_approach(facts.said_approach or facts.approach or ""), _TEXT),
             "lines": facts.lines,
             "calls": answer.calls or 1,
             "calls_left": calls_left(rules, states, now),
@@ -197,6 +200,19 @@ class Settling:
                 record.lessons = lessons.after_probe(record.lessons, circuit, strategy, helped=helped)
         for decision in trips:
             record.lessons = lessons.after_trip(record.lessons, decision, running["number"], now)
+
+    def _with_history(self, trip: Decision, states: dict[str, CircuitState], record: LoopRecord) -> Decision:
+        """Where a person must decide: what was tried, and what the last strategy wants them to be given."""
+        steps = self.loop.breaker.rules.policy(trip.circuit).next
+        if not self._escalates(trip, states):
+            return trip
+        tried = states[trip.circuit].in_a_row >= len(steps)
+        evidence = [*trip.evidence]
+        if tried and len(steps) > 1:
+            evidence.append(f"all strategies were tried: {'; '.join(steps[:-1])}")
+        evidence += escalation_log(trip.circuit, record.history)
+        found: Decision = trip.replace(evidence=tuple(evidence), next=steps[-1:] if tried else trip.next)
+        return found
 
     def _escalates(self, decision: Decision, states: dict[str, CircuitState]) -> bool:
         steps = self.loop.breaker.rules.policy(decision.circuit).next

@@ -45,6 +45,7 @@ class IterationFacts(TypedDict):
     errors: list[str]
     error: str | None
     blocked: str
+    approach: Annotated[str, about("what the agent said it tries, or a mark of what it changed")]
     lines: Count | None
     calls: Count
     calls_left: Count
