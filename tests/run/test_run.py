@@ -315,6 +315,26 @@ def test_wrong_usage_is_told_in_words(bare: Stage, arguments: tuple[str, ...], c
     assert os.listdir(bare.root) == []
 
 
+@pytest.mark.parametrize("recovered", [False, True], ids=["plain", "just recovered"])
+def test_a_run_that_ended_well_starts_the_next_one_with_empty_windows(bare: Stage, recovered: bool) -> None:
+    """Two iterations that only read are not halted, the third is; a run that hit its cap goes on counting."""
+    if recovered:
+        bare.run(IDLE)
+        bare.reset()
+    assert bare.run(f"{WORK}; [ -e again ] && {{ {FINISHED}; }}; touch again", "--max-iterations", "3").returncode == 0
+    assert bare.loop()["risk"] == "LOW"
+    first = len(bare.starts())
+    assert bare.run(IDLE, "--max-iterations", "2").returncode == 4
+    assert bare.run(IDLE).returncode == 3
+    assert len(bare.starts()) == first + 3
+
+
+def test_files_count_up_to_three(bare: Stage) -> None:
+    """One point each, and no more for a hundred: volume buys no progress."""
+    bare.run('for i in $(seq $n); do echo "$n" > "f$i.py"; done', "--max-iterations", "5")
+    assert bare.loop()["scores"] == [1, 2, 3, 3, 3]
+
+
 # -- what the agent is given -------------------------------------------------------------------------------
 
 

@@ -450,7 +450,7 @@ def _restart(policy: Policy, state: CircuitState, signal: Signal, now: float, ou
     """What is counted here is over, open or not: another session, or the same work from its checkpoint."""
     if state.phase != "closed":
         return _anew(_move(state, "restarted", now, signal.text, outcome), now)
-    return _anew(state.copy(), now) if state.meters else state
+    return _anew(state.copy(), now) if state.meters or state.vigil else state
 
 
 def _override(policy: Policy, state: CircuitState, signal: Signal, now: float, outcome: StepResult) -> CircuitState:
@@ -531,7 +531,7 @@ def _anew(state: CircuitState, now: float) -> CircuitState:
     state.opened_at = state.until = state.probe_at = state.lease = state.lease_until = None
     state.last_counted = state.override_until = None
     state.reason = state.evidence = state.override_reason = ""
-    state.in_a_row = 0
+    state.in_a_row = state.vigil = 0
     state.last_reset = now
     return state
 

@@ -44,7 +44,7 @@ CIRCUITS = (
     "loop/neutral",
 )
 
-#: Points of the seed's table. Each counts once an iteration: volume buys no progress.
+#: Points of the seed's table. Each counts once an iteration, a changed file up to three times: volume buys no progress.
 POINTS = {
     "a failing test passes": 3,
     "a task was completed": 5,
@@ -54,6 +54,9 @@ POINTS = {
     "no file was changed": -3,
     "earlier changes were reverted": -1,
 }
+
+#: Changed files that count.
+MOST_FILES = 3
 
 #: Different approaches to one failure that are the task's own matter before the loop's breaker counts it.
 TASK_APPROACHES = 3
@@ -96,6 +99,10 @@ class Memory:
     finished: bool = False
     #: iterations in a row that changed nothing
     on_trust: int = 0
+
+    def after_good_end(self) -> Memory:
+        """What the next run is compared with: what was done and said, but no window over the last iterations."""
+        return Memory(ticked=self.ticked, answers=self.answers, tests=self.tests, finished=self.finished)
 
     @classmethod
     def from_data(cls, data: JsonObject) -> Memory:
@@ -246,7 +253,10 @@ def _points(memory: Memory, facts: Iteration, verdict: Judgement, passing: bool)
         and not (verdict.kind == "progress" and (facts.read_only or _ends_well(memory, facts) or passing_on)),
         "earlier changes were reverted": _reverted(memory, facts),
     }
-    return {name: POINTS[name] for name, holds in found.items() if holds}
+    points = {name: POINTS[name] for name, holds in found.items() if holds}
+    if changed:
+        points["a file was changed"] *= min(MOST_FILES, max(1, facts.meaningful))
+    return points
 
 
 def _build_mended(memory: Memory, facts: Iteration) -> bool:
@@ -397,7 +407,7 @@ class _Signals:
         return signals
 
     def _volume(self) -> list[Signal]:
-        if self.verdict.result:
+        if self.verdict.result or self.facts.finished:
             return [self._signal("good", "loop/output_decline", "progress")]
         if self.facts.lines is None:
             return []

@@ -67,6 +67,11 @@ class Settling:
         for _ in range(min((self.answer.calls or 1) - 1, _MOST_CALLS)):
             work.send(Signal("note", RATE, "call"))
         trips = sorted((one for one in decisions if one.tripped), key=lambda one: rank(one.circuit))
+        if self.finished and judged.kind == "progress" and self.seen.verdict != "halt":
+            record.detector = record.detector.after_good_end()
+            for circuit in CIRCUITS:
+                if work.state(circuit).phase == "closed":
+                    work.send(Signal("restart", circuit, "restart", text="the run ended well"))
         states = loop_states(work)
         self._learn(record, running, judged, trips, states, now)
         entry = self._entry(running, judged, trips, states, now)
