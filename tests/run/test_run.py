@@ -763,6 +763,21 @@ def test_only_one_of_several_supervisors_probes(bare: Stage) -> None:
     assert (bare.starts(), bare.loop()["state"]) == ([1, 2, 3, 4], "CLOSED")
 
 
+@pytest.mark.parametrize(
+    "where", ["> out.txt 2>&1", "2> out.txt", "2>&1 | tee out.txt > /dev/null", "2>&1 | cat | tee -a out.txt | cat"]
+)
+def test_the_runs_own_output_is_no_work(stage: Stage, where: str) -> None:
+    """A file, or behind a pipeline: an idle agent is stopped at 3, one that writes another file is not."""
+    for does, starts in ((IDLE, 3), ('echo "$n" >> other.txt', 7)):
+        agent = f"echo $FUSEWIRE_ITERATION >> $OUT/starts; n=$FUSEWIRE_ITERATION; {does}"
+        line = f"\"$PYTHON\" -m fusewire run --no-wait --max-iterations 4 -- sh -c '{agent}' {where}"
+        subprocess.run(
+            ["bash", "-c", line], cwd=stage.root, env=stage.environment(), check=False, stdout=subprocess.DEVNULL
+        )
+        assert stage.starts() == numbers(starts), (stage.root / "out.txt").read_text()
+        stage.reset()
+
+
 # -- the rate limit ----------------------------------------------------------------------------------------
 
 

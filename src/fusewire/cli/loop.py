@@ -93,6 +93,7 @@ def end_command(
     from fusewire.agents.output.answer import with_checks
     from fusewire.breakers.loop.loop import Loop
     from fusewire.breakers.loop.owner import possible_owners
+    from fusewire.run.own_output import own_outputs
     from fusewire.testruns.evidence import RunEvidence
 
     require_outside_loop(breaker.root or "")
@@ -105,7 +106,7 @@ def end_command(
         checks.read_junit(read_input(junit, "the test results"))
     answer = with_checks(_answer(loop, path, exit_code), checks)
     own = [file for file in (path, junit) if file not in (None, "-")]
-    seen = loop.look(token, ignored=[os.path.abspath(file) for file in own if file])
+    seen = loop.look(token, ignored=[*own_outputs(), *(os.path.abspath(file) for file in own if file)])
     result = loop.end(token, code=exit_code, answer=answer, seen=seen)
     return _say_result(loop, result, as_json)
 

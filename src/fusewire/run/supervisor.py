@@ -19,6 +19,7 @@ from fusewire.breakers.session import nesting
 from fusewire.breakers.session.incidents import write as write_incidents
 from fusewire.core.decision import Blocked, Decision
 from fusewire.run.output_log import OutputLog, prune
+from fusewire.run.own_output import own_outputs
 from fusewire.run.process import run_agent
 from fusewire.run.registry import RunPlace
 from fusewire.run.sandbox import Confinement, NoSandbox, confine
@@ -153,7 +154,7 @@ class Supervisor:
         junit = self.options.junit
         earlier = file_stamp(junit)
         ended, answer = self._run_agent(begun, warden)
-        seen = self.loop.look(begun.token, begun, ignored=[junit] if junit else [])
+        seen = self.loop.look(begun.token, begun, ignored=[*own_outputs(), *([junit] if junit else [])])
         if ended.why == "stopped":
             return self._stopped(begun, answer, seen)
         why = "capped" if ended.why == "timeout" and self._time_is_up() else ended.why

@@ -57,7 +57,7 @@ class Stage:
 
     def call(self, *arguments: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
         """Any command of the program."""
-        done = fusewire(*arguments, cwd=self.root, env=self._environment(), timeout=timeout)
+        done = fusewire(*arguments, cwd=self.root, env=self.environment(), timeout=timeout)
         printed = (stream.decode(errors="replace") for stream in (done.stdout, done.stderr))
         return subprocess.CompletedProcess(done.args, done.returncode, *printed)
 
@@ -67,7 +67,7 @@ class Stage:
             process = subprocess.Popen(
                 [sys.executable, "-m", "fusewire", *_run(script, options, wait)],
                 cwd=self.root,
-                env=self._environment(),
+                env=self.environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said,
@@ -133,7 +133,7 @@ class Stage:
         for pid in self.left():
             kill(pid)
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
         return {**os.environ, "OUT": str(self.outside), "ANSWERS": str(ANSWERS), "PYTHON": sys.executable}
 
 
