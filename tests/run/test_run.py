@@ -778,6 +778,43 @@ def test_the_runs_own_output_is_no_work(stage: Stage, where: str) -> None:
         stage.reset()
 
 
+def test_what_helped_once_is_known_when_the_same_cause_returns(bare: Stage) -> None:
+    """The lesson keeps it through the next trip, and the probe is told."""
+    bare.write("PROMPT.md", "Go on.\n")
+    bare.write("fusewire.toml", "[loop]\nscore_over = 50\n")
+    does = f'cat > "$OUT/prompt$n"; case $n in 4|5|6|7) {WORK};; *) {IDLE};; esac'
+    options = ("--prompt", "PROMPT.md", "--max-iterations", "10")
+    assert bare.run(does, *options).returncode == 3
+    bare.reset()
+    assert bare.run(does, *options).returncode == 3
+    assert bare.starts() == numbers(10)
+    bare.reset()
+    assert bare.run(does, *options).returncode == 3
+    assert f"What helped: {FIRST}" in bare.read("prompt11")
+    lessons = {lesson["circuit"]: lesson for lesson in bare.loop()["lessons"]}
+    assert (lessons["loop/no_progress"]["times"], lessons["loop/no_progress"]["tried"]) == (2, [FIRST])
+
+
+def test_the_score_alerts_no_more_after_a_recovery(bare: Stage) -> None:
+    """What was before the probe has been dealt with."""
+    bare.run(IDLE)
+    assert [row["alert"] for row in bare.loop()["metrics"] if row["metric"] == "Progress score"] == [True]
+    bare.reset()
+    bare.run(WORK, "--max-iterations", "1")
+    loop = bare.loop()
+    assert [(row["alert"], row["value"]) for row in loop["metrics"] if row["metric"] == "Progress score"] == [
+        (False, 1)
+    ]
+    assert loop["score"] == 1
+
+
+def test_the_status_log_has_time_outs(bare: Stage) -> None:
+    """Among the errors, with the time."""
+    bare.run("sleep 60", "--timeout", "300ms", "--max-iterations", "1")
+    log = (bare.root / ".fusewire" / "loop" / "status.md").read_text()
+    assert re.search(r"^- Errors encountered: timeout after 0\.[3-9]\d*s$", log, re.MULTILINE), log
+
+
 # -- the rate limit ----------------------------------------------------------------------------------------
 
 
@@ -895,7 +932,7 @@ def test_the_status_log_has_the_form_of_the_seed(bare: Stage) -> None:
     assert re.sub(r"(?m) — \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z$", " — [timestamp]", log) == (
         "## Iteration 1 — [timestamp]\n- Circuit state: CLOSED\n- Tasks completed: 1\n"
         "- Files modified: plan.md, work1.txt\n- Tests: 2 passed, 1 failed, 1 skipped\n"
-        "- Errors encountered: failed: 1 of 4 tests\n- Progress score: +6\n- API calls remaining: 99\n"
+        "- Errors encountered: failed: 1 of 4 tests\n- Progress score: +7\n- API calls remaining: 99\n"
         "- Stagnation risk: LOW\n\n"
         "## Iteration 2 — [timestamp]\n- Circuit state: CLOSED\n- Tasks completed: 0\n- Files modified: none\n"
         "- Tests: not run\n- Errors encountered: none\n- Progress score: -3\n- API calls remaining: 98\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fusewire.core.events import plain
+from fusewire.testruns.masks import normalised
 
 if TYPE_CHECKING:
     from fusewire.breakers.loop.state import Lesson
@@ -19,20 +20,20 @@ _TEXT = 300
 
 def after_trip(lessons: list[Lesson], decision: Decision, number: int, now: float) -> list[Lesson]:
     """With the lesson of one more trip; a probe that failed adds to the lesson of its trip."""
-    unsolved = _unsolved(lessons, decision.circuit)
-    if unsolved is not None and decision.reason.startswith("the probe failed"):
+    if decision.reason.startswith("the probe failed") and _newest(lessons, decision.circuit) is not None:
         return lessons
     cause = plain(next((fact for fact in decision.evidence if fact.startswith("last: ")), "")[6:], _TEXT)
-    # The same trip again: the newer lesson replaces the older ones, and counts them.
-    same = [one for one in lessons if one["circuit"] == decision.circuit and one["cause"] == cause]
+    # The same trip again: the newer lesson replaces the older ones, counts them, and keeps what was tried and helped.
+    known = normalised(cause)
+    same = [one for one in lessons if one["circuit"] == decision.circuit and normalised(one["cause"]) == known]
     lesson: Lesson = {
         "at": now,
         "iteration": number,
         "circuit": decision.circuit,
         "pattern": plain(decision.reason, _TEXT),
         "cause": cause,
-        "tried": [],
-        "helped": None,
+        "tried": same[-1]["tried"] if same else [],
+        "helped": same[-1]["helped"] if same else None,
         "times": sum(one.get("times", 1) for one in same) + 1,
     }
     return [*(one for one in lessons if one not in same), lesson][-KEPT:]
@@ -40,11 +41,13 @@ def after_trip(lessons: list[Lesson], decision: Decision, number: int, now: floa
 
 def after_probe(lessons: list[Lesson], circuit: str, strategy: str, *, helped: bool) -> list[Lesson]:
     """With what came of a strategy that was tried."""
-    unsolved = _unsolved(lessons, circuit)
-    if unsolved is None:
+    lesson = _newest(lessons, circuit)
+    if lesson is None:
         return lessons
-    changed: Lesson = {**unsolved, "tried": [*unsolved["tried"], strategy][-8:], "helped": strategy if helped else None}
-    return [changed if one is unsolved else one for one in lessons]
+    tried = [*(one for one in lesson["tried"] if one != strategy), strategy]
+    before = lesson["helped"] if lesson["helped"] != strategy else None  # what does not help any more does not
+    changed: Lesson = {**lesson, "tried": tried[-8:], "helped": strategy if helped else before}
+    return [changed if one is lesson else one for one in lessons]
 
 
 def show_lesson(lesson: Lesson) -> str:
@@ -57,5 +60,5 @@ def show_lesson(lesson: Lesson) -> str:
     return f"{text}. Tried in vain: {'; '.join(lesson['tried'])}" if lesson["tried"] else text
 
 
-def _unsolved(lessons: list[Lesson], circuit: str) -> Lesson | None:
-    return next((one for one in reversed(lessons) if one["circuit"] == circuit and one["helped"] is None), None)
+def _newest(lessons: list[Lesson], circuit: str) -> Lesson | None:
+    return next((one for one in reversed(lessons) if one["circuit"] == circuit), None)

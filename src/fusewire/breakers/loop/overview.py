@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from fusewire.breakers.loop.detect import CIRCUITS
 from fusewire.breakers.loop.lessons import show_lesson
-from fusewire.breakers.loop.report import LoopMetric, metrics, sparkline, trend
+from fusewire.breakers.loop.report import LoopMetric, metrics, since_recovery, sparkline, trend
 from fusewire.breakers.loop.state import RATE, HistoryEntry, Lesson, LoopRecord, Risk
 from fusewire.core import meters
 from fusewire.core.circuit import near
@@ -62,14 +62,15 @@ def overview(breaker: Breaker) -> LoopOverview:
     states = {circuit: breaker.engine.view(circuit)[1] for circuit in (*CIRCUITS, RATE)}
     record = LoopRecord.recalled(breaker.store)
     waits = [state.until - now for state in states.values() if state.phase == "open" and state.until is not None]
-    scores = [entry["score"] for entry in record.history if entry["kind"] != "neutral"]
+    judged = [entry for entry in record.history if entry["kind"] != "neutral"]
+    scores = [entry["score"] for entry in judged]
     left, limit = calls_left(rules, states, now), calls_limit(rules)
     return LoopOverview(
         state=strictest(states),
         iterations=record.totals["iterations"],
         running=len(record.running),
         risk=risk_of(rules, states, now),
-        score=sum(scores[-3:]),
+        score=sum(entry["score"] for entry in since_recovery(judged)[-3:]),
         trend=trend(scores),
         scores=scores,
         sparkline=sparkline(scores),

@@ -35,13 +35,15 @@ class LoopMetric(TypedDict):
 
 def log_entry(entry: HistoryEntry) -> str:
     """One iteration in the seed's form."""
+    cut = f"{entry['ended']} after {show_duration(entry['seconds'])}"
+    errors = [cut, *entry["errors"]] if entry["ended"] in ("timeout", "idle", "crash") else entry["errors"]
     lines = [
         f"## Iteration {entry['number']} — {show_time(entry['at'])}",
         f"- Circuit state: {entry['state'].replace('_', '-')}",
         f"- Tasks completed: {entry['tasks']}",
         f"- Files modified: {_listed(entry['names'], entry['files'])}",
         f"- Tests: {_tests(entry)}",
-        f"- Errors encountered: {_listed(entry['errors'], len(entry['errors']))}",
+        f"- Errors encountered: {_listed(errors, len(errors))}",
         f"- Progress score: {entry['score']:+d}" if entry["kind"] != "neutral" else "- Progress score: none (neutral)",
         f"- API calls remaining: {entry['calls_left']}",
         f"- Stagnation risk: {entry['risk']}",
@@ -71,7 +73,8 @@ def metrics(history: Sequence[HistoryEntry], totals: Totals, calls_left: int, ca
     rates = [_pass_rate(entry["tests"]) for entry in judged if entry["tests"]]
     volumes = [entry["lines"] for entry in judged if entry["lines"] is not None]
     errors = [len(entry["errors"]) for entry in judged]
-    score = sum(entry["score"] for entry in last)
+    recent = since_recovery(judged)[-_ROW:]
+    score = sum(entry["score"] for entry in recent)
     rate = f"{rates[-1]:.0%}" if rates else "not run"
     rows: list[tuple[str, float | str, str, bool]] = [
         ("Loop count", totals["iterations"], ">20 for a single task", totals["since_task"] > TASK_LOOPS),
@@ -81,7 +84,7 @@ def metrics(history: Sequence[HistoryEntry], totals: Totals, calls_left: int, ca
         ("Error frequency", errors[-1] if errors else 0, "Increasing for 3+ iterations", rises(errors, _ROW)),
         ("Output volume", volumes[-1] if volumes else 0, "70% decline", decline(volumes[-_ROW:]) >= 0.7),
         ("API calls remaining", calls_left, "<20% remaining", calls_left < 0.2 * calls_limit),
-        ("Progress score", score, "Negative for 3 iterations", whole and score < 0),
+        ("Progress score", score, "Negative for 3 iterations", len(recent) == _ROW and score < 0),
     ]
     return [{"metric": name, "value": value, "threshold": limit, "alert": alert} for name, value, limit, alert in rows]
 
@@ -102,6 +105,12 @@ def escalation_log(circuit: str, history: Sequence[HistoryEntry]) -> list[str]:
 def _log(title: str, rows: dict[int, str]) -> list[str]:
     lines = [f"  iteration {number}: {' '.join(text.split())}" for number, text in rows.items() if text][-_LOGGED:]
     return [f"{title}:", *lines] if lines else []
+
+
+def since_recovery(judged: Sequence[HistoryEntry]) -> Sequence[HistoryEntry]:
+    """The iterations from the last probe that closed its circuits on: scores before it count no more."""
+    probes = [at for at, entry in enumerate(judged) if entry["state"] == "HALF_OPEN" and not entry["trips"]]
+    return judged[probes[-1] :] if probes else judged
 
 
 def _pass_rate(tests: Sequence[int]) -> float:
