@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from fusewire.guard.sandbox.support import support
 from tests.helpers.agents import comes_true, is_running
 from tests.helpers.agents.run_honest import HONEST
 from tests.helpers.agents.run_stage import IDLE, WORK, Stage, claude, prepared, staged, status
@@ -1002,6 +1003,23 @@ def test_rules_that_an_agent_changes_halt_the_loop(bare: Stage) -> None:
     assert "loop.rules" in ended.stderr
     other = bare.run("printf '[project]\\nname = \"x\"\\n' > pyproject.toml", "--max-iterations", "1")
     assert other.returncode == 3  # it takes the rules away again, which is a change of them as well
+
+
+def test_a_person_may_edit_the_settings_while_the_agent_is_confined(bare: Stage) -> None:
+    """In a sandbox nobody else can: it is told, kept and halts nothing; without one it is not known who it was."""
+    if not support():
+        pytest.skip("no sandbox here")
+    for option, code in (("--sandbox", 4), ("--no-sandbox", 3)):
+        bare.write("fusewire.toml", "[loop]\nno_progress = 4\n")
+        number = len(bare.starts()) + 1
+        does = f'touch "$OUT/here$n"; while [ ! -e "$OUT/go$n" ]; do sleep 0.02; done; {WORK}'
+        run = bare.start(does, option, "--max-iterations", "1")
+        assert comes_true((bare.outside / f"here{number}").exists), bare.said()
+        bare.write("fusewire.toml", "[loop]\nno_progress = 6\n")
+        (bare.outside / f"go{number}").touch()
+        assert run.wait(45) == code, bare.said()
+        assert ("no_progress = 6" in (bare.root / "fusewire.toml").read_text()) == (code == 4)
+        assert ("edited from outside the sandbox" in bare.said()) == (code == 4)
 
 
 @pytest.mark.parametrize("place", [".fusewire/loop/status.md", ".fusewire/guard.id", "IMPLEMENTATION_PLAN.md"])

@@ -125,6 +125,7 @@ class Supervisor:
                 return self._outcome(HALTED, str(refused))
             if self._confinement is not None:
                 stack.enter_context(self._confinement)
+                self.loop.protection.confined = True
             for lost in self.loop.settle_lost():
                 self.view.tells(
                     f"Iteration {lost.number} was cut off when its supervisor died; it is settled as {lost.kind}."

@@ -99,6 +99,7 @@ class Loop:
         if refused is not None:
             raise Blocked(refused)
         self.protection.begin(self.engine.clock())
+        self._rules = _fingerprint(load_rules(self.root))  # what has changed since the last iteration is a person's
         before = self._snapshot()
         token = os.urandom(6).hex()
         self.places.save_before(token, before.to_data())
@@ -159,7 +160,7 @@ class Loop:
         cause = f"iteration {begun.number} of the loop" if begun else "an iteration of the loop"
         verdict, text = self.protection.after(cause, self.engine.clock())
         if verdict != "halt" and (changed := self._rules_changed()):
-            verdict, text = "halt", changed
+            verdict, text = changed
         # Only now: what the guard has put back is no change.
         after = self._snapshot()
         if before is None:
@@ -170,15 +171,17 @@ class Loop:
         own = {os.path.relpath(os.path.realpath(os.path.join(self.root, path)), real) for path in ignored}
         return IterationTrace(difference(before, after, ignored=own), before.tree, self.plan.boxes(), verdict, text)
 
-    def _rules_changed(self) -> str:
+    def _rules_changed(self) -> tuple[str, str] | None:
         """Whether another start would follow other rules than this one does: that is for a person to decide."""
         fresh = load_rules(self.root)
         if _fingerprint(fresh) == self._rules:
-            return ""
+            return None
+        self._rules = _fingerprint(fresh)
+        if self.protection.changed_by_person():
+            return "tell", "fusewire.toml was edited from outside the sandbox; the next run follows it."
         text = "BLOCKED loop.rules: Fusewire's configuration was changed during the iteration."
         self.protection.halt(text)
-        self._rules = _fingerprint(fresh)
-        return text
+        return "halt", text
 
     def end(
         self,

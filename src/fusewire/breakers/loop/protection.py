@@ -11,11 +11,14 @@ from fusewire.guard import calls as marks
 from fusewire.guard.integrity_check import IntegrityCheck
 from fusewire.guard.policy import OWN, protected_of
 from fusewire.guard.protected import DOCUMENT
-from fusewire.util.files import free_name
+from fusewire.util.files import file_stamp, free_name
 
 if TYPE_CHECKING:
     from fusewire.config.rules import Rules
     from fusewire.guard.integrity import IntegrityFinding
+
+#: The project's settings.
+SETTINGS = "fusewire.toml"
 
 #: The loop's name among the sessions that watch a project.
 _SESSION = "loop"
@@ -31,8 +34,12 @@ class Protection:
         self.root = root
         self.check = IntegrityCheck(protected_of(root, rules), rules)
         self._began = False
+        #: the agent is in a sandbox that makes configuration read-only
+        self.confined = False
+        self._stamps = self._settings()
 
     def begin(self, now: float) -> None:
+        self._stamps = self._settings()
         self.check.renew(now)
         self.check.lift()
         self._began = True
@@ -56,7 +63,7 @@ class Protection:
             return "halt", text
         findings = integrity.verify()
         added = self._set_aside_new(findings)
-        decision = self.check.after(cause, now, permitted=self._updated_documents(findings))
+        decision = self.check.after(cause, now, permitted=[*self._updated_documents(findings), *self._by_person()])
         verdict, text = (decision.verdict, agent_message(decision)) if decision is not None else ("", "")
         if added:
             verdict, text = "halt", "\n".join(part for part in (added, text if verdict == "halt" else "") if part)
@@ -74,6 +81,17 @@ class Protection:
                 where = os.path.join(STATE_FOLDER, os.path.basename(kept))
                 lines.append(f"BLOCKED guard.integrity: {finding.path} was added by an agent; it is now {where}.")
         return "\n".join([*lines, "Next: a person decides whether it is wanted."]) if lines else ""
+
+    def _settings(self) -> list[tuple[int, int, int] | None]:
+        return [file_stamp(os.path.join(self.root, name)) for name in (SETTINGS, "pyproject.toml")]
+
+    def _by_person(self) -> list[str]:
+        return [SETTINGS] if self.changed_by_person() else []
+
+    def changed_by_person(self) -> bool:
+        """Whether a person has edited the settings in the meantime: the kernel lets no agent do so."""
+        before, now = self._stamps, self._settings()
+        return self.confined and None not in (before[0], now[0]) and before[0] != now[0] and before[1] == now[1]
 
     def _updated_documents(self, findings: list[IntegrityFinding]) -> list[str]:
         protected = self.check.protected
