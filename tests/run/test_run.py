@@ -90,6 +90,20 @@ def test_an_agent_that_is_stuck_is_stopped_at_its_number(stage: Stage, name: str
     assert stage.left() == []
 
 
+def test_one_of_anything_is_told_in_the_singular(bare: Stage) -> None:
+    """One iteration, one call; but two files are gone."""
+    bare.write("fusewire.toml", "[loop]\nno_progress = 1\nmax_calls_per_hour = 2\n")
+    ended = bare.run(IDLE)
+    assert "1 iteration in a row brought no meaningful change" in ended.stderr
+    assert "[1] CLOSED, 1 call left" in ended.stderr
+    bare.reset()
+    bare.write("AGENTS.md", "# A\n")
+    bare.write("CLAUDE.md", "# C\n")
+    ended = bare.run(f"{WORK}; rm AGENTS.md CLAUDE.md", "--no-sandbox")
+    assert "AGENTS.md, CLAUDE.md are gone" in ended.stderr, ended.stderr
+    assert ".." not in ended.stderr.replace("...", "")
+
+
 def test_one_iteration_before_its_number_nothing_is_open(bare: Stage) -> None:
     """Two idle iterations warn; the third opens the circuit, in another run just as well."""
     first = bare.run(IDLE, "--max-iterations", "2")
@@ -868,7 +882,7 @@ def test_an_answer_that_tells_its_calls_uses_up_as_many(bare: Stage) -> None:
     bare.write("fusewire.toml", "[loop]\nmax_calls_per_hour = 10\n")
     ended = bare.run(f"{WORK}\n{claude('A step.', num_turns=4)}")
     assert (ended.returncode, bare.starts()) == (3, [1, 2, 3]), ended.stderr
-    assert re.findall(r"CLOSED, (\d+) calls left", ended.stderr) == ["9", "5", "1"]
+    assert re.findall(r"CLOSED, (\d+) calls? left", ended.stderr) == ["9", "5", "1"]
     assert "loop.rate" in ended.stderr
 
 

@@ -60,7 +60,7 @@ class PlainView(QuietView):
 
     def began(self, begun: IterationStart) -> None:
         probe = " (the one probe)" if begun.held else ""
-        self.tells(f"[{begun.number}] {begun.state}{probe}, {begun.calls_left} calls left")
+        self.tells(f"[{begun.number}] {begun.state}{probe}, {counted(begun.calls_left, 'call')} left")
         for line in begun.advice.lines:
             self.tells(*f"    told to the agent: {line}".replace("\n", "\n    ").split("\n"))
 

@@ -85,7 +85,8 @@ def _parts(decision: Decision, now: float) -> tuple[list[str], list[str], list[s
     evidence = [_capitalized(one) if decision.circuit else one for one in decision.evidence]
     lines = []
     if decision.next:
-        stop = "" if "\n" in decision.next[-1] else "."  # a step with lines of its own ends with a command
+        # A step with lines of its own ends with a command; some are sentences.
+        stop = "" if "\n" in decision.next[-1] or decision.next[-1].endswith(".") else "."
         lines.append(f"Next: {'; '.join(decision.next)}{stop}")
     # An agent that is halted goes on when a person speaks, not when a time has come.
     if decision.verdict == "halt" and decision.circuit:

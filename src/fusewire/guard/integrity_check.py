@@ -276,7 +276,11 @@ def _report_restored(restored: list[RestoredFile], bad: dict[str, str], cause: s
     if not restored:
         return None
     names = [one.path for one in restored]
-    word = _WORDS.get(bad[names[0]], "was changed")
+    word = (
+        _WORDS.get(bad[names[0]], "was changed") if len({bad[name] for name in names}) == 1 else "was changed or lost"
+    )
+    if len(names) > 1:
+        word = word.replace("is ", "are ", 1).replace("was ", "were ", 1)
     lines = []
     for one in restored[:_NAMED]:
         kept = f" (what was there is kept in {one.kept})" if one.kept else ""

@@ -136,7 +136,7 @@ STUCK = {
         "echo 'Which database should I use?'",
         "loop.neutral",
         5,
-        ("5 iterations in a row ended blocked on a human", "(limit 5)", "Which database should I use?"),
+        ("5 iterations in a row blocked on a human", "(limit 5)", "Which database should I use?"),
     ),
     "waits for a person": Stuck(
         status(status="BLOCKED", recommendation="Give me the key."), "loop.neutral", 5, ("Give me the key.",)
