@@ -20,6 +20,7 @@ from fusewire.breakers.phase.report import known_lines, open_block, overview_lin
 from fusewire.breakers.phase.state_file import LIMIT
 from fusewire.cli.common import print_json, project_command, read_input, show_result
 from fusewire.cli.streams import is_interactive, tell, tell_text, warn
+from fusewire.testruns.run import Problem
 from fusewire.util.durations import counted
 from fusewire.util.errors import FusewireError
 
@@ -196,7 +197,7 @@ def _ask(question: str) -> str:
 )
 @click.option("--from-junit", metavar="FILE", help="Read the tests from a JUnit XML file (- is standard input).")
 @click.option("--from-output", metavar="FILE", help="Read them from the output of a test runner (- is standard input).")
-@click.option("--error", help="The error with which the iteration ended.")
+@click.option("--error", help="The error with which the iteration ended (default: that of the test run).")
 @click.option("--error-type", help="Its type (default: the class that the message begins with).")
 @click.option("--complete", is_flag=True, help="Declare the phase done; its metrics must agree.")
 @with_phases
@@ -225,14 +226,21 @@ def end_command(
         raise click.UsageError("--error must say what failed")
     if error_type is not None and error is None:
         raise click.UsageError("--error-type needs --error TEXT")
-    metrics, failing = _measured(phase, pairs, from_junit, from_output)
-    if error is None and not is_measured(phase, metrics):
+    metrics, failing, problems = _measured(phase, pairs, from_junit, from_output)
+    is_unmeasured = error is None and (failing is not None or not problems)
+    if is_unmeasured and not is_measured(phase, metrics):
         raise click.UsageError(
             f"nothing to judge {phase} by; give --metric with one of {', '.join(METRICS[phase])}"
             f"{', or --from-junit, --from-output' if phase in ('RED', 'GREEN') else ''}, or --error"
         )
     ended = phases.end(
-        phase, metrics, error=error or "", error_type=(error_type or "").strip(), failing=failing, complete=complete
+        phase,
+        metrics,
+        error=error or "",
+        error_type=(error_type or "").strip(),
+        failing=failing,
+        problems=problems,
+        complete=complete,
     )
     _say_ended(ended, as_json)
     return 3 if ended.blocked else 0
@@ -240,16 +248,16 @@ def end_command(
 
 def _measured(
     phase: str, pairs: tuple[tuple[str, str], ...], from_junit: str | None, from_output: str | None
-) -> tuple[Values, tuple[str, ...] | None]:
-    """The metrics from everything that was given, and the names of failing tests where a test run tells them."""
+) -> tuple[Values, tuple[str, ...] | None, list[Problem]]:
+    """The metrics from everything that was given; the names of failing tests, and what failed, where a run tells."""
     metrics = parse_metrics(phase, pairs)
-    run = None
+    run, problems = None, list[Problem]()
     if from_junit is not None:
-        run = junit_run(read_input(from_junit, "the test results"), from_junit)
+        run, problems = junit_run(read_input(from_junit, "the test results"), from_junit)
     elif from_output is not None:
-        run = output_run(read_input(from_output, "the test run"), from_output)
+        run, problems = output_run(read_input(from_output, "the test run"), from_output)
     option = "--from-junit" if from_junit is not None else "--from-output"
-    return with_run(phase, metrics, run, option), None if run is None else run.failing
+    return with_run(phase, metrics, run, option), None if run is None else run.failing, problems
 
 
 def _say_ended(ended: PhaseEnd, as_json: bool) -> None:

@@ -11,7 +11,7 @@ from xml.parsers import expat
 
 from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SPOILED, CaseResult, Cases
 from fusewire.testruns.infrastructure import BUILD, refused_in_javascript, refused_in_python, refused_in_rust
-from fusewire.testruns.run import NAMES, TestRun
+from fusewire.testruns.run import NAMES, RunSummary, TestRun
 from fusewire.testruns.tap import CANCELLED
 
 _LIMIT = 50_000_000
@@ -36,6 +36,15 @@ class JUnitCase:
     #: the attribute `message` of what went wrong, and the text below it
     message: str = ""
     text: str = ""
+    #: the attribute `type` of what went wrong
+    type: str = ""
+
+    @property
+    def said(self) -> str:
+        """What went wrong, in one line, with its type in front."""
+        lines = (line.strip() for text in (self.message, self.text) for line in text.split("\n"))
+        said = next(filter(None, lines), "")
+        return said if not self.type or self.type.rsplit(".", 1)[-1] in said else f"{self.type}: {said}".strip(": ")
 
 
 class _Parser:
@@ -43,7 +52,10 @@ class _Parser:
 
     def __init__(self) -> None:
         self.counts = {"passed": 0, "failed": 0, "skipped": 0, "broken": 0}
-        self.failing: set[str] = set()
+        #: name of a failing test -> what it said
+        self.failing: dict[str, str] = {}
+        #: what the first one said that could not start
+        self.broken = ""
         self.suites = 0
         #: of each suite around what is read: its name, and whether node wrote it
         self._around: list[tuple[str, bool]] = []
@@ -59,7 +71,7 @@ class _Parser:
         elif tag == "testcase":
             self._case = self._named(attributes)
         elif self._case:
-            self._ended(self._case, tag, attributes.get("message", ""))
+            self._ended(self._case, tag, attributes)
 
     def _named(self, attributes: dict[str, str]) -> JUnitCase:
         """`node --test` calls every class "test", and nests suites instead."""
@@ -68,12 +80,13 @@ class _Parser:
             return JUnitCase("", " > ".join([*(suite for suite, _ in self._around[:_NESTED]), name]))
         return JUnitCase(place, name)
 
-    def _ended(self, case: JUnitCase, tag: str, message: str) -> None:
+    def _ended(self, case: JUnitCase, tag: str, attributes: dict[str, str]) -> None:
         if case.outcome == "failed":
             return  # whatever broke after it
+        message = attributes.get("message", "")
         if tag in ("failure", "error"):
             case.outcome = "broken" if tag == "error" and _NOT_STARTED.search(message) else "failed"
-            case.message, self._text = message, []
+            case.message, case.type, self._text = message, attributes.get("type", ""), []
         elif tag == "skipped" and case.outcome == "passed":
             case.outcome = "skipped"
 
@@ -90,7 +103,9 @@ class _Parser:
         if tag == "testcase" and case:
             self.counts[case.outcome] += 1
             if case.outcome == "failed" and len(self.failing) < 10_000:
-                self.failing.add(f"{case.place}::{case.name}" if case.place else case.name)
+                self.failing.setdefault(f"{case.place}::{case.name}" if case.place else case.name, case.said)
+            elif case.outcome == "broken":
+                self.broken = self.broken or _last_error(case.text) or case.said
             if len(self.kept) < _KEPT:
                 self.kept.append(case)
             self._case = None
@@ -102,6 +117,12 @@ def _refuse(*_: object) -> None:
 
 def read_junit(data: bytes) -> TestRun | None:
     """Count the tests of all suites; None if it is no JUnit XML, cut, larger than 50 MB, or has a document type."""
+    found = read_junit_run(data)
+    return found.tests if found else None
+
+
+def read_junit_run(data: bytes) -> RunSummary | None:
+    """The same, and what the first failures say."""
     found = _parse(data)
     return found[0] if found else None
 
@@ -111,11 +132,11 @@ def read_junit_cases(data: bytes) -> Cases | None:
     found = _parse(data)
     if not found:
         return None
-    tests, cases = found
+    tests, cases = found[0].tests, found[1]
     return Cases(tests, tuple(_case(case) for case in cases), verbose=len(cases) >= tests.total)
 
 
-def _parse(data: bytes) -> tuple[TestRun, list[JUnitCase]] | None:
+def _parse(data: bytes) -> tuple[RunSummary, list[JUnitCase]] | None:
     if len(data) > _LIMIT:
         return None
     cases = _Parser()
@@ -131,7 +152,9 @@ def _parse(data: bytes) -> tuple[TestRun, list[JUnitCase]] | None:
         return None
     if not cases.suites:
         return None
-    return TestRun("junit", **cases.counts, failing=tuple(sorted(cases.failing)[:NAMES])), cases.kept
+    names = sorted(cases.failing)
+    tests = TestRun("junit", **cases.counts, failing=tuple(names[:NAMES]))
+    return RunSummary(tests, len(data), cases.failing[names[0]] if names else "", cases.broken), cases.kept
 
 
 _PLACE = re.compile(r"[./\\]|::")

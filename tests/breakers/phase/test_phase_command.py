@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -155,6 +157,93 @@ def test_metrics_from_a_real_run_of_pytest(project: Project) -> None:
     assert json.loads(piped.stdout)["tests"] == expected
     ended = project.json("phase", "end", "GREEN", "--from-junit", "r.xml")
     assert (ended["tests"], ended["progress"]) == (expected, False)
+
+
+def pytest_run(project: Project, source: str, name: str = "test_a.py") -> None:
+    """Run the real pytest on one file more; `r.xml` and `out.txt` have what it says."""
+    (project.root / name).write_text(source)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml=r.xml"]
+    done = subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=False)
+    (project.root / "out.txt").write_text(done.stdout)
+
+
+@pytest.mark.parametrize("source", [["--from-junit", "r.xml"], ["--from-output", "out.txt"]])
+def test_a_test_run_gives_the_error(project: Project, source: list[str]) -> None:
+    """Message, type and count, though every iteration makes one more test pass."""
+    failing = "def test_paid():\n    bill = {}\n    bill['sum']\n"
+    for number in range(1, 4):
+        pytest_run(project, failing + "".join(f"def test_{n}(): pass\n" for n in range(number)) + "\n" * number)
+        ended = project.json("phase", "end", "GREEN", *source)
+        assert ended["circuit_breaker"]["same_error_count"] == number
+    assert ended["circuit_breaker"]["reason"] == "Same error repeated 3 times"
+    block = project.run("phase", "begin", "GREEN").stdout
+    assert re.search(r"^LAST_ERROR: .*test_paid: KeyError: 'sum'$", block, re.MULTILINE), block
+    junit_text = "test_a::test_paid" if source[0] == "--from-junit" else "test_a.py::test_paid"
+    digest = hashlib.sha256(f"{junit_text}: KeyError: 'sum'KeyError".encode()).hexdigest()
+    assert saved(project)["last_error_hash"] == digest
+
+
+def test_fewer_failing_tests_are_another_error(project: Project) -> None:
+    """Ten honest iterations, each of which makes one test more pass, with the same message in all that fail."""
+    for mended in range(10):
+        tests = "".join(f"def test_{n}(): assert {n} < {mended} or 0\n" for n in range(10))
+        pytest_run(project, tests)
+        ended = project.json("phase", "end", "GREEN", "--from-junit", "r.xml")
+        assert ended["circuit_breaker"]["same_error_count"] == 1
+    assert ended["circuit_breaker"]["state"] == "CLOSED"
+
+
+def test_red_tests_are_no_error_while_they_grow(project: Project) -> None:
+    """Each file imports what is not there yet: eight times the same error, and RED is meant to bring it."""
+    for number in range(8):
+        pytest_run(project, "import not_yet_written\ndef test_it(): pass\n", f"test_{number}.py")
+        ended = project.json("phase", "end", "RED", "--from-output", "out.txt")
+        assert (ended["circuit_breaker"]["same_error_count"], ended["progress"]) == (0, True)
+    for _ in range(3):
+        ended = project.json("phase", "end", "RED", "--from-output", "out.txt")
+    assert ended["circuit_breaker"]["state"] == "OPEN"
+    begun = project.run("phase", "begin", "RED")
+    assert "LAST_ERROR: test_0.py: ModuleNotFoundError: No module named 'not_yet_written'" in begun.stdout
+
+
+def test_known_failures_are_no_error(project: Project) -> None:
+    """A person has skipped GREEN with them; a sixth refactoring must not open a circuit for their sake."""
+    pytest_run(project, "def test_ok(): pass\ndef test_known(): assert 1 == 2\n")
+    for _ in range(3):
+        project.run("phase", "end", "GREEN", "--from-junit", "r.xml")
+    project.run("phase", "resolve", "skip")
+    for _ in range(7):
+        ended = project.json("phase", "end", "REFACTOR", "--from-junit", "r.xml", "--metric", "pattern_applied=true")
+        assert ended["circuit_breaker"]["same_error_count"] == 0
+    pytest_run(project, "def test_ok(): pass\ndef test_known(): assert 1 == 2\ndef test_new(): assert 3 == 4\n")
+    ended = project.json("phase", "end", "REFACTOR", "--from-junit", "r.xml", "--metric", "pattern_applied=true")
+    assert ended["circuit_breaker"]["same_error_count"] == 1
+
+
+def test_a_build_that_breaks_before_any_test_is_an_error(project: Project) -> None:
+    """No test ran: an iteration without progress, and its error is the compiler's."""
+    rustc = "error[E0425]: cannot find value `x` in this scope\n --> src/main.rs:{0}:5\n  |\n"
+    for line in (3, 4):
+        (project.root / "out.txt").write_text(rustc.format(line))
+        ended = project.json("phase", "end", "GREEN", "--from-output", "out.txt")
+    assert (ended["circuit_breaker"]["same_error_count"], ended["status"]) == (2, "BLOCKED")
+    block = project.run("phase", "begin", "GREEN").stdout
+    assert "LAST_ERROR: src/main.rs: cannot find value `x` in this scope" in block
+
+
+def test_an_error_that_is_given_goes_before_that_of_the_run(project: Project) -> None:
+    pytest_run(project, "def test_x(): assert 1 == 2\n")
+    given = ["--error", "timeout of the database", "--error-type", "TimeoutError"]
+    project.run("phase", "end", "GREEN", "--from-junit", "r.xml", *given)
+    assert saved(project)["last_error_hash"] == hashlib.sha256(b"timeout of the databaseTimeoutError").hexdigest()
+
+
+def test_phases_are_opened_on_a_project(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its folder, or on the one around the current folder."""
+    (project.root / "src").mkdir()
+    Phases.open(project.root).end("GREEN", {"tests_passing": 1, "tests_failing": 2})
+    monkeypatch.chdir(project.root / "src")
+    assert Phases.open().view()["phase"] == "GREEN"
 
 
 def test_complete_needs_metrics_that_agree(project: Project) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fusewire.breakers.phase.detect import Values
     from fusewire.breakers.phase.state import Face, PhaseRecord
     from fusewire.config.rules import Rules
+    from fusewire.testruns.run import Problem
 
 #: Characters of an error that are compared.
 _COMPARED = 20_000
@@ -65,7 +66,7 @@ class Ending:
         self.action, self.record, self.rules = action, action.record, rules
         self.phase, self.metrics, self.complete = phase, metrics, complete
 
-    def end(self, error: str, error_type: str, failing: Sequence[str] | None) -> PhaseEnd:
+    def end(self, error: str, error_type: str, failing: Sequence[str] | None, problems: Sequence[Problem]) -> PhaseEnd:
         record, phase = self.record, self.phase
         record.phase = phase
         record.iterations = {**record.iterations, phase: record.iterations.get(phase, 0) + 1}
@@ -79,6 +80,8 @@ class Ending:
         reasons = self._with_completion(judged.reasons, missing)
         blocked = record.aborted or record.open_phase()
         self._send_progress(reasons, bool(blocked))
+        if problems and not error and self._is_error(reasons, failing):
+            error, error_type = "; ".join(one.message for one in problems), problems[0].type
         if error:
             self._send_error(error, error_hash(error, error_type), bool(blocked))
         if phase in record.guidance.get("given", ()):
@@ -86,6 +89,12 @@ class Ending:
         status = self._status(missing)
         steps = [START] if record.aborted else [RESOLVE] if status.blockers else []
         return PhaseEnd(status, bool(reasons), reasons, missing if self.complete else "", self.action.log, steps)
+
+    def _is_error(self, reasons: list[str], failing: Sequence[str] | None) -> bool:
+        """Whether failing tests are an error: in RED they are the aim, and those that a person knows of are none."""
+        if self.phase == "RED":
+            return not reasons
+        return failing is None or self.metrics["tests_failing"] > _accepted(self.record, failing)
 
     def _with_completion(self, reasons: list[str], missing: str) -> list[str]:
         """To be complete is progress, but only once; it must not keep the agent out of the next phase."""

@@ -7,15 +7,18 @@ import re
 from typing import TYPE_CHECKING
 
 from fusewire.breakers.phase.detect import METRICS, allowed_metrics, with_derived
-from fusewire.testruns.junit import read_junit
-from fusewire.testruns.runners import read_tests
+from fusewire.testruns.errors import problems_in
+from fusewire.testruns.junit import read_junit_run
+from fusewire.testruns.run import problems_of
+from fusewire.testruns.runners import last_run
+from fusewire.testruns.text import plain_text, without_quotes
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fusewire.breakers.phase.detect import Value, Values
-    from fusewire.testruns.run import TestRun
+    from fusewire.testruns.run import Problem, TestRun
 
 #: More than any project has.
 _LARGEST = 10**9
@@ -95,20 +98,22 @@ def require_comparable(phase: str, metrics: Values) -> None:
         raise FusewireError("tests_failing alone is refused; allowed: with tests_passing or tests_total beside it")
 
 
-def junit_run(content: bytes, shown: str) -> TestRun:
-    """The test run in a JUnit XML file."""
-    run = read_junit(content)
+def junit_run(content: bytes, shown: str) -> tuple[TestRun, list[Problem]]:
+    """The test run in a JUnit XML file, and what failed in it."""
+    run = read_junit_run(content)
     if run is None:
         raise FusewireError(f"{shown}: no JUnit XML; allowed: a whole file of at most 50 MB without a document type")
-    return run
+    return run.tests, problems_of(run)
 
 
-def output_run(content: bytes, shown: str) -> TestRun:
-    """The last test run in what a test runner printed."""
-    run = read_tests(content.decode("utf-8", "replace"))
-    if run is None:
+def output_run(content: bytes, shown: str) -> tuple[TestRun | None, list[Problem]]:
+    """The last test run in what a test runner printed, and what failed in it; without a run, errors of a build."""
+    text = content.decode("utf-8", "replace")
+    run = last_run(without_quotes(plain_text(text)))
+    problems = problems_of(run) if run else problems_in(text)
+    if run is None and not problems:
         raise FusewireError(
             f"{shown}: no test run in it; allowed: the output of pytest, unittest, jest, vitest, mocha, node, TAP,"
             " go test or cargo test"
         )
-    return run
+    return run.tests if run else None, problems

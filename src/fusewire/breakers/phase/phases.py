@@ -18,16 +18,18 @@ from fusewire.breakers.phase.overview import PhasesOverview, open_circuit, overv
 from fusewire.breakers.phase.schema import Taken, parse, record_of, render
 from fusewire.breakers.phase.state import PhaseRecord
 from fusewire.breakers.phase.state_file import FILE, StateFile, digest
+from fusewire.engine.breaker import Breaker
 from fusewire.util.errors import ConfigError, FusewireError
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Sequence
 
     from fusewire.breakers.phase.detect import Values
     from fusewire.breakers.phase.report import OpenCircuit
     from fusewire.breakers.phase.state import KnownFailures
-    from fusewire.engine.breaker import Breaker
     from fusewire.engine.engine import BreakerTransaction
+    from fusewire.testruns.run import Problem
 
 Found = TypeVar("Found")
 
@@ -66,6 +68,11 @@ class Phases:
         #: what a person must know about the state file
         self.warnings: list[str] = []
 
+    @classmethod
+    def open(cls, project: str | os.PathLike[str] | None = None) -> Phases:
+        """The phases of a project (default: the one around the current folder)."""
+        return cls(Breaker.open(project=project))
+
     # -- around the work ------------------------------------------------------------------------------
 
     def begin(self, phase: str) -> PhaseStart:
@@ -80,12 +87,19 @@ class Phases:
         error: str = "",
         error_type: str = "",
         failing: Sequence[str] | None = None,
+        problems: Sequence[Problem] = (),
         complete: bool = False,
     ) -> PhaseEnd:
-        """One iteration of a phase is over; `failing` are the names of its failing tests, where they are known."""
+        """One iteration of a phase is over.
+
+        `failing` are the names of its failing tests, where they are known, and `problems` is what its test run failed
+        with: that is the error if none is given.
+        """
         require_comparable(phase, metrics)
         return self._act(
-            lambda action: Ending(action, self.rules, phase, metrics, complete).end(error, error_type, failing)
+            lambda action: Ending(action, self.rules, phase, metrics, complete).end(
+                error, error_type, failing, problems
+            )
         )
 
     def _begin(self, record: PhaseRecord, phase: str) -> PhaseStart:
