@@ -127,7 +127,8 @@ def run_command(
     """Run the test command, judge the result and record it. Exit 0 passed, 1 not passed, 3 stopped.
 
     The output of the command is passed on, and kept whole in a file. A test that could not run (collection, build,
-    environment, network, permissions, a crash of the runner) is an infrastructure error and does not count.
+    environment, network, permissions, a crash of the runner) is an infrastructure error and does not count. Neither
+    does a failure on an unchanged tree: an attempt is a change and a run.
     """
     from fusewire.run.test_cycle import run_cycle
 
@@ -196,6 +197,7 @@ def record_command(
         result,
         reason=judged.reason if judged and judged.tests and judged.result == result else _last_line(text),
         error=text if result == "fail" else "",
+        said=judged.said if judged else "",
         kind=(judged.kind if judged else "") or "runner" if result == "infra" else "",
         evidence=judged.evidence or text[-2000:] if judged else "",
         strategy=strategy,

@@ -34,6 +34,7 @@ def say_recorded(attempts: Attempts, recorded: AttemptResult, about: JsonObject,
         print_json(
             {
                 **about,
+                "counted": recorded.counted,
                 "state": state,
                 "stops": [stop.to_json() for stop in recorded.stops],
                 "repeats": recorded.repeats or None,
@@ -43,6 +44,8 @@ def say_recorded(attempts: Attempts, recorded: AttemptResult, about: JsonObject,
         )
         return 3 if recorded.stops else 0
     kind = f" ({about['kind']}, no attempt)" if about["result"] == "infra" else ""
+    if about["result"] == "fail" and not recorded.counted:
+        kind = f" (no attempt: no file was changed {recorded.same_as})"
     reason = f": {about['reason']}" if about["reason"] else ""
     name = f"{state['slice_id']} {state['test_name']}"
     tell(f"{name}: {about['result'].upper()}{kind}{reason}; {counts(attempts, state)}")

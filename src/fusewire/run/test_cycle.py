@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
+from fusewire.breakers.attempt.last_attempts import LastAttempts
 from fusewire.breakers.attempt.types import Attempt, AttemptResult
 from fusewire.run.hook_server import RELAYED
 from fusewire.run.output_log import OutputLog, prune
@@ -80,7 +81,8 @@ def run_cycle(
     """Run the test command and record the attempt; raises `Blocked` before it runs if the work is stopped."""
     if not command:
         raise FusewireError("no test command is given; put it behind --: fusewire attempt run S-1 test_x -- pytest")
-    started = attempts.start(slice_id, test, session=session)
+    started = attempts.start(slice_id, test, session=session, late=True)
+    same_as = _same_as(attempts, slice_id, test)
     path = _new_output(attempts, slice_id)
     log = OutputLog(os.path.join(attempts.root, path), _HEAD, _TAIL)
 
@@ -112,6 +114,8 @@ def run_cycle(
             verdict.result,
             reason=verdict.reason,
             error=error,
+            said=verdict.said,
+            same_as=same_as if verdict.result == "fail" else "",
             kind=verdict.kind,
             evidence=verdict.evidence,
             strategy=strategy,
@@ -119,7 +123,21 @@ def run_cycle(
             life=started.life,
         ),
     )
+    if recorded.counted or recorded.same_as:
+        LastAttempts(attempts, slice_id, started.life).keep(test)
     return Cycle(verdict, recorded, ended.code, path, started.fresh, results.problem(found), started.alike)
+
+
+def _same_as(attempts: Attempts, slice_id: str, test: str) -> str:
+    """Since when no file was changed; a run that cannot be told from an attempt is one."""
+    try:
+        record = attempts.record(slice_id)
+        entry = record.tests[test]
+        if entry.late and not entry.log:
+            return ""
+        return LastAttempts(attempts, slice_id, record.life).same_as(record, test)
+    except FusewireError:
+        return ""
 
 
 def _run(

@@ -7,6 +7,7 @@ assertion decide nothing.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from fusewire.testruns.cases import BROKEN, FAILED, PASSED, SPOILED, CaseResult, Cases, matching, nearest
@@ -24,6 +25,11 @@ ERROR = 16_000
 #: Exit codes of a shell: a command that cannot be executed, and one that is not there; 124 is that of `timeout`.
 _NOT_EXECUTABLE, _NOT_FOUND, _TIMED_OUT = 126, 127, 124
 _SIGNALS = range(129, 160)
+#: How runners print compared values on lines of their own, and how many of these lines a message takes in.
+_VALUE = re.compile(
+    r"[\sE|]*((?:(?:left|right|expected|received|actual|got|want)\b[^:]*:|[-+] (?! *where ))\s*\S.*)", re.IGNORECASE
+)
+_VALUES = 4
 #: Parts of the output that are shown of a test which failed more than once.
 _PARTS = 20
 
@@ -41,6 +47,8 @@ class RunVerdict:
     evidence: str = ""
     #: of a failure: the part of the output that belongs to this test, exactly as printed
     error: str = ""
+    #: of a failure: its message in one line, with the values that it compares
+    said: str = ""
     tests: TestRun | None = None
 
 
@@ -101,7 +109,9 @@ class _Judge:
         more = f", {name} among them" if count > 1 else f": {name}"
         reason = f"{max(count, 1)} of {max(run.tests.total, 1)} tests failed{more}"
         parts = list(dict.fromkeys(self._part(case) for case in cases[:_PARTS]))
-        return RunVerdict("fail", _one_line(reason), error=beginning("\n".join(parts), ERROR), tests=self.tests)
+        error = beginning("\n".join(parts), ERROR)
+        said = _said(cases[0].said, parts[0])
+        return RunVerdict("fail", _one_line(reason), error=error, said=said, tests=self.tests)
 
     def _part(self, case: CaseResult) -> str:
         if case.text:
@@ -200,9 +210,9 @@ class _Judge:
         error = find_start_error(self.lines) or idle or find_unfinished(self.lines)
         if error:
             return self._not_started(error)
-        return RunVerdict(
-            "fail", f"the command exited with {self.exit_code}", error=ending("\n".join(self.lines.printed), ERROR)
-        )
+        whole = ending("\n".join(self.lines.printed), ERROR)
+        said = next((_one_line(line) for line in reversed(self.lines.plain) if line.strip()), "")
+        return RunVerdict("fail", f"the command exited with {self.exit_code}", error=whole, said=said)
 
     def _ended_badly(self, finished: bool = False) -> RunVerdict | None:
         """The command was not started, or did not end by itself."""
@@ -258,6 +268,17 @@ class _Judge:
             if last in line and any(word in line.replace(last, "") for word in words):
                 return shown
         return self._end()
+
+
+def _said(message: str, part: str) -> str:
+    """A failure's message and the values below it: `expect(received).toBe(expected)` alone says little."""
+    values: list[str] = []
+    for line in part[max(0, part.find(message)) :].split("\n")[1:15]:
+        if line.startswith("-----"):
+            break  # what the test itself printed
+        match = _VALUE.fullmatch(line)
+        values += [" ".join(match[1].split())] if match else []
+    return _one_line("; ".join(filter(None, [message, *values[:_VALUES]])))
 
 
 def _one_line(text: str) -> str:

@@ -78,6 +78,7 @@ def test_a_closed_output_does_not_lose_the_attempt(slice_project: Project) -> No
     """Nobody reads it any more, or it was never open."""
     run = f"{sys.executable} -m fusewire attempt run S-1 test_a -- sh -c 'echo hi; exit 1'"
     for redirected in (f"{run} >&-", f"{run} | true"):
+        (slice_project.root / "app.py").write_text(redirected)
         done = subprocess.run(
             ["sh", "-c", redirected], cwd=slice_project.root, capture_output=True, text=True, check=False
         )
@@ -129,6 +130,7 @@ def test_results_that_were_not_written_are_pointed_out(slice_project: Project, t
     old.write_text('<testsuite><testcase classname="test_x" name="test_a"/></testsuite>')
     (slice_project.root / "test_x.py").write_text("def test_a(): assert 0\n")
     for results in (old, tmp_path / "missing.xml"):
+        (slice_project.root / "app.py").write_text(f"# {results}\n")
         said = attempt(slice_project, "run", "S-1", "test_a", "--junit", str(results), "--", *PYTEST, expect=1)
         assert "was not written by this command" in said
     assert state(slice_project, "test_a")["attempt_count"] == 2

@@ -68,6 +68,29 @@ def state(project: Project, test: str, slice_id: str = "S-1") -> dict[str, Any]:
     return dict(found)
 
 
+def run_tests(project: Project, *more: str, test: str = "test_status") -> dict[str, Any]:
+    """One `attempt run` of the real pytest, which leaves its results in the tree."""
+    command = (sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml=results.xml")
+    done = project.run("attempt", "run", "S-1", test, "--json", *more, "--", *command)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def answers(project: Project, code: int) -> None:
+    (project.root / "app.py").write_text(f"def status():\n    return {code}\n")
+
+
+@pytest.fixture
+def status_project(slice_project: Project) -> Project:
+    """One that answers 200 where its test wants 409."""
+    answers(slice_project, 200)
+    test = "from app import status\ndef test_status():\n    assert status() == 409\n"
+    (slice_project.root / "test_app.py").write_text(test)
+    git(slice_project, "add", "-A")
+    git(slice_project, "commit", "-q", "-m", "red")
+    return slice_project
+
+
 # -- section 1 and 2: counting ----------------------------------------------------------------------------
 
 
@@ -88,6 +111,62 @@ def test_a_test_stops_at_its_third_failure_and_not_at_the_second(slice_project: 
         3,
         3,
     )
+
+
+def test_a_run_on_an_unchanged_tree_is_no_attempt(status_project: Project) -> None:
+    """Neither before the first change nor after an attempt, however often; a change and a run are one."""
+    attempt(status_project, "start", "S-1", "test_status")
+    for code in (200, 500, 501):
+        answers(status_project, code)
+        for look in range(2):
+            found = run_tests(status_project)
+            assert (found["result"], found["counted"]) == ("fail", code != 200 and not look), (code, look, found)
+    found = state(status_project, "test_status")
+    assert (found["attempt_count"], found["total_failed_attempts"]) == (2, 2)
+    command = ("run", "S-1", "test_status", "--", "false")
+    said = attempt(status_project, *command, expect=1)
+    assert "test_status: FAIL (no attempt: no file was changed since the last attempt)" in said
+    git(status_project, "stash", "-q", "-u")
+    assert "no file was changed since the attempts began" in attempt(status_project, *command, expect=1)
+    answers(status_project, 409)
+    assert run_tests(status_project)["result"] == "pass"
+
+
+def test_a_third_change_that_fails_still_stops_the_test(status_project: Project) -> None:
+    """Also where a run that could not start, or the pass of another test, came between the change and its run."""
+    attempt(status_project, "start", "S-1", "test_status")
+    for code in (500, 501, 502):
+        answers(status_project, code)
+        assert run_tests(status_project, test="test_nowhere")["result"] == "infra"
+        attempt(status_project, "record", "S-1", "test_other", "--pass")
+        stops = run_tests(status_project)["stops"]
+    assert [stop["rule"] for stop in stops] == ["attempt.test:S-1/test_status"]
+
+
+def test_every_test_that_fails_after_a_change_has_an_attempt(status_project: Project) -> None:
+    """A run of one test says nothing of another's."""
+    for test in ("test_status", "test_more"):
+        attempt(status_project, "start", "S-1", test)
+    with open(status_project.root / "test_app.py", "a", encoding="utf-8") as file:
+        file.write("def test_more():\n    assert 1 == 2\n")
+    assert [run_tests(status_project, test=test)["counted"] for test in ("test_status", "test_more")] == [True, True]
+    assert state(status_project, "test_more")["total_failed_attempts"] == 2
+
+
+def test_the_loop_rules_see_runs_on_an_unchanged_tree(status_project: Project) -> None:
+    """They are no attempts, and no way to grind either: a session that repeats one is refused."""
+    attempt(status_project, "start", "S-1", "test_status")
+    answers(status_project, 500)
+    command = f"fusewire attempt run S-1 test_status -- {sys.executable} -m pytest -q"
+    for number in range(3):
+        asked = status_project.bash(command, tool_use_id=f"toolu_{number}")
+        assert status_project.hook(asked).returncode == 0
+        done = status_project.run(*command.split()[1:])
+        error = f"Exit code {done.returncode}\n{done.stdout}{done.stderr}"
+        status_project.hook({**asked, "hook_event_name": "PostToolUseFailure", "error": error})
+    refused = status_project.hook(status_project.bash(command, tool_use_id="toolu_4"))
+    assert b"BLOCKED tool.tool_failure:Bash" in refused.stdout
+    assert state(status_project, "test_status")["attempt_count"] == 1
 
 
 def test_fail_fail_pass_fail_fail_stops_nothing_and_counts_four_for_the_slice(slice_project: Project) -> None:
@@ -209,6 +288,55 @@ def stopped(project: Project) -> None:
         (project.root / "app.py").write_text(f"answer = {number}\n")
         arguments = ("--fail", "--error-file", str(error), "--file", "app.py", "--strategy", strategy)
         attempt(project, "record", "S-1", "test_a", *arguments, expect=3 if number == 2 else 0)
+
+
+JEST = """FAIL ./status.test.js
+  \u25cf status \u203a conflict
+
+    expect(received).toBe(expected) // Object.is equality
+
+    Expected: 409
+    Received: {0}
+
+      1 | test
+
+      at Object.toBe (status.test.js:4:5)
+
+Tests:       1 failed, 1 total
+"""
+
+
+def test_the_log_says_what_each_attempt_has_changed(status_project: Project) -> None:
+    """500, 501 and 502 are three outcomes, and a retry tells them apart; the same one again is said to be that."""
+    attempt(status_project, "start", "S-1", "test_status")
+    for code, strategy in ((500, "check first"), (501, "check later"), (501, "catch it")):
+        answers(status_project, code)
+        with open(status_project.root / "app.py", "a", encoding="utf-8") as file:
+            file.write(f"# {strategy}\n")
+        run_tests(status_project, "--strategy", strategy)
+    attempt(status_project, "report", "S-1", *MIND)
+    log = status_project.json("attempt", "report", "S-1")["reports"][0]["attempt_log"]
+    assert [line["result"] for line in log] == [
+        "assert 500 == 409",
+        "assert 501 == 409 (before: assert 500 == 409)",
+        "no change: assert 501 == 409",
+    ]
+    tried = status_project.run("attempt", "retry", "S-1").stdout
+    assert "1. check first -> assert 500 == 409; 2. check later -> assert 501 == 409 (before" in tried
+    assert "3. catch it -> no change: assert 501 == 409\n" in tried
+
+
+def test_values_on_lines_of_their_own_tell_outcomes_apart(slice_project: Project) -> None:
+    """The message of jest is the same for every number."""
+    for code in (500, 501):
+        (slice_project.root / "out.txt").write_text(JEST.format(code))
+        attempt(slice_project, "record", "S-1", "status conflict", "--fail", "--error-file", "out.txt")
+    attempt(slice_project, "report", "S-1", *MIND)
+    log = slice_project.json("attempt", "report", "S-1")["reports"][0]["attempt_log"]
+    first, second = (
+        f"expect(received).toBe(expected) // Object.is equality; Expected: 409; Received: {code}" for code in (500, 501)
+    )
+    assert [line["result"] for line in log] == [first, f"{second} (before: {first})"]
 
 
 def test_a_report_without_its_three_thoughts_is_refused_by_name(slice_project: Project) -> None:

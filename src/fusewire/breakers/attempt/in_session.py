@@ -150,8 +150,7 @@ def _slices(event: Event, home: str) -> list[str]:
 def _reports_a_failure(words: list[str]) -> bool:
     from fusewire.breakers.attempt.test_commands import own_act
 
-    act = own_act(words, "attempt")[0]
-    return act == "run" or (act == "record" and "--fail" in words)
+    return own_act(words, "attempt")[0] == "record" and "--fail" in words
 
 
 def _counted_already(attempts: Attempts, slice_id: str, test: str) -> Decision | None:

@@ -61,22 +61,23 @@ class LastAttempts:
             transaction.remember(self.name, data, now)
             transaction.forget(_NAME, now - _FORGOTTEN)
 
-    def is_changed(self, record: SliceRecord, test: str) -> bool:
-        """Whether work has been done since the last attempt at a test, and is still there."""
+    def same_as(self, record: SliceRecord, test: str) -> str:
+        """Since when no work has been done at a test that is still there; empty if some has."""
         entry = record.tests[test]
-        last = (self._files_after(entry, test) or record.after) if entry.log else None
-        return all(self._differs(entry, base) for base in (last, entry.checkpoint) if base)
+        last = self._files_after(entry, test) or (record.after if entry.log else None)
+        bases = {"since the last attempt": last, "since the attempts began": entry.checkpoint}
+        return next((words for words, base in bases.items() if base and not self._differs(entry, base)), "")
 
     def is_last(self, record: SliceRecord, test: str) -> bool:
         """Whether the last attempt at a test was counted here, and nothing was changed since."""
         entry = record.tests.get(test)
-        files = self._files_after(entry, test) if entry is not None else None
+        files = self._files_after(entry, test) if entry is not None and entry.log else None
         return entry is not None and files is not None and not self._differs(entry, files)
 
     def _files_after(self, entry: TestRecord, test: str) -> Checkpoint | None:
-        """The files after the last attempt at a test; None if that was not counted in a session."""
+        """The files after the last attempt at a test, or after a look since; None if no run has told."""
         number, files = self.tests.get(test, (0, None))
-        return files if entry.log and entry.log[-1]["attempt"] == number else None
+        return files if number == _number(entry) else None
 
     def _differs(self, entry: TestRecord, base: Checkpoint) -> bool:
         try:
@@ -89,9 +90,19 @@ class LastAttempts:
         return bool(self.attempts.own_files(self.slice, files, entry.began))
 
     def note(self, test: str) -> None:
-        """The attempt that was just recorded."""
+        """The run that was just recorded; what it has written itself is no work."""
         record = self.attempts.record(self.slice)
         entry = record.tests.get(test)
-        if entry is not None and entry.log and record.after:
+        if entry is not None and record.after:
             self.tests.pop(test, None)
-            self.tests[test] = entry.log[-1]["attempt"], record.after
+            self.tests[test] = _number(entry), record.after
+
+    def keep(self, test: str) -> None:
+        """The same, at once."""
+        self.note(test)
+        self._remember(looking=self.given_up)
+
+
+def _number(entry: TestRecord) -> int:
+    """Of the last attempt at a test; 0 before the first."""
+    return entry.log[-1]["attempt"] if entry.log else 0

@@ -104,6 +104,7 @@ class _SliceRun:
             verdict.result,
             reason=verdict.reason,
             error=error,
+            said=verdict.said,
             kind=verdict.kind,
             evidence=verdict.evidence,
             life=self.record.life,
@@ -138,7 +139,7 @@ class _SliceRun:
             return None
         began = time.monotonic()
         with seen:
-            if not seen.is_changed(self.record, test):
+            if seen.same_as(self.record, test):
                 return None
             recorded = self._record(test, f"{self.verdicts[test].error}\n[exit code {self.run.code}]")
             seen.note(test)

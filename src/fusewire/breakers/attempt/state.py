@@ -6,7 +6,7 @@ How often a test has failed is the circuits' matter; here is what was tried, on 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from fusewire.core.events import plain
 from fusewire.stores.records import require_types
@@ -45,6 +45,8 @@ class Tried(TypedDict):
 class FailedAttempt(Tried):
     """One failed attempt at a test."""
 
+    #: the message of its failure
+    said: NotRequired[str]
     #: the file with the whole output, relative to the project; empty if there is none
     output: str
     #: seconds
@@ -126,6 +128,8 @@ class TestRecord:
     #: where and when its attempts began; None until it is started, and again after it has passed
     checkpoint: Checkpoint | None = None
     began: float = 0.0
+    #: whether it took its first run to take the checkpoint: code may have been changed before
+    late: bool = False
     log: list[FailedAttempt] = field(default_factory=list)
     files_touched: list[str] = field(default_factory=list)
     description: str = ""

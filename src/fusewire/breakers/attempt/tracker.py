@@ -8,7 +8,7 @@ counted and remembered in one.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fusewire.breakers.attempt import retry as reset
 from fusewire.breakers.attempt.report import prior_attempts
@@ -38,7 +38,7 @@ from fusewire.util.errors import FusewireError, NotFound
 from fusewire.worktree.checkpoint import Checkpoint, Checkpoints
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from fusewire.breakers.attempt.scope.boundary import Boundary
     from fusewire.breakers.attempt.state import Tried
@@ -73,8 +73,11 @@ class Attempts:
         """What stops the work at a test now, if anything does; the strictest comes first."""
         return next(iter(self._stops(self.record(slice_id), slice_id, test)), None)
 
-    def start(self, slice_id: str, test: str, *, session: str | None = None) -> AttemptStart:
-        """Begin the attempts at a test: everything as it is now becomes their checkpoint. Raises `Blocked`."""
+    def start(self, slice_id: str, test: str, *, session: str | None = None, late: bool = False) -> AttemptStart:
+        """Begin the attempts at a test: everything as it is now becomes their checkpoint. Raises `Blocked`.
+
+        `late`: code may have been changed for this test already.
+        """
         slice_name(slice_id)
         test = check_test(test)
         refused = self.refusal(slice_id, test)
@@ -90,7 +93,7 @@ class Attempts:
             if entry.checkpoint is None:
                 if taken is None:
                     raise FusewireError(f"another process ended the attempts at {test} just now; try again")
-                entry.checkpoint, entry.began, entry.last_result = taken, work.now, ""
+                entry.checkpoint, entry.began, entry.late, entry.last_result = taken, work.now, late, ""
                 record.began = record.began or taken
                 record.after = record.after or taken
             record.finished = False
@@ -124,7 +127,9 @@ class Attempts:
             if attempt.life not in (None, record.life):
                 raise FusewireError(f"{slice_id} was started anew meanwhile; this attempt at {test} counts nowhere")
             entry = record.test(test)
-            again = _said_again(attempt.strategy, tried_before(record.prior, test), entry.log)
+            again = (
+                "" if attempt.same_as else _said_again(attempt.strategy, tried_before(record.prior, test), entry.log)
+            )
             decisions = [work.send(signal) for signal in _signals(slice_id, test, attempt)]
             record.attempts += 1
             record.after = after or record.after
@@ -140,8 +145,10 @@ class Attempts:
             tuple(stops),
             again,
             tuple(self.lock.violations(slice_id, files) or ()),
-            "" if stops or attempt.result != "fail" else self._near(slice_id, test),
+            "" if stops or attempt.result != "fail" or attempt.same_as else self._near(slice_id, test),
             problem,
+            attempt.result == "fail" and not attempt.same_as,
+            attempt.same_as,
         )
 
     def _looked_at(self, slice_id: str, test: str, attempt: Attempt) -> tuple[list[str], Checkpoint | None, str]:
@@ -335,6 +342,8 @@ def _circuit(slice_id: str, test: str | None = None) -> str:
 
 def _signals(slice_id: str, test: str, attempt: Attempt) -> list[Signal]:
     """What the circuits of a test and of its slice are sent after an attempt."""
+    if attempt.same_as:
+        return []
     circuits = (_circuit(slice_id, test), _circuit(slice_id))
     text = one_line(": ".join(filter(None, (test, attempt.reason or attempt.strategy))))
     if attempt.result == "pass":  # the slice's total is never cleared by it
@@ -359,21 +368,32 @@ def _write_down(
     if attempt.result == "pass":
         entry.passed(now)
         return
+    if attempt.same_as:
+        return
     entry.touched(files)
     if attempt.result == "infra":
         entry.last_result = "infra"
         record.add_infrastructure(test, attempt.kind or "runner", attempt.reason, attempt.evidence, now)
         return
-    number = entry.log[-1]["attempt"] + 1 if entry.log else 1
+    last: Mapping[str, Any] = entry.log[-1] if entry.log else {"attempt": 0}
+    said = one_line(attempt.said or attempt.reason)
     failed = FailedAttempt(
-        attempt=number,
+        attempt=last["attempt"] + 1,
         strategy=one_line(attempt.strategy),
         files=files[:100],
-        result=one_line(attempt.reason),
+        result=_changed(said, last.get("said", "")),
+        said=said,
         output=attempt.output,
         at=now,
     )
     entry.failed(failed, shown(attempt.error, attempt.output or "not kept"))
+
+
+def _changed(said: str, before: str) -> str:
+    """What an attempt has changed in the outcome."""
+    if not said or not before:
+        return said
+    return f"no change: {said}" if said == before else one_line(f"{said} (before: {before})")
 
 
 def _said_again(strategy: str, before: Sequence[Tried], log: Sequence[Tried]) -> str:

@@ -33,6 +33,10 @@ class Attempt:
     #: what the runner said, in one line, and exactly
     reason: str = ""
     error: str = ""
+    #: of a failure: its message in one line, which the next one is compared with; the reason if it is empty
+    said: str = ""
+    #: why a failure is no attempt: no file was changed "since the last attempt"; empty if one was
+    same_as: str = ""
     #: of an infrastructure error
     kind: str = ""
     evidence: str = ""
@@ -77,6 +81,9 @@ class AttemptResult:
     near: str
     #: why files could not be looked at
     problem: str
+    #: whether it is one more failed attempt; if no file was changed, since when
+    counted: bool
+    same_as: str
 
 
 @dataclass(frozen=True)
