@@ -7,10 +7,13 @@ import os
 import click
 
 from fusewire.agents.caller import require_person
+from fusewire.breakers.attempt.scope.boundary import BLOCKED
 from fusewire.breakers.attempt.scope.lock import ScopeAnswer, ScopeLock
 from fusewire.breakers.attempt.scope.patterns import unmatched
+from fusewire.breakers.attempt.scope.sources import slice_name
 from fusewire.breakers.attempt.scope.state import Justification, Unjustifiable, how_to_justify, justification_lines
-from fusewire.cli.common import print_json, project_command, show_result
+from fusewire.breakers.attempt.tracker import Attempts
+from fusewire.cli.common import print_json, project_command, show_result, tell_stops
 from fusewire.cli.streams import tell, warn
 from fusewire.engine.breaker import Breaker
 from fusewire.util.durations import show_time
@@ -37,28 +40,35 @@ def scope_command() -> None:
 def check_command(
     breaker: Breaker, slice_id: str, paths: tuple[str, ...], staged: bool, since_checkpoint: bool, as_json: bool
 ) -> int:
-    """May these paths be changed in SLICE? Exit 0 if all of them may, 3 if one is BLOCKED."""
+    """May these paths be changed in SLICE? Exit 0 if all of them may, 3 if one is BLOCKED, or the slice is stopped."""
     if not paths and not staged and not since_checkpoint:
         raise click.UsageError("give a PATH, --staged or --since-checkpoint")
-    lock = ScopeLock(breaker)
-    answers = lock.check(slice_id, paths)
+    attempts, lock = Attempts(breaker), ScopeLock(breaker)
+    stop = attempts.refusal(slice_name(slice_id))
+    if stop is not None:
+        reason = f"{slice_id} is stopped: {stop.reason}"
+        answers = [ScopeAnswer(path, BLOCKED, "", reason) for path in paths]
+    else:
+        answers = lock.check(slice_id, paths)
     diff: list[str] = []
     if staged:
         diff += _staged(lock.root)
     if since_checkpoint:
-        from fusewire.breakers.attempt.tracker import Attempts
-
-        diff += [os.path.join(lock.root, name) for name in Attempts(breaker).files_touched(slice_id)]
-    answers += lock.check(slice_id, diff, follows=False)
+        diff += [os.path.join(lock.root, name) for name in attempts.files_touched(slice_id)]
+    answers += lock.check(slice_id, diff, follows=False) if diff or stop is None else []
     answers = list(dict.fromkeys(answers))
     blocked = [answer for answer in answers if not answer.allowed]
-    steps = _next(slice_id, blocked)
+    steps = [*stop.next, *stop.by_person] if stop else _next(slice_id, blocked)
     if as_json:
-        verdict = {"rule": f"scope.{slice_id}", "decision": "BLOCKED" if blocked else "ALLOWED"}
+        rule = stop.rule if stop else f"scope.{slice_id}"
+        verdict = {"rule": rule, "decision": "BLOCKED" if blocked or stop else "ALLOWED"}
         print_json({"slice": slice_id, **verdict, "paths": [answer.to_json() for answer in answers], "next": steps})
-        return 3 if blocked else 0
+        return 3 if blocked or stop else 0
     for answer in answers:
         _say(answer)
+    if stop:
+        tell_stops([stop], breaker.engine.clock())
+        return 3
     if not answers:
         tell("nothing is staged" if staged and not since_checkpoint else "nothing has changed", err=True)
     tell(*(f"Next: {step}" for step in steps), err=True)

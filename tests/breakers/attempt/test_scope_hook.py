@@ -7,7 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -427,6 +427,83 @@ def test_two_slices_under_way_share_their_scopes(shop: Project, lock: ScopeLock)
     assert edit(shop, "src/users/a.py") == ALLOWED
     text = denied(edit(shop, "src/billing/tax.py"), "BLOCKED scope.S-2: ", "outside the scope of S-2, S-1")
     assert "In scope of S-1: src/users" in text
+
+
+# -- a slice that is stopped -----------------------------------------------------------------------------------
+
+
+def seven_failures(project: Project) -> None:
+    for number in range(7):
+        project.run("attempt", "record", "S-1", f"test_{number}", "--fail")
+
+
+def an_arch_stop(project: Project) -> None:
+    project.run("attempt", "arch-stop", "S-1", "--reason", "needs a table of its own")
+
+
+STOPS = {
+    seven_failures: ("BLOCKED attempt.slice:S-1: ", "7 failed attempts in this slice (limit 7)"),
+    an_arch_stop: ("BLOCKED attempt.arch_stop: ", "ARCH-STOP (deviation rule 4): needs a table of its own"),
+}
+
+
+@pytest.mark.parametrize("stop", STOPS)
+@pytest.mark.parametrize("is_started", [True, False], ids=["started", "recorded"])
+def test_nothing_of_a_stopped_slice_is_changed_until_the_orchestrator_acts(
+    shop: Project, stop: Callable[[Project], None], is_started: bool
+) -> None:
+    """By no tool and no command; reading and running tests stay free, and `scope check` says the same."""
+    rule, why = STOPS[stop]
+    if is_started:
+        assert shop.run("attempt", "start", "S-1", "test_0").returncode == 0
+    assert edit(shop, "src/users/a.py") == ALLOWED
+    stop(shop)
+    retry = 'fusewire attempt retry S-1 --guidance "..."'
+    denied(edit(shop, "src/users/a.py"), rule, "S-1 is stopped", why, retry)
+    denied(bash(shop, "echo x > src/users/a.py"), rule, why)
+    denied(bash(shop, "rm -r src/users"), rule, why)
+    for command in ("cat src/users/a.py", "git diff", "git stash", "echo x > build/out.js"):
+        assert bash(shop, command) == ALLOWED, command
+    checked = shop.run("scope", "check", "S-1", "src/users/a.py")
+    assert (checked.returncode, why in checked.stdout, retry in checked.stderr) == (3, True, True), checked
+    found = shop.json("scope", "check", "S-1", "src/users/a.py")
+    assert (found["decision"], found["paths"][0]["decision"]) == ("BLOCKED", "BLOCKED")
+    assert shop.run("attempt", "retry", "S-1", "--guidance", "use the table").returncode == 0
+    assert edit(shop, "src/users/a.py") == ALLOWED
+    assert shop.run("scope", "check", "S-1", "src/users/a.py").returncode == 0
+
+
+def test_six_failures_and_a_stopped_test_stop_no_edit(shop: Project, lock: ScopeLock) -> None:
+    """Other tests of the slice may go on."""
+    for test in ("a", "a", "a", "b", "b", "c"):
+        shop.run("attempt", "record", "S-1", test, "--fail")
+    assert edit(shop, "src/users/a.py") == ALLOWED
+    assert shop.run("scope", "check", "S-1", "src/users/a.py").returncode == 0
+
+
+def test_a_stopped_slice_stops_no_other(shop: Project, lock: ScopeLock) -> None:
+    """Files that are also in scope of one that goes on stay open; a person ends the stopped one."""
+    lock.set("S-2", ["src/billing", "src/users/a.py"])
+    lock.activate("S-2", None)
+    an_arch_stop(shop)
+    assert edit(shop, "src/billing/pay.py") == ALLOWED
+    assert edit(shop, "src/users/a.py") == ALLOWED
+    denied(edit(shop, "src/users/sub/b.py"), "BLOCKED attempt.arch_stop: ")
+    assert shop.run("attempt", "finish", "S-1", "--force").returncode == 0
+    denied(edit(shop, "src/users/sub/b.py"), "BLOCKED scope.S-2: ")
+
+
+def test_a_slice_without_a_scope_stops_the_session_that_works_on_it(project: Project) -> None:
+    """Nobody has said which files are its own, so all may be; sessions that do not work on it go on."""
+    mine = {"CLAUDE_CODE_SESSION_ID": SESSION}
+    assert project.run("attempt", "start", "S-1", "test_a", env=mine).returncode == 0
+    assert edit(project, "src/users/a.py") == ALLOWED
+    an_arch_stop(project)
+    denied(edit(project, "src/users/a.py"), "BLOCKED attempt.arch_stop: ")
+    assert project.run("scope", "check", "S-1", "src/users/a.py").returncode == 3
+    assert edit(project, "src/users/a.py", session_id="another") == ALLOWED
+    project.run("attempt", "finish", "S-1", "--force")
+    assert edit(project, "src/users/a.py") == ALLOWED
 
 
 # -- justified, changed, broken -------------------------------------------------------------------------------

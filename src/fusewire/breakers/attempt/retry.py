@@ -58,7 +58,9 @@ def retry(attempts: Attempts, slice_id: str, guidance: str = "", *, force: bool 
         record.end_life()
         return prior_attempts(record.prior)
 
-    return SliceRetry(failures, restored, attempts.change(slice_id, start_over))
+    prior = attempts.change(slice_id, start_over)
+    attempts.lock.renew()
+    return SliceRetry(failures, restored, prior)
 
 
 def _roll_back(

@@ -25,13 +25,14 @@ from fusewire.breakers.attempt.state import (
     slice_times,
     tried_before,
 )
+from fusewire.breakers.attempt.stops import circuit_of, record_of, stops_of
 from fusewire.breakers.attempt.strategies import repeated
 from fusewire.breakers.attempt.types import Attempt, AttemptResult, AttemptStart, SliceRetry, TrackingState
 from fusewire.config.rules import STATE_FOLDER
 from fusewire.core import meters
 from fusewire.core.circuit import near
 from fusewire.core.decision import Blocked, Decision
-from fusewire.core.events import Signal, identifier
+from fusewire.core.events import Signal
 from fusewire.engine.breaker import Breaker
 from fusewire.testruns.cases import same_test
 from fusewire.util.errors import FusewireError, NotFound
@@ -71,7 +72,7 @@ class Attempts:
 
     def refusal(self, slice_id: str, test: str | None = None) -> Decision | None:
         """What stops the work at a test now, if anything does; the strictest comes first."""
-        return next(iter(self._stops(self.record(slice_id), slice_id, test)), None)
+        return next(iter(self.stops(slice_id, test)), None)
 
     def start(self, slice_id: str, test: str, *, session: str | None = None, late: bool = False) -> AttemptStart:
         """Begin the attempts at a test: everything as it is now becomes their checkpoint. Raises `Blocked`.
@@ -139,7 +140,11 @@ class Attempts:
 
         decisions, again, record = self.change(slice_id, count)
         tripped = {decision.circuit for decision in decisions if decision.tripped}
-        stops = [stop.replace(tripped=stop.circuit in tripped) for stop in self._stops(record, slice_id, test)]
+        if circuit_of(slice_id) in tripped:
+            self.lock.renew()
+        stops = [
+            stop.replace(tripped=stop.circuit in tripped) for stop in stops_of(self.engine, record, slice_id, test)
+        ]
         return AttemptResult(
             self.state(slice_id, test),
             tuple(stops),
@@ -168,14 +173,15 @@ class Attempts:
         slice_name(slice_id)
         if not reason.strip():
             raise FusewireError("an ARCH-STOP needs its reason: which architectural change is needed, and why")
-        signal = Signal("bad", _circuit(slice_id), "arch_stop", text=one_line(reason))
+        signal = Signal("bad", circuit_of(slice_id), "arch_stop", text=one_line(reason))
 
         def halt(work: BreakerTransaction, record: SliceRecord) -> tuple[Decision, SliceRecord]:
             record.arch_stop = ArchStop(reason=one_line(reason), at=work.now)
             return work.send(signal), record
 
         decision, record = self.change(slice_id, halt)
-        stop: Decision = self._stops(record, slice_id, None)[0].replace(tripped=decision.tripped)
+        self.lock.renew()
+        stop: Decision = stops_of(self.engine, record, slice_id)[0].replace(tripped=decision.tripped)
         return stop
 
     # -- the counter reset protocol -------------------------------------------------------------------
@@ -196,10 +202,7 @@ class Attempts:
     # -- looking --------------------------------------------------------------------------------------
 
     def record(self, slice_id: str) -> SliceRecord:
-        try:
-            return SliceRecord.recalled(self.breaker.store, slice_id)
-        except ValueError:
-            return SliceRecord()
+        return record_of(self.breaker.store, slice_id)
 
     def known(self, slice_id: str) -> SliceRecord:
         """The record of a slice that has one; NotFound otherwise."""
@@ -265,13 +268,13 @@ class Attempts:
 
     def limits(self, slice_id: str) -> tuple[int, int]:
         """How many failures stop a test, and how many the slice."""
-        policies = (self.breaker.rules.policy(_circuit(slice_id, test)) for test in ("any", None))
+        policies = (self.breaker.rules.policy(circuit_of(slice_id, test)) for test in ("any", None))
         test, whole = (int(policy.meters[0].trip) for policy in policies)
         return test, whole
 
     def stops(self, slice_id: str, test: str | None = None) -> list[Decision]:
         """Everything that stops the work at a test (or at the slice) now, strictest first."""
-        return self._stops(self.record(slice_id), slice_id, test)
+        return stops_of(self.engine, self.record(slice_id), slice_id, test)
 
     def prior(self, slice_id: str) -> str:
         """The block for a fresh implementer; empty if the slice was never retried."""
@@ -306,45 +309,27 @@ class Attempts:
         return self.engine.run(change_record)
 
     def _circuits(self, slice_id: str) -> list[CircuitRow]:
-        mine = _circuit(slice_id)
+        mine = circuit_of(slice_id)
         return [row for row in self.breaker.store.circuits() if row.id == mine or row.id.startswith(f"{mine}/")]
 
-    def _stops(self, record: SliceRecord, slice_id: str, test: str | None) -> list[Decision]:
-        """The refusals in the order of their rules."""
-        circuits = ([_circuit(slice_id, test)] if test else []) + [_circuit(slice_id)]
-        asked = [self.engine.foresee(Signal("ask", circuit, "action")) for circuit in circuits]
-        stops = [decision for decision in asked if not decision.allowed]
-        if record.arch_stop:
-            architecture = next((stop for stop in stops if stop.circuit == circuits[-1]), None)
-            if architecture is not None:
-                reason = f"ARCH-STOP (deviation rule 4): {record.arch_stop['reason']}"
-                steps = ("report to the orchestrator; no further attempt",)
-                stops.remove(architecture)
-                stops.insert(0, architecture.replace(rule="attempt.arch_stop", reason=reason, evidence=(), next=steps))
-        return stops
-
     def _level(self, slice_id: str, test: str | None = None) -> int:
-        policy, state = self.engine.view(_circuit(slice_id, test))
+        policy, state = self.engine.view(circuit_of(slice_id, test))
         return int(meters.level(policy.meters[0], state.meters.get(policy.meters[0].name, []), self.engine.clock()))
 
     def _near(self, slice_id: str, test: str) -> str:
         now = self.engine.clock()
-        for circuit, what in ((_circuit(slice_id, test), "this test"), (_circuit(slice_id), f"slice {slice_id}")):
+        for circuit, what in ((circuit_of(slice_id, test), "this test"), (circuit_of(slice_id), f"slice {slice_id}")):
             policy, state = self.engine.view(circuit)
             if near(policy, state, now):
                 return f"one more failed attempt stops the work on {what}"
         return ""
 
 
-def _circuit(slice_id: str, test: str | None = None) -> str:
-    return identifier(f"attempt/{slice_id}/{test}" if test else f"attempt/{slice_id}")
-
-
 def _signals(slice_id: str, test: str, attempt: Attempt) -> list[Signal]:
     """What the circuits of a test and of its slice are sent after an attempt."""
     if attempt.same_as:
         return []
-    circuits = (_circuit(slice_id, test), _circuit(slice_id))
+    circuits = (circuit_of(slice_id, test), circuit_of(slice_id))
     text = one_line(": ".join(filter(None, (test, attempt.reason or attempt.strategy))))
     if attempt.result == "pass":  # the slice's total is never cleared by it
         return [Signal("good", circuits[0], "test_passed", text=text)]

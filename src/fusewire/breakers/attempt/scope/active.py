@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fusewire.engine.breaker import Breaker
 
 #: Raised when the shape of the file changes.
-_FORMAT = 2
+_FORMAT = 3
 
 LOCK = os.path.join(STATE_FOLDER, "scope.lock")
 
@@ -67,11 +67,19 @@ def renew(breaker: Breaker, root: str) -> list[Boundary]:
 def _compile(breaker: Breaker, root: str) -> list[Boundary]:
     from fusewire.breakers.attempt.scope.sources import NoScope, read_scope
     from fusewire.breakers.attempt.scope.state import recall_active, recall_slice
+    from fusewire.breakers.attempt.stops import record_of, stops_of
     from fusewire.util.errors import FusewireError
 
     found = []
-    for slice, sessions in reversed(recall_active(breaker.store).items()):
-        one = Boundary(slice, (), {}, "", tuple(sessions))
+    active = recall_active(breaker.store)
+    for row in breaker.store.circuits():
+        if row.kind == "attempt" and row.phase == "open" and row.id.count("/") == 1:
+            active.setdefault(row.id.partition("/")[2], [])  # stopped, though never started
+    for slice, sessions in reversed(active.items()):
+        stop = next(iter(stops_of(breaker.engine, record_of(breaker.store, slice), slice)), None)
+        one = Boundary(
+            slice, (), {}, "", tuple(sessions or [None]), (stop.rule, stop.reason, *stop.next) if stop else ()
+        )
         try:
             given, records = recall_slice(breaker.store, slice)
             one.justified = {record["file"]: record["test"] for record in records}
@@ -80,5 +88,6 @@ def _compile(breaker: Breaker, root: str) -> list[Boundary]:
             pass
         except FusewireError as error:
             one.problem = str(error)
-        found.append(one)
+        if sessions or one.entries:
+            found.append(one)
     return found

@@ -23,7 +23,7 @@ _NAMED = 5
 class Boundary:
     """What one slice may change."""
 
-    __slots__ = ("entries", "justified", "problem", "sessions", "slice")
+    __slots__ = ("entries", "justified", "problem", "sessions", "slice", "stopped")
 
     def __init__(
         self,
@@ -32,6 +32,7 @@ class Boundary:
         justified: dict[str, str],
         problem: str = "",
         sessions: tuple[str | None, ...] = (),
+        stopped: tuple[str, ...] = (),
     ) -> None:
         self.slice = slice
         self.entries = entries
@@ -41,17 +42,19 @@ class Boundary:
         self.problem = problem
         #: those that it holds for while the slice is under way; None is every session
         self.sessions = sessions
+        #: which rule has stopped the slice, why, and what to do next: it may change nothing now
+        self.stopped = stopped
 
     def to_data(self) -> tuple[object, ...]:
-        return self.slice, self.entries, self.justified, self.problem, self.sessions
+        return self.slice, self.entries, self.justified, self.problem, self.sessions, self.stopped
 
     def holds_for(self, session: str | None) -> bool:
         return None in self.sessions or session in self.sessions
 
     @property
     def locks(self) -> bool:
-        """A slice without a defined scope locks nothing."""
-        return bool(self.problem or self.entries)
+        """A slice without a defined scope locks nothing before it is stopped."""
+        return bool(self.problem or self.entries or self.stopped)
 
     def answer(self, path: str) -> tuple[str, str]:
         """The decision about a path of the project, and why."""
@@ -67,6 +70,10 @@ class Boundary:
 
     def allows(self, path: str) -> bool:
         return self.answer(path)[0] != BLOCKED
+
+    def stops(self, path: str) -> bool:
+        """Whether it is stopped and the path is its own; without a defined scope every path is."""
+        return bool(self.stopped) and (not self.entries or self.allows(path))
 
     def summary(self) -> str:
         """The scope in a few words."""

@@ -130,7 +130,7 @@ def _outside(paths: list[Change], active: list[Boundary], root: str) -> str:
 
 
 def _may(path: str, active: list[Boundary]) -> bool:
-    return any(one.allows(path) for one in active if not one.problem)
+    return any(one.allows(path) for one in active if not one.problem and not one.stopped)
 
 
 def _first_in(path: str, active: list[Boundary], root: str) -> str:
@@ -221,6 +221,9 @@ def _refused(path: str, active: list[Boundary], root: str) -> Decision:
     broken = next((one for one in active if one.problem), None)
     if broken is not None:
         return _broken(f"scope.{broken.slice}", broken.problem)
+    stopped = next((one for one in active if one.stops(path)), None)
+    if stopped is not None:
+        return _stopped(stopped)
     why = closed(path).removeprefix("it ")
     if why:
         while_it_is = f" while {newest.slice} is under way" if defines_scope(path) else ""
@@ -242,6 +245,17 @@ def _refused(path: str, active: list[Boundary], root: str) -> Decision:
         reason=f"{path_shown(path)} is outside the scope of {names}",
         evidence=tuple(f"In scope of {one.slice}: {one.summary()}" for one in active[:3]),
         next=(f"change only what is in scope{temporary}", "\n".join(justify)),
+    )
+
+
+def _stopped(one: Boundary) -> Decision:
+    rule, why, *steps = one.stopped
+    return Decision(
+        "deny",
+        rule=rule,
+        reason=f"{one.slice} is stopped, and nothing of it may be changed: {why}",
+        next=(f"stop all work on {one.slice}", *steps),
+        by_person=(f'a person or the orchestrator can run: fusewire attempt retry {one.slice} --guidance "..."',),
     )
 
 

@@ -208,6 +208,13 @@ class ScopeLock:
 
         self._change(act)
 
+    def renew(self) -> None:
+        """A circuit was opened or closed: what the hook reads of it is made again, now or at its next look."""
+        try:
+            self._change(lambda transaction, now: None, always=True)
+        except FusewireError:
+            invalidate(self.root)
+
     # -- within -------------------------------------------------------------------------------------------
 
     def _absolute(self, path: str, cwd: str | None) -> str:
