@@ -224,14 +224,15 @@ def status_command(attempts: Attempts, slice_id: str | None, test: str | None, a
     for name in record.tests:
         stops += [stop for stop in attempts.stops(slice_id, name) if stop not in stops]
     infrastructure = [
-        {"test": one["test"], "kind": one["kind"], "reason": one["reason"]} for one in record.infrastructure
+        {"test_name": one["test"], "kind": one["kind"], "reason": one["reason"]} for one in record.infrastructure
     ]
     if as_json:
         stopped = [stop.to_json() for stop in stops]
-        print_json({"slice_id": slice_id, "tests": states, "stops": stopped, "infrastructure_errors": infrastructure})
+        about = states[0] if test else {"slice_id": slice_id, "total_failed_attempts": attempts.failures(slice_id)}
+        print_json({**about, "tests": states, "stops": stopped, "infrastructure_errors": infrastructure})
         return 0
     tell_text("---\n".join(yaml_text(state) for state in states) or f"{slice_id}: no test is under way\n", nl=False)
-    tell(*(f"No attempt ({one['kind']}): {one['test']}: {one['reason']}" for one in infrastructure), err=True)
+    tell(*(f"No attempt ({one['kind']}): {one['test_name']}: {one['reason']}" for one in infrastructure), err=True)
     tell_stops(stops, attempts.engine.clock())
     return 0
 
@@ -395,8 +396,9 @@ def _say_slices(attempts: Attempts, as_json: bool) -> int:
     found, lines = [], []
     for name in attempts.slices():
         stopped = attempts.is_stopped(name)
-        found.append({"slice_id": name, "stopped": stopped, "failing": attempts.record(name).failing()})
-        lines.append(f"{name}: {'stopped' if stopped else 'under way'}, {attempts.failures(name)} failed attempts")
+        failures, failing = attempts.failures(name), attempts.record(name).failing()
+        found.append({"slice_id": name, "total_failed_attempts": failures, "stopped": stopped, "failing": failing})
+        lines.append(f"{name}: {'stopped' if stopped else 'under way'}, {failures} failed attempts")
     if not found and not as_json:
         tell(f"no slice is under way in {attempts.root}", err=True)
     return show_result(as_json, {"slices": found}, *lines)

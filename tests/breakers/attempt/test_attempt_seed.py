@@ -169,6 +169,25 @@ def test_the_loop_rules_see_runs_on_an_unchanged_tree(status_project: Project) -
     assert state(status_project, "test_status")["attempt_count"] == 1
 
 
+def test_the_status_as_json_has_the_names_of_the_tracking_state(slice_project: Project) -> None:
+    """Those of one test at the top; the total of a slice, and the tests of its errors, under the same names."""
+    attempt(slice_project, "start", "S-1", "test_a")
+    fail(slice_project, "test_a", strategy="check first")
+    attempt(slice_project, "record", "S-1", "test_b", "--infra")
+    found = slice_project.json("attempt", "status", "S-1", "test_a")
+    assert {name: found[name] for name in STATE} == state(slice_project, "test_a")
+    assert (found["attempt_count"], found["description"]) == (1, "check first")
+    whole = slice_project.json("attempt", "status", "S-1")
+    assert (whole["slice_id"], whole["total_failed_attempts"]) == ("S-1", 1)
+    assert [one["test_name"] for one in whole["tests"] + whole["infrastructure_errors"]] == [
+        "test_a",
+        "test_b",
+        "test_b",
+    ]
+    listed = slice_project.json("attempt", "status")["slices"]
+    assert listed == [{"slice_id": "S-1", "total_failed_attempts": 1, "stopped": False, "failing": ["test_a"]}]
+
+
 def test_fail_fail_pass_fail_fail_stops_nothing_and_counts_four_for_the_slice(slice_project: Project) -> None:
     """Success clears the test's count, never the slice's total."""
     for result in ("--fail", "--fail", "--pass", "--fail", "--fail"):
