@@ -183,6 +183,21 @@ def test_a_test_run_gives_the_error(project: Project, source: list[str]) -> None
     assert saved(project)["last_error_hash"] == digest
 
 
+def test_the_type_of_an_error_is_that_of_the_results(project: Project) -> None:
+    """As surefire writes it: the message alone does not say it."""
+    failure = (
+        '<failure type="org.opentest4j.AssertionFailedError" message="expected: 409 but was: 500">at A.java</failure>'
+    )
+    case = f'<testcase classname="UserTest" name="conflict">{failure}</testcase>'
+    (project.root / "r.xml").write_text(f"<testsuite>{case}</testsuite>")
+    for _ in range(2):
+        project.run("phase", "end", "GREEN", "--from-junit", "r.xml")
+    block = project.run("phase", "begin", "GREEN").stdout
+    said = "UserTest::conflict: org.opentest4j.AssertionFailedError: expected: 409 but was: 500"
+    assert f"LAST_ERROR: {said}\n" in block
+    assert saved(project)["last_error_hash"] == hashlib.sha256(f"{said}AssertionFailedError".encode()).hexdigest()
+
+
 def test_fewer_failing_tests_are_another_error(project: Project) -> None:
     """Ten honest iterations, each of which makes one test more pass, with the same message in all that fail."""
     for mended in range(10):
