@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 #: Raised when the shape of the file changes.
 _FORMAT = 3
 
+#: Characters of the reason why a slice is stopped: a refusal stays short.
+_WHY = 200
+
 LOCK = os.path.join(STATE_FOLDER, "scope.lock")
 
 
@@ -68,6 +71,7 @@ def _compile(breaker: Breaker, root: str) -> list[Boundary]:
     from fusewire.breakers.attempt.scope.sources import NoScope, read_scope
     from fusewire.breakers.attempt.scope.state import recall_active, recall_slice
     from fusewire.breakers.attempt.stops import record_of, stops_of
+    from fusewire.core.events import plain
     from fusewire.util.errors import FusewireError
 
     found = []
@@ -78,7 +82,12 @@ def _compile(breaker: Breaker, root: str) -> list[Boundary]:
     for slice, sessions in reversed(active.items()):
         stop = next(iter(stops_of(breaker.engine, record_of(breaker.store, slice), slice)), None)
         one = Boundary(
-            slice, (), {}, "", tuple(sessions or [None]), (stop.rule, stop.reason, *stop.next) if stop else ()
+            slice,
+            (),
+            {},
+            "",
+            tuple(sessions or [None]),
+            (stop.rule, plain(stop.reason, _WHY), *stop.next) if stop else (),
         )
         try:
             given, records = recall_slice(breaker.store, slice)
