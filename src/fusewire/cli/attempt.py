@@ -224,7 +224,8 @@ def status_command(attempts: Attempts, slice_id: str | None, test: str | None, a
     for name in record.tests:
         stops += [stop for stop in attempts.stops(slice_id, name) if stop not in stops]
     infrastructure = [
-        {"test_name": one["test"], "kind": one["kind"], "reason": one["reason"]} for one in record.infrastructure
+        {"test_name": one["test"], "test": one["test"], "kind": one["kind"], "reason": one["reason"]}
+        for one in record.infrastructure
     ]
     if as_json:
         stopped = [stop.to_json() for stop in stops]
