@@ -39,6 +39,7 @@ that turn text around are written as their numbers, such as `[U+001B]`, and a li
 | 2 | wrong usage |
 | 3 | blocked: a circuit is open, or a person is needed |
 | 4 | a loop ended at its own cap without finishing |
+| 5 | blocked on a human: a question was asked, and only a person can answer it |
 | 130 | interrupted |
 
 A circuit's id is a constraint's bare id (`git-safety-force-push`) or `kind/name[/key]`: `loop/no_progress`,

@@ -53,7 +53,7 @@ COMMANDS = {
 
 EPILOG = """\b
 Exit codes: 0 done or allowed, 1 an error, 2 wrong usage, 3 blocked,
-4 a loop ended at its own cap, 130 interrupted."""
+4 a loop ended at its own cap, 5 only a person can answer, 130 interrupted."""
 
 
 class Commands(click.Group):

@@ -60,7 +60,8 @@ def run_command(breaker: Breaker, command: tuple[str, ...], as_json: bool, **opt
     fusewire run --prompt PROMPT.md -- gemini -o json -p {prompt}
 
     The loop ends when the agent prints a RALPH_STATUS block with EXIT_SIGNAL: true, when --until succeeds, or when all
-    boxes of the plan are ticked (exit 0); at a cap (exit 4); when a circuit opens and there is nothing to wait for or
+    boxes of the plan are ticked (exit 0); at a cap (exit 4); when the agent asks the same question twice in a row, or
+    five in a row, and only a person can answer (exit 5); when a circuit opens and there is nothing to wait for or
     to try, or when a protected file was destroyed (exit 3). A stopped run can be started again: counts, cooldowns and
     limits continue. No run is started (exit 3) if the project has too many runs already, or if agents have started
     agents too deeply.
@@ -137,10 +138,12 @@ def _view() -> PlainView:
 
 def say_end(loop: Loop, outcome: Outcome) -> None:
     """How it ended, in one block: never a success that is none."""
-    verdict = {0: "DONE", 3: "HALTED", 4: "CAPPED", 130: "INTERRUPTED"}[outcome.code]
+    verdict = {0: "DONE", 3: "HALTED", 4: "CAPPED", 5: "BLOCKED ON A HUMAN", 130: "INTERRUPTED"}[outcome.code]
     cost = "" if outcome.cost is None else f", ${outcome.cost:.2f}"
     count = counted(outcome.iterations, "iteration")
     say(*f"{verdict} after {count} in {show_duration(outcome.seconds)}{cost}: {outcome.reason}".split("\n"))
+    if outcome.question:
+        say(f"Question: {outcome.question}")
     if outcome.decision is not None:
         say(*message_lines(outcome.decision, loop.engine.clock()))
 
@@ -150,6 +153,7 @@ def report(loop: Loop, outcome: Outcome) -> dict[str, object]:
     return {
         "exit": outcome.code,
         "reason": outcome.reason,
+        "question": outcome.question or None,
         "iterations": outcome.iterations,
         "seconds": round(outcome.seconds, 3),
         "cost": outcome.cost,

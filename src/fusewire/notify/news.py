@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from heapq import merge
 from typing import TYPE_CHECKING
 
+from fusewire.breakers.loop.questions import ASKED
 from fusewire.breakers.session.ended import EndedSessions
 from fusewire.breakers.session.state import KEYED
 from fusewire.core.decision import PUBLIC_STATE
@@ -125,6 +126,8 @@ def _noticed(number: int, at: float, text: str) -> Item:
 
 
 def _severity(breaker: Breaker, row: AuditRow) -> str:
+    if row.cause == ASKED:
+        return "alert"
     if row.source == row.target or row.target not in ("open", "watch"):
         return "info"
     if row.target == "watch":

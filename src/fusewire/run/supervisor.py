@@ -10,11 +10,13 @@ import os
 import signal
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fusewire.agents.caller import PROJECT
 from fusewire.agents.output.answer import with_checks
 from fusewire.agents.output.reader import AnswerReader
+from fusewire.breakers.loop import questions
 from fusewire.breakers.session import nesting
 from fusewire.breakers.session.incidents import write as write_incidents
 from fusewire.core.decision import Blocked, Decision
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from fusewire.run.types import Options, RunView
 
 #: Exit codes of the command line contract.
-DONE, HALTED, CAPPED, INTERRUPTED = 0, 3, 4, 130
+DONE, HALTED, CAPPED, ON_HUMAN, INTERRUPTED = 0, 3, 4, 5, 130
 
 #: Seconds to wait after an outage, doubled each time, and after a provider's limit that does not say when it ends.
 _OUTAGE = 10.0
@@ -255,6 +257,8 @@ class Supervisor:
             return self._outcome(INTERRUPTED, self._stopped_why())
         if result.finished:
             return self._outcome(DONE, result.finished)
+        if result.question and (asked := self._asked(result)):
+            return asked
         if result.trips:
             says_most = max(result.trips, key=lambda trip: trip.alert)
             for trip in result.trips:
@@ -264,6 +268,17 @@ class Supervisor:
                 return self._outcome(HALTED, "", says_most.replace(verdict="deny"))
             self.view.opened(says_most)
         return self._wait_for_provider(result)
+
+    def _asked(self, result: IterationResult) -> Outcome | None:
+        """Blocked on a human: the same question came again, or one iteration after the other asked something."""
+        question, trip = result.question, next((one for one in result.trips if one.circuit == questions.CIRCUIT), None)
+        if trip is None and result.asked < questions.MOST_ASKED:
+            self.loop.note(questions.note_for_agent(question))
+            return None
+        if trip is None:
+            questions.record_question(self.loop, question, result.asked)
+            trip = questions.refusal(result.asked)
+        return replace(self._outcome(ON_HUMAN, "", trip.replace(verdict="deny")), question=question)
 
     # -- checking -------------------------------------------------------------------------------------
 

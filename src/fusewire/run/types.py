@@ -45,6 +45,8 @@ class Outcome:
     cost: float | None
     #: the refusal or the trip that ended it
     decision: Decision | None = None
+    #: what only a person can answer, if the run ended with that
+    question: str = ""
 
 
 class RunView(Protocol):

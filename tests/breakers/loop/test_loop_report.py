@@ -356,6 +356,7 @@ def shown(**fields: Any) -> LoopOverview:
         "calls_left": 88,
         "calls_limit": 100,
         "retry_after": 90.0,
+        "question": None,
         "cost": 0,
         "lessons": [],
         "last": entry(),

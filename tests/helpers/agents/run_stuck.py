@@ -132,15 +132,6 @@ STUCK = {
     "an error, and nothing changed": Stuck(
         _FAILS, "loop.same_error", 3, ("the same error came again", "Last: KeyError: 0x7f", "Next: Change approach")
     ),
-    "asks": Stuck(
-        "echo 'Which database should I use?'",
-        "loop.neutral",
-        5,
-        ("5 iterations in a row blocked on a human", "(limit 5)", "Which database should I use?"),
-    ),
-    "waits for a person": Stuck(
-        status(status="BLOCKED", recommendation="Give me the key."), "loop.neutral", 5, ("Give me the key.",)
-    ),
     "reaches no model": Stuck(
         'cat "$ANSWERS/claude_json_api529.out"; exit 1', "loop.neutral", 5, ("the model could not be reached",)
     ),
@@ -162,5 +153,7 @@ STUCK = {
         ("66.7 %", "limit 60 %"),
         "test_fix_share = 0.6",
     ),
-    "asks, raised": Stuck("echo 'Which one?'", "loop.neutral", 6, ("(limit 6)",), "neutral = 6"),
+    "reaches no model, raised": Stuck(
+        'cat "$ANSWERS/claude_json_api529.out"; exit 1', "loop.neutral", 6, ("(limit 6)",), "neutral = 6"
+    ),
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from fusewire.breakers.loop.questions import ON_HUMAN
+
 if TYPE_CHECKING:
     from fusewire.agents.output.answer import AgentOutput
     from fusewire.testruns.run import Problem, TestRun
@@ -142,7 +144,7 @@ def blocked(ended: str, answer: AgentOutput, change: TreeChange) -> str:
     if change.problem:
         return f"unknown: {change.problem}"
     if answer.question and ended == "exit":
-        return f"blocked on human: {answer.question}"
+        return f"{ON_HUMAN}{answer.question}"
     return ""
 
 

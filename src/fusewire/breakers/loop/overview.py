@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from fusewire.breakers.loop.detect import CIRCUITS
 from fusewire.breakers.loop.lessons import show_lesson
+from fusewire.breakers.loop.questions import question_of
 from fusewire.breakers.loop.report import LoopMetric, metrics, since_recovery, sparkline, trend
 from fusewire.breakers.loop.state import RATE, HistoryEntry, Lesson, LoopRecord, Risk
 from fusewire.core import meters
@@ -44,6 +45,8 @@ class LoopFacts:
     calls_left: Count
     calls_limit: Count
     retry_after: Seconds | None
+    #: what a person must answer, where the last iteration asked instead of working
+    question: str | None
     cost: Usd
     metrics: list[LoopMetric]
     lessons: list[ShownLesson]
@@ -77,6 +80,7 @@ def overview(breaker: Breaker) -> LoopOverview:
         calls_left=left,
         calls_limit=limit,
         retry_after=round(max(waits), 3) if waits else None,
+        question=(record.history and question_of(record.history[-1])) or None,
         cost=record.totals["cost"],
         metrics=metrics(record.history, record.totals, left, limit),
         lessons=[{**lesson, "text": show_lesson(lesson)} for lesson in record.lessons],

@@ -129,6 +129,8 @@ def summary(view: LoopOverview) -> list[str]:
     ]
     if view.last is not None:
         lines.append(f"  last: iteration {view.last['number']} at {show_time(view.last['at'])}, {_worth(view.last)}")
+    if view.question:
+        lines.append(f"  BLOCKED ON A HUMAN: {view.question}")
     return lines
 
 

@@ -10,6 +10,7 @@ from fusewire.breakers.loop.advice import rank
 from fusewire.breakers.loop.detect import CIRCUITS, judge, show_approach
 from fusewire.breakers.loop.overview import calls_left, risk_of, strictest
 from fusewire.breakers.loop.plan import completed
+from fusewire.breakers.loop.questions import question_of, times_asked
 from fusewire.breakers.loop.report import escalation_log
 from fusewire.breakers.loop.state import RATE, LoopRecord
 from fusewire.breakers.loop.types import IterationResult
@@ -96,6 +97,8 @@ class Settling:
             halted=halted,
             told=self.seen.text if self.seen.verdict == "tell" else "",
             finished=self.finished,
+            question=question_of(entry),
+            asked=times_asked(record.history),
             entry=entry,
         )
 
