@@ -28,6 +28,7 @@ COMMANDS = {
     "import": "constraints",
     "run": "run",
     "loop": "loop",
+    "wait": "wait",
     "phase": "phase",
     "attempt": "attempt",
     "scope": "scope",

@@ -17,6 +17,7 @@ from typing import Any
 
 from fusewire.util.durations import UNITS, number, parse_duration, show_duration
 from fusewire.util.errors import ConfigError
+from fusewire.util.quiet_hours import parse_hours
 
 KINDS = ("constraint", "loop", "phase", "tool", "attempt")
 
@@ -80,6 +81,8 @@ class Setting:
                 return "an amount of dollars, " + ("0 (no limit) or more" if self.least == 0 else "above 0")
             case "size":
                 return "a whole number of 1 or more"
+            case "clock":
+                return 'hours of the day, such as "23:00-07:00", or "" for none'
             case "texts":
                 return "a list of texts"
             case "text":
@@ -114,6 +117,8 @@ class Setting:
             steps = value if isinstance(value, list) else [value]
             _require(1 <= len(steps) <= _MOST_STEPS, value)
             return tuple(map(_seconds, steps))
+        if self.type == "clock":
+            return parse_hours(_require(isinstance(value, str), value))
         if self.type == "flag":
             return _require(isinstance(value, bool), value)
         amount = parse_duration(value) if self.type == "duration" and isinstance(value, str) else value

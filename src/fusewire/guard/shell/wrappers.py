@@ -192,7 +192,7 @@ def _behind_own(words: list[str], at: int) -> int | None:
 
 
 def _runs_what_follows(words: list[str]) -> bool:
-    return "--" in words and (words[0] == "wrap" or (words[0] == "attempt" and "run" in words))
+    return "--" in words and (words[0] in ("wrap", "wait") or (words[0] == "attempt" and "run" in words))
 
 
 def _behind_options(words: list[str], at: int) -> int:

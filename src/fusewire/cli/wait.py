@@ -1,0 +1,157 @@
+"""`fusewire wait`: start a command once the provider's limit has reset, but not in the person's quiet hours."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from fusewire.agents.caller import require_person
+from fusewire.cli.common import common_options, print_json, project_root
+from fusewire.cli.plain import PlainView
+from fusewire.cli.streams import say, tell
+from fusewire.util.durations import show_duration, show_time
+from fusewire.util.errors import FusewireError
+from fusewire.util.quiet_hours import end_of_quiet, next_at, parse_clock
+
+#: Seconds to wait after a limit that does not say when it ends, and after the second at which one ends.
+_UNKNOWN = 300.0
+_MARGIN = 2.0
+
+
+@dataclass(frozen=True)
+class Start:
+    """When the command may start, and what it waits for."""
+
+    at: float
+    why: str
+    limit: str | None = None
+    session: str | None = None
+
+
+@click.command("wait", context_settings={"allow_interspersed_args": False})
+@click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
+@click.option(
+    "--until-reset", is_flag=True, help="Wait until the usage limit of this project's last session has reset."
+)
+@click.option("--at", metavar="HH:MM", help="Wait until this time of day, for clients that record no limit.")
+@click.option("--check", is_flag=True, help="Show when the command would start, and start nothing.")
+@common_options
+def wait_command(
+    project: str | None, command: tuple[str, ...], until_reset: bool, at: str | None, check: bool, as_json: bool
+) -> int:
+    """Wait for a usage limit to reset, with a countdown, then start a command.
+
+    \b
+    fusewire wait --until-reset -- claude --continue
+    fusewire wait --at 15:00 -- copilot --continue
+    fusewire wait --until-reset --check
+
+    The limit and its reset are read from what Claude Code and Codex record of the last session in this project. If it
+    ran into none, or the limit has reset, the command starts at once. Nothing starts in the quiet hours, such as
+    quiet = "23:00-07:00" in [loop] of the configuration: then it waits until they end. Ctrl-C ends the wait, and
+    nothing is started. The command takes the place of this program, with its terminal.
+
+    Exit codes: the command's own; 1 if there is no session to read or no such program; 3 inside an agent; 130 after
+    Ctrl-C while it waits.
+    """
+    if until_reset == (at is not None):
+        raise click.UsageError("say what to wait for: either --until-reset or --at HH:MM")
+    if check == bool(command):
+        raise click.UsageError("give a command, fusewire wait [OPTIONS] -- COMMAND..., or --check")
+    if as_json and not check:
+        raise click.UsageError("--json belongs to --check")
+    root = project_root(project)
+    if not check:
+        require_person("`fusewire wait`", root)
+        if shutil.which(command[0]) is None:
+            raise FusewireError(f"no such program: {command[0]}")
+    start = _start(root, command[0] if command else "", at)
+    if check:
+        return _check(start, as_json)
+    _wait(start)
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        raise FusewireError(f"{command[0]} cannot be started: {error.strerror}") from error
+
+
+def _start(root: str, program: str, at: str | None) -> Start:
+    """When it may start: after the limit, or at the time of day, and not in the quiet hours."""
+    from fusewire.config.rulebook import read_rulebook
+
+    book = read_rulebook(Path(root))
+    for warning in book.warnings:
+        say(f"Warning: {warning}")
+    start = _reset(root, program) if at is None else _time_of_day(at)
+    quiet = book.values["loop"]
+    ended = end_of_quiet(quiet.parsed["quiet"], max(start.at, time.time()))
+    if ended <= max(start.at, time.time()):
+        return start
+    return Start(ended, f"{start.why}; quiet hours {quiet.written['quiet']}", start.limit, start.session)
+
+
+def _time_of_day(at: str) -> Start:
+    try:
+        return Start(next_at(parse_clock(at), time.time()), f"until {at}")
+    except ValueError:
+        raise click.UsageError(f'--at {at!r} is refused; allowed: a time of day, such as "15:00"') from None
+
+
+def _reset(root: str, program: str) -> Start:
+    from fusewire.agents.last_session import last_session
+
+    session = last_session(root, program, os.environ)
+    if session is None:
+        raise FusewireError("no session of Claude Code or Codex is recorded for this project; name a time: --at 15:00")
+    if session.limit is None:
+        return Start(time.time(), f"the last {session.agent} session ran into no limit", session=session.path)
+    until, kind = session.limit.resets_at, session.limit.kind
+    if until is None:
+        why = f"the {session.agent} session was limited ({kind}), and nothing says until when"
+        return Start(session.at + _UNKNOWN, why, kind, session.path)
+    return Start(until + _MARGIN, f"the {session.agent} limit ({kind}) resets at {_clock(until)}", kind, session.path)
+
+
+def _check(start: Start, as_json: bool) -> int:
+    left = max(0.0, start.at - time.time())
+    if as_json:
+        data = {"starts_at": show_time(start.at) if left else None, "seconds": round(left, 3)}
+        print_json({**data, "reason": start.why, "limit": start.limit, "session": start.session})
+    elif left:
+        tell(f"It would start at {_clock(start.at)} (in {show_duration(int(left))}): {start.why}.")
+    else:
+        tell(f"It would start at once: {start.why}.")
+    return 0
+
+
+def _wait(start: Start) -> None:
+    """Count down, by the wall clock: a machine that slept meanwhile does not wait longer."""
+    counts = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    view = PlainView()
+    try:
+        while (left := start.at - time.time()) > 0:
+            if counts:
+                line = f"waiting {show_duration(int(left) + 1)}: {start.why}"
+                click.echo(f"\r\033[K{line[: shutil.get_terminal_size().columns - 1]}", nl=False, err=True)
+            else:
+                view.waits(start.why, left, left)
+            time.sleep(min(1.0, left))
+    except KeyboardInterrupt:
+        say("", "Stopped waiting; nothing was started. The same command waits on.")
+        raise
+    if counts:
+        click.echo("\r\033[K", nl=False, err=True)
+    say(f"Starting: {start.why}.")
+
+
+def _clock(moment: float) -> str:
+    """In the person's own time; the day where it is another one."""
+    at, today = time.localtime(moment), time.localtime()
+    day = "" if at[:3] == today[:3] else time.strftime("%Y-%m-%d ", at)
+    return day + time.strftime("%H:%M %Z", at)
