@@ -69,7 +69,7 @@ CALLS: dict[str, str] = {
         2 serve --host 0.0.0.0
         2 hook claude""",
     "loop": """
-0 wait --at 12:00 --check
+        0 wait --at 12:00 --check
         0 loop begin
         0 loop end
         0 loop lessons

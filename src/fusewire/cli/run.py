@@ -12,7 +12,8 @@ import click
 from fusewire.agents.caller import require_outside_loop, require_person
 from fusewire.cli.common import duration, print_json, project_command, show_warnings
 from fusewire.cli.plain import PlainView, QuietView
-from fusewire.cli.streams import say
+from fusewire.cli.run_summary import VERDICTS, summary_files, write_summary
+from fusewire.cli.streams import say, warn
 from fusewire.core.messages import message_lines
 from fusewire.engine.breaker import Breaker
 from fusewire.util.durations import counted, show_duration
@@ -49,9 +50,17 @@ _SANDBOX = {True: "require", False: "off"}
     default=None,
     help="Require the sandbox (exit 3 if there is none), or run without (default: the setting [sandbox] mode).",
 )
+@click.option(
+    "--summary",
+    multiple=True,
+    metavar="FILE",
+    help="Append a summary in Markdown at the end (default: $GITHUB_STEP_SUMMARY); FILE.json gets the report as JSON.",
+)
 @click.option("--end-oldest", is_flag=True, help="If the project has too many runs, end the oldest first.")
 @project_command
-def run_command(breaker: Breaker, command: tuple[str, ...], as_json: bool, **options: Any) -> int:
+def run_command(
+    breaker: Breaker, command: tuple[str, ...], as_json: bool, summary: tuple[str, ...], **options: Any
+) -> int:
     """Run an agent in a loop until its work is done, and stop it when it stagnates.
 
     \b
@@ -87,11 +96,18 @@ def run_command(breaker: Breaker, command: tuple[str, ...], as_json: bool, **opt
         raise FusewireError(f"no such plan: {options['plan']}")
     for name in ("plan", "junit"):
         options[name] = options[name] and os.path.join(here, options[name])
+    files = summary_files(summary)
     loop = Loop(breaker, plan=options["plan"])
     show_warnings(breaker)
     outcome = supervise(loop, _options(loop, command, here, **options), quiet=as_json)
+    reported = report(loop, outcome)
+    for path in files:
+        try:
+            write_summary(path, loop, outcome, reported)
+        except OSError as error:
+            warn(f"the summary could not be written: {path}: {error.strerror}")
     if as_json:
-        print_json(report(loop, outcome))
+        print_json(reported)
     return outcome.code
 
 
@@ -138,7 +154,7 @@ def _view() -> PlainView:
 
 def say_end(loop: Loop, outcome: Outcome) -> None:
     """How it ended, in one block: never a success that is none."""
-    verdict = {0: "DONE", 3: "HALTED", 4: "CAPPED", 5: "BLOCKED ON A HUMAN", 130: "INTERRUPTED"}[outcome.code]
+    verdict = VERDICTS[outcome.code]
     cost = "" if outcome.cost is None else f", ${outcome.cost:.2f}"
     count = counted(outcome.iterations, "iteration")
     say(*f"{verdict} after {count} in {show_duration(outcome.seconds)}{cost}: {outcome.reason}".split("\n"))
@@ -153,6 +169,8 @@ def report(loop: Loop, outcome: Outcome) -> dict[str, object]:
     return {
         "exit": outcome.code,
         "reason": outcome.reason,
+        "verdict": VERDICTS[outcome.code],
+        "cap": outcome.cap or None,
         "question": outcome.question or None,
         "iterations": outcome.iterations,
         "seconds": round(outcome.seconds, 3),

@@ -395,11 +395,13 @@ class Supervisor:
         if self._interrupted:
             return self._outcome(INTERRUPTED, self._stopped_why())
         if options.max_iterations is not None and self.iterations >= options.max_iterations:
-            return self._outcome(CAPPED, f"its iterations are used up (--max-iterations {options.max_iterations})")
+            why = f"its iterations are used up (--max-iterations {options.max_iterations})"
+            return replace(self._outcome(CAPPED, why), cap="max-iterations")
         if self._time_is_up():
-            return self._outcome(CAPPED, "its time is up (--max-time)")
+            return replace(self._outcome(CAPPED, "its time is up (--max-time)"), cap="max-time")
         if options.max_cost is not None and (self.cost or 0.0) >= options.max_cost:
-            return self._outcome(CAPPED, f"${self.cost or 0.0:.2f} were spent (--max-cost {options.max_cost:g})")
+            why = f"${self.cost or 0.0:.2f} were spent (--max-cost {options.max_cost:g})"
+            return replace(self._outcome(CAPPED, why), cap="max-cost")
         return None
 
     def _time_is_up(self) -> bool:

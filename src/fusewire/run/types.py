@@ -47,6 +47,8 @@ class Outcome:
     decision: Decision | None = None
     #: what only a person can answer, if the run ended with that
     question: str = ""
+    #: the option whose cap was reached: `max-iterations`, `max-time`, `max-cost`
+    cap: str = ""
 
 
 class RunView(Protocol):
