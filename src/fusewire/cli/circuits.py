@@ -56,6 +56,7 @@ def status_command(breaker: Breaker, circuit: str | None, everything: bool, sess
     if circuit is not None and circuit != "loop":
         return _status_of(breaker, resolve_ids(breaker, circuit), as_json)
     from fusewire.breakers.loop.overview import overview
+    from fusewire.breakers.loop.worktrees import other_loops
 
     statuses = breaker.statuses()
     loop = overview(breaker)
@@ -64,7 +65,8 @@ def status_command(breaker: Breaker, circuit: str | None, everything: bool, sess
             {"circuits": [one.to_json() for one in statuses], "warnings": warnings(breaker), "loop": to_json(loop)}
         )
     elif circuit == "loop":
-        tell(*details(loop))
+        others = [f"  {one.line}" for one in other_loops(breaker.root or "")]
+        tell(*details(loop), *(["", "LOOPS IN OTHER WORKTREES", *others] if others else []))
     else:
         tell(*layout.groups(statuses, everything=everything))
         if loop.iterations:

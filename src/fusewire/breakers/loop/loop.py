@@ -23,6 +23,7 @@ from fusewire.breakers.loop.protection import Protection
 from fusewire.breakers.loop.settle import Settling, loop_states
 from fusewire.breakers.loop.state import RATE, LoopRecord
 from fusewire.breakers.loop.types import IterationResult, IterationStart, IterationTrace
+from fusewire.breakers.loop.worktrees import other_loops, own_part
 from fusewire.config.rules import load_rules
 from fusewire.core.decision import Blocked, Decision, merge
 from fusewire.core.events import Signal
@@ -169,6 +170,10 @@ class Loop:
             )
         real = os.path.realpath(self.root)
         own = {os.path.relpath(os.path.realpath(os.path.join(self.root, path)), real) for path in ignored}
+        running = LoopRecord.recalled(self.breaker.store).running.get(token)
+        began = running["at"] if running else self.engine.clock()
+        if others := [one for one in other_loops(self.root) if one.ran_since(began)]:
+            before, after = own_part(before, after, others)
         return IterationTrace(difference(before, after, ignored=own), before.tree, self.plan.boxes(), verdict, text)
 
     def _rules_changed(self) -> tuple[str, str] | None:

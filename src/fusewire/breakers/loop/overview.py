@@ -90,7 +90,7 @@ def overview(breaker: Breaker) -> LoopOverview:
 
 def strictest(states: Mapping[str, CircuitState]) -> State:
     """OPEN if any circuit is, else HALF_OPEN if any is, else CLOSED."""
-    found = {PUBLIC_STATE[states[circuit].phase] for circuit in CIRCUITS}
+    found = {PUBLIC_STATE[states[circuit].phase] for circuit in CIRCUITS if circuit in states}
     return "OPEN" if "OPEN" in found else "HALF_OPEN" if "HALF_OPEN" in found else "CLOSED"
 
 
