@@ -228,6 +228,16 @@ def test_nothing_starts_in_quiet_hours(person: Person) -> None:
     assert person.check()["seconds"] == 0
 
 
+def test_quiet_hours_that_cannot_be_read_start_nothing(person: Person) -> None:
+    """Whoever wrote them wants to sleep; elsewhere a setting that is refused is only a warning."""
+    person.claude(ANSWERED)
+    (person.project / "fusewire.toml").write_text('[loop]\nquiet = "23-7"\n')
+    done = person.wait("--until-reset", "--", "claude", code=1)
+    assert (done.stdout, "quiet = '23-7' is refused; allowed: hours of the day" in done.stderr) == ("", True)
+    (person.project / "fusewire.toml").write_text("[loop]\nno_progress = -1\n")
+    assert person.wait("--until-reset", "--", "claude", code=7).stdout == "claude \n"
+
+
 def test_a_time_of_day_serves_clients_that_record_nothing(person: Person) -> None:
     at = time.strftime("%H:%M", time.gmtime(time.time() + 2 * HOUR))
     checked = json.loads(person.wait("--at", at, "--check", "--json").stdout)

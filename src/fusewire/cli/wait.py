@@ -16,7 +16,7 @@ from fusewire.cli.common import common_options, print_json, project_root
 from fusewire.cli.plain import PlainView
 from fusewire.cli.streams import say, tell
 from fusewire.util.durations import show_duration, show_time
-from fusewire.util.errors import FusewireError
+from fusewire.util.errors import ConfigError, FusewireError
 from fusewire.util.quiet_hours import end_of_quiet, next_at, parse_clock
 
 #: Seconds to wait after a limit that does not say when it ends, and after the second at which one ends.
@@ -87,6 +87,8 @@ def _start(root: str, program: str, at: str | None) -> Start:
 
     book = read_rulebook(Path(root))
     for warning in book.warnings:
+        if isinstance(warning, ConfigError) and warning.key == "[loop] quiet":
+            raise warning  # whoever wrote it wants nothing to start at some hours
         say(f"Warning: {warning}")
     start = _reset(root, program) if at is None else _time_of_day(at)
     quiet = book.values["loop"]
