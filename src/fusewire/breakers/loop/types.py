@@ -70,7 +70,7 @@ class IterationResult:
     told: str
     #: the agent says that it is finished, or the plan is
     finished: str
-    #: what it asked instead of working, and how often that was asked in a row
-    question: str
-    asked: int
     entry: HistoryEntry
+    #: what it asked instead of working, and how often that was asked in a row
+    question: str = ""
+    asked: int = 0
