@@ -10,14 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+from rich.text import Text
 
 from fusewire.agents.caller import require_person
 from fusewire.cli.common import common_options, print_json, project_root
 from fusewire.cli.plain import PlainView
+from fusewire.cli.screen import Screen
 from fusewire.cli.streams import say, tell
 from fusewire.util.durations import show_duration, show_time
 from fusewire.util.errors import ConfigError, FusewireError
 from fusewire.util.quiet_hours import end_of_quiet, next_at, parse_clock
+from fusewire.util.text import in_line
 
 #: Seconds to wait after a limit that does not say when it ends, and after the second at which one ends.
 _UNKNOWN = 300.0
@@ -134,21 +137,21 @@ def _check(start: Start, as_json: bool) -> int:
 
 def _wait(start: Start) -> None:
     """Count down, by the wall clock: a machine that slept meanwhile does not wait longer."""
-    counts = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
     view = PlainView()
+    screen = Screen(sys.stderr) if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else None
     try:
         while (left := start.at - time.time()) > 0:
-            if counts:
-                line = f"waiting {show_duration(int(left) + 1)}: {start.why}"
-                click.echo(f"\r\033[K{line[: shutil.get_terminal_size().columns - 1]}", nl=False, err=True)
+            if screen is not None:
+                screen.measure()
+                screen.paint([], [Text(in_line(f"waiting {show_duration(int(left) + 1)}: {start.why}"))])
             else:
                 view.waits(start.why, left, left)
             time.sleep(min(1.0, left))
     except KeyboardInterrupt:
         say("", "Stopped waiting; nothing was started. The same command waits on.")
         raise
-    if counts:
-        click.echo("\r\033[K", nl=False, err=True)
+    if screen is not None:
+        screen.clear()
     say(f"Starting: {start.why}.")
 
 
