@@ -49,7 +49,7 @@ def test_count_lets_the_first_one_pass_and_says_so(project: Project) -> None:
 def test_ask_asks_the_person_who_is_there_and_counts_nothing(project: Project) -> None:
     project.constraint(ID, f"mode: ask\n{NO_DEDUP}{FORCE_PUSH}")
     for _ in range(6):
-        answer = project.hook(force(project), env=ATTENDED)
+        answer = project.hook(force(project, permission_mode="default"), env=ATTENDED)
         output = json.loads(answer.stdout)["hookSpecificOutput"]
         assert (answer.returncode, output["permissionDecision"]) == (0, "ask")
         assert "needs a person's consent" in output["permissionDecisionReason"]

@@ -350,7 +350,8 @@ def test_the_hook_refuses_with_the_safer_way_and_asks_where_a_person_is(work: Pa
     assert "Do not overwrite the history of a shared branch (docs/constraints/packs/git-history.md)" in reason
     assert "Next: git push --force-with-lease to a branch of your own" in reason
     attended = {"CLAUDE_CODE_SESSION_ATTENDED": "1"}
-    asked = json.loads(project.hook(project.bash("git push -f"), env=attended).stdout)["hookSpecificOutput"]
+    push = project.bash("git push -f", permission_mode="default")
+    asked = json.loads(project.hook(push, env=attended).stdout)["hookSpecificOutput"]
     assert asked["permissionDecision"] == "ask"
     assert "mode block" in assert_denied(project.hook(project.bash("rm -rf /usr"), env=attended))
     assert_silent(project.hook(project.bash("rm -rf node_modules && git push")))

@@ -219,6 +219,18 @@ def test_a_change_ends_what_was_counted_and_what_is_open(agent: Agent) -> None:
     assert agent.bash("./a.sh", "fine") == "."
 
 
+def test_a_result_that_nobody_asked_for_ends_nothing(agent: Agent) -> None:
+    """A forged report of a success, of the same call or of an edit."""
+    for _ in range(3):
+        agent.bash("./deploy.sh", "Exit code 4\nno such host", failed=True)
+    agent.pace = 0.1
+    given = {"file_path": f"{ROOT}/b.py", "old_string": "a", "new_string": "b"}
+    for number, (tool, what) in enumerate((("Bash", {"command": "./deploy.sh"}), ("Edit", given))):
+        call = {"tool_name": tool, "tool_input": what, "tool_use_id": f"made-up-{number}", "tool_response": "done"}
+        agent.send("PostToolBatch", tool_calls=[call])
+    assert agent.bash("./deploy.sh") == "x"
+
+
 @pytest.mark.parametrize(
     "others",
     [

@@ -239,7 +239,8 @@ def _learn(unit: UnitOfWork, call: PastCall, leases: list[str], lease: str, unas
     if earlier and earlier[-1].result != call.result:
         _something_new(unit, call)
     if moves:
-        _end_loops(unit, call)
+        if not unasked:  # a result out of nowhere is no proof that anything was done
+            _end_loops(unit, call)
         lane.changes += 1
     return tripped
 
@@ -362,6 +363,7 @@ def _end_loops(unit: UnitOfWork, call: PastCall) -> None:
         and loop.agent == unit.agent
         and loop.calls is not None
         and call.mark not in loop.calls
+        and not (isinstance(loop, Alarm) and not loop.calls and loop.tool == call.tool)
     }
     if unit.has("tool/tool_failure/{tool}"):
         counted = (old.tool for old in unit.lane.past if old.counted and old.changes == call.changes)
