@@ -113,12 +113,56 @@ def test_one_iteration_before_its_number_nothing_is_open(bare: Stage) -> None:
     assert "Warning: 2 of 3 on loop/no_progress" in second.stderr
 
 
-def test_a_program_that_is_not_there_is_no_progress(bare: Stage) -> None:
-    """A failed launch counts: three of them open the circuit, and the loop does not try for ever."""
-    ended = bare.call("run", "--no-wait", "--json", "--", "./no-such-agent")
+SCRIPTS = {
+    "no-interpreter": "#!/no/such/interpreter\n",
+    "no-shebang": "echo working\n",
+    "not-executable": "#!/bin/sh\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        ("cluade", "no such program: cluade"),
+        ("./no-interpreter", "its interpreter is missing: ./no-interpreter"),
+        ("./no-shebang", "neither a program nor a script that names its interpreter: ./no-shebang"),
+        ("./not-executable", "not executable: ./not-executable"),
+    ],
+)
+@pytest.mark.parametrize("sandbox", ["--sandbox", "--no-sandbox"])
+def test_a_mistyped_command_is_told_at_once_and_counts_nowhere(
+    bare: Stage, program: str, says: str, sandbox: str
+) -> None:
+    """Exit 1 with one line: no iteration, no call, no state at all."""
+    for name, text in SCRIPTS.items():
+        bare.write(name, text)
+        (bare.root / name).chmod(0o644 if name == "not-executable" else 0o755)
+    ended = bare.call("run", sandbox, "--", program, "-p")
+    assert (ended.returncode, ended.stdout) == (1, ""), ended.stderr
+    assert ended.stderr == f"Error: the agent cannot be started: {says}\n"
+    assert sorted(os.listdir(bare.root)) == sorted(SCRIPTS)
+
+
+def test_a_command_that_cannot_be_passed_on_ends_the_run_at_once(bare: Stage) -> None:
+    """Only the system finds it: the prompt is too long for an argument. No iteration is judged."""
+    bare.write("PROMPT.md", "word " * 1_000_000)
+    ended = bare.call("run", "--prompt", "PROMPT.md", "--", "echo", "{prompt}")
+    assert (ended.returncode, bare.loop()["iterations"]) == (1, 0), ended.stderr
+    assert ended.stderr.splitlines()[-1] == "Error: the agent could not be started: echo: Argument list too long"
+
+
+@pytest.mark.parametrize(
+    "agent",
+    ["#!/bin/sh\necho x > work.txt; rm ./agent\n", "#!/usr/bin/env no-such-interpreter\n"],
+    ids=["gone", "dies"],
+)
+def test_a_program_that_starts_and_dies_counts(bare: Stage, agent: str) -> None:
+    """Nor does the loop try for ever where the program of an agent that ran is gone later."""
+    bare.write("agent", agent)
+    (bare.root / "agent").chmod(0o755)
+    ended = bare.call("run", "--no-wait", "--json", "--max-iterations", "9", "--", "./agent")
     report = json.loads(ended.stdout)
-    assert (ended.returncode, report["iterations"], report["decision"]["rule"]) == (3, 3, "loop.no_progress")
-    assert "could not be started" in ended.stderr
+    assert (ended.returncode, report["iterations"], report["decision"]["state"]) == (3, 3, "OPEN"), ended.stderr
 
 
 @pytest.mark.parametrize("resets", [WORK, f"{WORK}; kill -SEGV $$"], ids=["work", "work and a crash"])

@@ -82,6 +82,8 @@ def run_command(
     if options["prompt"] is not None and not os.path.isfile(options["prompt"]):
         raise FusewireError(f"no such prompt: {options['prompt']}")
     from fusewire.breakers.loop.loop import Loop
+    from fusewire.run.process import launch_problem
+    from fusewire.util.environment import children_environment
 
     require_outside_loop(breaker.root or "")
     if options["end_oldest"]:
@@ -97,6 +99,9 @@ def run_command(
     for name in ("plan", "junit"):
         options[name] = options[name] and os.path.join(here, options[name])
     files = summary_files(summary)
+    problem = launch_problem(command, here, children_environment().get("PATH"))
+    if problem is not None:
+        raise FusewireError(f"the agent cannot be started: {problem.problem}")
     loop = Loop(breaker, plan=options["plan"])
     show_warnings(breaker)
     outcome = supervise(loop, _options(loop, command, here, **options), quiet=as_json)

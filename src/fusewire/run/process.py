@@ -6,7 +6,6 @@ children that hold its pipes open after it has ended.
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import subprocess
@@ -28,6 +27,9 @@ TICK = 0.25
 
 #: After the agent has ended: silence after which nothing more is expected, and the longest time for all of it.
 _QUIET, _DRAIN = 0.2, 2.0
+
+#: Bytes of a program that tell a script from machine code.
+_HEAD = 4096
 
 #: Seconds between two polls for the agent's end, where the system has no pidfd.
 _ASK = 0.02
@@ -76,7 +78,7 @@ def run_agent(
         warden.watch(0, mark)  # it must know the mark before there is anything that has it
     try:
         started = _start(command, cwd, environment, entrance)
-        if isinstance(started, _Failed):
+        if isinstance(started, FailedLaunch):
             return ProcessEnd("launch", started.code, started.problem, time.monotonic() - began, 0)
         with _Agent(started, Pipes(started, given, on_output, on_error), mark, grace, on_tick, stop) as agent:
             if warden is not None:
@@ -216,22 +218,22 @@ class _Agent:
 
 
 @dataclass(frozen=True)
-class _Failed:
+class FailedLaunch:
+    """Why a program could not be started, and what a shell would end with."""
+
     code: int
     problem: str
 
 
 def _start(
     command: Sequence[str], cwd: str, environment: Mapping[str, str], entrance: Entrance | None
-) -> subprocess.Popen[bytes] | _Failed:
+) -> subprocess.Popen[bytes] | FailedLaunch:
     pipe = subprocess.PIPE
-    if not command or not command[0]:
-        return _Failed(127, "no program is named")
+    failed = launch_problem(command, cwd, environment.get("PATH"))
+    if failed is not None:
+        return failed
     words, more = entrance.prepare(cwd) if entrance else ([], {})
-    name = os.path.join(cwd, command[0]) if "/" in command[0] else command[0]
     try:
-        if words and not shutil.which(name, path=environment.get("PATH")):
-            return _Failed(127, f"no such program: {command[0]}")  # what stands before it has words of its own
         return subprocess.Popen(
             [*words, *command],
             cwd=cwd,
@@ -244,27 +246,42 @@ def _start(
             **more,
         )
     except subprocess.SubprocessError:
-        return _Failed(126, "the sandbox cannot be entered (fusewire sandbox --check)")
-    except (OSError, ValueError) as error:
-        return _why_not(error, command[0], cwd)
+        return FailedLaunch(126, "the sandbox cannot be entered (fusewire sandbox --check)")
+    except ValueError as error:
+        return FailedLaunch(126, f"cannot be passed to a program: {error}")
+    except OSError as error:
+        return FailedLaunch(126, f"{command[0]}: {error.strerror}")
     finally:
         for descriptor in more.get("pass_fds", ()):
             os.close(descriptor)
 
 
-def _why_not(error: OSError | ValueError, program: str, cwd: str) -> _Failed:
-    if isinstance(error, ValueError):
-        return _Failed(126, f"cannot be passed to a program: {error}")
+def launch_problem(command: Sequence[str], cwd: str, path: str | None) -> FailedLaunch | None:
+    """Why this command cannot be started in this folder; None if nothing speaks against it."""
+    if not command or not command[0]:
+        return FailedLaunch(127, "no program is named")
     if not os.path.isdir(cwd):
-        return _Failed(126, f"no such folder: {cwd}")
-    if error.errno == errno.ENOENT:
-        script = os.path.isfile(os.path.join(cwd, program)) if os.path.dirname(program) else False
-        return _Failed(127, f"its interpreter is missing: {program}" if script else f"no such program: {program}")
-    if error.errno == errno.ENOEXEC:
-        return _Failed(126, f"neither a program nor a script that names its interpreter: {program}")
-    if error.errno == errno.EACCES:
-        return _Failed(126, f"not executable: {program}")
-    return _Failed(126, f"cannot be started: {program}: {error.strerror}")
+        return FailedLaunch(126, f"no such folder: {cwd}")
+    program = command[0]
+    if "\0" in program:
+        return None  # the system has words for it
+    name = os.path.join(cwd, program) if "/" in program else program
+    found = shutil.which(name, path=path)
+    if found is None and name != program and os.path.lexists(name):
+        return FailedLaunch(126, f"not executable: {program}")
+    if found is None:
+        return FailedLaunch(127, f"no such program: {program}")
+    try:
+        with open(found, "rb") as file:
+            head = file.read(_HEAD)
+    except OSError:  # it may be executable for those who cannot read it
+        return None
+    interpreter = head[2:].split(b"\n")[0].split()[:1] if head[:2] == b"#!" else []
+    if interpreter and not os.path.exists(os.path.join(os.fsencode(cwd), interpreter[0])):
+        return FailedLaunch(127, f"its interpreter is missing: {program}")
+    if head[:2] != b"#!" and b"\0" not in head:
+        return FailedLaunch(126, f"neither a program nor a script that names its interpreter: {program}")
+    return None
 
 
 def _handle(pid: int) -> int | None:

@@ -230,6 +230,8 @@ class Supervisor:
         finally:
             log.close()
             prune(self.loop.places.outputs, _LOGS)
+        if ended.why == "launch" and self.iterations == 1:
+            raise FusewireError(f"the agent could not be started: {ended.problem}")
         return ended, reader.finish(ended.code, partial=ended.why in ("timeout", "idle", "stopped"))
 
     def _stopped(self, begun: IterationStart, answer: AgentOutput, seen: IterationTrace) -> Outcome:
