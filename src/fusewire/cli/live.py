@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fusewire.breakers.loop.types import IterationResult, IterationStart
+    from fusewire.cli.keyboard import Keyboard
     from fusewire.run.process import ProcessEnd
 
 #: Seconds between two repaints; a tick that comes a little early must not wait for the next one.
@@ -90,8 +91,8 @@ def _whole(seconds: float) -> str:
 class LiveView(PlainView):
     """Shows a run on a terminal. Output that is redirected elsewhere is passed on unchanged."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__()
+    def __init__(self, clock: Callable[[], float] = time.monotonic, keyboard: Keyboard | None = None) -> None:
+        super().__init__(keyboard)
         self._clock = clock
         self._screen = Screen(sys.stderr)
         self._elsewhere = None if sys.stdout is None or sys.stdout.isatty() else sys.stdout.buffer
@@ -106,6 +107,7 @@ class LiveView(PlainView):
         self._footer.began = self._clock()
 
     def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
         self._end_line()
         self._screen.paint(self._lines(all_of_them=True), [])
 
@@ -114,7 +116,6 @@ class LiveView(PlainView):
         footer.number, footer.state, footer.calls_left = begun.number, begun.state, begun.calls_left
         footer.scores = [one["score"] for one in begun.memory.get("history", ()) if one["kind"] != "neutral"]
         footer.seconds, footer.wait = 0.0, None
-        self._why = ""
         self._gate.log = Places("").output_of(begun.number)
         super().began(begun)
 
@@ -144,13 +145,14 @@ class LiveView(PlainView):
             footer.cost = (footer.cost or 0.0) + entry["cost"]
         super().judged(result, ended)
 
-    def waits(self, why: str, left: float, whole: float) -> None:
+    def waits(self, why: str, left: float, whole: float, skip: str | None = None) -> bool:
         """Print the reason once, as the footer may have no room for all of it; then count down."""
         self._footer.wait, self._footer.seconds = (in_a_row(why), left, whole), None
         if why != self._why:
             self._why = why
-            self.tells(f"waiting {_whole(left + 0.999)}: {why}")
+            self._explain_wait(why, _whole(left + 0.999), skip)
         self._repaint()
+        return self._skips(skip)
 
     def tells(self, *lines: str) -> None:
         self._end_line()

@@ -11,8 +11,15 @@ from fusewire.util.durations import counted, show_duration
 
 if TYPE_CHECKING:
     from fusewire.breakers.loop.types import IterationResult, IterationStart
+    from fusewire.cli.keyboard import Keyboard
     from fusewire.core.decision import Decision
     from fusewire.run.process import ProcessEnd
+
+#: What a person at the terminal presses to end a wait.
+_KEY = "p"
+
+#: What an interruption costs, and how to resume.
+KEPT = "counts, cooldowns and lessons are kept, and the same command goes on from here."
 
 #: Seconds between two lines of a countdown.
 _MINUTE = 60.0
@@ -39,8 +46,8 @@ class QuietView:
     def judged(self, result: IterationResult, ended: ProcessEnd) -> None:
         pass
 
-    def waits(self, why: str, left: float, whole: float) -> None:
-        pass
+    def waits(self, why: str, left: float, whole: float, skip: str | None = None) -> bool:
+        return False
 
     def opened(self, trip: Decision) -> None:
         """A circuit has opened, and the run will wait."""
@@ -53,12 +60,20 @@ class QuietView:
 class PlainView(QuietView):
     """One line when an iteration begins, one when it has been judged, one a minute while waiting."""
 
-    def __init__(self) -> None:
+    def __init__(self, keyboard: Keyboard | None = None) -> None:
+        self._keyboard = keyboard
         self._said = 0.0
         self._why = ""
         self._line_open = False
 
+    def __exit__(self, *error: object) -> None:
+        if self._keyboard is not None:
+            self._keyboard.close()
+
     def began(self, begun: IterationStart) -> None:
+        self._why = ""
+        if self._keyboard is not None:
+            self._keyboard.close()
         probe = " (the one probe)" if begun.held else ""
         self.tells(f"[{begun.number}] {begun.state}{probe}, {counted(begun.calls_left, 'call')} left")
         for line in begun.advice.lines:
@@ -75,12 +90,26 @@ class PlainView(QuietView):
         for line in judgement(result, ended):
             self.tells(line)
 
-    def waits(self, why: str, left: float, whole: float) -> None:
+    def waits(self, why: str, left: float, whole: float, skip: str | None = None) -> bool:
         now = time.monotonic()
-        if why == self._why and now - self._said < _MINUTE:
-            return
+        if why != self._why:
+            self._explain_wait(why, show_duration(left), skip)
+        elif now - self._said >= _MINUTE:
+            self.tells(f"waiting {show_duration(left)}: {why}")
+        else:
+            return self._skips(skip)
         self._why, self._said = why, now
-        self.tells(f"waiting {show_duration(left)}: {why}")
+        return self._skips(skip)
+
+    def _explain_wait(self, why: str, left: str, skip: str | None) -> None:
+        self.tells(f"waiting {left}: {why}")
+        if skip and self._keyboard is not None:
+            self.tells(f"    Press {_KEY} to {skip}.")
+        if skip is not None:
+            self.tells(f"    Ctrl-C is safe: {KEPT}")
+
+    def _skips(self, skip: str | None) -> bool:
+        return bool(skip) and self._keyboard is not None and self._keyboard.pressed(_KEY)
 
     def tells(self, *lines: str) -> None:
         if self._line_open:  # the agent's last line had no end

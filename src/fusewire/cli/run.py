@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +12,14 @@ import click
 
 from fusewire.agents.caller import require_outside_loop, require_person
 from fusewire.cli.common import duration, print_json, project_command, show_warnings
-from fusewire.cli.plain import PlainView, QuietView
+from fusewire.cli.keyboard import Keyboard
+from fusewire.cli.plain import KEPT, PlainView, QuietView
 from fusewire.cli.run_summary import VERDICTS, summary_files, write_summary
-from fusewire.cli.streams import say, warn
+from fusewire.cli.streams import is_interactive, say, warn
 from fusewire.core.messages import message_lines
 from fusewire.engine.breaker import Breaker
 from fusewire.util.durations import counted, show_duration
-from fusewire.util.errors import FusewireError
+from fusewire.util.errors import AgentRefused, FusewireError
 
 if TYPE_CHECKING:
     from fusewire.breakers.loop.loop import Loop
@@ -140,7 +142,7 @@ def supervise(loop: Loop, options: Options, *, quiet: bool = False) -> Outcome:
     from fusewire.agents.install.registrations import working_hooks
     from fusewire.run.supervisor import Supervisor
 
-    view = QuietView() if quiet else _view()
+    view = QuietView() if quiet else _view(loop.root)
     say(ANNOUNCEMENT)
     with view:
         outcome = Supervisor(loop, options, view, lambda: working_hooks(options.command[0], loop.root)).run()
@@ -148,13 +150,18 @@ def supervise(loop: Loop, options: Options, *, quiet: bool = False) -> Outcome:
     return outcome
 
 
-def _view() -> PlainView:
+def _view(root: str) -> PlainView:
     """A live line where a person watches, plain lines elsewhere."""
+    keyboard = None
+    if is_interactive():
+        with suppress(AgentRefused):
+            require_person("ending a cooldown", root)
+            keyboard = Keyboard(sys.stdin.fileno())
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
         from fusewire.cli.live import LiveView
 
-        return LiveView()
-    return PlainView()
+        return LiveView(keyboard=keyboard)
+    return PlainView(keyboard)
 
 
 def say_end(loop: Loop, outcome: Outcome) -> None:
@@ -167,6 +174,8 @@ def say_end(loop: Loop, outcome: Outcome) -> None:
         say(f"Question: {outcome.question}")
     if outcome.decision is not None:
         say(*message_lines(outcome.decision, loop.engine.clock()))
+    if outcome.code == 130:
+        say(f"Nothing is lost: {KEPT}")
 
 
 def report(loop: Loop, outcome: Outcome) -> dict[str, object]:

@@ -28,6 +28,7 @@ from fusewire.run.sandbox import Confinement, NoSandbox, confine
 from fusewire.run.types import Outcome
 from fusewire.run.watchdog import Warden
 from fusewire.testruns.evidence import RunEvidence
+from fusewire.util.durations import show_time
 from fusewire.util.environment import children_environment
 from fusewire.util.errors import FusewireError
 from fusewire.util.files import file_stamp, read_regular
@@ -77,6 +78,8 @@ class Supervisor:
         self._started = time.monotonic()
         self._interrupted = self._by_a_person = False
         self._outages = 0
+        #: the circuit that is waited for has just been shown with its evidence
+        self._explained = False
         self._confinement: Confinement | None = None
         self._told: set[str] = set()
         self._settings = loop.breaker.rules.tool
@@ -269,6 +272,7 @@ class Supervisor:
             if result.escalates or not self.options.wait:
                 return self._outcome(HALTED, "", says_most.replace(verdict="deny"))
             self.view.opened(says_most)
+            self._explained = True
         return self._wait_for_provider(result)
 
     def _asked(self, result: IterationResult) -> Outcome | None:
@@ -360,8 +364,12 @@ class Supervisor:
     def _wait_for_circuits(self, decision: Decision) -> Outcome | None:
         if not self.options.wait or decision.retry_after is None:
             return self._outcome(HALTED, "", decision)
-        whole = decision.retry_after
-        return self._wait(f"{decision.rule}: {decision.reason}", whole, lambda: _left(self.loop.refusal()))
+        if not self._explained:
+            self.view.opened(decision)
+        self._explained = False
+        skip = "end the cooldown now; one probe decides" if decision.phase == "open" else ""
+        why, whole = f"{decision.rule}: {decision.reason}", decision.retry_after
+        return self._wait(why, whole, lambda: _left(self.loop.refusal()), skip, self.loop.end_cooldowns)
 
     def _wait_for_provider(self, result: IterationResult) -> Outcome | None:
         limit, outage = result.answer.limit, result.answer.outage
@@ -371,22 +379,37 @@ class Supervisor:
         if not self.options.wait:
             return self._outcome(HALTED, f"the provider's limit is reached ({limit.kind})") if limit else None
         clock = self.loop.engine.clock
-        if limit:
-            until = limit.resets_at if limit.resets_at is not None else clock() + _LIMIT
-            why = f"the provider's limit is reached ({limit.kind})"
+        if limit and limit.resets_at is not None:
+            until = limit.resets_at
+            why = f"the provider's limit is reached ({limit.kind}); it says that it ends at {show_time(until)}"
+        elif limit:
+            until = clock() + _LIMIT
+            why = f"the provider's limit is reached ({limit.kind}); it does not say when it ends"
         else:
             until = clock() + min(_LONGEST_OUTAGE, _OUTAGE * 2 ** (self._outages - 1))
             why = f"the model could not be reached: {outage}"
-        return self._wait(why, until - clock(), lambda: until - clock())
+        skipped: list[bool] = []
+        return self._wait(
+            why,
+            until - clock(),
+            lambda: 0.0 if skipped else until - clock(),
+            "try again now",
+            lambda: skipped.append(True),
+        )
 
-    def _wait(self, why: str, whole: float, left: Callable[[], float]) -> Outcome | None:
-        """Until nothing is left to wait for; a person's reset or interruption, or the run's own cap, ends it early."""
+    def _wait(
+        self, why: str, whole: float, left: Callable[[], float], skip: str, do_skip: Callable[[], None]
+    ) -> Outcome | None:
+        """Until nothing is left to wait for; a person's reset, key or interruption, or the run's own cap, ends it
+        early. `skip` says what the key does."""
         while (remaining := left()) > 0:
             if self._interrupted:
                 return self._outcome(INTERRUPTED, self._stopped_why())
             if capped := self._cap():
                 return capped
-            self.view.waits(why, remaining, max(whole, remaining))
+            if self.view.waits(why, remaining, max(whole, remaining), skip):
+                do_skip()
+                continue
             time.sleep(min(0.25, remaining))
         return None
 

@@ -8,6 +8,7 @@ again. In between nothing is locked. If the process is killed in between, the ne
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ from fusewire.config.rules import load_rules
 from fusewire.core.decision import Blocked, Decision, merge
 from fusewire.core.events import Signal
 from fusewire.engine.breaker import Breaker
-from fusewire.util.errors import FusewireError, NotFound
+from fusewire.util.errors import FusewireError, InvalidTransition, NotFound
 from fusewire.util.processes import is_alive, process_identity
 from fusewire.util.reaper import end_marked
 from fusewire.worktree.difference import TreeChange, difference
@@ -234,6 +235,12 @@ class Loop:
 
         self._change(release)
         self.places.forget(token)
+
+    def end_cooldowns(self) -> None:
+        """What a person's `fusewire reset loop` does: the one probe may run now, and decides."""
+        with suppress(InvalidTransition):  # another person was quicker
+            members = self.breaker.rules.group("loop")
+            self.breaker.reset_group("loop", members, "a key pressed at the terminal of the run")
 
     def note(self, text: str) -> None:
         """Give the agent a note with its next prompt."""
