@@ -326,6 +326,22 @@ def test_a_loss_of_protected_files_is_restored_and_halts_the_loop(
     assert "HALTED after 1 iteration" in ended.stderr
 
 
+def test_a_halt_for_a_protected_file_leaves_a_trace(bare: Stage) -> None:
+    """In `status`, in the log and in `doctor`, also after the next run, until a person has acknowledged it."""
+    bare.write("specs/login.md", "# Login\n")
+    said = "guard.integrity: specs/login.md is gone after: iteration 2 of the loop; specs/login.md: restored"
+    ended = bare.run(f'{WORK}; [ "$n" != 2 ] || rm -rf specs', "--no-sandbox", "--max-iterations", "4")
+    assert ended.returncode == 3, ended.stderr
+    errors = re.findall(r"- Errors encountered: (.*)", (bare.root / ".fusewire" / "loop" / "status.md").read_text())
+    assert errors == ["none", said]
+    bare.run(WORK, "--max-iterations", "1")
+    assert json.loads(bare.call("status", "--json").stdout)["warnings"] == [f"the loop was halted: {said}"]
+    assert f"Warning: the loop was halted: {said}" in bare.call("status").stderr
+    assert f"the loop was halted: {said}" in bare.call("doctor").stdout
+    assert bare.call("doctor", "--acknowledge").returncode == 0
+    assert "halted" not in bare.call("doctor").stdout + bare.call("status").stderr
+
+
 def test_a_configuration_that_an_agent_adds_is_not_taken(bare: Stage) -> None:
     """Where there was no fusewire.toml, writing one is a change of it: undone, halted, and without effect later."""
     ended = bare.run(f"{WORK}; printf '[loop]\\nneutral = 99\\n' > fusewire.toml", "--max-iterations", "2")

@@ -23,7 +23,7 @@ from fusewire.breakers.loop.plan import WorkPlan
 from fusewire.breakers.loop.protection import Protection
 from fusewire.breakers.loop.settle import Settling, loop_states
 from fusewire.breakers.loop.state import RATE, LoopRecord
-from fusewire.breakers.loop.types import IterationResult, IterationStart, IterationTrace
+from fusewire.breakers.loop.types import IterationResult, IterationStart, IterationTrace, halt_cause
 from fusewire.breakers.loop.worktrees import other_loops, own_part
 from fusewire.config.rules import load_rules
 from fusewire.core.decision import Blocked, Decision, merge
@@ -165,6 +165,9 @@ class Loop:
             verdict, text = changed
         # Only now: what the guard has put back is no change.
         after = self._snapshot()
+        if verdict == "halt":
+            halted = f"the loop was halted: {halt_cause(text)}"
+            self.engine.transact(lambda transaction, now: transaction.notice(halted, now))
         if before is None:
             return IterationTrace(
                 TreeChange(problem="what was there before is not known"), "", self.plan.boxes(), verdict, text

@@ -13,7 +13,7 @@ from fusewire.breakers.loop.plan import completed
 from fusewire.breakers.loop.questions import question_of, times_asked
 from fusewire.breakers.loop.report import escalation_log
 from fusewire.breakers.loop.state import RATE, LoopRecord
-from fusewire.breakers.loop.types import IterationResult
+from fusewire.breakers.loop.types import IterationResult, halt_cause
 from fusewire.core.circuit import step
 from fusewire.core.events import Signal, plain
 from fusewire.core.meters import level
@@ -76,9 +76,11 @@ class Settling:
         states = loop_states(work)
         self._learn(record, running, judged, trips, states, now)
         entry = self._entry(running, judged, trips, states, now)
+        found = self.seen.text if self.seen.verdict == "halt" else ""
+        if found:
+            entry["errors"] = [plain(halt_cause(found), _TEXT), *entry["errors"]]
         record.add(entry)
         trips = [self._with_history(trip, states, record) for trip in trips]
-        found = self.seen.text if self.seen.verdict == "halt" else ""
         halted = "\n".join(text for text in (found, removed) if text)
         escalates = any(self._escalates(decision, states) for decision in trips)
         record.halted = self._halt(running, halted, trips if escalates else [])

@@ -35,6 +35,12 @@ class IterationStart:
     rows: tuple[CircuitRow, ...] = ()
 
 
+def halt_cause(text: str) -> str:
+    """What halted the loop, in one line: without the verdict, and without what the agent should do next."""
+    lines = [line.removeprefix("BLOCKED ").removesuffix(".") for line in text.splitlines()]
+    return "; ".join(line for line in lines if not line.startswith("Next: "))
+
+
 @dataclass(frozen=True)
 class IterationTrace:
     """What an iteration has left behind."""
