@@ -92,7 +92,7 @@ def test_recorded_outputs_of_real_agents_are_read(name: str) -> None:
     """Every recorded output gives the fields that expected.toml names, and the default in all others."""
     wanted, got = EXPECTED["agents"][name], recorded(name)
     plain_fields = ("damage", "ended", "is_error", "calls", "input_tokens", "output_tokens", "cost", "denied_in_a_row")
-    for key in (*plain_fields, "question"):
+    for key in (*plain_fields, "remedy", "question"):
         assert getattr(got, key) == wanted.get(key, getattr(AgentOutput(), key)), key
     assert got.format == wanted["format"]
     assert got.text.startswith(wanted["text"])
@@ -766,7 +766,7 @@ def test_a_denied_question_is_a_question_and_no_denial() -> None:
     }
     other = {"tool_name": "Bash", "tool_use_id": "b", "tool_input": {"command": "rm x"}}
     got = answer(lines(result("Waiting.", permission_denials=[other, ask])))
-    assert (got.denied, got.denied_in_a_row, got.question) == (("Bash",), 1, "Which database?")
+    assert (got.denied, got.denied_in_a_row, got.question) == (("Bash(rm x)",), 1, "Which database?")
     assert answer(lines(result("Went on.", permission_denials=[ask, other]))).question is None
     assert answer(lines(result("x", permission_denials=[ask]))).denied_in_a_row == 0
 
@@ -776,8 +776,41 @@ def test_denials_in_a_row_are_told_by_the_order_of_results() -> None:
     calls = [bash(f"touch {name}", "no", failed=True, identity=name) for name in "abcd"]
     denials = [{"tool_name": "Bash", "tool_use_id": name, "tool_input": {}} for name in "abd"]
     got = answer(lines(INIT, *(message for call in calls for message in call), result(permission_denials=denials)))
-    assert (got.denied, got.denied_in_a_row) == (("Bash",) * 3, 2)
+    assert (got.denied, got.denied_in_a_row) == (("Bash(touch a)", "Bash(touch b)", "Bash(touch d)"), 2)
     assert got.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("mode", "tools", "says"),
+    [
+        ("default", [("Edit", "a.py")], "claude --permission-mode acceptEdits allows it, "),
+        ("default", [("Bash", "mkdir a && touch a/b")], "claude --permission-mode acceptEdits allows it, "),
+        (
+            "default",
+            [("Bash", "CI=1 npm test | tail -3")],
+            'claude --allowedTools "Bash(npm:*),Bash(tail:*)" allows it, ',
+        ),
+        ("default", [("Bash", "cd api && git add -A")], 'claude --allowedTools "Bash(git:*)" allows it, '),
+        ("default", [("WebFetch", "x"), ("Write", "b")], '--permission-mode acceptEdits --allowedTools "WebFetch" '),
+        ("acceptEdits", [("Write", "/etc/hosts")], 'claude --allowedTools "Write" allows it, '),
+    ],
+)
+def test_a_denial_says_what_would_allow_it(mode: str, tools: list[tuple[str, str]], says: str) -> None:
+    """The permission mode where one is enough, else the tools; as measured with the real client."""
+    init = {**INIT, "permissionMode": mode}
+    messages = []
+    for number, (name, command) in enumerate(tools):
+        use = {"type": "tool_use", "id": f"t{number}", "name": name, "input": {"command": command}}
+        done = {"type": "tool_result", "tool_use_id": f"t{number}", "is_error": True, "content": "no"}
+        meta = [{"id": f"t{number}", "permission_decision": {"decision": "reject", "source": "config"}}]
+        messages += [
+            {"type": "assistant", "session_id": "s", "message": {"id": f"m{number}", "content": [use]}},
+            {"type": "user", "session_id": "s", "message": {"content": [done]}, "tool_result_meta": meta},
+        ]
+    got = answer(lines(init, *messages, result("No.")))
+    assert says in got.remedy
+    assert got.remedy.endswith(", --permission-mode bypassPermissions everything")
+    assert got.denied == tuple(f"{name}({command})" for name, command in tools)
 
 
 def test_answers_that_differ_in_what_varies_by_itself_have_one_fingerprint() -> None:
@@ -816,4 +849,4 @@ def test_other_clients_denials_and_limits() -> None:
         **stamp,
     }
     denied = {"type": "tool_result", "tool_id": "a", "status": "error", "error": {"type": "policy_violation"}, **stamp}
-    assert answer(lines(init, use, denied)).denied == ("run_shell_command",)
+    assert answer(lines(init, use, denied)).denied == ("run_shell_command(rm x)",)

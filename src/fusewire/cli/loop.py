@@ -29,7 +29,8 @@ def loop_command() -> None:
 
     \b
     while advice=$(fusewire loop begin --wait); do
-      { cat PROMPT.md; echo "$advice"; } | claude -p --output-format json > .fusewire/answer.json
+      { cat PROMPT.md; echo "$advice"; } |
+        claude -p --permission-mode acceptEdits --output-format json > .fusewire/answer.json
       [ "$(fusewire loop end --output .fusewire/answer.json --exit-code $?)" = FINISHED ] && exit
     done
     exit 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from fusewire.breakers.loop.iteration import show_denied
 from fusewire.cli.streams import hand_over, say, silence
 from fusewire.core.messages import message_lines
 from fusewire.util.durations import counted, show_duration
@@ -142,6 +143,8 @@ def judgement(result: IterationResult, ended: ProcessEnd) -> list[str]:
         f"[{result.number}] {score}{points}; {', '.join(facts)}; {show_duration(ended.seconds)};"
         f" risk {result.entry['risk']}"
     ]
+    if result.answer.denied:
+        lines.append(f"    denied: {show_denied(result.answer)}")
     if result.answer.damage:
         lines.append(f"    output: {result.answer.damage}; what could be read was kept")
     if result.told:

@@ -66,7 +66,7 @@ def run_command(
     """Run an agent in a loop until its work is done, and stop it when it stagnates.
 
     \b
-    fusewire run --prompt PROMPT.md -- claude -p --output-format json
+    fusewire run --prompt PROMPT.md -- claude -p --permission-mode acceptEdits --output-format stream-json --verbose
     fusewire run --prompt PROMPT.md --until "pytest -q" --max-iterations 50 -- codex exec --json -
     fusewire run --prompt PROMPT.md -- gemini -o json -p {prompt}
 

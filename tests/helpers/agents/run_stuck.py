@@ -93,7 +93,11 @@ STUCK = {
         f'{WORK}\ncat "$ANSWERS/claude_stream_denied.out"',
         "loop.permission_denied",
         1,
-        ("3 denied calls in a row (limit 3)",),
+        (
+            "3 denied calls in a row (limit 3)",
+            "Last: Bash(touch a), Bash(rm -rf b), ",
+            "--permission-mode acceptEdits allows",
+        ),
     ),
     "a call is denied each time": Stuck(
         f"{WORK}\n{_ONE_DENIAL}", "loop.permission_denied", 3, ("3 permission denials in a row (limit 3)",)

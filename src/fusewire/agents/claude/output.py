@@ -7,7 +7,7 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 
 from fusewire.agents.output.answer import Limit
-from fusewire.agents.output.conversation import TEXT, Conversation, tool_line
+from fusewire.agents.output.conversation import TEXT, Conversation, call_label, tool_line
 from fusewire.agents.output.format import JSON_STRING, OutputFormat
 from fusewire.agents.values import amount, count, part, parts, text_of, total, words
 from fusewire.core.events import plain
@@ -23,11 +23,19 @@ if TYPE_CHECKING:
 _ASKING = ("AskUserQuestion", "ExitPlanMode")
 _SHELLS = ("Bash", "PowerShell")
 
+#: What the permission mode `acceptEdits` allows without a question, in the project's folder (measured with 2.1.325).
+_EDITORS = ("Edit", "MultiEdit", "Write", "NotebookEdit")
+_EDITING_COMMANDS = ("cp", "mkdir", "mv", "rm", "rmdir", "sed", "touch")
+_FIRST_WORDS = re.compile(r"(?:^|&&|\|\|?|;|\n)\s*(?:\w+=\S*\s+)*([\w./+-]+)")
+
 #: Ends that the user has set as a limit: no failure of the work.
 _LIMITS = {"error_max_turns": "max_turns", "error_max_budget_usd": "budget_exhausted"}
 _USAGE = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _MODEL_USAGE = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
 _STATUS = re.compile(r"\bAPI Error:? [^\d\n]{0,40}(\d{3})\b")
+
+#: Characters of a command that are looked at for its programs, and tools that a remedy lists.
+_COMMAND, _LISTED = 2_000, 5
 
 #: Messages and calls that are remembered: blocks of one message come close together.
 _REMEMBERED = 5_000
@@ -52,6 +60,9 @@ class _Call:
     """What is remembered of a tool's call; its arguments may be large."""
 
     name: str = ""
+    label: str = ""
+    #: the programs that its command starts
+    programs: tuple[str, ...] = ()
     runs: bool = False
     question: str = ""
 
@@ -62,7 +73,24 @@ def _call(name: str, given: object) -> _Call:
     question = (
         plain((asked[0] if asked else "") or words(arguments.get("plan")) or name, 500) if name in _ASKING else ""
     )
-    return _Call(name, name in _SHELLS and runs_something(words(arguments.get("command"))), question)
+    command = words(arguments.get("command")) if name in _SHELLS else ""
+    programs = tuple(word for word in _FIRST_WORDS.findall(command[:_COMMAND]) if word != "cd")
+    return _Call(name, call_label(name, given), programs, runs_something(command), question)
+
+
+def _remedy(calls: list[_Call], mode: str) -> str:
+    """The permission mode and the tools with which these calls would have been allowed."""
+    others = [call for call in calls if mode == "acceptEdits" or not _is_edit(call)]
+    tools = dict.fromkeys(
+        tool for call in others for tool in ([f"Bash({word}:*)" for word in call.programs] or [call.name])
+    )
+    options = [] if len(others) == len(calls) else ["--permission-mode acceptEdits"]
+    options += [f'--allowedTools "{",".join(list(tools)[:_LISTED])}"'] if tools else []
+    return f"claude {' '.join(options)} allows it, --permission-mode bypassPermissions everything" if options else ""
+
+
+def _is_edit(call: _Call) -> bool:
+    return all(word in _EDITING_COMMANDS for word in call.programs) if call.programs else call.name in _EDITORS
 
 
 @dataclass
@@ -76,6 +104,9 @@ class Claude(Conversation):
     _calls: OrderedDict[str, _Call] = field(default_factory=OrderedDict)
     _results: deque[str] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
     _rejected: OrderedDict[str, str] = field(default_factory=OrderedDict)
+    #: calls that a hook has denied: no permission would allow them
+    _by_hook: set[str] = field(default_factory=set)
+    _mode: str = ""
     _speaking: str = ""
     _limited: Limit | None = None
 
@@ -139,8 +170,11 @@ class Claude(Conversation):
 
     def _user(self, message: JsonObject) -> None:
         for meta in parts(message.get("tool_result_meta")):
-            if part(meta.get("permission_decision")).get("decision") == "reject":
+            decided = part(meta.get("permission_decision"))
+            if decided.get("decision") == "reject":
                 _remember(self._rejected, words(meta.get("id")), "")
+                if decided.get("source") == "hook":
+                    self._by_hook.add(words(meta.get("id")))
         for block in parts(part(message.get("message")).get("content")):
             if block.get("type") == "tool_result":
                 self._tool_result(words(block.get("tool_use_id")), block)
@@ -158,6 +192,8 @@ class Claude(Conversation):
             _remember(self._rejected, words(message.get("tool_use_id")), words(message.get("tool_name")))
         elif message.get("subtype") == "api_retry":
             self._requests += 1
+        elif message.get("subtype") == "init":
+            self._mode = words(message.get("permissionMode"))
 
     def _rate(self, info: JsonObject) -> None:
         if info.get("status") == "rejected":
@@ -219,8 +255,9 @@ class Claude(Conversation):
         for denial, call in zip(listed, calls, strict=True):
             _remember(self._rejected, words(denial.get("tool_use_id")), call.name)
         if calls and not self._results:
-            names = [call.name for call in calls if call.name not in _ASKING]
-            self.deny(names, 1 if names else 0)
+            denied = [call for call in calls if call.name not in _ASKING]
+            self.deny([call.label for call in denied], 1 if denied else 0)
+            self.remedy = f"unless a hook or a rule forbids it, {_remedy(denied, '')}" if denied else ""
             self.question = calls[-1].question or None
 
     def close(self) -> None:
@@ -235,16 +272,19 @@ class Claude(Conversation):
     def _rows(self) -> None:
         """Denials in the order of the results. A question counts only if nothing came after it."""
         names, row, longest = [], 0, 0
+        asked_for = []
         call = _Call()
         for identity in self._results:
             call = self._calls.get(identity, _Call())
             if identity not in self._rejected:
                 row = 0
             elif call.name not in _ASKING:
-                names.append(call.name or self._rejected[identity])
+                names.append(call.label or self._rejected[identity])
+                asked_for += [call] if call.name and identity not in self._by_hook else []
                 row += 1
                 longest = max(longest, row)
         self.deny(names, longest)
+        self.remedy = _remedy(asked_for, self._mode)
         if self._results[-1] in self._rejected:
             self.question = call.question or None
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from fusewire.agents.output.answer import Limit
-from fusewire.agents.output.conversation import Conversation, Requests, tool_line
+from fusewire.agents.output.conversation import Conversation, Requests, call_label, tool_line
 from fusewire.agents.output.format import JSON_STRING, OutputFormat
 from fusewire.agents.values import count, part, words
 from fusewire.core.events import plain
@@ -73,7 +73,7 @@ class Codex(Conversation):
     def _tool(self, kind: str, item: JsonObject) -> None:
         status = item.get("status")
         if status == "declined":
-            self.count_denial(words(item.get("tool")) or kind)
+            self.count_denial(call_label(words(item.get("tool")) or kind, item))
             return
         self.end_denials()
         code = item.get("exit_code")

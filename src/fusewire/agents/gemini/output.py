@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from fusewire.agents.output.conversation import TEXT, Conversation, Requests, tool_line
+from fusewire.agents.output.conversation import TEXT, Conversation, Requests, call_label, tool_line
 from fusewire.agents.output.format import JSON_STRING, OutputFormat
 from fusewire.agents.values import count, part, total, words
 from fusewire.testruns.evidence import runs_something
@@ -54,7 +54,7 @@ def error_in(text: str) -> JsonObject | None:
 class Gemini(Conversation):
     format: str = "gemini"
     _requests: Requests = field(default_factory=Requests)
-    _tools: dict[str, tuple[str, bool]] = field(default_factory=dict)
+    _tools: dict[str, tuple[str, str, bool]] = field(default_factory=dict)
     _speaking: bool = False
 
     def take(self, message: JsonObject) -> str:
@@ -102,15 +102,15 @@ class Gemini(Conversation):
         name, given = words(message.get("tool_name")), part(message.get("parameters"))
         runs = name == _SHELL and runs_something(words(given.get("command")))
         if len(self._tools) < _REMEMBERED:
-            self._tools[words(message.get("tool_id"))] = (name, runs)
+            self._tools[words(message.get("tool_id"))] = (name, call_label(name, given), runs)
         return before + tool_line(name, given)
 
     def _result(self, message: JsonObject) -> None:
         self._requests.result()
         self._speaking = False
-        name, runs = self._tools.pop(words(message.get("tool_id")), ("", False))
+        name, label, runs = self._tools.pop(words(message.get("tool_id")), ("", "", False))
         if part(message.get("error")).get("type") in _DENIALS and name not in _ASKING:
-            self.count_denial(name)
+            self.count_denial(label)
             return
         self.end_denials()
         failed = message.get("status") == "error"

@@ -66,6 +66,8 @@ class AgentOutput:
     #: tools that were denied for want of a permission, in order, at most 50; and the longest row of them
     denied: tuple[str, ...] = ()
     denied_in_a_row: int = 0
+    #: what would allow them, in the words of the agent's command line; empty if that is not known
+    remedy: str = ""
     #: what the agent asks its user, if that is how its answer ends
     question: str | None = None
     limit: Limit | None = None

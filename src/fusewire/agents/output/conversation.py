@@ -38,6 +38,8 @@ class Conversation:
     cost: float | None = None
     denied: list[str] = field(default_factory=list)
     denied_in_a_row: int = 0
+    #: what would allow what was denied, in the words of the agent's command line
+    remedy: str = ""
     question: str | None = None
     limit: Limit | None = None
     outage: str = ""
@@ -111,10 +113,23 @@ class Requests:
 
 def tool_line(name: str, given: object) -> str:
     """One short line for a call of a tool: its name and the first text among its arguments."""
+    return _line(f"[{name}] {_main_argument(given)}") + "\n"
+
+
+def call_label(name: str, given: object) -> str:
+    """A call of a tool in a list: `Bash(npm install)`."""
+    said = _line(_main_argument(given))
+    return f"{name}({said})" if said else name
+
+
+def _main_argument(given: object) -> str:
     arguments = part(given)
     preferred = [
         arguments.get(key) for key in ("command", "file_path", "path", "pattern", "query", "url", "description")
     ]
-    said = next((text for text in [*preferred, *arguments.values()] if isinstance(text, str) and text.strip()), "")
-    line = " ".join(f"[{name}] {said}"[: _SHOWN * 2].split())
-    return "".join(letter for letter in line[:_SHOWN] if letter.isprintable()) + "\n"
+    return next((text for text in [*preferred, *arguments.values()] if isinstance(text, str) and text.strip()), "")
+
+
+def _line(text: str) -> str:
+    line = " ".join(text[: _SHOWN * 2].split())
+    return "".join(letter for letter in line[:_SHOWN] if letter.isprintable())

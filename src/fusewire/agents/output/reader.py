@@ -153,6 +153,7 @@ class AnswerReader:
             session=plain(conversation.session, 200) if conversation.session else None,
             denied=tuple(conversation.denied),
             denied_in_a_row=conversation.denied_in_a_row,
+            remedy=conversation.remedy,
             question=conversation.question or question_in(text, status),
             limit=conversation.limit,
             outage=conversation.outage,

@@ -125,10 +125,17 @@ def facts_of(
         answer=answer.fingerprint,
         read_only=status is not None and status.work_type in READ_ONLY,
         denied=answer.denied_in_a_row,
-        denied_names=", ".join(dict.fromkeys(answer.denied))[:_SHOWN],
+        denied_names=show_denied(answer),
         names=", ".join(change.files)[:_SHOWN],
         finished=finished,
     )
+
+
+def show_denied(answer: AgentOutput) -> str:
+    """What was denied, and what would allow it."""
+    names = ", ".join(dict.fromkeys(answer.denied))
+    names = names if len(names) <= _SHOWN else f"{names[:_SHOWN]}..."
+    return f"{names} ({answer.remedy})" if answer.remedy else names
 
 
 def blocked(ended: str, answer: AgentOutput, change: TreeChange) -> str:
