@@ -1,5 +1,5 @@
 # Two commands for a newcomer: `make run` shows Fusewire at work, `make test` proves it.
-# Everything they need is put into .venv; nothing else on the machine is touched.
+# DEMO=--verbose shows every word. Everything they need is put into .venv; nothing else on the machine is touched.
 
 VENV := .venv
 BIN  := $(VENV)/bin
@@ -8,7 +8,7 @@ BIN  := $(VENV)/bin
 .DEFAULT_GOAL := run
 
 run: $(VENV)/ready
-	@$(BIN)/fusewire demo
+	@$(BIN)/fusewire demo $(DEMO)
 
 # Last, so that the output ends with the number of tests. TESTS="--last-failed" goes to pytest, here and below.
 test: lint types

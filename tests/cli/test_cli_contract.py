@@ -277,6 +277,9 @@ def test_colour_is_for_terminals_and_no_colour_wins(project: Project) -> None:
     assert plain.startswith("BLOCKED")
     assert "\x1b[" not in project.run("check", ID).stdout
     assert "\x1b[" not in on_a_terminal(project, "demo", "constraint", NO_COLOR="1")
+    story = on_a_terminal(project, "demo", FUSEWIRE_DEMO_PACE="0")
+    assert "\x1b[31m\x1b[1mCIRCUIT OPEN" in story
+    assert "\x1b[32m\x1b[1mDONE after" in story
 
 
 def test_a_reader_that_has_gone_is_no_traceback(project: Project) -> None:
@@ -345,6 +348,17 @@ STORIES = {
         "OPEN -> CLOSED",
     ),
     "loop": (
+        *(
+            "Circuit breaker is active",
+            "[1] agent: I implement add()",
+            "score +6 (a task was completed",
+            "HALTED",
+            "specs/calculator.md: restored",
+        ),
+        *("CIRCUIT OPEN loop.no_progress: 3 iterations in a row", "waiting ", "HALF_OPEN: one probe. Strategy 1 of 4"),
+        *("[6] agent: So I look at it afresh", "[7]", "DONE after", "LOOP CLOSED", "What helped: Regenerate"),
+    ),
+    "loop --verbose": (
         *("Circuit breaker is active", "[1] CLOSED", "a task was completed", "HALTED", "specs/calculator.md: restored"),
         *("CIRCUIT OPEN loop.no_progress: 3 iterations in a row", "waiting ", "HALF_OPEN (the one probe)"),
         *("Strategy 1 of 4: Regenerate plan", "CLOSED", "DONE after", "LOOP CLOSED", "What helped: Regenerate"),
@@ -358,7 +372,7 @@ def test_the_demonstrations_run_to_their_end_and_leave_nothing_behind(project: P
     """Every step of the story is shown in its order. Inside an agent too."""
     place = project.root.parent / "temporary"
     place.mkdir()
-    script = 'exec "$0" -m fusewire demo "$1" 2>&1'  # one stream, as a newcomer sees it
+    script = 'exec "$0" -m fusewire demo $1 2>&1'  # one stream, as a newcomer sees it
     result = subprocess.run(
         ["/bin/sh", "-c", script, sys.executable, story],
         cwd=project.root,
@@ -372,6 +386,8 @@ def test_the_demonstrations_run_to_their_end_and_leave_nothing_behind(project: P
     for words in STORIES[story]:
         assert words in rest, words
         rest = rest.partition(words)[2]
+    assert story != "loop" or result.stdout.count("\n") <= 40
+    assert "\x1b" not in result.stdout
     assert list(place.iterdir()) == []
     assert list(project.root.iterdir()) == [project.root / ".git"]
     assert tempfile.gettempdir() != str(place)

@@ -48,7 +48,7 @@ def title(text: str) -> None:
     tell("", f"== {text}", bold=True)
 
 
-def play(folder: Path) -> None:
+def play(folder: Path, *, verbose: bool) -> None:
     (folder / ".git").mkdir()
     constraints = folder / "docs" / "constraints"
     constraints.mkdir(parents=True)
