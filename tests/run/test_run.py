@@ -937,13 +937,56 @@ def test_the_last_fifth_of_the_hour_is_told(bare: Stage) -> None:
     assert "2 of 10 calls are left in this hour: do what matters most first." in bare.read("prompt8")
 
 
-def test_an_answer_that_tells_its_calls_uses_up_as_many(bare: Stage) -> None:
-    """An iteration is one call only where nothing better is known."""
-    bare.write("fusewire.toml", "[loop]\nmax_calls_per_hour = 10\n")
+def test_a_call_is_one_start_however_many_turns_the_model_takes(bare: Stage) -> None:
+    """Two productive iterations of 57 turns leave 98 calls; the turns are shown."""
+    ended = bare.run(f"{WORK}\n{claude('A step.', num_turns=57)}", "--max-iterations", "2")
+    assert (ended.returncode, bare.loop()["calls_left"]) == (4, 98), ended.stderr
+    assert ended.stderr.count("57 model turns") == 2
+
+
+def test_model_turns_are_limited_where_a_person_says_so(bare: Stage) -> None:
+    """Off by default; the iteration that fills the hour is not stopped in the middle."""
+    bare.write("fusewire.toml", "[loop]\nmax_turns_per_hour = 10\n")
     ended = bare.run(f"{WORK}\n{claude('A step.', num_turns=4)}")
+    assert (ended.returncode, bare.starts(), bare.loop()["calls_left"]) == (3, [1, 2, 3], 97), ended.stderr
+    assert "BLOCKED loop.rate: 12 of 10 model turns within 1h" in ended.stderr
+
+
+def test_a_raised_limit_ends_the_wait_under_way(bare: Stage) -> None:
+    """Without a restart, and no further than the new limit."""
+    bare.write("fusewire.toml", "[loop]\nmax_calls_per_hour = 2\n")
+    run = bare.start(WORK, wait=True)
+    assert comes_true(lambda: "waiting " in bare.said()), bare.said()
+    bare.write("fusewire.toml", "[loop]\nmax_calls_per_hour = 4\n")
+    assert comes_true(lambda: bare.said().count("waiting ") == 2, NOTICED), bare.said()
+    assert (bare.starts(), run.poll()) == ([1, 2, 3, 4], None)
+    assert "BLOCKED loop.rate: 4 of 4 calls within 1h" in bare.said()
+
+
+def test_status_shows_a_full_hour_and_when_it_frees(bare: Stage) -> None:
+    """As text and as data; an hour with room has no such time."""
+    bare.write("fusewire.toml", "[loop]\nmax_calls_per_hour = 2\n")
+    bare.run(WORK, "--max-iterations", "1")
+    assert bare.loop()["calls_free_in"] is None
+    assert "the hour is full" not in bare.call("status", "loop").stdout
+    bare.run(WORK)
+    assert 3500 < bare.loop()["calls_free_in"] <= 3600
+    shown = bare.call("status", "loop").stdout
+    assert re.search(r"0 of 2 calls left in this hour; the hour is full, the next call in (1h|59m.*)\n", shown), shown
+
+
+def test_the_limit_of_calls_is_an_option_too(bare: Stage) -> None:
+    """It holds exactly, for this run; an agent can only lower it."""
+    ended = bare.run(WORK, "--max-calls-per-hour", "3")
     assert (ended.returncode, bare.starts()) == (3, [1, 2, 3]), ended.stderr
-    assert re.findall(r"CLOSED, (\d+) calls? left", ended.stderr) == ["9", "5", "1"]
-    assert "loop.rate" in ended.stderr
+    assert "BLOCKED loop.rate: 3 of 3 calls within 1h" in ended.stderr
+    assert bare.run(WORK, "--max-iterations", "1").returncode == 4
+    program = [sys.executable, "-m", "fusewire", "run", "--max-iterations", "1"]
+    inside = {**os.environ, "CLAUDECODE": "1"}
+    for limit, code in (("101", 3), ("50", 4)):
+        arguments = [*program, "--max-calls-per-hour", limit, "--", "true"]
+        done = subprocess.run(arguments, cwd=bare.root, env=inside, capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
 
 
 # -- for programs and for people ---------------------------------------------------------------------------

@@ -129,6 +129,8 @@ def judgement(result: IterationResult, ended: ProcessEnd) -> list[str]:
     if result.entry["tests"]:
         passed, failed, skipped, broken = result.entry["tests"]
         facts.append(f"tests {passed} passed, {failed + broken} failed, {skipped} skipped")
+    if result.answer.calls:
+        facts.append(counted(result.answer.calls, "model turn"))
     if ended.problem:
         facts.append(f"the agent could not be started: {ended.problem}")
     elif result.ended != "exit":

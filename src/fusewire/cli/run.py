@@ -40,6 +40,7 @@ _SANDBOX = {True: "require", False: "off"}
 @click.option(
     "--max-cost", type=click.FloatRange(0, min_open=True), metavar="USD", help="End once this much is spent (exit 4)."
 )
+@click.option("--max-calls-per-hour", type=click.IntRange(1, 1000), metavar="N", help="Starts of the agent in an hour.")
 @click.option("--timeout", type=duration, help="The longest an iteration may take (default: 15m).")
 @click.option("--idle-timeout", "idle", type=duration, help="The longest an iteration may be silent (default: 15m).")
 @click.option("--until", metavar="CMD", help="Run after every iteration; the loop is done when it succeeds.")
@@ -84,6 +85,7 @@ def run_command(
     if options["prompt"] is not None and not os.path.isfile(options["prompt"]):
         raise FusewireError(f"no such prompt: {options['prompt']}")
     from fusewire.breakers.loop.loop import Loop
+    from fusewire.breakers.loop.overview import calls_limit
     from fusewire.run.process import launch_problem
     from fusewire.util.environment import children_environment
 
@@ -105,6 +107,11 @@ def run_command(
     if problem is not None:
         raise FusewireError(f"the agent cannot be started: {problem.problem}")
     loop = Loop(breaker, plan=options["plan"])
+    calls = options.pop("max_calls_per_hour")
+    if calls is not None:
+        if calls > calls_limit(breaker.rules):
+            require_person("raising the limit of calls", breaker.root)
+        loop.limit_calls(calls)
     show_warnings(breaker)
     outcome = supervise(loop, _options(loop, command, here, **options), quiet=as_json)
     reported = report(loop, outcome)

@@ -30,7 +30,7 @@ def _policy(kind: str, table: Mapping[str, Any], shared: Mapping[str, Any], valu
         id=table["id"],
         name=table["name"],
         kind=kind,
-        meters=tuple(_meter(meter, values) for meter in _meter_tables(table, shared)),
+        meters=tuple(_meter(meter, values) for meter in _meter_tables(table, shared, values)),
         schedule=cooling["schedule"],
         cooldown=_steps(cooling, values),
         cools_from=cooling.get("from", "trip"),
@@ -61,10 +61,10 @@ def _steps(cooling: Mapping[str, Any], values: Values) -> tuple[float, ...]:
             return (_value(cooling["first"], values),)
 
 
-def _meter_tables(table: Mapping[str, Any], shared: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _meter_tables(table: Mapping[str, Any], shared: Mapping[str, Any], values: Values) -> list[Mapping[str, Any]]:
     """A circuit's meters, written out in full (`[[circuit.meter]]`) or as changes to shared ones."""
     if "meter" in table:
-        return list(table["meter"])
+        return [meter for meter in table["meter"] if _value(meter.get("enabled", True), values)]
     common = shared.get("meters", {})
     return [{"name": name, **common.get(name, {}), **own} for name, own in table["meters"].items()]
 

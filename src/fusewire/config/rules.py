@@ -186,6 +186,10 @@ class Rules:
         policies = ((key, self._build(key, data)) for key, data in self.policies.items())
         return [key for key, policy in policies if name and policy.group == name and name not in self.constraints]
 
+    def replace_policy(self, key: str, data: tuple[Any, ...]) -> None:
+        self.policies[key] = data
+        self._built.pop(key, None)
+
     def _build(self, key: str, data: tuple[Any, ...]) -> Policy:
         policy = self._built.get(key)
         if policy is None:

@@ -65,7 +65,7 @@ class Setting:
         least = self.least or 0
         match self.type:
             case "count" | "turns":
-                return f"a whole number from 1 to {self.most or _LARGEST}"
+                return f"a whole number from {1 if self.least is None else 0} to {self.most or _LARGEST}"
             case "duration":
                 shortest = f"of at least {show_duration(least)}" if self.least is not None else "above 0"
                 return f'a duration {shortest}, such as "45m" or "2h", up to 10 years'
@@ -125,7 +125,7 @@ class Setting:
         _require(type(amount) in (int, float) and -_LONGEST <= amount <= _LONGEST, value)
         if self.type in ("count", "turns", "size"):
             most = self.most or (_LONGEST if self.type == "size" else _LARGEST)
-            return _require(isinstance(amount, int) and 1 <= amount <= most, amount)
+            return _require(isinstance(amount, int) and (1 if self.least is None else 0) <= amount <= most, amount)
         _require(self.type != "duration" or isinstance(value, str), value)
         amount *= _SECONDS.get(self.type, 1)
         lowest = self.least if self.least is not None else 0

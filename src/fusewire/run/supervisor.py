@@ -369,7 +369,15 @@ class Supervisor:
         self._explained = False
         skip = "end the cooldown now; one probe decides" if decision.phase == "open" else ""
         why, whole = f"{decision.rule}: {decision.reason}", decision.retry_after
-        return self._wait(why, whole, lambda: _left(self.loop.refusal()), skip, self.loop.end_cooldowns)
+        return self._wait(why, whole, self._until_allowed, skip, self.loop.end_cooldowns)
+
+    def _until_allowed(self) -> float:
+        """Seconds until it is worth asking again; a limit that a person raises holds at once."""
+        self.loop.follow_limit()
+        refused = self.loop.refusal()
+        if refused is None:
+            return 0.0
+        return refused.retry_after if refused.retry_after is not None else 1.0
 
     def _wait_for_provider(self, result: IterationResult) -> Outcome | None:
         limit, outage = result.answer.limit, result.answer.outage
@@ -517,10 +525,3 @@ def _quoted(output: str) -> str:
     """In a fence: an agent that echoes its prompt does not fail again by that."""
     inside = output.replace("```", "'''")
     return f" Its output ends with:\n```\n{inside}\n```" if output else ""
-
-
-def _left(refused: Decision | None) -> float:
-    """Seconds until it is worth asking again."""
-    if refused is None:
-        return 0.0
-    return refused.retry_after if refused.retry_after is not None else 1.0

@@ -355,6 +355,7 @@ def shown(**fields: Any) -> LoopOverview:
         "sparkline": "█▁",
         "calls_left": 88,
         "calls_limit": 100,
+        "calls_free_in": None,
         "retry_after": 90.0,
         "question": None,
         "cost": 0,

@@ -66,6 +66,7 @@ class Loop:
         #: the project's rules as they stand in its files; a demonstration may follow others
         files = load_rules(self.root)
         self._rules = _fingerprint(files)
+        self._follows_limit = True
         #: the newest snapshot that this process took: it makes the next one cheap
         self._last: Snapshot | None = None
 
@@ -244,6 +245,21 @@ class Loop:
         with suppress(InvalidTransition):  # another person was quicker
             members = self.breaker.rules.group("loop")
             self.breaker.reset_group("loop", members, "a key pressed at the terminal of the run")
+
+    def limit_calls(self, limit: int) -> None:
+        """Follow this limit of calls an hour instead of the project's."""
+        policy = self.breaker.rules.policy(RATE)
+        calls, *rest = policy.meters
+        limited = calls.replace(trip=limit, warn=0.8 * limit)
+        self.breaker.rules.replace_policy(RATE, policy.replace(meters=(limited, *rest)).to_data())
+        self._follows_limit = False
+
+    def follow_limit(self) -> None:
+        """Take over a limit that a person has changed while no agent runs."""
+        fresh = load_rules(self.root)
+        if self._follows_limit and _fingerprint(fresh) != self._rules:
+            self._rules = _fingerprint(fresh)
+            self.breaker.rules.replace_policy(RATE, fresh.policies[RATE])
 
     def note(self, text: str) -> None:
         """Give the agent a note with its next prompt."""

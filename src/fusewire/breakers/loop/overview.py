@@ -44,6 +44,7 @@ class LoopFacts:
     sparkline: str
     calls_left: Count
     calls_limit: Count
+    calls_free_in: Annotated[Seconds | None, about("until the next call, where the hour is full")]
     retry_after: Seconds | None
     #: what a person must answer, where the last iteration asked instead of working
     question: str | None
@@ -68,6 +69,7 @@ def overview(breaker: Breaker) -> LoopOverview:
     judged = [entry for entry in record.history if entry["kind"] != "neutral"]
     scores = [entry["score"] for entry in judged]
     left, limit = calls_left(rules, states, now), calls_limit(rules)
+    room = _room_at(rules, states[RATE], now)
     return LoopOverview(
         state=strictest(states),
         iterations=record.totals["iterations"],
@@ -79,6 +81,7 @@ def overview(breaker: Breaker) -> LoopOverview:
         sparkline=sparkline(scores),
         calls_left=left,
         calls_limit=limit,
+        calls_free_in=None if room is None else round(room - now, 3),
         retry_after=round(max(waits), 3) if waits else None,
         question=(record.history and question_of(record.history[-1])) or None,
         cost=record.totals["cost"],
@@ -94,13 +97,21 @@ def strictest(states: Mapping[str, CircuitState]) -> State:
     return "OPEN" if "OPEN" in found else "HALF_OPEN" if "HALF_OPEN" in found else "CLOSED"
 
 
+def _room_at(rules: Rules, state: CircuitState, now: float) -> float | None:
+    """When the next call may be made, where none may be made now."""
+    full = [
+        meter for meter in rules.policy(RATE).meters if meters.reached(meter, state.meters.get(meter.name, []), now)
+    ]
+    return max((meters.free_at(meter, state.meters[meter.name], now) or now for meter in full), default=None)
+
+
 def calls_limit(rules: Rules) -> int:
-    (meter,) = rules.policy(RATE).meters
+    meter, *_ = rules.policy(RATE).meters
     return int(meter.trip)
 
 
 def calls_left(rules: Rules, states: Mapping[str, CircuitState], now: float) -> int:
-    (meter,) = rules.policy(RATE).meters
+    meter, *_ = rules.policy(RATE).meters
     return max(0, int(meter.trip - meters.level(meter, states[RATE].meters.get(meter.name, []), now)))
 
 

@@ -121,11 +121,16 @@ def _pass_rate(tests: Sequence[int]) -> float:
 def summary(view: LoopOverview) -> list[str]:
     """The loop in three or four lines, below the circuits."""
     count = counted(view.iterations, "iteration")
+    full = (
+        ""
+        if view.calls_free_in is None
+        else f"; the hour is full, the next call in {show_duration(view.calls_free_in)}"
+    )
     waits = f", a probe in {show_duration(view.retry_after)}" if view.retry_after else ""
     lines = [
         f"LOOP {view.state.replace('_', '-')}: {count}, stagnation risk {view.risk}{waits}",
         f"  score {view.score:+d} over the last 3, {view.trend} {view.sparkline}",
-        f"  {view.calls_left} of {view.calls_limit} calls left in this hour",
+        f"  {view.calls_left} of {view.calls_limit} calls left in this hour{full}",
     ]
     if view.last is not None:
         lines.append(f"  last: iteration {view.last['number']} at {show_time(view.last['at'])}, {_worth(view.last)}")

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 #: Names of changed files, and characters of a text, in the history.
 _NAMES, _TEXT = 20, 300
 
-#: More than any agent's answer says of its calls.
-_MOST_CALLS = 1000
+#: More than any limit of the model's replies.
+_MOST_TURNS = 1008
 
 
 def loop_states(work: BreakerTransaction) -> dict[str, CircuitState]:
@@ -65,8 +65,9 @@ class Settling:
         facts = self._in_context(record, running)
         record.detector, judged = judge(record.detector, facts, running["held"], self.token)
         decisions = [self._send(work, signal, judged) for signal in judged.signals]
-        for _ in range(min((self.answer.calls or 1) - 1, _MOST_CALLS)):
-            work.send(Signal("note", RATE, "call"))
+        if len(self.loop.breaker.rules.policy(RATE).meters) > 1:  # else nobody limits them
+            for _ in range(min(self.answer.calls or 1, _MOST_TURNS)):
+                work.send(Signal("note", RATE, "turn"))
         trips = sorted((one for one in decisions if one.tripped), key=lambda one: rank(one.circuit))
         if self.finished and judged.kind == "progress" and self.seen.verdict != "halt":
             record.detector = record.detector.after_good_end()
