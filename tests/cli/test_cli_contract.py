@@ -351,17 +351,17 @@ STORIES = {
         *(
             "Circuit breaker is active",
             "[1] agent: I implement add()",
-            "score +6 (a task was completed",
+            "(a task was completed",
             "HALTED",
             "specs/calculator.md: restored",
         ),
-        *("CIRCUIT OPEN loop.no_progress: 3 iterations in a row", "waiting ", "HALF_OPEN: one probe. Strategy 1 of 4"),
-        *("[6] agent: So I look at it afresh", "[7]", "DONE after", "LOOP CLOSED", "What helped: Regenerate"),
+        *("CIRCUIT OPEN loop.same_error: ", "waiting ", "HALF_OPEN: one probe. Strategy 1 of 4"),
+        *("[6] agent: So I look at it afresh", "[7]", "DONE after", "LOOP CLOSED", "What helped: Change approach"),
     ),
     "loop --verbose": (
         *("Circuit breaker is active", "[1] CLOSED", "a task was completed", "HALTED", "specs/calculator.md: restored"),
         *("CIRCUIT OPEN loop.no_progress: 3 iterations in a row", "waiting ", "HALF_OPEN (the one probe)"),
-        *("Strategy 1 of 4: Regenerate plan", "CLOSED", "DONE after", "LOOP CLOSED", "What helped: Regenerate"),
+        *("Strategy 1 of 4: Change approach", "CLOSED", "DONE after", "LOOP CLOSED", "What helped: Change approach"),
         "## Iteration 7",
     ),
 }
