@@ -20,6 +20,7 @@ MENTIONS = {
     "cli/run.py": "examples in a help text",
     "hook.py": "imports nothing, and must know for whom each exit code but 0 refuses the call",
     "gate/process.py": "as hook.py",
+    "cli/wait.py": "whose sessions record when a usage limit resets",
 }
 
 

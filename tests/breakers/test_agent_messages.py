@@ -76,6 +76,7 @@ def signals(meter: Meter, circuit: str) -> Iterator[Signal]:
     kind: Any = "ask" if meter.trip_by == "ask" else "note"
     for number in range(1, 110):
         value = {"gauge": number, "trend": max(0, 5000 - 2400 * number), "last_sum": -1}.get(meter.family, 1)
+        value = -1 if meter.trip_by == "below" else value
         yield Signal(kind, circuit, meter.on, value=value, turn=1, text=CALL, session=SESSION, fingerprint="same")
         if meter.limits:
             name = "action" if "*" in meter.checks else meter.checks[0] if meter.checks else meter.on

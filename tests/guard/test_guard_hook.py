@@ -395,12 +395,12 @@ def test_a_file_that_vanishes_is_restored_and_the_agent_is_halted(shop: Project)
 @pytest.mark.parametrize(
     ("damage", "word"),
     [
-        ("rm -r specs", "is gone"),
+        ("rm -r specs", "are gone"),
         (": > AGENTS.md", "AGENTS.md was emptied"),
         ("rm AGENTS.md && mkdir AGENTS.md", "AGENTS.md was replaced by something else"),
         ("rm AGENTS.md && ln -s README.md AGENTS.md", "AGENTS.md was replaced by something else"),
-        ("mv specs old", "is gone"),
-        ("rm -r .ralph .claude", "is gone"),
+        ("mv specs old", "are gone"),
+        ("rm -r .ralph .claude", "are gone"),
     ],
 )
 def test_every_kind_of_loss_is_undone(shop: Project, damage: str, word: str) -> None:

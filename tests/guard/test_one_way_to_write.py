@@ -45,6 +45,7 @@ ALLOWED = {
     "agents/install/canary.py": "a project for a trial, in a temporary folder",
     "cli/export.py": "the file that a person has named; mode x and rename",
     "cli/streams.py": "the null device",
+    "cli/run_summary.py": "the file that a person has named, or the CI's own for the job",
     "engine/testing.py": "a project for a test, in a temporary folder",
     "cli/demo/constraint.py": "a demonstration, in a temporary folder",
     "cli/demo/project.py": "a demonstration, in a temporary folder",

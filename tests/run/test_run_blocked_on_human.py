@@ -66,7 +66,7 @@ def test_a_question_in_every_iteration_is_blocked_on_a_human_too(stage: Stage) -
     """Five different ones open the circuit of neutral iterations, and the exit code says why."""
     ended = stage.run('set -- One Two Three Four Five; shift $((n - 1)); echo "$1 or not $1?"')
     assert (ended.returncode, stage.starts()) == (5, [1, 2, 3, 4, 5]), ended.stderr
-    assert "5 iterations in a row ended blocked on a human" in ended.stderr
+    assert "5 iterations in a row blocked on a human" in ended.stderr
     assert "\nQuestion: Five or not Five?" in ended.stderr
     assert stage.circuits()["loop/neutral"].state == "OPEN"
 

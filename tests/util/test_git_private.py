@@ -27,6 +27,7 @@ STARTING = {
     *("agents/install/canary.py", "agents/install/command.py", "notify/send.py", "breakers/start_delivery.py"),
     "agents/caller.py",  # this program again, without the loader's variables
     *("guard/sandbox/start.py", "guard/sandbox/support.py"),  # what is run in a sandbox, and `bwrap` to try it
+    "cli/wait.py",  # the command that a person gave, in its own place
     "run/hook_server.py",  # this program again, outside of the sandbox
     *("run/pipes.py", "run/process.py", "util/processes.py", "run/watchdog.py", "breakers/session/wrap.py"),
 }

@@ -134,6 +134,7 @@ def test_what_agents_are_told_to_run_works_inside(stage: Stage) -> None:
     script = f"""{TOOLS}
     fusewire status > "$OUT/status"; fusewire check no-force > "$OUT/check"
     PYTHONPATH=/nowhere "$PYTHON" -m fusewire attempt start S-1 test_it > "$OUT/start" 2>&1
+    echo "x = 1" > app.py
     fusewire attempt run S-1 test_it --strategy "look" -- sh -c 'echo x > .fusewire/y; echo "FAILED test_it"; exit 1' \\
         > "$OUT/failed" 2>&1; echo $? >> "$OUT/codes"
     fusewire attempt run S-1 test_it --strategy "again" -- "$PYTHON" -m pytest -q -p no:cacheprovider test_it.py \\
