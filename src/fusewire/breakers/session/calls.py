@@ -91,7 +91,7 @@ _MIXED_PROGRAMS = frozenset("gh glab docker kubectl npm pnpm yarn pip pip3 syste
 _SHELL_TOOLS = ("Bash", "PowerShell")
 
 #: What a tool works on is told in so many characters.
-_LONGEST = 80
+_LONGEST = 60
 
 #: Options whose value is no subcommand, script or file, as far as it matters here.
 _WITH_VALUE: dict[str, str] = {
