@@ -98,15 +98,21 @@ def decisions(breaker: Breaker, template: str, meter: Meter) -> dict[str, Decisi
     return found
 
 
-@pytest.mark.parametrize("template", [one for one in templates() if not one.startswith("tool/")])
-def test_a_rule_outside_of_the_session(breaker: Breaker, template: str) -> None:
-    """Loop, phase, attempt and constraint: told, tripped, refused, and halted with it."""
-    policy = breaker.rules.policy(filled(template))
-    for meter in policy.meters:
+def of_each_meter(breaker: Breaker, template: str) -> Iterator[dict[str, Decision]]:
+    """What the circuit says when each of its meters alone has filled; in the end it refuses."""
+    for meter in breaker.rules.policy(filled(template)).meters:
         with breaker.store.transact() as transaction:
             transaction.remove(filled(template))
         found = decisions(breaker, template, meter)
         assert "refused" in found, f"{template} {meter.name} was never refused"
+        yield found
+
+
+@pytest.mark.parametrize("template", [one for one in templates() if not one.startswith("tool/")])
+def test_a_rule_outside_of_the_session(breaker: Breaker, template: str) -> None:
+    """Loop, phase, attempt and constraint: told, tripped, refused, and halted with it."""
+    policy = breaker.rules.policy(filled(template))
+    for found in of_each_meter(breaker, template):
         for kind in ("tripped", "refused"):
             if kind in found:
                 check(agent_message(found[kind], NOW), waits=policy.schedule != "none")
@@ -116,11 +122,7 @@ def test_a_rule_outside_of_the_session(breaker: Breaker, template: str) -> None:
 @pytest.mark.parametrize("template", [one for one in templates() if one.startswith("tool/")])
 def test_a_rule_of_the_session(breaker: Breaker, template: str) -> None:
     policy = breaker.rules.policy(filled(template))
-    for meter in policy.meters:
-        with breaker.store.transact() as transaction:
-            transaction.remove(filled(template))
-        found = decisions(breaker, template, meter)
-        assert "refused" in found, f"{template} {meter.name} was never refused"
+    for found in of_each_meter(breaker, template):
         event = Event("before_tool", tool="Bash", command="x", session=SESSION)
         with breaker.store.transact() as transaction:
             unit = UnitOfWork(transaction, breaker.rules, event, NOW)

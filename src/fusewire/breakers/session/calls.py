@@ -43,6 +43,7 @@ _PREPARING = frozenset("cd pushd popd export source . set unset ulimit umask ech
 _LOOKING_PROGRAMS = LOOKING | frozenset("rg ag find fd tree whereis date env yq sort uniq history sed awk".split())
 _WAITING_PROGRAMS = frozenset(("sleep", "wait", "watch"))
 _WAITING_WORDS = frozenset(("--watch", "--wait", "watch", "wait"))
+
 #: Stands for all of them among the calls that are refused.
 SEARCHES = "searches"
 
@@ -168,12 +169,17 @@ def _works_on(name: str, words: list[str]) -> list[str]:
 def family(tool: str) -> str:
     """`Bash(git)` of `Bash(git push)`, `Edit` of `Edit(a.py)`: the program or tool, whatever it works on."""
     name = program_of(tool)
-    return f"{tool.partition('(')[0]}({name})" if name else tool.partition("(")[0]
+    return f"{bare(tool)}({name})" if name else bare(tool)
+
+
+def bare(tool: str) -> str:
+    """`Bash` of `Bash(git push)`, `Edit` of `Edit(a.py)`."""
+    return tool.partition("(")[0]
 
 
 def name_of(tool: str) -> str:
     """`git` of `Bash(git push)`, `Edit` of `Edit(a.py)`."""
-    return program_of(tool) or tool.partition("(")[0]
+    return program_of(tool) or bare(tool)
 
 
 def program_of(tool: str) -> str:

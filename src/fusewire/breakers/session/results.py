@@ -11,6 +11,7 @@ from fusewire.breakers.session.calls import (
     SPAWNING_TOOLS,
     WAIT,
     WATCHING_PROGRAMS,
+    bare,
     call_of,
     name_of,
     program_of,
@@ -75,12 +76,9 @@ _IN_A_LOOP = 50
 #: Programs that say so with another status: what they are asked about is refused, or is not done yet.
 _SAYS_NO = {"fusewire": "Exit code 3", "gh": "Exit code 8"}
 
-#: Circuits that another change ends: the call may bring something else now.
-_ENDED_BY_CHANGE = tuple(
-    f"tool/{breaker}/"
-    for breaker in (
-        *("repetition", "cycle", "long_cycle", "same_mutation", "missing_program", "barren_search", "tool_failure"),
-    )
+#: Breakers whose circuits another change ends: the call may bring something else now.
+_ENDED_BY_CHANGE = frozenset(
+    ("repetition", "cycle", "long_cycle", "same_mutation", "missing_program", "barren_search", "tool_failure")
 )
 
 
@@ -280,10 +278,9 @@ def _settle_probes(
 def _count_failures(unit: UnitOfWork, history: list[PastCall], leases: list[str]) -> list[Decision]:
     if not unit.has("tool/tool_failure/{tool}"):
         return []
-    last, literal = history[-1], unit.settings["tool_failure.literal"]
-    circuit = failure_circuit(unit, last.tool)
+    tool, circuit = _failing(unit, history[-1].tool)
     tripped = []
-    counted, anew = counted_failures(history, literal=literal)
+    counted, anew = counted_failures(history, literal=unit.settings["tool_failure.literal"])
     if anew and circuit not in unit.state.alarms:
         unit.signal("restart", circuit, "restart", text="it fails otherwise now")
     for call in counted:
@@ -292,15 +289,15 @@ def _count_failures(unit: UnitOfWork, history: list[PastCall], leases: list[str]
             continue  # it was the probe, and is settled
         decision = unit.signal("bad", circuit, "tool_failed", text=call.shown, turn=call.turn)
         if decision.tripped:
-            unit.state.alarms[circuit] = Alarm(unit.agent, last.tool.partition("(")[0] if literal else last.tool, [])
+            unit.state.alarms[circuit] = Alarm(unit.agent, tool, [])
             tripped.append(decision)
     return tripped
 
 
-def failure_circuit(unit: UnitOfWork, tool: str) -> str:
-    """Where failures of a tool are counted: with what it works on, or by the bare tool where that is wanted."""
-    tool = tool.partition("(")[0] if unit.settings["tool_failure.literal"] else tool
-    return f"tool/tool_failure/{tool}/{unit.lane_id}"
+def _failing(unit: UnitOfWork, tool: str) -> tuple[str, str]:
+    """By what failures of a tool are counted, with what it works on or bare where that is wanted, and the circuit."""
+    name = bare(tool) if unit.settings["tool_failure.literal"] else tool
+    return name, f"tool/tool_failure/{name}/{unit.lane_id}"
 
 
 def _report(unit: UnitOfWork, found: Repetition, leases: list[str], unasked: bool) -> list[Decision]:
@@ -359,7 +356,7 @@ def _end_loops(unit: UnitOfWork, call: PastCall) -> None:
     ended = {
         circuit
         for circuit, loop in loops
-        if circuit.startswith(_ENDED_BY_CHANGE)
+        if circuit.split("/")[1] in _ENDED_BY_CHANGE
         and loop.agent == unit.agent
         and loop.calls is not None
         and call.mark not in loop.calls
@@ -367,7 +364,7 @@ def _end_loops(unit: UnitOfWork, call: PastCall) -> None:
     }
     if unit.has("tool/tool_failure/{tool}"):
         counted = (old.tool for old in unit.lane.past if old.counted and old.changes == call.changes)
-        ended.update(failure_circuit(unit, tool) for tool in counted if tool != call.tool)
+        ended.update(_failing(unit, tool)[1] for tool in counted if tool != call.tool)
     for circuit in sorted(ended):
         unit.signal("restart", circuit, "restart", text=f"something else was changed: {call.shown}")
         alarms.pop(circuit, None)

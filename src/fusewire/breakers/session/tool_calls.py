@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.breakers.session.calls import LOOK, SEARCHES, SPAWNING_TOOLS, call_of, family, is_search, shown
+from fusewire.breakers.session.calls import LOOK, SEARCHES, SPAWNING_TOOLS, bare, call_of, family, is_search, shown
 from fusewire.breakers.session.state import KEYED, Alarm, PendingCall, Repeats, SessionHalt, Streak
 from fusewire.breakers.session.unit_of_work import ALLOWED, HALTED_AT, UnitOfWork
 from fusewire.config.rules import STATE_FOLDER
@@ -316,11 +316,10 @@ def _questions(unit: UnitOfWork, call: Call, lease: str) -> Any:
 
 def _concerns(alarm: Alarm, call: Call) -> bool:
     """Whether a call is one of those that an open circuit refuses: by what it is, or by its tool."""
-    tools = (call.tool, family(call.tool), call.tool.partition("(")[0])
-    if not alarm.calls:
-        return alarm.tool in tools
-    known = alarm.calls
-    return call.mark in known or any(tool in known for tool in tools) or (SEARCHES in known and is_search(call))
+    refused = alarm.calls or [alarm.tool]
+    if SEARCHES in refused and is_search(call):
+        return True
+    return any(name in refused for name in (call.mark, call.tool, family(call.tool), bare(call.tool)))
 
 
 def _asked_already(unit: UnitOfWork, lease: str) -> bool:
@@ -379,7 +378,7 @@ def _sequence(unit: UnitOfWork, call: Call) -> Any:
     if not unit.has("tool/sequential_tools/{tool}"):
         return
     window, literal = unit.settings["sequential_tools.window_turns"], unit.settings["sequential_tools.literal"]
-    tool = call.tool.partition("(")[0] if literal else call.tool
+    tool = bare(call.tool) if literal else call.tool
     row = unit.lane.row
     goes_on = row is not None and unit.turn - row.turn < window
     if row is None or row.tool != tool or not goes_on:
