@@ -20,6 +20,7 @@ LAYERS = {
     "config": "settings in layers, policies as TOML, constraint files, the compiled rules, finding the project",
     "stores": "the atomic unit of work, history, trimming, migrations, recovery",
     "engine": "load, step, commit; the public Breaker; listeners that run after a commit",
+    "scopes": "beyond one project: the person's halts, pauses, limits, spend",
     "worktree": "snapshots, differences, checkpoints, rollback",
     "testruns": "one file per test runner: counts, cases, why a run could not start",
     "guard": "protected files: shell reader, effects, sandbox, integrity; tampering",

@@ -64,6 +64,8 @@ HOT_PATH = {
     "fusewire.guard.shell",
     "fusewire.guard.shell.read_only",
     "fusewire.guard.shell.wrappers",
+    "fusewire.scopes",
+    "fusewire.scopes.orders",
     "fusewire.stores",
     "fusewire.stores.fast_sqlite",
     "fusewire.stores.migrations",

@@ -8,6 +8,7 @@ from fusewire.breakers.session.opening import quick_store
 from fusewire.config.rules import SCOPE_FILE, find_project, load_rules
 from fusewire.core.events import changes_files
 from fusewire.guard.plain import only_look, plain_commands
+from fusewire.scopes.orders import Orders, read_orders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Context:
 
     __slots__ = (
         *("_attended", "_commands", "_home", "_protected", "_reading", "changed", "environment", "event", "is_by_http"),
-        *("is_nested", "logged", "looks", "plain", "refusal", "root", "rules", "start"),
+        *("is_nested", "logged", "looks", "orders", "plain", "refusal", "root", "rules", "start"),
     )
 
     def __init__(
@@ -42,6 +43,10 @@ class Context:
         self.start = start
         self.environment = environment
         self.rules: Rules = rules or load_rules(root, keeps=True)
+        #: halts and pauses of the person
+        self.orders = read_orders(root) if rules is None else Orders()  # an event of the past obeys none
+        if self.orders.pauses:
+            self._pause_rules()
         depth = environment.get("FUSEWIRE_DEPTH")
         #: whether the event came by HTTP: an agent may have made it up
         self.is_by_http = depth == _BY_HTTP
@@ -126,6 +131,15 @@ class Context:
     def was_read(self) -> bool:
         """Whether the line had to be read in full."""
         return self._reading is not None
+
+    def _pause_rules(self) -> None:
+        """Let the rules that a person has paused only log."""
+        from time import time
+
+        from fusewire.scopes.orders import paused_rules
+
+        patterns = paused_rules(self.orders, self.root, self.event.session, time())
+        self.rules.modes = (*self.rules.modes, *((pattern, "log") for pattern in patterns))
 
     @property
     def is_attended(self) -> bool:

@@ -42,13 +42,16 @@ def decide(event: Event, context: Context, steps: Sequence[Step] = ()) -> Decisi
             return _ALLOWED  # what a person types goes to a process; a made-up prompt resets no counts
         # The prompt comes from the parent, which may be an agent: it lifts nothing.
         event = event.replace(kind="relayed", text="")
+    ordered = halted_by_person(event, context)
+    if ordered is not None and ordered.verdict == "halt" and event.kind != "after_tool":
+        return ordered
     for first in (nesting, registration):
         decision = first(event, context)
         if decision is not None:
             return decision  # of another kind than what a session counts
     if event.kind == "config_change":
         return _ALLOWED
-    found: list[Decision] = []
+    found: list[Decision] = [ordered] if ordered is not None else []
     for step in steps:
         counts = step is steps[-1]
         if context.refusal is not None and not counts:
@@ -70,6 +73,15 @@ def _as_set(decision: Decision, context: Context) -> Decision | None:
     heard = context.rules.as_set(decision)
     context.logged += heard.logged
     return heard if heard is decision else None
+
+
+def halted_by_person(event: Event, context: Context) -> Decision | None:
+    """Stop every agent in the scope of a person's halt; a file of orders that cannot be read is told."""
+    if not context.orders:
+        return None
+    from fusewire.breakers.session.ordered import answer
+
+    return answer(event, context.orders, context.root, lambda: context.store, context.rules)
 
 
 def nesting(event: Event, context: Context) -> Decision | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from fusewire.config import user_state_folder
 from fusewire.core.decision import Decision
 from fusewire.core.events import Noun, mark
 from fusewire.util.fast_json import dumps, loads
@@ -42,9 +43,7 @@ _known: dict[tuple[str, str], str] = {}
 
 def base() -> str:
     """Where the folders of all projects lie; a relative path if there is no home."""
-    given = os.environ.get("XDG_STATE_HOME", "")
-    state = given if os.path.isabs(given) else os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(state, "fusewire", "guard")
+    return os.path.join(user_state_folder(), "guard")
 
 
 def folder_of(root: str, *, make: bool = False) -> str:

@@ -27,6 +27,7 @@ from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from fusewire.config import user_state_folder
 from fusewire.util.errors import FusewireError
 from fusewire.util.server_address import proof
 
@@ -113,10 +114,12 @@ def _digest(name: str) -> str:
 
 def token_file(role: str) -> str:
     """Where a token that programs use is kept."""
-    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-    if not os.path.isabs(base):
-        raise FusewireError(f"there is no home to keep a token in ({base}): set HOME or XDG_STATE_HOME to a full path")
-    return os.path.join(base, "fusewire", f"{role}.token")
+    folder = user_state_folder()
+    if not os.path.isabs(folder):
+        raise FusewireError(
+            f"there is no home to keep a token in ({folder}): set HOME or XDG_STATE_HOME to a full path"
+        )
+    return os.path.join(folder, f"{role}.token")
 
 
 def _token_for_hooks() -> str:
