@@ -31,6 +31,9 @@ _PREFIX = "CLAUDE_CODE_SHELL_PREFIX"
 #: When protected files are compared, beside the calls.
 _MOMENTS = ("prompt", "relayed", "notice", "stop", "session_start", "session_end")
 
+#: Moments of a session that the person's store hears of; none is on the way of a call.
+_REGISTERED = ("session_start", "prompt", "relayed", "stop", "session_end")
+
 _ALLOWED = Decision("allow")
 
 
@@ -243,6 +246,12 @@ def session(event: Event, context: Context) -> Decision | None:
     from fusewire.breakers.session.tool_calls import ToolCallBreakers
     from fusewire.util.errors import StoreError
 
+    if event.kind in _REGISTERED:
+        import time
+
+        from fusewire.scopes.register import note_event
+
+        note_event(event, context.root, time.time())
     breakers = ToolCallBreakers(
         context.store,
         context.rules,
