@@ -24,6 +24,7 @@ from fusewire.stores.rows import (
     Doing,
     LogRow,
 )
+from fusewire.stores.scoped import ScopedStore
 
 if TYPE_CHECKING:
     from fusewire.stores import Store, Transaction
@@ -610,3 +611,13 @@ class TestSqliteStore(StoreConformance):
 
     def open(self, folder: Path) -> Store:
         return open_store(f"sqlite:{folder / '.fusewire' / 'state.db'}")
+
+
+class TestScopedStore(StoreConformance):
+    """A worktree's own store beside the one that it shares, whose circuits are not among these."""
+
+    def open(self, folder: Path) -> Store:
+        for name in ("own", "shared"):
+            (folder / name).mkdir(exist_ok=True)
+        own, shared = (open_store(f"sqlite:{folder / name / '.fusewire' / 'state.db'}") for name in ("own", "shared"))
+        return ScopedStore(own, lambda: shared, lambda circuit: circuit.startswith("shared/"))

@@ -273,6 +273,23 @@ def find_guarded(start: str) -> str:
         folder = parent
 
 
+def shared_root(root: str) -> str | None:
+    """The folder whose state a linked worktree shares with the others of its repository; None for any other folder."""
+    if os.path.isdir(os.path.join(root, ".git")):
+        return None
+    from fusewire.util.worktrees import project_key
+
+    main = project_key(root)
+    is_other = os.path.isdir(main) and os.access(main, os.W_OK) and main != os.path.realpath(root)
+    return main if is_other else None
+
+
+def is_shared(circuit: str) -> bool:
+    """Whether all worktrees of a repository have a circuit together: constraints, breakers of one's own, and the hourly
+    limit. What belongs to a session, or to the work in one tree (loop, phase, attempt), is kept beside that work."""
+    return "/" not in circuit or circuit.startswith("own/") or circuit == "loop/rate"
+
+
 def has_constraints(root: str) -> bool:
     """Whether there is anything that the hook could enforce; one look, no parsing."""
     return os.path.isdir(os.path.join(root, CONSTRAINTS_FOLDER))

@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.config.rules import DATABASE, Rules, compile_rules, find_project, load_rules
+from fusewire.config.rules import DATABASE, Rules, compile_rules, find_project, is_shared, load_rules, shared_root
 from fusewire.core.circuit import CircuitState
 from fusewire.core.events import Signal, fingerprint, identifier
 from fusewire.engine.engine import Engine, read_state
 from fusewire.engine.guarded import Guarded
 from fusewire.engine.parts import above
 from fusewire.stores import open_store
+from fusewire.stores.scoped import ScopedStore
 from fusewire.util.durations import show_duration
 from fusewire.util.errors import FusewireError, InvalidTransition, NotFound
 
@@ -78,13 +79,20 @@ class Breaker:
             return cls(store, default_rules(), clock)
         root = os.path.abspath(project) if project is not None else find_project(os.getcwd())
         rules = rules or load_rules(root)
-        own = f"sqlite:{os.path.join(root, DATABASE)}"
-        backup = above().backup(root, rules, clock)
-        store = open_store(
-            url or own, backup=backup, check=CircuitState.from_data, patience=patience, read_only=read_only
-        )
-        if rules.notify and url in (None, own):  # the delivery process reads the project's own store
-            store.after_news = lambda: above().start_delivery(root)
+
+        def opened(root: str, url: str | None = None) -> Store:
+            own = f"sqlite:{os.path.join(root, DATABASE)}"
+            backup = above().backup(root, rules, clock)
+            store = open_store(
+                url or own, backup=backup, check=CircuitState.from_data, patience=patience, read_only=read_only
+            )
+            if rules.notify and url in (None, own):  # the delivery process reads the project's own store
+                store.after_news = lambda: above().start_delivery(root)
+            return store
+
+        store, main = opened(root, url), None if url else shared_root(root)
+        if main is not None:
+            store = ScopedStore(store, lambda: opened(main), is_shared)
         return cls(store, rules, clock, root)
 
     # -- asking and telling -------------------------------------------------------------------------

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fusewire.core.events import Event
     from fusewire.guard.check import Reading
     from fusewire.guard.protected import Protected
+    from fusewire.stores.scoped import ScopedStore
     from fusewire.stores.sqlite import SqliteStore
 
 #: What the depth says of an event that came by HTTP; see `breakers.session.nesting`, which most calls need not load.
@@ -82,7 +83,7 @@ class Context:
         return self._home
 
     @property
-    def store(self) -> SqliteStore:
+    def store(self) -> SqliteStore | ScopedStore:
         return quick_store(self.root, self.rules)
 
     @property

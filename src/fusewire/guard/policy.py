@@ -10,6 +10,7 @@ from fusewire.config.rules import (
     SESSION_CONFIG,
     STATE_FOLDER,
     load_rules,
+    shared_root,
     user_config_path,
 )
 from fusewire.guard.known_agents import KNOWN_AGENTS
@@ -58,6 +59,12 @@ def _folders_of_ours() -> list[str]:
     return [os.path.dirname(user_config_path()), *(os.path.join(folder, "fusewire") for folder in states)]
 
 
+def _shared_state(root: str) -> list[str]:
+    """The state that a linked worktree shares with the others of its repository."""
+    main = shared_root(root)
+    return [] if main is None else [os.path.join(main, STATE_FOLDER)]
+
+
 def _inside(folder: str) -> tuple[str, ...]:
     """The folder, if it is one below the project: the project itself is watched whatever it is called."""
     return (folder,) if os.path.normpath(folder) not in (".", "..", "/") and ".." not in folder.split("/") else ()
@@ -101,7 +108,7 @@ def protected_of(root: str, rules: Rules | None = None, also: tuple[str, ...] = 
     unwatched = [STATE_FOLDER, "docs/constraints", PHASE_FILE, ".git/refs/fusewire", ".git/packed-refs"]
     settings, runs = _in_homes()
     unwatched += [os.path.expanduser(folder) for folder in runs]
-    folders = _folders_of_ours()
+    folders = [*_folders_of_ours(), *_shared_state(root)]
     unwatched += [os.path.expanduser(folder) for folder in folders]
     own = [*OWN, *settings, *runs, user_config_path(), *folders, *_above(root), *also]
     if rules.tool:  # incidents are logged and old telemetry is packed beside the agent's work

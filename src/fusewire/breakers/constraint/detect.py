@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fusewire.core.decision import Decision
     from fusewire.core.events import Event, Matcher, PackEntry
     from fusewire.stores.memory import MemoryStore
+    from fusewire.stores.scoped import ScopedStore
     from fusewire.stores.sqlite import SqliteStore
 
 #: Options with a value that may stand before a subcommand; of a program that is not here, any option may have one.
@@ -48,7 +49,7 @@ def may_break(rules: list[tuple[str, tuple[PackEntry, ...]]], plain: list[list[s
 def enforce(
     names: list[str],
     event: Event,
-    store: SqliteStore | MemoryStore,
+    store: SqliteStore | ScopedStore | MemoryStore,
     rules: Rules,
     root: str | None,
     cannot_ask: str,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.config.rules import DATABASE, STATE_FILE
+from fusewire.config.rules import DATABASE, STATE_FILE, is_shared, shared_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from fusewire.config.rules import Rules
     from fusewire.stores import Rebuilt
+    from fusewire.stores.scoped import ScopedStore
     from fusewire.stores.sqlite import SqliteStore
 
 #: Seconds that each of three attempts waits for a locked store: an agent is waiting.
@@ -30,19 +31,30 @@ _SLOWEST_START = 5.0
 
 
 #: Stores that stay open, by project, in a process that answers many events; None where there is but one.
-kept: dict[str, SqliteStore] | None = None
+kept: dict[str, SqliteStore | ScopedStore] | None = None
 
 
-def quick_store(root: str, rules: Rules) -> SqliteStore:
-    from fusewire.stores.sqlite import SqliteStore
-
+def quick_store(root: str, rules: Rules) -> SqliteStore | ScopedStore:
     store = kept.get(root) if kept is not None else None
     if store is None:
-        path = os.path.join(root, DATABASE)
-        patience = PATIENCE if kept is not None else max(_LEAST, (_COUNTS_UNTIL - age()) / 3)
-        store = SqliteStore(path, backup=MirrorBackup(root, rules), check=_check, patience=patience)
+        store = _opened(root, rules)
+        main = shared_root(root)
+        if main is not None:
+            from fusewire.stores.scoped import ScopedStore
+
+            store = ScopedStore(store, lambda: _opened(main, rules), is_shared)
         if kept is not None:
             store = kept.setdefault(root, store)
+    store.after_news = (lambda: tell_people(root)) if rules.notify else None
+    return store
+
+
+def _opened(root: str, rules: Rules) -> SqliteStore:
+    from fusewire.stores.sqlite import SqliteStore
+
+    patience = PATIENCE if kept is not None else max(_LEAST, (_COUNTS_UNTIL - age()) / 3)
+    path = os.path.join(root, DATABASE)
+    store = SqliteStore(path, backup=MirrorBackup(root, rules), check=_check, patience=patience)
     store.after_news = (lambda: tell_people(root)) if rules.notify else None
     return store
 
