@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import json
 import os
 import shutil
@@ -22,6 +23,11 @@ HOOK = os.path.join(os.path.dirname(fusewire.__file__), "hook.py")
 #: Quotes, a pipe and a redirection: no plain command.
 _LINE = "cd src && grep -n 'def total' *.py | head -5 > found.txt"
 _GOAL, _GOAL_OF_READING = 1.8, 2.2
+#: What a call may pay for the person's halts and pauses, as a share of the barest start.
+_GOAL_OF_PERSON = 0.1
+
+#: Where the hook reads them, and what stands there in the copy that does not.
+_READS_ORDERS = "read_orders(root) if rules is None else Orders()"
 
 _CONSTRAINT = """---
 id: {name}
@@ -56,6 +62,9 @@ def report(folder: str) -> str:
     plain = ("-I", "-S", _without_import_cache(folder), "claude")
     uncached_root = _project(folder, "uncached", {"force-push": ("git push --force", 1000)})
     uncached = Contender("the same without the import cache", start(*plain, cwd=uncached_root, command=harmless))
+    alone = ("-I", "-S", _without_person(folder), "claude")
+    alone_root = _project(folder, "alone", {"force-push": ("git push --force", 1000)})
+    without_person = Contender("the same without the person's scope", start(*alone, cwd=alone_root, command=harmless))
     nothing = Contender("hook, no constraints", start(*hook, cwd=bare, command=harmless))
     processes = [
         base,
@@ -63,6 +72,7 @@ def report(folder: str) -> str:
         nothing,
         allowing,
         uncached,
+        without_person,
         read,
         Contender("hook, an edit", start(*hook, cwd=guarded, command="", file="src/app.py")),
         Contender("hook, an edit in the scope of a slice", start(*hook, cwd=locked, command="", file="src/app.py")),
@@ -70,7 +80,7 @@ def report(folder: str) -> str:
         Contender("hook, refused by an open circuit", start(*hook, cwd=tripped, command=forbidden, code=2)),
         Contender("fusewire check ID", start("-m", "fusewire", "check", "force-push", cwd=guarded)),
     ]
-    _trip(start(*hook, cwd=tripped, command=forbidden, code=0))
+    _trip(start(*hook, cwd=tripped, command=forbidden, code=2))
     with _in_sandbox(guarded, _payload(guarded, harmless, ""), environment) as supervised:
         if supervised is not None:
             name = "hook, 10 constraints, none fits; in a sandbox, answered by the supervisor"
@@ -84,6 +94,7 @@ def report(folder: str) -> str:
     ]
     ratio, reading = allowing.median / base.median, read.median / base.median
     saved = uncached.median - allowing.median
+    paid = (allowing.median - without_person.median) / base.median
     return "\n".join(
         [
             "3. New processes, ms",
@@ -95,6 +106,9 @@ def report(folder: str) -> str:
             "",
             goal(f"the allowing hook at most {_GOAL} x bare Python: {ratio:.2f}", ratio <= _GOAL),
             goal(f"a line that must be read at most {_GOAL_OF_READING}: {reading:.2f}", reading <= _GOAL_OF_READING),
+            goal(
+                f"the person's scope costs at most {_GOAL_OF_PERSON} x bare Python: {paid:.2f}", paid <= _GOAL_OF_PERSON
+            ),
             goal(f"the import cache saves {milli(saved)} ms of {milli(uncached.median)}", saved > 0),
         ]
     )
@@ -143,7 +157,7 @@ def _in_sandbox(root: str, stdin: str, environment: dict[str, str]) -> Iterator[
 
 
 def _trip(prepare: Callable[[], Callable[[], None]]) -> None:
-    """The first violation of a constraint with the threshold 1: it passes, and the circuit is open."""
+    """The first violation of a constraint with the threshold 1: it is refused, and the circuit is open."""
     prepare()()
 
 
@@ -172,10 +186,29 @@ def _project(folder: str, name: str, constraints: dict[str, tuple[str, int]]) ->
 
 def _without_import_cache(folder: str) -> str:
     """The hook of a copy of the package that finds its modules as Python does."""
-    package = os.path.join(folder, "uncached-package", "fusewire")
-    shutil.copytree(os.path.dirname(fusewire.__file__), package, ignore=shutil.ignore_patterns("*.bin"))
+    package = _copy_of_package(folder, "uncached-package")
     os.unlink(os.path.join(package, "gate", "import_cache.py"))
     return os.path.join(package, "hook.py")
+
+
+def _without_person(folder: str) -> str:
+    """The hook of a copy of the package that asks for no halt and no pause of the person."""
+    package = _copy_of_package(folder, "package-alone")
+    path = os.path.join(package, "gate", "context.py")
+    with open(path, encoding="utf-8") as file:
+        source = file.read()
+    if _READS_ORDERS not in source:
+        raise RuntimeError(f"{path} no longer reads the person's orders as this benchmark expects")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(source.replace(_READS_ORDERS, "Orders()"))
+    compileall.compile_dir(package, quiet=2)
+    return os.path.join(package, "hook.py")
+
+
+def _copy_of_package(folder: str, name: str) -> str:
+    package = os.path.join(folder, name, "fusewire")
+    shutil.copytree(os.path.dirname(fusewire.__file__), package, ignore=shutil.ignore_patterns("*.bin"))
+    return package
 
 
 def _locked(root: str) -> str:
