@@ -70,8 +70,11 @@ def main(arguments: Sequence[str]) -> NoReturn:
 def answer_in_time(agent: Agent, read: Callable[[], bytes], environment: Any) -> Answer:
     """The answer to the hook call that this process was started for, whatever goes wrong."""
     try:
-        _set_deadline()
-        return answer(agent, read(), environment)
+        try:
+            _set_deadline()
+            return answer(agent, read(), environment)
+        finally:
+            _lift_deadline()
     except (Exception, _TooLate) as error:
         if is_broken(error):
             raise
@@ -100,16 +103,28 @@ class _TooLate(BaseException):
 
 def _set_deadline() -> None:
     """Whatever takes too long is denied: if the agent's own time-out came first, it would run the tool."""
-    try:
-        import _signal as signal  # type: ignore[import-not-found]  # the public module imports enum
-    except ImportError:
-        import signal
+    signal = _signal()
 
     def too_late(number: int, frame: object) -> None:
         raise _TooLate(f"no answer within {_DEADLINE} seconds")
 
     signal.signal(signal.SIGALRM, too_late)
     signal.setitimer(signal.ITIMER_REAL, _DEADLINE - age(), 1)
+
+
+def _lift_deadline() -> None:
+    """From here on there is an answer: ended in the middle of it, the agent would run the call."""
+    signal = _signal()
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _signal() -> Any:
+    try:
+        import _signal as signal  # type: ignore[import-not-found]  # the public module imports enum
+    except ImportError:
+        import signal
+    return signal
 
 
 def _only_looks(line: str) -> bool:
