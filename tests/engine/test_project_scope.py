@@ -92,6 +92,14 @@ def test_the_hourly_limit_holds_for_all_worktrees_together(trees: list[Project])
     assert trees[1].run("loop", "begin").returncode == 3
 
 
+def test_the_status_line_shows_what_is_open_in_another_worktree(trees: list[Project]) -> None:
+    trees[2].hook(trees[2].bash("ls"))
+    for number in range(5):
+        trees[0].run("record", ID, "--action", f"push {number}")
+    for tree in trees:
+        assert tree.run("statusline").stdout.startswith(f"fusewire OPEN {ID} "), tree.root
+
+
 def test_a_submodule_and_a_clone_are_projects_of_their_own(trees: list[Project], tmp_path: Path) -> None:
     main = trees[0].root
     git(tmp_path, "clone", "-q", str(main), str(tmp_path / "clone"))

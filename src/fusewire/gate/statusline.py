@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.config.rules import DATABASE, find_guarded, rules_as_they_lie
+from fusewire.config.rules import DATABASE, find_guarded, is_shared, rules_as_they_lie, shared_root
 from fusewire.core.events import Noun
 from fusewire.util.durations import number, show_duration
 from fusewire.util.fast_json import loads
@@ -284,15 +284,20 @@ class _Sight:
         self.state = SessionMemory()
         self.circuits: list[SeenCircuit] = []
         self._turns: dict[str, int | None] = {}
-        self._connection = _open(os.path.join(root, DATABASE))
-        if self._connection is None:
-            return
-        if session is not None:
-            self.state = SessionMemory.recalled(self, session_name(session))
-        rows = self._connection.execute(_CIRCUITS, (session or "\0",)).fetchall()
-        found = [one for circuit, text in rows for one in self._circuit(circuit, loads(text))]
+        found: list[SeenCircuit] = []
+        main = shared_root(root)
+        for folder in filter(None, (main, root)):  # the worktree's own one last: what is remembered is there
+            self._connection = _open(os.path.join(folder, DATABASE))
+            if self._connection is None:
+                continue
+            if folder == root and session is not None:
+                self.state = SessionMemory.recalled(self, session_name(session))
+            rows = self._connection.execute(_CIRCUITS, (session or "\0",)).fetchall()
+            if main is not None:
+                rows = [row for row in rows if is_shared(row[0]) == (folder == main)]
+            found += [one for circuit, text in rows for one in self._circuit(circuit, loads(text))]
+            self._connection.close()
         self.circuits = sorted(found, key=lambda one: (not one.of_session, _WORST_FIRST.index(one.phase)))
-        self._connection.close()
 
     def recall(self, name: str) -> JsonObject | None:
         """As a store does."""
