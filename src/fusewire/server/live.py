@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from fusewire.server.projects import Projects, WatchedProject
+    from fusewire.server.projects import KnownProjects, Projects, WatchedProject
     from fusewire.stores.rows import AuditRow
+    from fusewire.views.overview_all import Everything
     from fusewire.views.trail import Move
 
     #: its number, and all of it as JSON
@@ -47,6 +48,9 @@ HEARTBEAT = 5.0
 #: Moves that are kept for all pages (more than the trail itself keeps), and that one message holds at most.
 _RECENT = 5000
 _BATCH = 200
+
+#: The name of the feed of all projects together, which no project can have.
+EVERYTHING = "~"
 
 #: Who may listen at the same time, for each role: programs that read cannot take a person's place.
 LISTENERS = 128
@@ -122,6 +126,24 @@ class Feed:
         return recent[at : at + _BATCH]
 
 
+class OverviewFeed(Feed):
+    """What the page of everything is told: that something in it is new."""
+
+    def __init__(self, everything: Everything) -> None:
+        self._everything = everything
+        self._seen: object = None
+        self.generation = 0
+        self.known = Known()
+
+    def look(self) -> bool:
+        overview = self._everything.refresh()
+        if overview is self._seen:
+            return False
+        self._seen = overview
+        self.generation += 1
+        return True
+
+
 def encoded(project: str, number: int, row: AuditRow) -> str:
     """One move as JSON."""
     return json.dumps({"project": project, **to_json(numbered_move(number, row))})
@@ -131,7 +153,8 @@ class Live:
     """All projects' feeds, the task that looks, and the pages that listen."""
 
     def __init__(self, projects: Projects) -> None:
-        self.feeds = {project.name: Feed(project) for project in projects}
+        #: by name; replaced and never changed where projects come and go
+        self.feeds: dict[str, Feed] = {project.name: Feed(project) for project in projects}
         #: by role
         self.listening: Counter[str] = Counter()
         self._news = asyncio.Event()
@@ -143,11 +166,11 @@ class Live:
 
     async def run(self) -> None:
         """Look, for as long as the server runs; a project that takes long keeps no other waiting."""
-        await asyncio.gather(*map(self._look_at, self.feeds.values()))
+        await asyncio.gather(*(self._keep_looking(feed.look) for feed in self.feeds.values()))
 
-    async def _look_at(self, feed: Feed) -> None:
+    async def _keep_looking(self, look: Callable[[], bool]) -> None:
         while not self._stopped:
-            if await asyncio.to_thread(feed.look):
+            if await asyncio.to_thread(look):
                 self.wake()
             await asyncio.sleep(LOOK)
 
@@ -164,7 +187,7 @@ class Live:
         """Messages for one page, until it may listen no more; `seen` says how far it has come in each project."""
         self.listening[role] += 1
         try:
-            page = _Page(self.feeds, seen)
+            page = _Page(self, seen)
             yield "retry: 1000\n\n"
             while not self._stopped and may_listen():
                 news = self._news
@@ -181,22 +204,48 @@ class Live:
             self.listening[role] -= 1
 
 
+class LiveAll(Live):
+    """The feeds of all of a person's projects, looked at one after the other: to look costs a few system calls, and a
+    task for each of hundreds would cost more."""
+
+    def __init__(self, projects: KnownProjects, everything: Everything) -> None:
+        super().__init__(projects)
+        self._projects = projects
+        self.feeds[EVERYTHING] = OverviewFeed(everything)
+
+    async def run(self) -> None:
+        await self._keep_looking(self._look_at_all)
+
+    def _look_at_all(self) -> bool:
+        is_new = [feed.look() for feed in self.feeds.values()]
+        self._projects.follow()
+        new = {project.name: Feed(project) for project in self._projects if project.name not in self.feeds}
+        for feed in new.values():
+            feed.look()
+        if new:
+            self.feeds = {**self.feeds, **new}
+        return any(is_new) or bool(new)
+
+
 class _Page:
     """How far one page has come."""
 
-    def __init__(self, feeds: dict[str, Feed], seen: dict[str, int]) -> None:
-        self._feeds = feeds
+    def __init__(self, live: Live, seen: dict[str, int]) -> None:
+        self._live = live
+        feeds = live.feeds
         self._seen = {name: min(seen.get(name, feed.last), feed.last) for name, feed in feeds.items()}
-        self._generations = dict.fromkeys(feeds, -1)
+        self._generations: dict[str, int] = {}
         self._trails = {name: feed.known.trail for name, feed in feeds.items()}
 
     async def message(self) -> str:
         """What is new since the last one; empty if nothing is."""
         moves: list[str] = []
         missed: dict[str, int | None] = {}
-        for name, feed in self._feeds.items():
+        feeds = self._live.feeds
+        for name, feed in feeds.items():
             known = feed.known
-            if self._trails[name] != known.trail:
+            self._seen.setdefault(name, known.last)
+            if self._trails.setdefault(name, known.trail) != known.trail:
                 self._trails[name], self._seen[name], missed[name] = known.trail, known.since, None
             before = self._seen[name]
             found = await asyncio.to_thread(feed.behind, before, known) if before < known.last else []
@@ -205,8 +254,8 @@ class _Page:
                 self._seen[name] = found[-1][0]
                 if gone := found[-1][0] - before - len(found):
                     missed.setdefault(name, gone)
-        new = {name: feed.generation for name, feed in self._feeds.items()}
-        changed = [name for name in new if new[name] != self._generations[name]]
+        new = {name: feed.generation for name, feed in feeds.items()}
+        changed = [name for name in new if new[name] != self._generations.get(name)]
         self._generations = new
         parts = [
             self._event("missed", json.dumps(missed)) if missed else "",

@@ -53,7 +53,7 @@ class Numbers(Collector):
     def __init__(self, projects: Projects, live: Live) -> None:
         self.projects = projects
         self.live = live
-        self.trips = {project.name: Trips(project) for project in projects}
+        self.trips = {project.name: Trips(project) for project in projects.measured()}
 
     def describe(self) -> Iterable[Metric]:
         """Nothing: the stores need not be read in order to start."""
@@ -61,7 +61,9 @@ class Numbers(Collector):
 
     def collect(self) -> Iterator[Metric]:
         families = _Families()
-        for project in self.projects:
+        for project in self.projects.measured():
+            if project.name not in self.trips:  # an agent was heard of there for the first time
+                self.trips[project.name] = Trips(project)
             families.add_project(project, self.trips[project.name])
         yield from families.all()
         listeners = GaugeMetricFamily("fusewire_page_listeners", "Pages and programs that listen to the events.")

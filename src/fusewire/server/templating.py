@@ -56,6 +56,7 @@ def page(
             path=request.url.path,
             # Whoever is not logged in is not told what there is.
             projects=list(projects_of(request)) if session is not None else [],
+            shows_all=request.app.state.shows_all,
             read_only=request.app.state.read_only if session is not None else "",
             form_secret=session.form_secret if session is not None else "",
             told=told,

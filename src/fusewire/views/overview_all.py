@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from fusewire.config.rules import DATABASE, load_rules
@@ -18,7 +19,7 @@ from fusewire.core.circuit import CircuitState
 from fusewire.engine.breaker import Breaker
 from fusewire.scopes.orders import read_orders
 from fusewire.scopes.register import sessions
-from fusewire.scopes.user import PROJECT, database_path
+from fusewire.scopes.user import MOST_PROJECTS, PROJECT, database_path
 from fusewire.stores.readonly import BriefSqlite
 from fusewire.util.durations import counted, format_time, parse_time, show_time
 from fusewire.util.errors import FusewireError, StoreError
@@ -101,9 +102,10 @@ class Everything:
     """The person's projects as they are now. For many threads; `refresh` where nothing is new costs two system calls
     a folder."""
 
-    def __init__(self, roots: Iterable[str] = ()) -> None:
+    def __init__(self, roots: Iterable[str] = (), *, only_these: bool = False) -> None:
         #: shown in any case, besides those in which an agent was heard of
         self._own = [os.path.realpath(root) for root in roots]
+        self._only_these = only_these
         self._folders: dict[str, _Folder] = {}
         self._register = _Register()
         self._orders: Orders | None = None
@@ -126,7 +128,7 @@ class Everything:
         with self._lock:
             now = time.time()
             is_new = self._register.refresh(now) or self._overview is None
-            wanted = dict.fromkeys((*self._own, *self._register.roots))
+            wanted = dict.fromkeys((*self._own, *(() if self._only_these else self._register.roots)))
             if wanted.keys() != self._folders.keys():
                 self._folders = {root: self._folders.get(root) or _Folder(root) for root in wanted}
             for folder in self._folders.values():
@@ -185,10 +187,11 @@ class _Register:
             if self.roots and not stamp:
                 raise StoreError(f"it is gone: {store.path}")
             with store.held():
-                roots = {name.removeprefix(PROJECT): at for name, at in store.remembered(PROJECT)}
+                heard = store.remembered(PROJECT)
                 found = sessions(store, _SESSIONS)
             is_whole = store.stamp() == stamp and not _is_recent(stamp, now)
-            self.roots, self.sessions, self.problem = roots, found, ""
+            self.roots = {_real(name.removeprefix(PROJECT)): at for name, at in reversed(heard)}
+            self.sessions, self.problem = found, ""
             self._stamp = stamp if is_whole else None
         except (FusewireError, OSError) as error:
             self._stamp, self.problem = None, f"the list of projects cannot be read: {error}"
@@ -196,6 +199,9 @@ class _Register:
             return self.problem != before
         self._due = now + _REGISTER
         return True
+
+
+_real = lru_cache(maxsize=2 * MOST_PROJECTS)(os.path.realpath)
 
 
 class _Folder:

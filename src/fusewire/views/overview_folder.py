@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from fusewire.breakers.loop.overview import LoopOverview
 from fusewire.breakers.session.spawning import SILENT
-from fusewire.util.durations import parse_time
+from fusewire.util.durations import parse_time, show_duration, show_time
 from fusewire.util.json_types import Count, Time, Usd, about
 from fusewire.util.quoting import quoted
 from fusewire.views.panel import Headline, Panel, UnreadablePanel
@@ -126,6 +126,14 @@ def session_title(name: str, facts: JsonObject) -> str:
     return f"{agent}: {prompt}" if prompt else f"{agent} {name[:_ID]}"
 
 
+def show_age(moment: str | None, now: str) -> str:
+    """How long ago, in its largest unit: `now`, `5m`, `3h`, `2d`."""
+    if moment is None:
+        return ""
+    seconds = parse_time(now) - parse_time(moment)
+    return "now" if seconds < 60 else show_duration(seconds).partition(" ")[0]
+
+
 def _rank(needs: list[OverviewNeed], runs: bool, headline: Headline) -> OverviewRank:
     if needs:
         return "answer"
@@ -133,8 +141,6 @@ def _rank(needs: list[OverviewNeed], runs: bool, headline: Headline) -> Overview
 
 
 def _session(line: SessionLine, facts: JsonObject) -> OverviewSession:
-    from fusewire.util.durations import show_time
-
     return OverviewSession(
         id=line.id,
         name=session_title(line.id, facts),
