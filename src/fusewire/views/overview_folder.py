@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from fusewire.breakers.loop.overview import LoopOverview
 from fusewire.breakers.session.spawning import SILENT
 from fusewire.util.durations import parse_time, show_duration, show_time
-from fusewire.util.json_types import Count, Time, Usd, about
+from fusewire.util.json_types import Count, State, Time, Usd, about
 from fusewire.util.quoting import quoted
 from fusewire.views.panel import Headline, Panel, UnreadablePanel
 from fusewire.views.session_list import SessionState
@@ -48,8 +48,19 @@ class OverviewNeed:
         about("a question of a run; a halted session; a circuit that no time closes; a state that cannot be read"),
     ]
     subject: Annotated[str, about("the id of the session or circuit; else empty")]
-    text: Annotated[str, about("why, in a sentence")]
+    title: Annotated[str, about("what it is about: a session's name, a circuit's id")]
+    text: Annotated[str, about("why")]
     next: Annotated[str, about("what to do")]
+
+
+@dataclass(frozen=True)
+class OverviewStop:
+    """A circuit that is not closed, and needs nobody."""
+
+    id: str
+    state: State
+    reason: str
+    until: Annotated[Time | None, about("when one probe is allowed")]
 
 
 @dataclass(frozen=True)
@@ -75,6 +86,7 @@ class OverviewFolder:
     problem: Annotated[str | None, about("why its state cannot be read")]
     headline: Headline
     needs: list[OverviewNeed]
+    stops: Annotated[list[OverviewStop], about("circuits that are not closed and that time closes, up to 20")]
     sessions: Annotated[list[OverviewSession], about("those that run or are halted, up to 20")]
     running: Annotated[Count, about("sessions that run")]
     loops: Annotated[Count, about("iterations of the supervised loop that run")]
@@ -99,6 +111,9 @@ def folder_overview(
         problem=panel.problem,
         headline=panel.headline,
         needs=needs,
+        stops=[_stop(one, now) for one in panel.circuits if one.phase != "closed" and not _waits_for_a_person(one)][
+            :_NAMED
+        ],
         sessions=[_session(one, facts.get(one.id, {})) for one in [*halted, *lines][:_NAMED]],
         running=running,
         loops=loops,
@@ -140,6 +155,11 @@ def _rank(needs: list[OverviewNeed], runs: bool, headline: Headline) -> Overview
     return "running" if runs else "waiting" if headline.open or headline.half_open else "quiet"
 
 
+def _stop(circuit: CircuitCard, now: float) -> OverviewStop:
+    until = None if circuit.retry_after is None else now + circuit.retry_after
+    return OverviewStop(circuit.id, circuit.state, circuit.reason or "", show_time(until and round(until)))
+
+
 def _session(line: SessionLine, facts: JsonObject) -> OverviewSession:
     return OverviewSession(
         id=line.id,
@@ -158,21 +178,22 @@ def _session(line: SessionLine, facts: JsonObject) -> OverviewSession:
 def _needs(panel: Panel | UnreadablePanel, facts: Mapping[str, JsonObject], now: float) -> Iterator[OverviewNeed]:
     """The most urgent first: a run that asks, sessions that are halted, circuits, a state that cannot be read."""
     if isinstance(panel, UnreadablePanel):
-        yield OverviewNeed("state", "", panel.problem, "a person can run: fusewire doctor")
+        step = "a person can run: fusewire doctor"
+        yield OverviewNeed("state", "", "Its state cannot be read", panel.problem, step)
         return
     if question := _question(panel.loop, now):
-        yield OverviewNeed(
-            "question", "", question, "answer it in the prompt or in the files, then start the run again"
-        )
+        step = "answer it in the prompt or in the files, then start the run again"
+        yield OverviewNeed("question", "", "The supervised run asks", question, step)
     for one in panel.halted:
         why = (one.halted or "").removeprefix("HALTED ").removesuffix(".")
-        on = f'fusewire grant 5 --session {quoted(one.id)} --reason "..."' if one.needs == "grant" else ""
-        step = f"grant it more: {on}" if on else "write to it"
-        yield OverviewNeed("session", one.id, f"{session_title(one.id, facts.get(one.id, {}))} is halted: {why}", step)
+        step = "it goes on as soon as you write to it"
+        if one.needs == "grant":
+            step = f'a person can run: fusewire grant 5 --session {quoted(one.id)} --reason "..."'
+        yield OverviewNeed("session", one.id, session_title(one.id, facts.get(one.id, {})), f"halted: {why}", step)
     named = {one.id for one in panel.halted}
     for circuit in panel.circuits:
         if _waits_for_a_person(circuit) and circuit.session not in named:
-            yield OverviewNeed("circuit", circuit.id, f"{circuit.id} is open: {circuit.reason}", _step(circuit))
+            yield OverviewNeed("circuit", circuit.id, circuit.id, f"open: {circuit.reason}", _step(circuit))
 
 
 def _question(loop: LoopOverview, now: float) -> str:
