@@ -111,9 +111,7 @@ def folder_overview(
         problem=panel.problem,
         headline=panel.headline,
         needs=needs,
-        stops=[_stop(one, now) for one in panel.circuits if one.phase != "closed" and not _waits_for_a_person(one)][
-            :_NAMED
-        ],
+        stops=_stops(panel, now),
         sessions=[_session(one, facts.get(one.id, {})) for one in [*halted, *lines][:_NAMED]],
         running=running,
         loops=loops,
@@ -155,6 +153,13 @@ def _rank(needs: list[OverviewNeed], runs: bool, headline: Headline) -> Overview
     return "running" if runs else "waiting" if headline.open or headline.half_open else "quiet"
 
 
+def _stops(panel: Panel | UnreadablePanel, now: float) -> list[OverviewStop]:
+    """Those of halted sessions are part of the halt."""
+    halted = {one.id for one in panel.halted}
+    found = [one for one in panel.circuits if one.phase != "closed" and one.session not in halted]
+    return [_stop(one, now) for one in found if not _waits_for_a_person(one)][:_NAMED]
+
+
 def _stop(circuit: CircuitCard, now: float) -> OverviewStop:
     until = None if circuit.retry_after is None else now + circuit.retry_after
     return OverviewStop(circuit.id, circuit.state, circuit.reason or "", show_time(until and round(until)))
@@ -179,7 +184,7 @@ def _needs(panel: Panel | UnreadablePanel, facts: Mapping[str, JsonObject], now:
     """The most urgent first: a run that asks, sessions that are halted, circuits, a state that cannot be read."""
     if isinstance(panel, UnreadablePanel):
         step = "a person can run: fusewire doctor"
-        yield OverviewNeed("state", "", "Its state cannot be read", panel.problem, step)
+        yield OverviewNeed("state", "", "State", panel.problem, step)
         return
     if question := _question(panel.loop, now):
         step = "answer it in the prompt or in the files, then start the run again"
