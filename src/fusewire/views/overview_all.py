@@ -43,6 +43,9 @@ _REGISTER = 1.0
 #: Seconds between two readings of a folder that is written all the time, and how often as long as a reading took.
 _REST, _TIMES = 0.5, 4
 
+#: Times that a folder is read, if it is written meanwhile.
+_ATTEMPTS = 3
+
 #: Seconds for which a file's time does not tell two writings apart.
 _COARSE = 0.05
 
@@ -82,7 +85,7 @@ class OverviewProject:
 
 
 @dataclass(frozen=True)
-class Overview:
+class PersonOverview:
     """Every project of the person on this machine."""
 
     at: Time
@@ -110,11 +113,11 @@ class Everything:
         self._register = _Register()
         self._orders: Orders | None = None
         self._lock = threading.Lock()
-        self._overview: Overview | None = None
+        self._overview: PersonOverview | None = None
         self._made_at = 0.0
 
     @property
-    def overview(self) -> Overview:
+    def overview(self) -> PersonOverview:
         """As it was at the last refresh."""
         return self._overview or self.refresh()
 
@@ -123,7 +126,7 @@ class Everything:
         """The folders that are there, in the order of the alphabet."""
         return sorted(root for root, folder in list(self._folders.items()) if not folder.is_gone)
 
-    def refresh(self) -> Overview:
+    def refresh(self) -> PersonOverview:
         """The same object as before, if nothing is new."""
         with self._lock:
             now = time.time()
@@ -141,7 +144,7 @@ class Everything:
                 self._overview, self._made_at = self._made(orders, now), now
             return self._overview
 
-    def _made(self, orders: Orders, now: float) -> Overview:
+    def _made(self, orders: Orders, now: float) -> PersonOverview:
         by_project: dict[str, list[OverviewFolder]] = {}
         for root, folder in self._folders.items():
             if folder.panel is not None and not folder.is_gone:
@@ -150,7 +153,7 @@ class Everything:
                 by_project.setdefault(folder.key, []).append(made)
         projects = _in_order([_project(key, folders) for key, folders in by_project.items()])
         needs, running = sum(one.needs for one in projects), sum(one.running for one in projects)
-        return Overview(
+        return PersonOverview(
             at=format_time(now),
             headline=_headline(orders, projects, needs, running),
             needs=needs,
@@ -221,19 +224,20 @@ class _Folder:
     def refresh(self, now: float) -> bool:
         """Whether anything is new."""
         began = time.monotonic()
+        stamp: tuple[object, ...] = ()
         try:
             stamp = self._store.stamp()
             if not stamp and not os.path.isdir(self.root):
-                was_gone, self.is_gone = self.is_gone, True
+                was_gone, self.is_gone, self._was_there = self.is_gone, True, False
                 return not was_gone
             came_back, self.is_gone = self.is_gone, False
             if self.panel is not None and not came_back and now < self._due[stamp != self._stamp]:
                 return False
-            made: Panel | UnreadablePanel = self._read(stamp)
-            is_whole = self._store.stamp() == stamp and not _is_recent(stamp, now)
+            made: Panel | UnreadablePanel
+            made, stamp, is_whole = self._read()
         except (FusewireError, OSError) as error:
             text = str(error) if isinstance(error, FusewireError) else _words(error, self.root)
-            made, stamp, is_whole = UnreadablePanel(_name(self.root), text), (), True
+            made, is_whole = UnreadablePanel(_name(self.root), text), True
             if self._is_known(text) and now < self._due[0]:
                 return False
         is_new = not _is_same(made, self.panel)
@@ -242,12 +246,25 @@ class _Folder:
         self._due = (good_until(made, now), now + max(_REST, _TIMES * took))
         return is_new
 
-    def _read(self, stamp: tuple[object, ...]) -> Panel:
-        if self._was_there and not stamp:
-            raise StoreError(f"the state database is gone: {self._store.path}; see: fusewire doctor")
-        self._was_there = bool(stamp)
-        with self._store.held():
-            return panel(Breaker(self._store, load_rules(self.root), time.time, self.root))
+    def _read(self) -> tuple[Panel, tuple[object, ...], bool]:
+        """The panel, the stamp of what was read, and whether it is sure that this was all; what was written while it
+        was read is read again, and no damage."""
+        for attempt in range(_ATTEMPTS):
+            stamp = self._store.stamp()
+            if self._was_there and not stamp:
+                raise StoreError(f"the state database is gone: {self._store.path}; see: fusewire doctor")
+            self._was_there = bool(stamp)
+            now = time.time()
+            try:
+                with self._store.held():
+                    found = panel(Breaker(self._store, load_rules(self.root), time.time, self.root))
+            except StoreError:
+                if attempt == _ATTEMPTS - 1 or self._store.stamp() == stamp:
+                    raise
+                continue
+            if self._store.stamp() == stamp:
+                break
+        return found, stamp, self._store.stamp() == stamp and not _is_recent(stamp, now)
 
     def _is_known(self, problem: str) -> bool:
         return isinstance(self.panel, UnreadablePanel) and self.panel.problem == problem

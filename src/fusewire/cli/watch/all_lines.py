@@ -14,7 +14,7 @@ from fusewire.views.models import to_json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fusewire.views.overview_all import Everything, OrderInForce, Overview, OverviewProject
+    from fusewire.views.overview_all import Everything, OrderInForce, OverviewProject, PersonOverview
     from fusewire.views.overview_folder import OverviewFolder, OverviewRank
 
 STATES: dict[OverviewRank, str] = {
@@ -43,7 +43,7 @@ class OverviewRow:
         return all(word in text for word in words.casefold().split())
 
 
-def overview_rows(overview: Overview) -> list[OverviewRow]:
+def overview_rows(overview: PersonOverview) -> list[OverviewRow]:
     """What needs an answer, then the rest in the order of the overview: worktrees of a project stand together."""
     rows = [row for one in overview.projects for folder in one.folders for row in _rows_of(folder, _name(one, folder))]
     return sorted(rows, key=lambda row: row.rank != "answer")
@@ -96,7 +96,7 @@ class OverviewLines:
         self._said: dict[str, str] = {}
         self._warned: list[str] = []
 
-    def overview(self, overview: Overview) -> None:
+    def overview(self, overview: PersonOverview) -> None:
         is_first = not self._said
         for text in overview.problems:
             if text not in self._warned:
@@ -112,7 +112,7 @@ class OverviewLines:
         self._said = lines
 
 
-def _lines(overview: Overview) -> dict[str, str]:
+def _lines(overview: PersonOverview) -> dict[str, str]:
     lines = {"": f"{overview.headline}, ${overview.today_usd:.2f} today"}
     lines |= {f"{one.kind}/{one.scope}/{one.key}/{one.at}": order_line(one) for one in overview.orders}
     rows = [row for row in overview_rows(overview) if row.rank != "quiet"]
@@ -120,7 +120,7 @@ def _lines(overview: Overview) -> dict[str, str]:
     return lines | {"\0rest": rest} if (rest := left_out(overview)) else lines
 
 
-def left_out(overview: Overview) -> str:
+def left_out(overview: PersonOverview) -> str:
     """What is not shown, in a line."""
     quiet = sum(one.rank == "quiet" for one in overview.projects)
     parts = [f"{counted(quiet, 'quiet project')}"] if quiet else []
@@ -132,7 +132,7 @@ def left_out(overview: Overview) -> str:
 class JsonOverview(OverviewLines):
     """All of it as one JSON object a line, whenever something is new."""
 
-    def overview(self, overview: Overview) -> None:
+    def overview(self, overview: PersonOverview) -> None:
         print_line(json_line("overview", to_json(overview)))
 
 

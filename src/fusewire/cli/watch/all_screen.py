@@ -23,7 +23,7 @@ from fusewire.views.overview_folder import show_age
 
 if TYPE_CHECKING:
     from fusewire.cli.watch.all_lines import OverviewRow
-    from fusewire.views.overview_all import Everything, Overview
+    from fusewire.views.overview_all import Everything, PersonOverview
     from fusewire.views.overview_folder import OverviewRank
 
 _COLORS: dict[OverviewRank, str] = {
@@ -135,7 +135,7 @@ class OverviewScreen:
         return _frame(self.view, self._everything.overview, max(1, width - 1), height)
 
 
-def _frame(view: OverviewView, overview: Overview, width: int, height: int) -> Frame:
+def _frame(view: OverviewView, overview: PersonOverview, width: int, height: int) -> Frame:
     """The last column stays free; a low terminal leaves out first what is around the rows."""
     top = [_head(overview, width), Text(overview.headline, style=STYLES["OPEN" if overview.needs else "CLOSED"])]
     if view.words and not view.typing:
@@ -160,7 +160,7 @@ def _frame(view: OverviewView, overview: Overview, width: int, height: int) -> F
     return Frame([*top, *middle, *foot][:height], cursor)
 
 
-def _head(overview: Overview, width: int) -> Text:
+def _head(overview: PersonOverview, width: int) -> Text:
     clock = f"{(show_time(int(time.time())) or '')[11:19]} UTC"
     right = Text.assemble(f"${overview.today_usd:.2f} today   ", (clock, "dim"))
     name = Text.assemble(("FUSEWIRE ", "bold"), "everything")
@@ -174,7 +174,7 @@ def _foot(view: OverviewView) -> Text:
     return Text(_KEYS if view.page.kind == "panel" else _BACK, style="dim")
 
 
-def _list(view: OverviewView, overview: Overview, width: int, room: int) -> tuple[list[Text], int]:
+def _list(view: OverviewView, overview: PersonOverview, width: int, room: int) -> tuple[list[Text], int]:
     view.room = max(1, room - 1)
     rows = view.rows(overview)
     place, top = view.settle(rows), view.page.top
@@ -203,7 +203,7 @@ def _table(rows: list[OverviewRow], now: str, chosen: str, width: int) -> list[T
     return draw_table(columns, cells, chosen, width)
 
 
-def _nothing(view: OverviewView, overview: Overview) -> str:
+def _nothing(view: OverviewView, overview: PersonOverview) -> str:
     if view.words:
         return f"Nothing fits the filter {shown(view.words)}."
     if view.only_open:
