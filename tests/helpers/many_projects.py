@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import subprocess
 from pathlib import Path
@@ -76,6 +77,7 @@ def many_projects(folder: Path, count: int = 40) -> list[Project]:
             if number % 3:
                 end(session)
         made += trees
+    gc.collect()  # a hook's process would have ended, and its connections with it
     return made
 
 
