@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import jsonschema_rs
 import pytest
 
 from fusewire.server.api.openapi import document
+from fusewire.server.live import EVERYTHING, write_place
 from tests.helpers.many_projects import damage, end, halt, make_repository, many_projects, remove, violate_once, work
 from tests.helpers.program import UNPRIVILEGED
 from tests.helpers.project import Project
@@ -122,8 +124,13 @@ def test_a_new_project_appears_and_a_deleted_one_leaves(served: Served, code: Pa
     wait_for(lambda: "quiet" not in names(served))
     assert overview(served)["gone"] == [str(code / "quiet")]
     assert "1 folder no longer there" in shown(served).words
+    wait_for(lambda: served.get("/p/quiet/").status == 404)
     listed = served.get("/api/v1/projects", bearer=token("reader")).json()["projects"]
-    assert "quiet" not in [one["name"] for one in listed]
+    assert [one["name"] for one in listed] == ["halted", "shop", "shop-login", "new"]  # each keeps its name
+    assert 'project="new"' in served.get("/metrics", bearer=token("reader")).text
+    (again,) = make_repository(code / "quiet")
+    work(again, "s-again")
+    wait_for(lambda: served.get("/p/quiet/").status == 200)
 
 
 def test_a_page_is_told_when_something_needs_a_person(served: Served, code: Path) -> None:
@@ -143,6 +150,13 @@ def test_a_page_is_told_when_something_needs_a_person(served: Served, code: Path
         told += stream.readline()
     connection.close()
     wait_for(lambda: overview(served)["needs"] == 2)
+
+
+def test_the_place_of_a_page_among_many_projects_is_short_enough_to_be_sent() -> None:
+    """A browser repeats it in a header; what does not fit is left out as a whole."""
+    place = write_place({f"service-{number:04}": 10**6 + number for number in range(1000)} | {EVERYTHING: 0})
+    assert len(place) <= 4096
+    assert re.fullmatch(r"(service-\d{4}:1000\d{3},)+service-\d{4}:1000\d{3}", place)
 
 
 def test_a_damaged_project_says_so_and_the_others_are_shown(served: Served, code: Path) -> None:

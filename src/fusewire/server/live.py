@@ -26,7 +26,7 @@ from fusewire.views.moves import numbered_move
 from fusewire.views.trail import Trail
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from starlette.requests import Request
 
@@ -49,6 +49,12 @@ HEARTBEAT = 5.0
 _RECENT = 5000
 _BATCH = 200
 
+#: The same where there are many projects: what is older is read from the store.
+_RECENT_OF_MANY = 200
+
+#: Characters in which a page says how far it has come; projects for which there is no room begin at the present.
+_PLACE = 4096
+
 #: The name of the feed of all projects together, which no project can have.
 EVERYTHING = "~"
 
@@ -70,8 +76,9 @@ class Known(NamedTuple):
 class Feed:
     """What one project's pages are told."""
 
-    def __init__(self, project: WatchedProject) -> None:
+    def __init__(self, project: WatchedProject, recent: int = _RECENT) -> None:
         self.project = project
+        self._recent = recent
         self.version: tuple[int, ...] | None = None
         self.problem = ""
         #: raised whenever something in the project is new
@@ -104,8 +111,8 @@ class Feed:
         moves = self._encoded(self._trail.news(self.project.store))
         known, trail, last = self.known, self._trail.trails, self._trail.number
         if trail == known.trail:
-            return Known(trail, known.since, last, [*known.recent, *moves][-_RECENT:])
-        return Known(trail, moves[0][0] - 1 if moves else last, last, moves[-_RECENT:])
+            return Known(trail, known.since, last, [*known.recent, *moves][-self._recent :])
+        return Known(trail, moves[0][0] - 1 if moves else last, last, moves[-self._recent :])
 
     def _encoded(self, moves: list[Move]) -> list[Encoded]:
         return [(number, encoded(self.project.name, number, row)) for number, row in moves]
@@ -219,12 +226,15 @@ class LiveAll(Live):
     def _look_at_all(self) -> bool:
         is_new = [feed.look() for feed in self.feeds.values()]
         self._projects.follow()
-        new = {project.name: Feed(project) for project in self._projects if project.name not in self.feeds}
-        for feed in new.values():
-            feed.look()
-        if new:
-            self.feeds = {**self.feeds, **new}
-        return any(is_new) or bool(new)
+        known = {EVERYTHING: self.feeds[EVERYTHING]}
+        for project in self._projects:
+            feed = self.feeds.get(project.name)
+            if feed is None or feed.project is not project:
+                feed = Feed(project, _RECENT_OF_MANY)
+                is_new.append(feed.look())
+            known[project.name] = feed
+        self.feeds = known
+        return any(is_new)
 
 
 class _Page:
@@ -257,6 +267,7 @@ class _Page:
         new = {name: feed.generation for name, feed in feeds.items()}
         changed = [name for name in new if new[name] != self._generations.get(name)]
         self._generations = new
+        self._seen = {name: self._seen[name] for name in feeds}
         parts = [
             self._event("missed", json.dumps(missed)) if missed else "",
             self._event("moved", f"[{','.join(moves)}]") if moves else "",
@@ -265,15 +276,20 @@ class _Page:
         return "".join(parts)
 
     def _event(self, name: str, data: str) -> str:
-        place = ",".join(f"{project}:{number}" for project, number in self._seen.items())
-        return f"id: {place}\nevent: {name}\ndata: {data}\n\n"
+        return f"id: {write_place(self._seen)}\nevent: {name}\ndata: {data}\n\n"
+
+
+def write_place(seen: Mapping[str, int]) -> str:
+    """How far a page has come in each project, as its browser will say it again."""
+    text = ",".join(f"{project}:{number}" for project, number in seen.items() if project != EVERYTHING)
+    return text if len(text) <= _PLACE else text[:_PLACE].rpartition(",")[0]
 
 
 def read_place(text: str, projects: Projects) -> dict[str, int]:
     """How far a page has come, from the id of the last message that it got; what makes no sense is left out."""
     names = {project.name for project in projects}
     found = {}
-    for part in text[:4096].split(","):
+    for part in text[:_PLACE].split(","):
         name, _, number = part.rpartition(":")
         if name in names and number.isascii() and number.isdigit() and len(number) < 16:
             found[name] = int(number)

@@ -28,9 +28,6 @@ _MEASURED = 100
 class WatchedProject:
     """One project. What is read for one page is shared by all that ask within the same second, if nothing is new."""
 
-    #: seconds for which a panel is as good as a new one, if nothing was written
-    SHARED = 1.0
-
     def __init__(self, name: str, root: str, title: str) -> None:
         #: as it stands in addresses, and as people read it
         self.name = name
@@ -64,7 +61,7 @@ class WatchedProject:
         """The panel as it is now."""
         with self._lock:
             try:
-                key = (self.version(), time.time() // self.SHARED)
+                key = (self.version(), int(time.time()))
                 if self._seen is None or self._seen[0] != key:
                     self._seen = (key, self._collected())
             except FusewireError as error:
@@ -77,8 +74,6 @@ class WatchedProject:
 
 class KnownProject(WatchedProject):
     """One of all that a person has: nothing of it is kept open, mended or written."""
-
-    SHARED = 15.0
 
     store: BriefSqlite
 
@@ -143,7 +138,10 @@ class Projects:
 
 
 class KnownProjects(Projects):
-    """All of a person's: one in which an agent is heard of for the first time is added, and keeps its name."""
+    """All of a person's: one in which an agent is heard of for the first time is added, one that is gone is left out.
+
+    For one thread at a time to follow, and for any to read.
+    """
 
     _KIND = KnownProject
 
@@ -153,16 +151,15 @@ class KnownProjects(Projects):
         self.follow()
 
     def follow(self) -> None:
-        """Add those that are new since the last refresh."""
-        known = {project.root for project in self._known.values()}
-        for root in self._everything.roots:
+        """As they were at the last refresh; whoever stays keeps its name."""
+        there = self._everything.roots
+        stay = {name: one for name, one in self._known.items() if one.root in there}
+        if len(stay) < len(self._known):
+            self._known = stay
+        known = {project.root for project in stay.values()}
+        for root in there:
             if root not in known:
                 self._add(root)
-
-    def __iter__(self) -> Iterator[WatchedProject]:
-        """Those that are there."""
-        there = set(self._everything.roots)
-        return iter([project for project in list(self._known.values()) if project.root in there])
 
     def measured(self) -> list[WatchedProject]:
         folders = [one for project in self._everything.overview.projects for one in project.folders]
