@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -218,7 +217,7 @@ class _Folder:
         self._store = BriefSqlite(os.path.join(root, DATABASE), check=CircuitState.from_data)
         self._stamp: tuple[object, ...] | None = None
         self._was_there = False
-        #: when to read again if nothing is written, and if something is
+        #: when to read again if nothing is written, and if something is; by a clock that nobody sets
         self._due = (0.0, 0.0)
 
     def refresh(self, now: float) -> bool:
@@ -231,19 +230,19 @@ class _Folder:
                 was_gone, self.is_gone, self._was_there = self.is_gone, True, False
                 return not was_gone
             came_back, self.is_gone = self.is_gone, False
-            if self.panel is not None and not came_back and now < self._due[stamp != self._stamp]:
+            if self.panel is not None and not came_back and began < self._due[stamp != self._stamp]:
                 return False
             made: Panel | UnreadablePanel
             made, stamp, is_whole = self._read()
         except (FusewireError, OSError) as error:
             text = str(error) if isinstance(error, FusewireError) else _words(error, self.root)
             made, is_whole = UnreadablePanel(_name(self.root), text), True
-            if self._is_known(text) and now < self._due[0]:
+            if self._is_known(text) and began < self._due[0]:
                 return False
         is_new = not _is_same(made, self.panel)
         self.panel, self._stamp = made, stamp if is_whole else None
         took = time.monotonic() - began
-        self._due = (good_until(made, now), now + max(_REST, _TIMES * took))
+        self._due = (began + good_until(made, now) - now, began + max(_REST, _TIMES * took))
         return is_new
 
     def _read(self) -> tuple[Panel, tuple[object, ...], bool]:
@@ -329,18 +328,16 @@ def _in_order(projects: list[OverviewProject]) -> list[OverviewProject]:
 
 def _headline(orders: Orders, projects: list[OverviewProject], needs: int, running: int) -> str:
     """What a person must know first."""
-    where = Counter(one.rank for one in projects)
-    parts = []
-    if any(one.scope == "all" for one in orders.halts):
-        parts.append("All agents are halted")
+    asking = sum(one.rank == "answer" for one in projects)
+    parts = ["all agents are halted"] if any(one.scope == "all" for one in orders.halts) else []
     if needs:
-        parts.append(
-            f"{counted(needs, 'thing')} need{'s' if needs == 1 else ''} you, in {counted(where['answer'], 'project')}"
-        )
+        verb = "needs" if needs == 1 else "need"
+        parts.append(f"{counted(needs, 'thing')} {verb} you, in {counted(asking, 'project')}")
     else:
-        parts.append("Nothing needs you")
+        parts.append("nothing needs you")
     parts.append(f"{counted(running, 'session')} run{'s' if running == 1 else ''}" if running else "nothing runs")
-    return "; ".join(parts)
+    text = "; ".join(parts)
+    return text[0].upper() + text[1:]
 
 
 def _halt(order: HaltOrder) -> OrderInForce:
