@@ -25,6 +25,10 @@ STATES: dict[OverviewRank, str] = {
 }
 
 
+#: What is said where there is nothing to show.
+NOBODY = "No agent has been heard of yet. To begin, in a project: fusewire install claude"
+
+
 @dataclass(frozen=True)
 class OverviewRow:
     """One thing about a folder: what it needs, or what runs in it."""
@@ -117,7 +121,8 @@ def _lines(overview: PersonOverview) -> dict[str, str]:
     lines |= {f"{one.kind}/{one.scope}/{one.key}/{one.at}": order_line(one) for one in overview.orders}
     rows = [row for row in overview_rows(overview) if row.rank != "quiet"]
     lines |= {row.id: f"{STATES[row.rank]} {shown(row.name)}: {shown(row.text)}" for row in rows}
-    return lines | {"\0rest": rest} if (rest := left_out(overview)) else lines
+    rest = left_out(overview) if overview.projects or overview.gone else NOBODY
+    return lines | {"\0rest": rest} if rest else lines
 
 
 def left_out(overview: PersonOverview) -> str:

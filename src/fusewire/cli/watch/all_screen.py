@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.cells import cell_len
 from rich.text import Text
 
-from fusewire.cli.watch.all_lines import STATES, left_out, order_line, overview_rows
+from fusewire.cli.watch.all_lines import NOBODY, STATES, left_out, order_line, overview_rows
 from fusewire.cli.watch.frame import Frame
 from fusewire.cli.watch.live import ProjectScreen
 from fusewire.cli.watch.pages import wrapped
@@ -209,7 +209,7 @@ def _nothing(view: OverviewView, overview: PersonOverview) -> str:
     if view.only_open:
         return "Nothing needs you."
     if not overview.projects:
-        return "No agent has been heard of yet. To begin, in a project: fusewire install claude"
+        return NOBODY
     return "Everything is quiet (a shows it)."
 
 
