@@ -29,6 +29,9 @@ _LEAST = 0.1
 _SLOWEST_START = 5.0
 
 
+#: How many stay open: each has three files, and a process may open a thousand.
+MOST_KEPT = 64
+
 #: Stores that stay open, by project, in a process that answers many events; None where there is but one.
 kept: dict[str, SqliteStore] | None = None
 
@@ -42,6 +45,8 @@ def quick_store(root: str, rules: Rules) -> SqliteStore:
         patience = PATIENCE if kept is not None else max(_LEAST, (_COUNTS_UNTIL - age()) / 3)
         store = SqliteStore(path, backup=MirrorBackup(root, rules), check=_check, patience=patience)
         if kept is not None:
+            if len(kept) >= MOST_KEPT:
+                kept.pop(next(iter(kept), ""), None)  # closed when the last who uses it lets go of it
             store = kept.setdefault(root, store)
     store.after_news = (lambda: tell_people(root)) if rules.notify else None
     return store
