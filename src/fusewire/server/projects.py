@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from fusewire.stores import Store
     from fusewire.views.overview_all import Everything
 
+#: Projects that a message names.
+_NAMED = 20
+
 #: Projects that are measured, of all that a person has: those heard of last.
 _MEASURED = 100
 
@@ -130,11 +133,17 @@ class Projects:
         try:
             return self._known[name]
         except KeyError:
-            raise NotFound(f"no project {name!r} is shown here; allowed: {', '.join(self._known)}") from None
+            raise NotFound(f"no project {name!r} is shown here; allowed: {first_few(self._known)}") from None
 
     def close(self) -> None:
         for project in self:
             project.store.close()
+
+
+def first_few(names: Iterable[str]) -> str:
+    """Names in a message: enough of them to see what kind is meant."""
+    listed = list(names)
+    return ", ".join(listed[:_NAMED]) + (f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else "")
 
 
 class KnownProjects(Projects):

@@ -45,8 +45,8 @@ def quick_store(root: str, rules: Rules) -> SqliteStore:
         patience = PATIENCE if kept is not None else max(_LEAST, (_COUNTS_UNTIL - age()) / 3)
         store = SqliteStore(path, backup=MirrorBackup(root, rules), check=_check, patience=patience)
         if kept is not None:
-            if len(kept) >= MOST_KEPT:
-                kept.pop(next(iter(kept), ""), None)  # closed when the last who uses it lets go of it
+            for oldest in list(kept)[: len(kept) - MOST_KEPT + 1] if len(kept) >= MOST_KEPT else ():
+                kept.pop(oldest, None)  # closed when the last who uses it lets go of it
             store = kept.setdefault(root, store)
     store.after_news = (lambda: tell_people(root)) if rules.notify else None
     return store
