@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from fusewire.breakers.session import opening
 from fusewire.engine.breaker import Breaker
 from tests.helpers.project import Project
 from tests.helpers.session_hook import Session
@@ -77,8 +78,15 @@ def many_projects(folder: Path, count: int = 40) -> list[Project]:
             if number % 3:
                 end(session)
         made += trees
-    gc.collect()  # a hook's process would have ended, and its connections with it
+    _end_hooks()
     return made
+
+
+def _end_hooks() -> None:
+    """Close what the processes of hooks would have closed with their end."""
+    for store in (opening.kept or {}).values():  # where a test has made a server in this process
+        store.close()
+    gc.collect()
 
 
 def damage(project: Project) -> None:
