@@ -26,7 +26,7 @@ PAGES = {
 }
 SIZES = {"desk": {"width": 1200, "height": 800}, "phone": {"width": 390, "height": 844}}
 
-_CONTRAST = """() => {
+CONTRAST = """() => {
   const channel = v => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; };
   const light = c => 0.2126 * channel(c[0]) + 0.7152 * channel(c[1]) + 0.0722 * channel(c[2]);
   const parse = text => (text.match(/[\\d.]+/g) || []).map(Number);
@@ -49,31 +49,31 @@ _CONTRAST = """() => {
   return found;
 }"""
 
-_NAMELESS = """() => [...document.querySelectorAll('button, a[href], input:not([type=hidden]), select, summary')]
+NAMELESS = """() => [...document.querySelectorAll('button, a[href], input:not([type=hidden]), select, summary')]
   .filter(node => !(node.textContent.trim() || node.labels?.length || node.ariaLabel || node.title))
   .map(node => node.outerHTML.slice(0, 80))"""
 
-_LOOK = """() => {
+LOOK = """() => {
   const nodes = [...document.querySelectorAll('main *')];
   const shape = nodes.map(node => `${node.tagName}#${node.id}`).join(' ');
   const fresh = nodes.filter(node => !node.known).map(node => node.outerHTML);
   return { shape, fresh, place: [scrollY, document.body.scrollHeight] };
 }"""
 
-_KNOW = f"""() => {{
+KNOW = f"""() => {{
   document.querySelectorAll('main *').forEach(node => node.known = true);
   scrollTo(0, 200);
-  return ({_LOOK})();
+  return ({LOOK})();
 }}"""
 
-_SHIFTS = """() => new Promise(done => {
+SHIFTS = """() => new Promise(done => {
   let sum = 0;
   new PerformanceObserver(list => list.getEntries().forEach(one => sum += one.value))
     .observe({ type: 'layout-shift', buffered: true });
   setTimeout(() => done(sum), 300);
 })"""
 
-_HEADINGS = """() => [...document.querySelectorAll('h1, h2, h3, h4')].map(node => Number(node.tagName[1]))"""
+HEADINGS = """() => [...document.querySelectorAll('h1, h2, h3, h4')].map(node => Number(node.tagName[1]))"""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -87,9 +87,9 @@ def test_every_page_can_be_read(lived: Served, open_page: Open, name: str, size:
     if folder is not None:
         page.screenshot(path=folder / f"{name}-{size}-{scheme}.png", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
-    assert page.evaluate(_CONTRAST) == []
-    assert page.evaluate(_NAMELESS) == []
-    levels = page.evaluate(_HEADINGS)
+    assert page.evaluate(CONTRAST) == []
+    assert page.evaluate(NAMELESS) == []
+    levels = page.evaluate(HEADINGS)
     assert levels.count(1) == 1
     assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False)), levels
     assert page.get_attribute("html", "lang") == "en"
@@ -102,10 +102,10 @@ def test_every_page_keeps_still_when_it_is_loaded_anew(lived: Served, open_page:
     page.wait_for_selector("main h1")
     for times in range(1, 21):  # as time goes by a cooldown ends, an axis gets another mark: those are changes
         until(page, f"Number(document.getElementById('main').dataset.refreshed || 0) >= {times}")
-        before = page.evaluate(_KNOW)
+        before = page.evaluate(KNOW)
         page.evaluate("refresh()")
         until(page, f"Number(document.getElementById('main').dataset.refreshed) >= {times + 1}")
-        after = page.evaluate(_LOOK)
+        after = page.evaluate(LOOK)
         if after["shape"] == before["shape"]:
             break
     assert after == before
@@ -118,9 +118,9 @@ def test_nothing_jumps_while_a_page_comes_and_lives(lived: Served, open_page: Op
     for times in range(1, 4):
         until(page, f"Number(document.getElementById('main').dataset.refreshed || 0) >= {times}")
         page.evaluate("refresh()")
-    assert page.evaluate(_SHIFTS) < 0.02
+    assert page.evaluate(SHIFTS) < 0.02
     page.evaluate("main.prepend(document.createElement('div')); main.firstChild.style.height = '200px'")
-    assert page.evaluate(_SHIFTS) > 0.02, "a jump would be seen"
+    assert page.evaluate(SHIFTS) > 0.02, "a jump would be seen"
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -10,6 +10,8 @@ from fusewire.breakers.loop.overview import LoopOverview
 from fusewire.views.cards import CircuitStatus
 from fusewire.views.models import Schema, schema_of
 from fusewire.views.moves import History, NumberedMove
+from fusewire.views.overview_all import PersonOverview
+from fusewire.views.overview_folder import OverviewNeed, OverviewSession
 from fusewire.views.session_list import SessionStanding
 from fusewire.views.slices import StopDecision
 from fusewire.views.storage import MemoryUsage, PlannedCleanup
@@ -34,6 +36,9 @@ def sections() -> dict[str, set[str]]:
         ("status", LoopOverview),
         ("history", History),
         ("export", NumberedMove),
+        ("watch --all", PersonOverview),
+        ("watch --all", OverviewNeed),
+        ("watch --all", OverviewSession),
         ("status --session", SessionStanding),
         ("status --session", MemoryUsage),
         ("status --session", PlannedCleanup),

@@ -18,6 +18,7 @@ from fusewire.core.messages import message_lines
 from fusewire.engine.breaker import Breaker
 from fusewire.util.durations import parse_duration
 from fusewire.util.errors import FusewireError, NotFound, StoreError
+from fusewire.util.files import STATE_FOLDER
 from fusewire.views.warnings import notices, warnings
 
 Command = Callable[..., Any]
@@ -111,6 +112,18 @@ def project_root(project: str | None) -> str:
         return named_project(project) or find_project(os.getcwd())
     except FileNotFoundError:
         raise FusewireError("the current folder is gone; name the project with --project") from None
+
+
+def own_project(project: str | None) -> list[str]:
+    """The named project, or the one around the current folder if it has a state: for commands about all projects, which
+    know those in which an agent was heard of since there is a register."""
+    try:
+        root = project_root(project)
+    except FusewireError:
+        if given_project(project):
+            raise
+        return []
+    return [root] if given_project(project) or os.path.isdir(os.path.join(root, STATE_FOLDER)) else []
 
 
 def rules_of(root: str) -> Rules:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from fusewire.cli.common import common_options, print_json, project_root
+from fusewire.cli.common import common_options, own_project, print_json, project_root
 from fusewire.cli.streams import tell
 from fusewire.config.rules import find_project
 from fusewire.util.errors import FusewireError
@@ -28,6 +28,7 @@ _NAME = re.compile(r"([A-Za-z0-9_.-]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?")
 
 @click.command("serve")
 @click.argument("folders", metavar="[PROJECT]...", nargs=-1)
+@click.option("--all", "shows_all", is_flag=True, help="Every project in which an agent of yours was heard of.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=None, help="The port (default: 3873; 0: a free one).")
 @click.option("--expose", is_flag=True, help="Needed for an address or a name that other machines can reach.")
@@ -36,6 +37,7 @@ _NAME = re.compile(r"([A-Za-z0-9_.-]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?")
 @common_options
 def serve_command(
     folders: tuple[str, ...],
+    shows_all: bool,
     host: str,
     port: int | None,
     expose: bool,
@@ -46,11 +48,14 @@ def serve_command(
 ) -> int:
     """Serve a live dashboard of circuits, sessions, attempts and memory, for this project or for all that are named.
 
+    With --all the first page is everything that you have: what needs an answer first, then what runs.
+
     It listens on this machine only and asks for the key that it prints. Needs: pip install 'fusewire[server]'
 
     \b
     fusewire serve --open
     fusewire serve ~/code/api ~/code/web
+    fusewire serve --all
     """
     try:
         from fusewire.server.serving import Serving, is_loopback
@@ -71,9 +76,12 @@ def serve_command(
             raise click.UsageError(f"--name {name!r} is none; allowed: such as example.org or example.org:443")
     if folders and project is not None:
         raise click.UsageError("--project names one project, and PROJECT... all of them; allowed: one of the two")
+    if folders and shows_all:
+        raise click.UsageError("--all is every project, and PROJECT... some; allowed: one of the two")
     # A folder inside of a project means the project, as it does where a command is run in it.
-    roots = [find_project(project_root(folder)) for folder in folders] or [project_root(project)]
-    serving = Serving(roots, host, PORT if port is None else port, names)
+    roots = [find_project(project_root(folder)) for folder in folders]
+    roots = roots or (own_project(project) if shows_all else [project_root(project)])
+    serving = Serving(roots, host, PORT if port is None else port, names, shows_all=shows_all)
 
     def ready() -> None:
         if as_json:
@@ -101,7 +109,9 @@ def _say(serving: Serving, *, exposed: bool) -> None:
     tell("Fusewire listens. Open this in your browser; it works once:", "", f"  {serving.login()}", "")
     tell(f"Later, or in another browser, open {serving.address} and paste this key; keep it secret:", "")
     tell(f"  {serving.access.person}", "")
-    tell(f"It shows {', '.join(str(one.root) for one in serving.projects)}")
+    roots = [one.root for one in serving.projects]
+    everything = f"every project in which an agent was heard of: {len(roots)} now, and those that come"
+    tell(f"It shows {everything if serving.app.state.shows_all else ', '.join(roots)}")
     if _is_file(sys.stdout):
         tell("The key is in a file now: everybody who can read that file has it, agents too.", err=True)
     if exposed:

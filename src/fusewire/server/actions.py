@@ -90,7 +90,7 @@ def _resolved_words(resolved: PhaseResolution) -> str:
     return f"{resolved.phase} is closed: its counters are 0, and the phase goes on as before"
 
 
-def why_not(project_root: str) -> str:
+def why_not(project_root: str | None) -> str:
     """Why this server changes nothing: it was started from inside an agent. Empty if it was not."""
     try:
         require_person("changing something", project_root)

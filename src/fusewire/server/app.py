@@ -16,7 +16,8 @@ from starlette.staticfiles import StaticFiles
 from fusewire.server import hooks, login, metrics, pages
 from fusewire.server.actions import why_not
 from fusewire.server.api import openapi, routes
-from fusewire.server.live import Live, events
+from fusewire.server.live import Live, LiveAll, events
+from fusewire.server.projects import KnownProjects
 from fusewire.server.security import SMALL, Doorkeeper
 from fusewire.util.stdio import INPUT_LIMIT
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from fusewire.server.access import Access
     from fusewire.server.projects import Projects
+    from fusewire.views.overview_all import Everything
 
 
 class StaticFile(StaticFiles):
@@ -52,9 +54,12 @@ ROUTES = [
 ]
 
 
-def make_app(projects: Projects, access: Access, hosts: Iterable[str], cookie: str) -> Starlette:
+def make_app(
+    projects: Projects, everything: Everything, access: Access, hosts: Iterable[str], cookie: str
+) -> Starlette:
     """The application for some projects, under the names that it is known by."""
-    live = Live(projects)
+    shows_all = isinstance(projects, KnownProjects)
+    live = LiveAll(projects, everything) if isinstance(projects, KnownProjects) else Live(projects)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -78,7 +83,9 @@ def make_app(projects: Projects, access: Access, hosts: Iterable[str], cookie: s
     app.state.projects, app.state.access, app.state.live, app.state.cookie = projects, access, live, cookie
     app.state.page_cache = pages.PageCache(live)
     app.state.hooks, app.state.metrics = hooks.Hooks(projects), metrics.Metrics(projects, live)
-    app.state.read_only = next((why for project in projects if (why := why_not(project.root))), "")
+    app.state.everything, app.state.shows_all = everything, shows_all
+    roots: list[str | None] = [project.root for project in projects]
+    app.state.read_only = next((why for root in roots or [None] if (why := why_not(root))), "")
     return app
 
 

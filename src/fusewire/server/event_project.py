@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from fusewire.breakers.session.state import session_name
 from fusewire.config.rules import find_guarded
 from fusewire.core.events import NAME_LIMIT, plain
+from fusewire.server.projects import first_few
 from fusewire.util.errors import FusewireError
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class EventProjects:
         folder, session = _text(payload, "cwd"), plain(_text(payload, "session_id", "sessionId"), NAME_LIMIT)
         root = self._remembered(session, folder) or self._around(folder)
         if root is None:
-            shown = ", ".join(project.root for project in self._projects)
+            shown = first_few(project.root for project in self._projects)
             raise HTTPException(403, f"cwd = {folder[:200]!r} is in no project that this server shows: {shown}")
         return root
 

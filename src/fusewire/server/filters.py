@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import UTC, datetime
 from shlex import quote
@@ -56,9 +57,16 @@ def when(moment: str | None) -> str:
     return f"{at.day} {at:%b}{year} {at:%H:%M:%S}"
 
 
+def home(path: str) -> str:
+    """A path as people write it, from their home."""
+    own = os.path.expanduser("~")
+    return f"~{path[len(own) :]}" if len(own) > 1 and path.startswith(f"{own}/") else path
+
+
 FILTERS = {
     "brief": brief,
     "duration": duration,
+    "home": home,
     "limit": limit,
     "number": number,
     "shell": quote,

@@ -26,12 +26,13 @@ from fusewire.views.moves import numbered_move
 from fusewire.views.trail import Trail
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from starlette.requests import Request
 
-    from fusewire.server.projects import Projects, WatchedProject
+    from fusewire.server.projects import KnownProjects, Projects, WatchedProject
     from fusewire.stores.rows import AuditRow
+    from fusewire.views.overview_all import Everything
     from fusewire.views.trail import Move
 
     #: its number, and all of it as JSON
@@ -47,6 +48,15 @@ HEARTBEAT = 5.0
 #: Moves that are kept for all pages (more than the trail itself keeps), and that one message holds at most.
 _RECENT = 5000
 _BATCH = 200
+
+#: The same where there are many projects: what is older is read from the store.
+_RECENT_OF_MANY = 200
+
+#: Characters in which a page says how far it has come; projects for which there is no room begin at the present.
+_PLACE = 4096
+
+#: The name of the feed of all projects together, which no project can have.
+EVERYTHING = "~"
 
 #: Who may listen at the same time, for each role: programs that read cannot take a person's place.
 LISTENERS = 128
@@ -66,8 +76,9 @@ class Known(NamedTuple):
 class Feed:
     """What one project's pages are told."""
 
-    def __init__(self, project: WatchedProject) -> None:
+    def __init__(self, project: WatchedProject, recent: int = _RECENT) -> None:
         self.project = project
+        self._recent = recent
         self.version: tuple[int, ...] | None = None
         self.problem = ""
         #: raised whenever something in the project is new
@@ -100,8 +111,8 @@ class Feed:
         moves = self._encoded(self._trail.news(self.project.store))
         known, trail, last = self.known, self._trail.trails, self._trail.number
         if trail == known.trail:
-            return Known(trail, known.since, last, [*known.recent, *moves][-_RECENT:])
-        return Known(trail, moves[0][0] - 1 if moves else last, last, moves[-_RECENT:])
+            return Known(trail, known.since, last, [*known.recent, *moves][-self._recent :])
+        return Known(trail, moves[0][0] - 1 if moves else last, last, moves[-self._recent :])
 
     def _encoded(self, moves: list[Move]) -> list[Encoded]:
         return [(number, encoded(self.project.name, number, row)) for number, row in moves]
@@ -122,6 +133,24 @@ class Feed:
         return recent[at : at + _BATCH]
 
 
+class OverviewFeed(Feed):
+    """What the page of everything is told: that something in it is new."""
+
+    def __init__(self, everything: Everything) -> None:
+        self._everything = everything
+        self._seen: object = None
+        self.generation = 0
+        self.known = Known()
+
+    def look(self) -> bool:
+        overview = self._everything.refresh()
+        if overview is self._seen:
+            return False
+        self._seen = overview
+        self.generation += 1
+        return True
+
+
 def encoded(project: str, number: int, row: AuditRow) -> str:
     """One move as JSON."""
     return json.dumps({"project": project, **to_json(numbered_move(number, row))})
@@ -131,7 +160,8 @@ class Live:
     """All projects' feeds, the task that looks, and the pages that listen."""
 
     def __init__(self, projects: Projects) -> None:
-        self.feeds = {project.name: Feed(project) for project in projects}
+        #: by name; replaced and never changed where projects come and go
+        self.feeds: dict[str, Feed] = {project.name: Feed(project) for project in projects}
         #: by role
         self.listening: Counter[str] = Counter()
         self._news = asyncio.Event()
@@ -143,11 +173,11 @@ class Live:
 
     async def run(self) -> None:
         """Look, for as long as the server runs; a project that takes long keeps no other waiting."""
-        await asyncio.gather(*map(self._look_at, self.feeds.values()))
+        await asyncio.gather(*(self._keep_looking(feed.look) for feed in self.feeds.values()))
 
-    async def _look_at(self, feed: Feed) -> None:
+    async def _keep_looking(self, look: Callable[[], bool]) -> None:
         while not self._stopped:
-            if await asyncio.to_thread(feed.look):
+            if await asyncio.to_thread(look):
                 self.wake()
             await asyncio.sleep(LOOK)
 
@@ -164,7 +194,7 @@ class Live:
         """Messages for one page, until it may listen no more; `seen` says how far it has come in each project."""
         self.listening[role] += 1
         try:
-            page = _Page(self.feeds, seen)
+            page = _Page(self, seen)
             yield "retry: 1000\n\n"
             while not self._stopped and may_listen():
                 news = self._news
@@ -181,22 +211,51 @@ class Live:
             self.listening[role] -= 1
 
 
+class LiveAll(Live):
+    """The feeds of all of a person's projects, looked at one after the other: to look costs a few system calls, and a
+    task for each of hundreds would cost more."""
+
+    def __init__(self, projects: KnownProjects, everything: Everything) -> None:
+        super().__init__(projects)
+        self._projects = projects
+        self.feeds[EVERYTHING] = OverviewFeed(everything)
+
+    async def run(self) -> None:
+        await self._keep_looking(self._look_at_all)
+
+    def _look_at_all(self) -> bool:
+        is_new = [feed.look() for feed in self.feeds.values()]
+        self._projects.follow()
+        known = {EVERYTHING: self.feeds[EVERYTHING]}
+        for project in self._projects:
+            feed = self.feeds.get(project.name)
+            if feed is None or feed.project is not project:
+                feed = Feed(project, _RECENT_OF_MANY)
+                is_new.append(feed.look())
+            known[project.name] = feed
+        self.feeds = known
+        return any(is_new)
+
+
 class _Page:
     """How far one page has come."""
 
-    def __init__(self, feeds: dict[str, Feed], seen: dict[str, int]) -> None:
-        self._feeds = feeds
+    def __init__(self, live: Live, seen: dict[str, int]) -> None:
+        self._live = live
+        feeds = live.feeds
         self._seen = {name: min(seen.get(name, feed.last), feed.last) for name, feed in feeds.items()}
-        self._generations = dict.fromkeys(feeds, -1)
+        self._generations: dict[str, int] = {}
         self._trails = {name: feed.known.trail for name, feed in feeds.items()}
 
     async def message(self) -> str:
         """What is new since the last one; empty if nothing is."""
         moves: list[str] = []
         missed: dict[str, int | None] = {}
-        for name, feed in self._feeds.items():
+        feeds = self._live.feeds
+        for name, feed in feeds.items():
             known = feed.known
-            if self._trails[name] != known.trail:
+            self._seen.setdefault(name, known.last)
+            if self._trails.setdefault(name, known.trail) != known.trail:
                 self._trails[name], self._seen[name], missed[name] = known.trail, known.since, None
             before = self._seen[name]
             found = await asyncio.to_thread(feed.behind, before, known) if before < known.last else []
@@ -205,9 +264,10 @@ class _Page:
                 self._seen[name] = found[-1][0]
                 if gone := found[-1][0] - before - len(found):
                     missed.setdefault(name, gone)
-        new = {name: feed.generation for name, feed in self._feeds.items()}
-        changed = [name for name in new if new[name] != self._generations[name]]
+        new = {name: feed.generation for name, feed in feeds.items()}
+        changed = [name for name in new if new[name] != self._generations.get(name)]
         self._generations = new
+        self._seen = {name: self._seen[name] for name in feeds}
         parts = [
             self._event("missed", json.dumps(missed)) if missed else "",
             self._event("moved", f"[{','.join(moves)}]") if moves else "",
@@ -216,15 +276,20 @@ class _Page:
         return "".join(parts)
 
     def _event(self, name: str, data: str) -> str:
-        place = ",".join(f"{project}:{number}" for project, number in self._seen.items())
-        return f"id: {place}\nevent: {name}\ndata: {data}\n\n"
+        return f"id: {write_place(self._seen)}\nevent: {name}\ndata: {data}\n\n"
+
+
+def write_place(seen: Mapping[str, int]) -> str:
+    """How far a page has come in each project, as its browser will say it again."""
+    text = ",".join(f"{project}:{number}" for project, number in seen.items() if project != EVERYTHING)
+    return text if len(text) <= _PLACE else text[:_PLACE].rpartition(",")[0]
 
 
 def read_place(text: str, projects: Projects) -> dict[str, int]:
     """How far a page has come, from the id of the last message that it got; what makes no sense is left out."""
     names = {project.name for project in projects}
     found = {}
-    for part in text[:4096].split(","):
+    for part in text[:_PLACE].split(","):
         name, _, number = part.rpartition(":")
         if name in names and number.isascii() and number.isdigit() and len(number) < 16:
             found[name] = int(number)

@@ -53,16 +53,22 @@ class Numbers(Collector):
     def __init__(self, projects: Projects, live: Live) -> None:
         self.projects = projects
         self.live = live
-        self.trips = {project.name: Trips(project) for project in projects}
+        self.trips = [Trips(project) for project in projects.measured()]
 
     def describe(self) -> Iterable[Metric]:
         """Nothing: the stores need not be read in order to start."""
         return ()
 
+    def _followed(self) -> list[Trips]:
+        """Those of the projects that are measured, each counted from when it was measured first."""
+        known = {trips.project: trips for trips in self.trips}
+        self.trips = [known.get(one) or Trips(one) for one in self.projects.measured()]
+        return self.trips
+
     def collect(self) -> Iterator[Metric]:
         families = _Families()
-        for project in self.projects:
-            families.add_project(project, self.trips[project.name])
+        for trips in self._followed():
+            families.add_project(trips.project, trips)
         yield from families.all()
         listeners = GaugeMetricFamily("fusewire_page_listeners", "Pages and programs that listen to the events.")
         listeners.add_metric([], self.live.listeners)

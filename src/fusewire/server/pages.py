@@ -20,6 +20,7 @@ from fusewire.util.errors import FusewireError, NotFound
 from fusewire.views import session_list, slices
 from fusewire.views.circuits import circuit_view
 from fusewire.views.loop import loop_view
+from fusewire.views.overview_folder import show_age
 from fusewire.views.sessions import session_view
 from fusewire.views.storage import memory_view
 
@@ -112,8 +113,12 @@ def for_people(render: Callable[[Request], Response]) -> Callable[[Request], Any
 # -- pages ----------------------------------------------------------------------------------------------
 
 
-def panels(request: Request) -> Response:
-    """Every project's panel on one page."""
+def front(request: Request) -> Response:
+    """Everything, where all of a person's projects are shown; else every project's panel on one page."""
+    if request.app.state.shows_all:
+        overview = request.app.state.everything.refresh()
+        known = {project.root: project for project in projects_of(request)}
+        return page(request, "everything.html", view=overview, known=known, age=show_age, here="everything")
     found = [(project, project.panel()) for project in projects_of(request)]
     return page(request, "panel.html", panels=found, here="panel")
 
@@ -224,7 +229,7 @@ def memory(request: Request) -> Response:
 
 
 ROUTES = [
-    Route("/", for_people(panels)),
+    Route("/", for_people(front)),
     Route("/p/{project}/", for_people(project_panel)),
     Route("/p/{project}/circuit", for_people(circuit)),
     Route("/p/{project}/sessions", for_people(sessions)),

@@ -14,8 +14,9 @@ import uvicorn
 from fusewire.server.access import Access, kept_token
 from fusewire.server.app import make_app
 from fusewire.server.connections import Connection, say_in_a_line
-from fusewire.server.projects import Projects
+from fusewire.server.projects import KnownProjects, Projects
 from fusewire.util.errors import FusewireError
+from fusewire.views.overview_all import Everything
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,14 +44,19 @@ def _with_port(name: str, port: int) -> list[str]:
 
 
 class Serving:
-    """A server that listens: its address, its tokens, and `run`."""
+    """A server that listens: its address, its tokens, and `run`. It shows these projects, or all of the person's."""
 
-    def __init__(self, roots: Sequence[str], host: str, port: int, names: Sequence[str] = ()) -> None:
+    def __init__(
+        self, roots: Sequence[str], host: str, port: int, names: Sequence[str] = (), *, shows_all: bool = False
+    ) -> None:
         self.socket = _listening(host, port)
         self.host, self.port = host, self.socket.getsockname()[1]
         self.access = Access(kept_token("reader"))
-        self.projects = Projects(roots)
-        self.app = make_app(self.projects, self.access, self._hosts(names), f"fusewire-{self.port}")
+        everything = Everything(roots, only_these=not shows_all)
+        if shows_all:
+            everything.refresh()
+        self.projects = KnownProjects(everything) if shows_all else Projects(roots)
+        self.app = make_app(self.projects, everything, self.access, self._hosts(names), f"fusewire-{self.port}")
 
     def _hosts(self, names: Sequence[str]) -> list[str]:
         """What a browser may call it: addresses of this machine, and names that a person has given."""

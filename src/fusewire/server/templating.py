@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse
 
 from fusewire import __version__
 from fusewire.server.filters import FILTERS
+from fusewire.server.live import write_place
 from fusewire.server.requests import projects_of, session_of
 from fusewire.util.text import visible
 
@@ -56,10 +57,11 @@ def page(
             path=request.url.path,
             # Whoever is not logged in is not told what there is.
             projects=list(projects_of(request)) if session is not None else [],
+            shows_all=request.app.state.shows_all,
             read_only=request.app.state.read_only if session is not None else "",
             form_secret=session.form_secret if session is not None else "",
             told=told,
-            place=",".join(f"{name}:{feed.last}" for name, feed in live.feeds.items()),
+            place=write_place({name: feed.last for name, feed in live.feeds.items()}),
             **{"project": None, "here": "", **values},
         )
     )

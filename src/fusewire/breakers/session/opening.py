@@ -30,6 +30,9 @@ _LEAST = 0.1
 _SLOWEST_START = 5.0
 
 
+#: How many stay open: each has three files, and a process may open a thousand.
+MOST_KEPT = 64
+
 #: Stores that stay open, by project, in a process that answers many events; None where there is but one.
 kept: dict[str, SqliteStore | ScopedStore] | None = None
 
@@ -44,6 +47,8 @@ def quick_store(root: str, rules: Rules) -> SqliteStore | ScopedStore:
 
             store = ScopedStore(store, lambda: _opened(main, rules), is_shared)
         if kept is not None:
+            for oldest in list(kept)[: len(kept) - MOST_KEPT + 1] if len(kept) >= MOST_KEPT else ():
+                kept.pop(oldest, None)  # closed when the last who uses it lets go of it
             store = kept.setdefault(root, store)
     store.after_news = (lambda: tell_people(root)) if rules.notify else None
     return store

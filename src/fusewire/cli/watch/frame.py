@@ -26,9 +26,9 @@ _MOVES = 8
 
 _LISTS: dict[str, Callable[[Any, str, int], list[Text]]] = {"panel": circuit_table, "sessions": session_table}
 
-_KEYS = "q quit  ? help  Enter open  / filter  o open only  a all  s sessions  l loop  w warnings"
-_INSIDE = "q quit  ? help  Esc back  Enter open"
-_BACK = "q quit  ? help  Esc back  up down PgUp PgDn scroll"
+_KEYS = "? help  Enter open  / filter  o open only  a all  s sessions  l loop  w warnings"
+_INSIDE = "? help  Esc back  Enter open"
+_BACK = "? help  Esc back  up down PgUp PgDn scroll"
 _TYPING = "   Enter keeps it, Esc clears it"
 
 
@@ -92,8 +92,8 @@ def _foot(view: WatchView) -> Text:
     if view.typing:
         return Text.assemble("/", _typed(view), (_TYPING, "dim"))
     if len(view.pages) == 1:
-        return Text(_KEYS, style="dim")
-    return Text(_INSIDE if view.page.kind in _LISTS else _BACK, style="dim")
+        return Text(f"{view.leaving}  {_KEYS}", style="dim")
+    return Text(f"{view.leaving}  {_INSIDE if view.page.kind in _LISTS else _BACK}", style="dim")
 
 
 def _typed(view: WatchView) -> str:

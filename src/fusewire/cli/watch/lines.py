@@ -26,13 +26,13 @@ class LineFormat:
     def panel(self, panel: Panel) -> None:
         for warning in panel.warnings:
             say(f"Warning: {shown(warning)}")
-        _print(headline(panel))
+        print_line(headline(panel))
         for circuit in panel.circuits:
             if circuit.state != "CLOSED":
-                _print(circuit_line(circuit))
+                print_line(circuit_line(circuit))
 
     def move(self, move: Move) -> None:
-        _print(move_line(move[1]))
+        print_line(move_line(move[1]))
 
     def lost(self, count: int) -> None:
         say(f"Warning: {counted(count, 'move')} came and were forgotten before they could be read")
@@ -45,25 +45,25 @@ class JsonLines(LineFormat):
     """One JSON object a line; `type` says what it is."""
 
     def panel(self, panel: Panel) -> None:
-        _print(_json("panel", to_json(panel)))
+        print_line(json_line("panel", to_json(panel)))
 
     def move(self, move: Move) -> None:
         from fusewire.views.moves import numbered_move
 
-        _print(_json("move", to_json(numbered_move(*move))))
+        print_line(json_line("move", to_json(numbered_move(*move))))
 
     def lost(self, count: int) -> None:
-        _print(_json("lost", {"count": count}))
+        print_line(json_line("lost", {"count": count}))
 
     def problem(self, problem: str) -> None:
-        _print(_json("problem", {"text": problem}))
+        print_line(json_line("problem", {"text": problem}))
 
 
-def _json(kind: str, fields: dict[str, Any]) -> str:
+def json_line(kind: str, fields: dict[str, Any]) -> str:
     return json.dumps({"type": kind, **fields})
 
 
-def _print(text: str) -> None:
+def print_line(text: str) -> None:
     """Replace characters that standard output cannot encode."""
     hand_over(text.encode(sys.stdout.encoding or "utf-8", "replace").decode(sys.stdout.encoding or "utf-8"))
 
@@ -79,7 +79,7 @@ def watch_lines(source: Source, lines: LineFormat) -> None:
     try:
         while True:
             problem = _print_news(source, lines, problem)
-            if _reader_is_gone():
+            if reader_is_gone():
                 return
     except BrokenPipeError:
         silence(1)
@@ -104,7 +104,7 @@ def _print_news(source: Source, lines: LineFormat, problem: str | None) -> str |
     return None
 
 
-def _reader_is_gone() -> bool:
+def reader_is_gone() -> bool:
     """Whether the reader has closed the pipe (`| head`); waits for the time between two polls."""
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)

@@ -17,8 +17,23 @@ from fusewire.cli.watch.view import WatchView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Protocol
 
+    from fusewire.cli.watch.frame import Frame
     from fusewire.cli.watch.source import Source
+
+    class Showing(Protocol):
+        """What is on the screen."""
+
+        @property
+        def over(self) -> bool: ...
+
+        def look(self) -> None: ...
+
+        def press(self, key: str) -> None: ...
+
+        def frame(self, width: int, height: int) -> Frame: ...
+
 
 #: Seconds after which Escape alone is a key: the rest of a longer one comes sooner.
 _ESCAPE = 0.05
@@ -32,33 +47,53 @@ class _Ended(BaseException):
     """A signal ends the view."""
 
 
-def watch_live(source: Source) -> None:
-    """Show the panel until a person quits."""
+class ProjectScreen:
+    """One project's panel, and the pages above it."""
+
+    def __init__(self, source: Source, view: WatchView | None = None) -> None:
+        self.source, self.view = source, view or WatchView()
+
+    @property
+    def over(self) -> bool:
+        return self.view.over
+
+    def look(self) -> None:
+        self.source.look()
+
+    def press(self, key: str) -> None:
+        self.view.press(key, self.source.panel)
+
+    def frame(self, width: int, height: int) -> Frame:
+        return frame(self.view, self.source, width, height)
+
+
+def watch_live(showing: Showing) -> None:
+    """Show it until a person quits."""
     try:
         with _signals() as wakeups, FullScreen(sys.stdout, sys.stdin.fileno()) as screen:
-            _run(source, screen, wakeups)
+            _run(showing, screen, wakeups)
     except _Ended as ended:  # the terminal is restored: now end as if there were no handler
         signal.signal(ended.args[0], signal.SIG_DFL)
         os.kill(os.getpid(), ended.args[0])
 
 
-def _run(source: Source, screen: FullScreen, wakeups: int) -> None:
-    view, keys = WatchView(), KeyDecoder()
-    source.look()
+def _run(showing: Showing, screen: FullScreen, wakeups: int) -> None:
+    keys = KeyDecoder()
+    showing.look()
     due = time.monotonic() + POLL
-    while not view.over:
+    while not showing.over:
         screen.measure()
-        screen.show(frame(view, source, screen.width, screen.height))
+        screen.show(showing.frame(screen.width, screen.height))
         data = screen.read_keys(_ESCAPE if keys.waiting else due - time.monotonic(), wakeups)
         if data is None:
             return
         for key in keys.feed(data) if data else keys.flush():
             if key == "redraw":
                 screen.enter()
-            view.press(key, source.panel)
+            showing.press(key)
         _handle_signals(_read(wakeups), screen)
         if time.monotonic() >= due:
-            source.look()
+            showing.look()
             due = time.monotonic() + POLL
 
 

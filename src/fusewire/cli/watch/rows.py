@@ -80,7 +80,7 @@ def circuit_table(circuits: Sequence[CircuitCard], chosen: str, width: int) -> l
         full = Text.assemble(bar_of(one, _BAR), " ", level_of(one)) if has_bar else level_of(one)
         cells = [state_text(one.state), short(one.id), *[full] * has_level, time_left(one)]
         rows[one.id] = cells + [reason_of(one)] * has_reason
-    return _draw(columns, rows, chosen, width)
+    return draw_table(columns, rows, chosen, width)
 
 
 def session_table(sessions: Sequence[SessionLine], chosen: str, width: int) -> list[Text]:
@@ -95,7 +95,7 @@ def session_table(sessions: Sequence[SessionLine], chosen: str, width: int) -> l
         ]
         for one in sessions
     }
-    return _draw(columns, rows, chosen, width)
+    return draw_table(columns, rows, chosen, width)
 
 
 def _session_state(session: SessionLine) -> Text:
@@ -103,7 +103,7 @@ def _session_state(session: SessionLine) -> Text:
     return Text("HALTED" if session.state == "halted" else session.state, style=style)
 
 
-def _draw(
+def draw_table(
     columns: Iterable[tuple[str, int | None]], rows: dict[str, list[Text | str]], chosen: str, width: int
 ) -> list[Text]:
     """One line for the titles and each row; widths of columns depend on the terminal alone, so that none jumps."""

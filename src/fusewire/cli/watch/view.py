@@ -55,6 +55,8 @@ class WatchView:
     typing: bool = False
     only_open: bool = False
     over: bool = False
+    #: what `q` does, as it stands among the keys
+    leaving: str = "q quit"
     #: how many rows of the page there is room for
     room: int = 1
     #: the last line of what is read with which a screen can begin

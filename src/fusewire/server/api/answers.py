@@ -15,6 +15,8 @@ from fusewire.views.circuits import CircuitView
 from fusewire.views.loop import IterationView, LoopView
 from fusewire.views.models import Schema, schema_of
 from fusewire.views.moves import History, NumberedMove
+from fusewire.views.overview_all import OverviewProject, PersonOverview
+from fusewire.views.overview_folder import OverviewFolder
 from fusewire.views.panel import Panel
 from fusewire.views.session_list import SessionLine, SessionList
 from fusewire.views.sessions import SessionView
@@ -97,6 +99,9 @@ NAMES: dict[type, str] = {
     ErrorAnswer: "Error",
     Done: "Done",
     ProjectList: "Projects",
+    PersonOverview: "Overview",
+    OverviewProject: "OverviewProject",
+    OverviewFolder: "OverviewFolder",
     CircuitStatus: "Circuit",
     CircuitList: "Circuits",
     CircuitCard: "CircuitCard",

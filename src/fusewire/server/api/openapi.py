@@ -49,6 +49,7 @@ Origin with 403.
 def document(cookie: str) -> dict[str, Any]:
     """For a server whose browsers have a cookie of this name."""
     listed = _operation("projects", "The projects that this server shows", "Projects", (400, 401, 403), _READER)
+    overview = _operation("overview", "What needs an answer, in all of them", "Overview", (400, 401, 403), _READER)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -62,6 +63,7 @@ def document(cookie: str) -> dict[str, Any]:
         "security": _READER,
         "paths": {
             f"{PREFIX}/projects": {"get": listed},
+            f"{PREFIX}/overview": {"get": overview},
             **{endpoint.path: _path(endpoint) for endpoint in ENDPOINTS},
         },
         "components": {

@@ -107,8 +107,16 @@ def error_response(request: Request, error: HTTPException) -> Response:
     return Json({"error": " ".join(text.splitlines())}, error.status_code, headers)
 
 
+async def overview(request: Request) -> Response:
+    """All projects that this server shows: what needs an answer first."""
+    require_role(request, "person", "reader")
+    read_query(request, question())
+    return await _run(request.app.state.everything.refresh)
+
+
 ROUTES = [
     Route(f"{PREFIX}/projects", projects),
+    Route(f"{PREFIX}/overview", overview),
     *(
         Route(endpoint.path, _handler(endpoint), methods=["POST"] if endpoint.body else ["GET"])
         for endpoint in ENDPOINTS
