@@ -1,8 +1,11 @@
-"""One session of an agent as a process: `python agent_session.py HOOK ROOT SESSION CALLS`.
+"""One session of an agent as a process: `python agent_session.py HOOK ROOT SESSION CALLS READ WRITE`.
 
-It says `ready`, waits for a line, and asks the hook before and after so many calls; then it asks on, one plain call
-after the other, until one is refused. Its last line is JSON: refused calls among the first, and when (seconds since
-1970) the last allowed call had begun and the first refused one was answered.
+Hundreds of them are alive at once, but agents think most of the time: a hook is asked while a byte is held that was
+read from READ and is written back to WRITE, the ends of a pipe with as many bytes as hooks may run at once.
+
+It says `ready`, waits for a line, and asks the hook before and after so many calls. It says `counted`, waits for a
+line, and asks on, one plain call after the other, until one is refused. Its last line is JSON: how many of the first
+were refused, and when (seconds since 1970) the last allowed call had begun and the first refused one was answered.
 """
 
 from __future__ import annotations
@@ -20,8 +23,8 @@ _MOST = 400
 class Session:
     """Asks the hook as Claude Code does."""
 
-    def __init__(self, hook: str, root: str, session: str) -> None:
-        self.hook, self.root, self.session, self.calls = hook, root, session, 0
+    def __init__(self, hook: str, root: str, session: str, turns: tuple[int, int]) -> None:
+        self.hook, self.root, self.session, self.turns, self.calls = hook, root, session, turns, 0
 
     def ask(self, event: str, command: str = "", **more: object) -> int:
         call = {
@@ -40,9 +43,12 @@ class Session:
         }
         environment = {**os.environ, "CLAUDE_PROJECT_DIR": self.root}
         words = [sys.executable, "-I", "-S", self.hook, "claude"]
+        os.read(self.turns[0], 1)
+        self.began = time.time()
         done = subprocess.run(
             words, input=json.dumps(payload).encode(), env=environment, capture_output=True, check=False
         )
+        os.write(self.turns[1], b".")
         return done.returncode
 
     def call(self, command: str) -> bool:
@@ -55,8 +61,8 @@ class Session:
         return True
 
 
-def main(hook: str, root: str, name: str, calls: str) -> None:
-    session = Session(hook, root, name)
+def main(hook: str, root: str, name: str, calls: str, reads: str, writes: str) -> None:
+    session = Session(hook, root, name, (int(reads), int(writes)))
     print("ready", flush=True)
     sys.stdin.readline()
     session.ask("UserPromptSubmit", prompt=f"work on {name}")
@@ -65,10 +71,10 @@ def main(hook: str, root: str, name: str, calls: str) -> None:
     sys.stdin.readline()
     allowed_at = 0.0
     for number in range(_MOST):
-        began = time.time()
-        if not session.call(f"ls part-{number}"):
+        code = session.ask("PreToolUse", f"ls part-{number}")
+        if code:
             break
-        allowed_at = began
+        allowed_at = session.began
     print(json.dumps({"refused": refused, "allowed_at": allowed_at, "refused_at": time.time()}), flush=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -22,17 +23,22 @@ pytestmark = pytest.mark.slow
 
 ID = "no-force"
 FRONT = "match:\n  command: [git push --force*]\ncircuit_breaker:\n  dedup_seconds: 0\n  violation_threshold: 1000\n"
+#: Hooks that run at once: the machine of the tests has two processors.
+AT_ONCE = 16
 REPOSITORIES, TREES, SESSIONS, CALLS = 20, 2, 5, 3
 
 
 class Running:
     """A session's process, and the lines that it prints."""
 
-    def __init__(self, tree: Path, name: str) -> None:
+    def __init__(self, tree: Path, name: str, turns: tuple[int, int]) -> None:
         self.tree, self.name = tree, name
         words = [sys.executable, "-I", "-S", str(TESTS / "helpers" / "agent_session.py"), str(SOURCE / "hook.py")]
         self.process = subprocess.Popen(
-            [*words, str(tree), name, str(CALLS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [*words, str(tree), name, str(CALLS), *map(str, turns)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            pass_fds=turns,
         )
 
     def line(self) -> bytes:
@@ -61,7 +67,10 @@ def trees(project: Project, tmp_path: Path) -> list[Path]:
 
 
 def test_no_count_is_lost_and_a_halt_reaches_all(trees: list[Path], project: Project) -> None:
-    running = [Running(tree, f"s{at}-{number}") for at, tree in enumerate(trees) for number in range(SESSIONS)]
+    turns = os.pipe()
+    os.write(turns[1], b"." * AT_ONCE)
+    names = [(tree, f"s{at}-{number}") for at, tree in enumerate(trees) for number in range(SESSIONS)]
+    running = [Running(tree, name, turns) for tree, name in names]
     try:
         _all_counted(running, trees)
         _all_halted(running, project)
@@ -69,6 +78,8 @@ def test_no_count_is_lost_and_a_halt_reaches_all(trees: list[Path], project: Pro
         for one in running:
             one.process.kill()
             one.process.communicate()
+        for descriptor in turns:
+            os.close(descriptor)
     assert [line for line in project.run("status").stderr.splitlines() if "damaged" in line] == []
 
 
