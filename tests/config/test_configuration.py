@@ -110,7 +110,7 @@ BAD_FRONT_MATTER = [
     (f"violation_threshold: {'9' * 400}", "violation_threshold", "99999", "whole number"),
     ("dedup_seconds: -0.5", "dedup_seconds", "-0.5", "0 or more"),
     ("violation_treshold: 3", "violation_treshold", "3", "violation_threshold"),
-    ("nested: {deep: 1}", "nested.deep", "1", "no such setting"),
+    ("nested: {deep: 1}", "nested", "'...'", "no such setting"),
 ]
 
 

@@ -11,7 +11,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from fusewire.config.settings import suggest
+from fusewire.config.settings import unknown
 from fusewire.core.money import KINDS, plain_name
 from fusewire.util.errors import ConfigError
 
@@ -82,11 +82,11 @@ def _usable(
             known = {name: amount for name, amount in value.items() if name in KINDS}
             for name in value:
                 if name not in KINDS:
-                    problems.append(ConfigError(source, f"{section} long.{name}", value[name], _unknown(name, KINDS)))
+                    problems.append(unknown(source, f"{section} long.{name}", value[name], name, KINDS))
             yield "long", dict(_usable(known, source, f"{section} long:", problems))
             continue
         if key not in _KEYS:
-            problems.append(ConfigError(source, f"{section} {key}", value, _unknown(key, _KEYS)))
+            problems.append(unknown(source, f"{section} {key}", value, key, _KEYS))
         elif not _is_allowed(key, value):
             problems.append(ConfigError(source, f"{section} {key}", value, _allowed(key)))
         else:
@@ -108,10 +108,6 @@ def _allowed(key: str) -> str:
         return "a factor of all prices, 0 (not known) or more"
     per = "thousand searches" if key == "web_search" else "million tokens"
     return f"dollars per {per}, from 0 to {_DEAREST:.0f}"
-
-
-def _unknown(key: str, keys: tuple[str, ...]) -> str:
-    return f"no such price{suggest(key, keys)}; allowed: {', '.join(keys)}"
 
 
 def _price(name: str, table: Mapping[str, Any]) -> Price:

@@ -17,7 +17,7 @@ from fusewire.config.notify_addresses import file_of
 from fusewire.config.notify_targets import Targets
 from fusewire.config.own_breakers import own_policy, put_breakers
 from fusewire.config.prices import load_prices, parse_prices
-from fusewire.config.settings import KINDS, TABLES, PolicyFile, Values, overlay, read_policy_file
+from fusewire.config.settings import KINDS, TABLES, PolicyFile, Values, overlay, read_policy_file, suggest, unknown
 from fusewire.util.errors import ConfigError
 from fusewire.util.globs import matches
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 #: The tables of the seed's own configuration file. The first holds what `[tool]` has at its top.
 _SEED_TABLES = ("circuit_breakers", "memory_limits", "resource_limits")
 
+
+#: Tables that are no lists of settings.
+_OTHER_TABLES = ("prices", "breakers", "rules")
 
 #: What a rule may be set to, and rules that are no circuits of the policies.
 MODES = ("off", "log", "enforce")
@@ -150,8 +153,7 @@ def _seed_layer(root: Path, warnings: list[ConfigError]) -> list[tuple[str, Mapp
     table: JsonObject = {}
     for name, part in given.items():
         if name not in _SEED_TABLES:
-            allowed = f"no such table; allowed: {', '.join(_SEED_TABLES)}"
-            warnings.append(ConfigError(SESSION_CONFIG, name, part, allowed))
+            warnings.append(unknown(SESSION_CONFIG, name, part, name, _SEED_TABLES))
         elif not isinstance(part, dict):
             warnings.append(ConfigError(SESSION_CONFIG, name, part, "an object of settings"))
         else:
@@ -206,8 +208,7 @@ def _apply(book: Rulebook, source: str, layer: Any) -> None:
         elif kind == "breakers":
             book.warnings += put_breakers(book.own, table, source)
         elif kind not in book.files:
-            allowed = f"no such table; allowed: {', '.join((*TABLES, 'prices', 'breakers', 'rules', 'profile'))}"
-            book.warnings.append(ConfigError(source, kind, table, allowed))
+            book.warnings.append(_no_such_table(book, source, kind, table))
         elif not isinstance(table, dict):
             shown = "..." if kind == "notify" else table  # it may be a secret
             book.warnings.append(ConfigError(source, kind, shown, f"a table [{kind}] of settings"))
@@ -226,14 +227,24 @@ def _put_modes(book: Rulebook, table: Any, source: str) -> list[ConfigError]:
     problems = []
     for pattern, mode in table.items():
         if mode not in MODES:
-            problems.append(ConfigError(source, f"[rules] {pattern}", mode, ", ".join(MODES)))
+            problems.append(
+                ConfigError(source, f"[rules] {pattern}", mode, f"{', '.join(MODES)}{suggest(str(mode), MODES)}")
+            )
         elif not pattern.startswith(_OTHER_RULES) and not any(matches(name, pattern) for name in circuits):
-            problems.append(ConfigError(source, f"[rules] {pattern}", mode, f"no such rule; {_names(circuits)}"))
+            problems.append(unknown(source, f"[rules] {pattern}", mode, pattern, sorted(circuits)))
         else:
             book.modes.pop(pattern, None)  # the last that was written is the last that is looked at
             book.modes[pattern] = mode
     return problems
 
 
-def _names(circuits: set[str]) -> str:
-    return f"allowed: {', '.join(sorted(circuits))}, and what begins with {', '.join(_OTHER_RULES)}"
+def _no_such_table(book: Rulebook, source: str, name: str, value: object) -> ConfigError:
+    """A table, or a key outside of any, that nobody knows: with the nearest one, where it really stands."""
+    tables = [*TABLES, *_OTHER_TABLES]
+    settings = [f"{kind}.{key}" for kind in TABLES for key in book.files[kind].settings]
+    if isinstance(value, dict):
+        inner = [key.rpartition(".")[0] for key in settings if key.count(".") > 1]
+        hint = suggest(name, [*tables, *dict.fromkeys(inner)])
+        return ConfigError(source, f"[{name}]", "...", "" if hint else ", ".join(tables), f"no such table{hint}")
+    hint = suggest(name, [*tables, "profile", *settings])
+    return ConfigError(source, name, value, "" if hint else ", ".join(tables), f"no such setting{hint}")

@@ -10,7 +10,7 @@ import difflib
 import functools
 import os
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
@@ -34,8 +34,8 @@ _LONGEST_LIST = 500
 _LONGEST = 10 * 365 * UNITS["d"]
 _LARGEST = 1000
 
-#: Settings that are named one by one where a key is unknown.
-_LISTED = 40
+#: Names that are listed where a key is unknown and none of them is near.
+_LISTED = 8
 
 #: Steps of a schedule of cooldowns.
 _MOST_STEPS = 20
@@ -98,6 +98,11 @@ class Setting:
             case unit:
                 most = number(_LONGEST / _SECONDS[unit])
                 return f"a number of {unit}, {'0 or more' if self.least == 0 else 'above 0'}, up to {most}"
+
+    def allowed_instead(self, value: Any) -> str:
+        """The same for a value that is none of these: with the nearest choice, where it has some."""
+        names = (self.choices or SEVERITIES) if self.type in ("severity", "choice") else ()
+        return f"{self.allowed}{suggest(value, names) if isinstance(value, str) else ''}"
 
     def parse(self, value: Any) -> Any:
         """The value as the core wants it (seconds, counts, tuples); ValueError if it is not allowed."""
@@ -240,7 +245,7 @@ def overlay(
     policy: PolicyFile, values: Values, table: Mapping[str, Any], source: str, section: str
 ) -> Iterator[ConfigError]:
     """Put one layer over `values`; yield a warning for every key that was left as it was."""
-    for key, value in _flatten(table):
+    for key, value in _flatten(table, policy.settings):
         shown = f"{section} {key}".strip()
         setting = policy.settings.get(key)
         if setting is None:
@@ -248,7 +253,8 @@ def overlay(
                 allowed = f"it is locked at {policy.locked[key]} and not configurable"
                 yield ConfigError(source, shown, value, allowed)
             else:
-                yield unknown(source, shown, value, key, sorted(policy.settings))
+                of_it = "..." if isinstance(value, Mapping) else value  # it may be a table with a secret in it
+                yield unknown(source, shown, of_it, key, [*policy.settings])
             continue
         try:
             if key in _INSIDE and not os.path.isabs(source) and _leads_outside(value):
@@ -256,7 +262,7 @@ def overlay(
             values.put(setting, value, source)
         except ValueError:
             in_force = f"using {values.written[key]!r} ({values.source[key]})"
-            yield ConfigError(source, shown, value, f"{setting.allowed}; {in_force}")
+            yield ConfigError(source, shown, value, f"{setting.allowed_instead(value)}; {in_force}")
 
 
 def _leads_outside(value: Any) -> bool:
@@ -265,24 +271,27 @@ def _leads_outside(value: Any) -> bool:
 
 
 def unknown(file: str, shown: str, value: object, key: str, names: Sequence[str]) -> ConfigError:
-    """A key that nobody knows, among those that are known; of many those of its table, or the tables."""
-    hint, known = suggest(key, names), list(names)
-    if len(known) > _LISTED:
-        table = f"{key.partition('.')[0]}."
-        known = [name for name in names if name.startswith(table)]
-        known = known or list(dict.fromkeys(f"{name.partition('.')[0]}.*" if "." in name else name for name in names))
-    return ConfigError(file, shown, value, ", ".join(known) or "nothing", f"no such setting{hint}")
+    """A key that nobody knows, in one short line: with the nearest name, else with all of them if they are few."""
+    hint = suggest(key, names)
+    allowed = "" if hint else ", ".join(names) if len(names) <= _LISTED else "what `fusewire config show` lists"
+    return ConfigError(file, shown, value, allowed, f"no such setting{hint}")
 
 
 def suggest(key: str, names: Sequence[str]) -> str:
-    """A hint at the known name that is closest; empty if none is close."""
-    close = difflib.get_close_matches(key, names, n=1)
-    return f" (did you mean {close[0]}?)" if close else ""
+    """A hint at the known name that is closest, whole or behind its last dot; empty if none is close."""
+    by_letters = {name.lower(): name for name in reversed(names)}
+    close = difflib.get_close_matches(key.lower(), by_letters, n=1)
+    if not close:
+        by_end = {name.rpartition(".")[2].lower(): name.lower() for name in reversed(names)}
+        close = [by_end[one] for one in difflib.get_close_matches(key.rpartition(".")[2].lower(), by_end, n=1)]
+    return f" (did you mean {by_letters[close[0]]}?)" if close else ""
 
 
-def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(table: Mapping[str, Any], known: Iterable[str], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every key with its value; a table in which nothing is known is one."""
     for key, value in table.items():
-        if isinstance(value, Mapping):
-            yield from _flatten(value, f"{prefix}{key}.")
+        inner = f"{prefix}{key}."
+        if isinstance(value, Mapping) and any(name.startswith(inner) for name in known):
+            yield from _flatten(value, known, inner)
         else:
             yield f"{prefix}{key}", value
