@@ -54,6 +54,8 @@ class Rulebook:
     prices: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     #: rules that are only logged, or off: by pattern
     modes: dict[str, str] = field(default_factory=dict)
+    #: the file that says so of a model's price, or of a pattern of rules
+    sources: dict[str, str] = field(default_factory=dict)
     #: where the project's own settings are, or would be
     project_file: str = "fusewire.toml"
     #: who is told what happened
@@ -200,6 +202,7 @@ def _apply(book: Rulebook, source: str, layer: Any) -> None:
             prices, problems = parse_prices(table, source)
             for model, values in prices.items():
                 book.prices[model] = {**book.prices.get(model, {}), **values}
+                book.sources[model] = source
             book.warnings += problems
         elif kind == "prices":
             book.warnings.append(ConfigError(source, kind, table, 'a table [prices."model"] of prices'))
@@ -235,6 +238,7 @@ def _put_modes(book: Rulebook, table: Any, source: str) -> list[ConfigError]:
         else:
             book.modes.pop(pattern, None)  # the last that was written is the last that is looked at
             book.modes[pattern] = mode
+            book.sources[pattern] = source
     return problems
 
 

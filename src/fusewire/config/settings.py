@@ -88,7 +88,7 @@ class Setting:
             case "text":
                 return "a text"
             case "severity" | "choice":
-                return ", ".join(self.choices or SEVERITIES)
+                return ", ".join(self.names)
             case "path":
                 return "the path of a file or folder"
             case "paths":
@@ -101,8 +101,21 @@ class Setting:
 
     def allowed_instead(self, value: Any) -> str:
         """The same for a value that is none of these: with the nearest choice, where it has some."""
-        names = (self.choices or SEVERITIES) if self.type in ("severity", "choice") else ()
-        return f"{self.allowed}{suggest(value, names) if isinstance(value, str) else ''}"
+        return f"{self.allowed}{suggest(value, self.names) if isinstance(value, str) else ''}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that a value may be, where they are few."""
+        return (self.choices or SEVERITIES) if self.type in ("severity", "choice") else ()
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the most that a number may be, as it is written."""
+        if self.type in ("count", "turns", "size"):
+            most = self.most or (_LONGEST if self.type == "size" else _LARGEST)
+            return 1 if self.least is None else 0, most
+        unit = _SECONDS.get(self.type, 1)
+        return (self.least or 0) / unit, 1 if self.type == "share" else _LONGEST / unit
 
     def parse(self, value: Any) -> Any:
         """The value as the core wants it (seconds, counts, tuples); ValueError if it is not allowed."""
@@ -113,7 +126,7 @@ class Setting:
         if self.type == "text":
             return _words([value])[0]
         if self.type in ("severity", "choice"):
-            return _require(value in (self.choices or SEVERITIES), value)
+            return _require(value in self.names, value)
         if self.type == "path":
             return _texts([value], False)[0]
         if self.type == "window":
@@ -128,14 +141,12 @@ class Setting:
             return _require(isinstance(value, bool), value)
         amount = parse_duration(value) if self.type == "duration" and isinstance(value, str) else value
         _require(type(amount) in (int, float) and -_LONGEST <= amount <= _LONGEST, value)
+        lowest, highest = self.bounds
         if self.type in ("count", "turns", "size"):
-            most = self.most or (_LONGEST if self.type == "size" else _LARGEST)
-            return _require(isinstance(amount, int) and (1 if self.least is None else 0) <= amount <= most, amount)
+            return _require(isinstance(amount, int) and lowest <= amount <= highest, amount)
         _require(self.type != "duration" or isinstance(value, str), value)
-        amount *= _SECONDS.get(self.type, 1)
-        lowest = self.least if self.least is not None else 0
-        _require(lowest <= amount <= (1 if self.type == "share" else _LONGEST), value)
-        return _require(amount != 0 or self.least == 0, amount)
+        _require(lowest <= amount <= highest and (amount != 0 or self.least == 0), value)
+        return amount * _SECONDS.get(self.type, 1)
 
 
 def _require(holds: bool, value: Any) -> Any:
@@ -175,12 +186,17 @@ class Values:
     parsed: dict[str, Any] = field(default_factory=dict)
     written: dict[str, Any] = field(default_factory=dict)
     source: dict[str, str] = field(default_factory=dict)
+    #: what the layers below say of it, each with its source, the lowest first
+    covered: dict[str, tuple[tuple[Any, str], ...]] = field(default_factory=dict)
 
     def copy(self) -> Values:
-        return Values(dict(self.parsed), dict(self.written), dict(self.source))
+        return Values(dict(self.parsed), dict(self.written), dict(self.source), dict(self.covered))
 
     def put(self, setting: Setting, value: Any, source: str) -> None:
         self.parsed[setting.key] = setting.parse(value)
+        if setting.key in self.source:
+            below = (self.written[setting.key], self.source[setting.key])
+            self.covered[setting.key] = (*self.covered.get(setting.key, ()), below)
         self.written[setting.key] = value
         self.source[setting.key] = source
 
