@@ -12,6 +12,7 @@ from fusewire.breakers.constraint import report as layout
 from fusewire.breakers.loop.report import details, summary
 from fusewire.breakers.session.ended import EndedSessions
 from fusewire.cli.common import archiving_retired, check_days, print_json, project_command, show_result
+from fusewire.cli.standing import standing_lines
 from fusewire.cli.streams import tell, warn
 from fusewire.core.decision import PUBLIC_STATE, Decision, merge
 from fusewire.core.events import Signal, identifier
@@ -23,6 +24,7 @@ from fusewire.util.quoting import quoted
 from fusewire.views.models import to_json
 from fusewire.views.moves import history_of
 from fusewire.views.settings import config_json, settings_of
+from fusewire.views.standing import standing
 from fusewire.views.warnings import warnings
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 @click.command("status")
 @click.argument("circuit", metavar="[ID]", required=False)
-@click.option("--all", "everything", is_flag=True, help="Show all circuits, the closed ones too.")
+@click.option("--all", "everything", is_flag=True, help="List all circuits by state, the closed ones too.")
 @click.option(
     "--session",
     metavar="[SESSION]",
@@ -41,10 +43,11 @@ if TYPE_CHECKING:
 )
 @project_command
 def status_command(breaker: Breaker, circuit: str | None, everything: bool, session: str | None, as_json: bool) -> int:
-    """Show circuits by state, or one circuit with its violations, configuration and recent activity.
+    """Is anything stopped, what does it need from you, what did today cost; or everything about one circuit.
 
-    `status loop` shows the supervised loop: stagnation risk, score, calls, metrics, lessons. `status --session` shows
-    the breakers, spend and incidents of an agent's session.
+    `status --all` lists all circuits by state. `status ID` shows one circuit with its violations, configuration and
+    recent activity. `status loop` shows the supervised loop: stagnation risk, score, calls, metrics, lessons.
+    `status --session` shows the breakers, memory, resources and incidents of an agent's session.
     """
     if session is not None:
         if circuit is not None or everything:
@@ -52,6 +55,9 @@ def status_command(breaker: Breaker, circuit: str | None, everything: bool, sess
         return _status_of_session(breaker, session, as_json)
     if circuit is not None and circuit != "loop":
         return _status_of(breaker, resolve_ids(breaker, circuit), as_json)
+    if circuit is None and not (everything or as_json):
+        tell(*standing_lines(standing(breaker), breaker.engine.clock()))
+        return 0
     from fusewire.breakers.loop.overview import overview
     from fusewire.breakers.loop.worktrees import other_loops
 
@@ -59,13 +65,18 @@ def status_command(breaker: Breaker, circuit: str | None, everything: bool, sess
     loop = overview(breaker)
     if as_json:
         print_json(
-            {"circuits": [one.to_json() for one in statuses], "warnings": warnings(breaker), "loop": to_json(loop)}
+            {
+                "circuits": [one.to_json() for one in statuses],
+                "warnings": warnings(breaker),
+                "loop": to_json(loop),
+                "standing": to_json(standing(breaker)),
+            }
         )
     elif circuit == "loop":
         others = [f"  {one.line}" for one in other_loops(breaker.root or "")]
         tell(*details(loop), *(["", "LOOPS IN OTHER WORKTREES", *others] if others else []))
     else:
-        tell(*layout.groups(statuses, everything=everything))
+        tell(*layout.groups(statuses))
         if loop.iterations:
             tell("", *summary(loop))
     return 0
@@ -91,7 +102,7 @@ def _status_of(breaker: Breaker, circuits: list[str], as_json: bool) -> int:
         data = [{**status.to_json(), "config": config_json(settings)} for status in statuses]
         print_json({"circuits": data, "warnings": warnings(breaker)})
     elif len(statuses) > 1:
-        tell(*layout.groups(statuses, everything=True))
+        tell(*layout.groups(statuses))
     else:
         rows = [(one.key, str(one.value), one.source) for one in settings]
         constraint = breaker.rules.constraints.get(circuit)
