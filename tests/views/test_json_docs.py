@@ -12,6 +12,7 @@ from fusewire.views.models import Schema, schema_of
 from fusewire.views.moves import History, NumberedMove
 from fusewire.views.session_list import SessionStanding
 from fusewire.views.slices import StopDecision
+from fusewire.views.standing import ProjectStanding
 from fusewire.views.storage import MemoryUsage, PlannedCleanup
 from tests.helpers import ROOT
 
@@ -32,6 +33,7 @@ def sections() -> dict[str, set[str]]:
         ("check", StopDecision),
         ("status", CircuitStatus),
         ("status", LoopOverview),
+        ("status", ProjectStanding),
         ("history", History),
         ("export", NumberedMove),
         ("status --session", SessionStanding),
