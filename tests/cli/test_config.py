@@ -91,9 +91,12 @@ def test_every_rule_is_found_by_the_name_that_messages_have(project: Project, ru
 
 def test_rules_without_a_circuit_and_keys_of_circuits_are_found(project: Project) -> None:
     project.constraint(ID, "circuit_breaker: {cooldown_hours: 48}\n")
-    (project.root / "fusewire.toml").write_text('[rules]\n"guard.git.*" = "log"\n[breakers.pay]\nfailures = 2\n')
+    (project.root / "fusewire.toml").write_text(
+        '[rules]\n"guard.git.*" = "log"\n"constraint:git-*" = "off"\n[breakers.pay]\nfailures = 2\n'
+    )
     for name, says in {
         f"constraint:{ID}": "cooldown_hours",
+        ID: f'constraint:{ID} is set to "off" in [rules]',
         "guard.git.clean": 'guard.git.clean is set to "log" in [rules]',
         "guard.mv": '"guard.mv" = "log"',
         "tool.tool_failure:Edit": "tool_failure.threshold",

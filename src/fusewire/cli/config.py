@@ -171,8 +171,7 @@ def _json_of(name: str, found: Configured) -> dict[str, Any]:
 
 def _about(breaker: Breaker, found: Configured) -> list[str]:
     """What the settings amount to, and whether the rules are enforced."""
-    names = [policy.name for policy in found.policies] or [found.rule] * bool(found.rule)
-    modes = ((name, breaker.rules.mode(name)) for name in names)
+    modes = ((name, breaker.rules.mode(name)) for name in found.rules)
     return [
         *found.about,
         *found.notes,

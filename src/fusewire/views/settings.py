@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fusewire.config.compiler import compile_policies
 from fusewire.config.own_breakers import own_file
 from fusewire.config.rulebook import read_rulebook
+from fusewire.config.rules import rule_id
 from fusewire.config.settings import KINDS
 from fusewire.core.meters import explain
 from fusewire.util.durations import show_duration
@@ -67,6 +68,8 @@ class Configured:
     policies: list[Policy] = field(default_factory=list)
     #: where a person changes them
     file: str = ""
+    #: what the rules are called that [rules] may set
+    rules: list[str] = field(default_factory=list)
     #: the rule that was asked for, where it has no circuit
     rule: str = ""
     #: what to show that no setting says
@@ -146,9 +149,11 @@ def _of_rule(breaker: Breaker, book: Rulebook, name: str) -> Configured | None:
     if family in ("own", "breakers") and key in book.own:
         return _of_circuit(breaker, book, f"own/{key}")
     if family == "guard" and key:
-        return Configured("guard", _of_table(book, "guard"), book.files["guard"].settings, rule=name)
+        return Configured("guard", _of_table(book, "guard"), book.files["guard"].settings, rules=[name], rule=name)
     if family == "scope" and key:
-        return Configured("rules", [], {}, rule=name, notes=["The scope of a slice: fusewire scope show SLICE"])
+        return Configured(
+            "rules", [], {}, rules=[name], rule=name, notes=["The scope of a slice: fusewire scope show SLICE"]
+        )
     if family == "fusewire" and key:
         return Configured("rules", [], {}, notes=["It is always on: no setting changes it."])
     return None
@@ -178,16 +183,17 @@ def read_book(breaker: Breaker) -> Rulebook:
 
 def _of_circuit(breaker: Breaker, book: Rulebook, circuit: str) -> Configured:
     policy = breaker.rules.policy(circuit)
+    rules = [rule_id(policy, circuit)]
     if policy.kind == "own":
         name = policy.id.partition("/")[2]
         own = book.own.get(name)
         rows = [] if own is None else origins(own, own_file().settings)
-        return Configured(f"breakers.{name}", rows, own_file().settings, [policy])
+        return Configured(f"breakers.{name}", rows, own_file().settings, [policy], rules=rules)
     found = _of_policies(book, policy.kind, [policy.id])
     values = book.values_for(policy.kind, circuit)
     constraint = book.constraints.get(circuit)
     found.settings = _in_force(book, policy.kind, values, [one.key for one in found.settings if one.source != "locked"])
-    found.policies = [policy]
+    found.policies, found.rules = [policy], rules
     found.file = constraint.file if constraint is not None else ""
     return found
 
@@ -223,7 +229,8 @@ def _of_policies(book: Rulebook, kind: str, templates: list[str]) -> Configured:
     policy_file, values = book.files[kind], book.values[kind]
     keys = [key for key in policy_file.settings if any(key in policy_file.keys_of(one) for one in templates)]
     policies = [policy for policy in compile_policies(policy_file, values) if policy.id in templates]
-    return Configured(kind, _in_force(book, kind, values, keys), policy_file.settings, policies)
+    rules = [policy.name for policy in policies]
+    return Configured(kind, _in_force(book, kind, values, keys), policy_file.settings, policies, rules=rules)
 
 
 def _of_table(book: Rulebook, table: str) -> list[SettingOrigin]:
