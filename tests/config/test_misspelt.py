@@ -52,7 +52,8 @@ def test_one_line_names_what_was_meant_and_the_rest_of_the_file_holds(
     assert says in warning
     assert len(warning) <= LONGEST
     assert "GREEN.no_progress_threshold  4  fusewire.toml" in result.stdout
-    assert project.run("doctor").stdout.count(says) == 1
+    doctor = project.run("doctor")
+    assert (doctor.stdout.count(says), doctor.stderr) == (1, "")
 
 
 #: (a line of front matter, what its one warning must say)
@@ -90,3 +91,11 @@ def test_a_table_that_nobody_knows_is_named_without_what_is_in_it(project: Proje
         (project.root / "fusewire.toml").write_text(f'[{table}]\nurl = "ntfy://S3CRET"\n')
         (warning,) = project.run("status").stderr.splitlines()
         assert "S3CRET" not in warning
+
+
+def test_many_of_them_do_not_bury_what_a_command_says(project: Project) -> None:
+    """Ten are named by every command, all of them by the doctor."""
+    (project.root / "fusewire.toml").write_text("[loop]\n" + "".join(f"no_progress_{n} = 1\n" for n in range(50)))
+    lines = project.run("status").stderr.splitlines()
+    assert (len(lines), lines[-1]) == (11, "Warning: and 40 more settings that cannot be used: fusewire doctor")
+    assert project.run("doctor").stdout.count("no such setting") == 50
