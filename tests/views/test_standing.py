@@ -13,6 +13,7 @@ from fusewire.engine.breaker import Breaker
 from fusewire.scopes.orders import HaltOrder, Orders, PauseOrder, change_orders, orders_path
 from fusewire.util.durations import format_time
 from tests.helpers.agents.run_stage import staged
+from tests.helpers.paying import Paying
 from tests.helpers.project import Project
 from tests.helpers.session_hook import Session
 
@@ -161,6 +162,24 @@ def test_a_halted_session_is_told_by_name_once_and_without_its_circuits(project:
     assert len(lines) == 4
     session.send("SessionEnd", reason="other")
     assert said(project)[2] == "    do: resume that session and write to it"
+
+
+def test_a_limit_on_spend_is_told_before_and_when_it_is_reached(project: Project, tmp_path: Path) -> None:
+    """With the command that grants more; near it nothing is stopped yet, and halfway there is nothing to say."""
+    limits = "agent_cost_block_usd = 50.0\napi_cost_block_usd_per_day = 5.0"
+    (project.root / "fusewire.toml").write_text(f"[tool.resource_limits]\n{limits}\n")
+    session = Paying(project, transcript=str(tmp_path / "transcript.jsonl"))
+    told = []
+    for dollars in (2.5, 2.0, 1.0):
+        session.pays(dollars)
+        session.before("Bash", {"command": "ls"})
+        told.append(said(project))
+    assert told[0] == ["Nothing is stopped. 1 session runs. Today: $2.50 at list price in this project."]
+    near = "  the limit today in this project: $4.50 of $5.00 is spent"
+    assert told[1][:3] == ["Nothing is stopped.", "1 thing needs you:", near]
+    assert any("tool/spend_day: $5.50 spent" in line for line in told[2])
+    for lines in told[1:]:
+        assert '    do: fusewire grant 5 --day --reason "..."' in lines
 
 
 def test_the_question_of_a_run_that_ended_is_told(tmp_path: Path) -> None:

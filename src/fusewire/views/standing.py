@@ -13,6 +13,7 @@ from fusewire.breakers.loop.questions import NEXT
 from fusewire.breakers.session.names import session_ids
 from fusewire.breakers.session.spend import day_of
 from fusewire.breakers.session.spend_limits import LIMITS_ON_ALL, is_in_dollars
+from fusewire.breakers.session.state import SPEND, ProjectSpend
 from fusewire.scopes.orders import ALL, PROJECT, read_orders
 from fusewire.scopes.register import sessions
 from fusewire.scopes.user import open_user_store
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 #: Seconds for which the question of a run that ended is worth a line.
 _ASKED = 7 * 86400
+
+#: The share of a limit on spend from which on a person is told.
+_NEAR = 0.8
 
 StopKind = Literal["halt", "question", "session", "circuit", "budget", "pause", "damage"]
 
@@ -152,7 +156,7 @@ def _going_on(session: SessionLine) -> str:
 
 
 def _open_circuits(seen: Seen) -> Iterator[Stopped]:
-    """Open circuits, without those of halted sessions; and limits on spend that are nearly reached."""
+    """Open circuits, without those of halted sessions."""
     halted = {session.id for session in seen.panel.halted}
     for card in seen.panel.circuits:
         if card.phase == "open" and card.session not in halted:
@@ -160,8 +164,18 @@ def _open_circuits(seen: Seen) -> Iterator[Stopped]:
             yield Stopped(
                 "circuit", _name(seen, card), card.reason or card.measure, card.opened_at, until, _command(seen, card)
             )
-        elif card.near and is_in_dollars(card.id):
-            yield Stopped("budget", _name(seen, card), f"{card.measure} is spent", None, None, _command(seen, card))
+
+
+def _budgets(seen: Seen) -> Iterator[Stopped]:
+    """Limits of the project on spend that are nearly reached; their circuits know of it only later."""
+    table, day = ProjectSpend.recalled(seen.breaker.store, SPEND), day_of(seen.now)
+    for key, span in ((day, "day"), (table.PROJECT, "project")):
+        limit = seen.breaker.rules.tool[f"resource_limits.api_cost_block_usd_per_{span}"]
+        spent, allowed = table.spent(key), limit + table.granted(key)
+        if limit and _NEAR * allowed <= spent < allowed:
+            where, option = LIMITS_ON_ALL[f"tool/spend_{span}"]
+            why = f"${spent:.2f} of ${allowed:.2f} is spent"
+            yield Stopped("budget", f"the limit {where}", why, None, None, f'fusewire grant 5 {option} --reason "..."')
 
 
 def _name(seen: Seen, card: CircuitCard) -> str:
@@ -186,4 +200,10 @@ def _command(seen: Seen, card: CircuitCard) -> str | None:
 
 
 #: Where everything that is stopped comes from: limits of providers and budgets of the person belong here.
-SOURCES: tuple[Callable[[Seen], Iterator[Stopped]], ...] = (_orders, _question, _halted_sessions, _open_circuits)
+SOURCES: tuple[Callable[[Seen], Iterator[Stopped]], ...] = (
+    _orders,
+    _question,
+    _halted_sessions,
+    _open_circuits,
+    _budgets,
+)
