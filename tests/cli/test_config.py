@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import time
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from fusewire.config.settings import KINDS, read_policy_file
+from fusewire.scopes.orders import Orders, PauseOrder, change_orders
 from tests.helpers.project import Project
 
 ID = "git-safety"
@@ -110,6 +112,20 @@ def test_rules_without_a_circuit_and_keys_of_circuits_are_found(project: Project
         shown = project.run("config", "show", name)
         assert (shown.returncode, shown.stderr) == (0, ""), name
         assert says in shown.stdout, name
+
+
+def test_a_rule_that_a_person_has_paused_is_shown_as_such(project: Project) -> None:
+    now = time.time()
+
+    def add(orders: Orders) -> None:
+        orders.pauses = (PauseOrder("all", "", ("tool.*",), now + 3600, "noisy", "ann", now),)
+
+    change_orders(add, [], now)
+    says = "tool.* is only logged until "
+    assert says in project.run("config", "show", "tool.repetition").stdout
+    assert says not in project.run("config", "show", "loop.score").stdout
+    data = project.json("config", "show", "tool.repetition")
+    assert (data["modes"], data["paused_until"][-1]) == ({"tool.repetition": "enforce"}, "Z")
 
 
 def test_a_name_that_nobody_knows_is_one_line_with_the_nearest(project: Project) -> None:

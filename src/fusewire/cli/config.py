@@ -12,12 +12,13 @@ import click
 from fusewire.agents.caller import require_person
 from fusewire.cli.common import common_options, print_json, project_command, project_root, show_result
 from fusewire.config import user_config_path
-from fusewire.util.durations import counted
+from fusewire.util.durations import counted, show_time
 from fusewire.util.errors import FusewireError, NotFound
+from fusewire.util.local_time import local_time
 from fusewire.util.tables import columns
 from fusewire.views.configuration import configuration
 from fusewire.views.models import to_json
-from fusewire.views.settings import config_json, configured, read_book
+from fusewire.views.settings import config_json, configured, paused, read_book
 from fusewire.views.warnings import warnings
 
 if TYPE_CHECKING:
@@ -97,6 +98,9 @@ def show_command(breaker: Breaker, circuit: str | None, origin: bool, as_json: b
     data = _json_of(circuit, named)
     for one in named.settings:
         data["config"][one.key] |= {"default": one.default, "covered": to_json(one.covered)}
+    pauses = paused(breaker, named.rules)
+    data["modes"] = {name: breaker.rules.mode(name) for name in named.rules}
+    data["paused_until"] = show_time(max((one.until for one in pauses), default=None))
     data["warnings"] = warnings(breaker)
     return show_result(as_json, data, circuit, *_rows(named, origin), *_about(breaker, named), *named.change)
 
@@ -171,11 +175,16 @@ def _json_of(name: str, found: Configured) -> dict[str, Any]:
 
 def _about(breaker: Breaker, found: Configured) -> list[str]:
     """What the settings amount to, and whether the rules are enforced."""
+    now = breaker.engine.clock()
     modes = ((name, breaker.rules.mode(name)) for name in found.rules)
     return [
         *found.about,
         *found.notes,
         *(f'{name} is set to "{mode}" in [rules]' for name, mode in modes if mode != "enforce"),
+        *(
+            f"{', '.join(one.rules)} is only logged until {local_time(one.until, now)}: {one.reason} (by {one.by})"
+            for one in paused(breaker, found.rules)
+        ),
     ]
 
 
@@ -222,6 +231,10 @@ def _overview(found: Configuration, origin: bool) -> Iterator[str]:
             (one.source, counted(one.settings, "setting") if one.found else "not there") for one in found.layers
         )
     )
+    yield ""
+    profile = next(one for table in found.tables for one in table.settings if one.key == "profile")
+    in_ci = os.environ.get("CI", "") not in ("", "0", "false")
+    yield f"Profile: {profile.value}{'; CI is set here, where nobody can answer' * in_ci}"
     yield ""
     yield "Tables, * differs from the default:"
     width = max(len(table.name) for table in found.tables) + 2

@@ -14,8 +14,11 @@ from fusewire.config.rulebook import read_rulebook
 from fusewire.config.rules import rule_id
 from fusewire.config.settings import KINDS
 from fusewire.core.meters import explain
+from fusewire.scopes.orders import read_orders
 from fusewire.util.durations import show_duration
 from fusewire.util.errors import FusewireError, NotFound
+from fusewire.util.globs import matches
+from fusewire.util.worktrees import project_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from fusewire.config.settings import Setting, Values
     from fusewire.core.state import Policy
     from fusewire.engine.breaker import Breaker
+    from fusewire.scopes.orders import PauseOrder
 
 
 @dataclass(frozen=True)
@@ -157,6 +161,14 @@ def _of_rule(breaker: Breaker, book: Rulebook, name: str) -> Configured | None:
     if family == "fusewire" and key:
         return Configured("rules", [], {}, notes=["It is always on: no setting changes it."])
     return None
+
+
+def paused(breaker: Breaker, rules: Iterable[str]) -> list[PauseOrder]:
+    """What a person has ordered to be only logged for a time, and concerns one of these rules."""
+    root, now = breaker.root or ".", breaker.engine.clock()
+    key, names = project_key(root), [name for rule in rules for name in (rule, rule.partition(":")[0])]
+    held = [one for one in read_orders(root).pauses if one.holds(key, None, now)]
+    return [one for one in held if any(matches(name, pattern) for name in names for pattern in one.rules)]
 
 
 def hint(breaker: Breaker, name: str) -> str:

@@ -145,7 +145,7 @@ def _question(seen: Seen) -> Iterator[Stopped]:
 def _halted_sessions(seen: Seen) -> Iterator[Stopped]:
     """Sessions that a rule has halted."""
     for session in seen.panel.halted:
-        why = (session.halted or "").removeprefix("HALTED ").removesuffix(".")
+        why = (session.halted or "").removeprefix("HALTED ").removeprefix("BLOCKED ").removesuffix(".")
         yield Stopped("session", seen.session_name(session.id), why, session.heard, None, _going_on(session))
 
 
