@@ -73,6 +73,7 @@ def test_origin_names_what_a_value_covers(project: Project) -> None:
     at = next(number for number, line in enumerate(lines) if "repetition.tell" in line)
     assert lines[at].split() == ["*", "repetition.tell", "6", "fusewire.toml", "(default", "4)"]
     assert lines[at + 1 : at + 3] == [f"      covers 5 from {user_file()}", "      covers 4 from default"]
+    assert f"covers 5 from {user_file()}" in project.run("config", "show", "--origin").stdout
     data = project.json("config", "show", "tool.repetition")
     assert data["config"]["repetition.tell"] == {
         "value": 6,

@@ -191,11 +191,14 @@ def _about(breaker: Breaker, found: Configured) -> list[str]:
 def _rows(found: Configured, origin: bool) -> Iterator[str]:
     explains = len(found.settings) <= _EXPLAINED and not found.rule
     for line, one in zip(_settings(found.settings, origin), found.settings, strict=True):
-        yield line
-        if origin:
-            yield from (f"      covers {_written(below.value)} from {below.source}" for below in reversed(one.covered))
+        yield from (line, *_covered(one, origin))
         if explains:
             yield from _meaning(found, one)
+
+
+def _covered(one: SettingOrigin, origin: bool) -> list[str]:
+    """What the value covers in the layers below, the nearest first."""
+    return [f"      covers {_written(below.value)} from {below.source}" for below in reversed(one.covered) if origin]
 
 
 def _settings(settings: Sequence[SettingOrigin], origin: bool) -> list[str]:
@@ -242,7 +245,8 @@ def _overview(found: Configuration, origin: bool) -> Iterator[str]:
         shown = [one for one in table.settings if one.differs or (origin and one.source not in ("default", "locked"))]
         number = counted(len(table.settings), "setting")
         yield f"  {f'[{table.name}]':<{width}}  {number}{', all as shipped' * (not shown)}"
-        yield from (f"  {line}" for line in (_settings(shown, origin) if shown else ()))
+        for line, one in zip(_settings(shown, origin) if shown else (), shown, strict=True):
+            yield from (f"  {line}", *(f"  {covered}" for covered in _covered(one, origin)))
     yield ""
     yield "All of a table, or one rule: fusewire config show tool, fusewire config show tool.repetition"
     if not found.layers[_PROJECT].found:
