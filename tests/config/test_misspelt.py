@@ -99,3 +99,12 @@ def test_many_of_them_do_not_bury_what_a_command_says(project: Project) -> None:
     lines = project.run("status").stderr.splitlines()
     assert (len(lines), lines[-1]) == (11, "Warning: and 40 more settings that cannot be used: fusewire doctor")
     assert project.run("doctor").stdout.count("no such setting") == 50
+
+
+def test_a_misspelt_constraint_in_the_rules_is_named_and_one_of_elsewhere_is_not(project: Project) -> None:
+    """A pack that is not switched on, and a constraint of another project in a person's own file, are no mistakes."""
+    project.constraint("git-safety")
+    rules = '[rules]\n"constraint:git-safty" = "off"\n"constraint:cloud-delete" = "off"\n"constraint:git-*" = "log"\n'
+    (project.root / "fusewire.toml").write_text(rules)
+    (warning,) = project.run("status").stderr.splitlines()
+    assert "(did you mean constraint:git-safety?)" in warning

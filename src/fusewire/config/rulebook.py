@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -129,6 +130,7 @@ def read_rulebook(root: Path | None, instead: str = "") -> Rulebook:
         book.warnings += overlay(files["constraint"], values, constraint.overrides, constraint.file, "circuit_breaker:")
         book.constraints[constraint.id] = constraint
         book.constraint_values[constraint.id] = values
+    book.warnings += _misspelt_constraints(book)
     return book
 
 
@@ -240,6 +242,18 @@ def _put_modes(book: Rulebook, table: Any, source: str) -> list[ConfigError]:
             book.modes[pattern] = mode
             book.sources[pattern] = source
     return problems
+
+
+def _misspelt_constraints(book: Rulebook) -> Iterator[ConfigError]:
+    """Patterns of the project's `[rules]` that fit no constraint and are near one. Others may be for a pack that is not
+    switched on, and a person's own file is for other projects too."""
+    names = {f"constraint:{name}": name for name in book.constraints}
+    for pattern, mode in book.modes.items():
+        family, _, wanted = pattern.partition(":")
+        is_ours = family == "constraint" and not os.path.isabs(book.sources[pattern])
+        fits_none = is_ours and not any(matches(name, pattern) for name in names)
+        if fits_none and difflib.get_close_matches(wanted, names.values(), cutoff=0.85):
+            yield unknown(book.sources[pattern], f"[rules] {pattern}", mode, pattern, [*names])
 
 
 def _no_such_table(book: Rulebook, source: str, name: str, value: object) -> ConfigError:
