@@ -50,8 +50,14 @@ SETTINGS_HEAD = """\
 # Configuration
 
 Later layers win: the defaults below < `$XDG_CONFIG_HOME/fusewire/config.toml` < the project's `fusewire.toml` (or
-`[tool.fusewire]` in `pyproject.toml`) < `circuit_breaker:` in a constraint's front matter. `fusewire config ID` shows
-what is in force and where it comes from.
+`[tool.fusewire]` in `pyproject.toml`) < `circuit_breaker:` in a constraint's front matter. Between the user's and the
+project's file, `.claude/memory/circuit_breaker_config.json` is a layer for `[tool]`.
+
+    fusewire config show                         # the layers, and what differs from the defaults
+    fusewire config show tool.repetition         # a rule as messages name it, a circuit, a table, a setting
+    fusewire config show loop --origin           # with the file of every value, and what it covers
+    fusewire config init                         # a fusewire.toml with every setting, commented out (--user: your own file)
+    fusewire config schema > fusewire.schema.json
 
 ```toml
 [constraint]
@@ -61,7 +67,11 @@ violation_threshold = 3
 threshold = 4
 ```
 
-A value that cannot be used leaves the layer below in force and is named by every command until it is mended.
+A key that nobody knows, or a value that cannot be used, leaves the layer below in force, and the rest of the file too.
+Every command names it in one line, with the nearest name, until it is mended.
+
+For completion and checks in an editor, save the schema beside `fusewire.toml` and begin that file with the line
+`#:schema ./fusewire.schema.json` (Even Better TOML, taplo).
 """
 
 

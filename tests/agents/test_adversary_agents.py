@@ -49,7 +49,7 @@ def test_a_shell_that_gives_way_leaves_the_agent_above(project: Project, tmp_pat
         [str(agent), "-c", line], env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True, timeout=60, check=False
     )
     assert "is for a person at a terminal" in done.stderr, done
-    assert "OPEN" in project.run("status").stdout
+    assert "OPEN" in project.run("status", "--all").stdout
 
 
 @pytest.mark.parametrize(

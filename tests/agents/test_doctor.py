@@ -93,7 +93,7 @@ def test_a_machine_without_agents_is_in_order(project: Project) -> None:
     ]
     text = project.run("doctor")
     assert (text.returncode, text.stdout.splitlines()[-1]) == (0, "all in order")
-    assert text.stdout.count("not on the PATH") == len(AGENTS)
+    assert f"\nnot here     {', '.join(AGENTS)} (not on the PATH)\n" in text.stdout
 
 
 def test_an_agent_that_is_here_and_not_registered_is_shown_and_no_finding(project: Project, path: Path) -> None:

@@ -56,6 +56,8 @@ CALLS: dict[str, str] = {
         0 history {ID}
         0 export
         0 config {ID}
+        0 config show
+        0 config schema
         0 constraints list
         0 enforce --tool Bash --command ls
         0 override {ID} --for 1h --reason x

@@ -70,11 +70,11 @@ def test_an_action_forges_no_line_of_the_history(project: Project, terminal: Mak
 
 
 def test_a_program_with_a_name_of_escapes_erases_nothing(project: Project, terminal: Make) -> None:
-    """Its calls failed three times: `status` still begins with what is open."""
+    """Its calls failed three times: `status --all` still begins with what is open."""
     session = Session(project)
     for _ in range(3):
         session.fails(f"'x{ERASES}y\nOPEN (0)'")
-    one = terminal(project.root, "status", command=FUSEWIRE, columns=500, lines=100)
+    one = terminal(project.root, "status", "--all", command=FUSEWIRE, columns=500, lines=100)
     one.wait()
     assert is_harmless(one.sent.decode().replace("\r\n", "\n"))
     assert one.rows()[0] == "OPEN (1)"

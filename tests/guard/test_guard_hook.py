@@ -389,7 +389,8 @@ def test_a_file_that_vanishes_is_restored_and_the_agent_is_halted(shop: Project)
         assert "specs/a.md" in shown.stdout + shown.stderr, command
     assert shop.run("doctor", "--acknowledge").returncode == 0
     shown = shop.run("status")
-    assert "guard.integrity" not in shown.stdout + shown.stderr
+    assert "guard.integrity" not in shown.stderr
+    assert "guard.integrity: specs/a.md is gone" in shown.stdout, "the agent is still halted"
 
 
 @pytest.mark.parametrize(

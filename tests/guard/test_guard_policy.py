@@ -444,7 +444,7 @@ WRONG = {
     'allow = ["mcp__x: "]': ("allow", "TOOL: PATTERN"),
     'document = ["a.md"]': ("document", "no such setting", "did you mean documents?"),
     'also_docs = ["a.md"]': ("also_docs", "no such setting", "also_documents"),
-    'documents.more = ["a.md"]': ("documents.more", "no such setting"),
+    'documents.more = ["a.md"]': ("documents", "more", "list of paths"),
 }
 
 

@@ -103,7 +103,7 @@ def test_a_target_that_a_user_does_not_have_can_be_switched_off(project: Project
         ),
         (
             f'[notify.target.a]\nurl = "{SECRET}"',
-            "[notify] target = '...' is refused: no such setting (did you mean targets?); allowed: dedup",
+            "[notify] target = '...' is refused: no such setting (did you mean targets?)",
         ),
         ('[notify]\ndedup = "soon"', "[notify] dedup = 'soon' is refused; allowed: a duration of at least 0s"),
         ("[notify]\nattempts = 0", "[notify] attempts = 0 is refused; allowed: a whole number from 1 to 5"),

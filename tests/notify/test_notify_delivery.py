@@ -633,7 +633,7 @@ def test_what_comes_at_once_is_told_together_with_the_last_message_of_a_minute(
         "OPEN real: 1 violation within 30d (limit 1)",
         f"OPEN tool/tool_failure/Bash(9): {target.bodies[0]['reason']}",
     ]
-    assert lines[-1] == f"... and {37 - (len(lines) - 2)} others; see: fusewire status"
+    assert lines[-1] == f"... and {37 - (len(lines) - 2)} others; see: fusewire status --all"
     assert len(together["message"]) <= 2000
     assert (together["event"], together["severity"], together["circuit"]) == ("more", "alert", None)
     assert [one["circuit"] for one in together["items"][1:3]] == ["real", "tool/tool_failure/Bash(9)"]

@@ -762,7 +762,7 @@ def test_a_project_that_may_only_be_read_can_be_looked_at(project: Project) -> N
         path.chmod(modes[path] & ~0o222)
     try:
         for arguments, code, said in (
-            (["status"], 0, "OPEN (1)"),
+            (["status", "--all"], 0, "OPEN (1)"),
             (["history", "rule"], 0, "violation"),
             (["doctor"], 1, "cannot be written"),
         ):

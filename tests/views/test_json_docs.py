@@ -14,6 +14,7 @@ from fusewire.views.overview_all import PersonOverview
 from fusewire.views.overview_folder import OverviewNeed, OverviewSession
 from fusewire.views.session_list import SessionStanding
 from fusewire.views.slices import StopDecision
+from fusewire.views.standing import ProjectStanding
 from fusewire.views.storage import MemoryUsage, PlannedCleanup
 from tests.helpers import ROOT
 
@@ -34,6 +35,7 @@ def sections() -> dict[str, set[str]]:
         ("check", StopDecision),
         ("status", CircuitStatus),
         ("status", LoopOverview),
+        ("status", ProjectStanding),
         ("history", History),
         ("export", NumberedMove),
         ("watch --all", PersonOverview),

@@ -20,7 +20,7 @@ COMMANDS = {
     "record": "circuits",
     "reset": "circuits",
     "history": "circuits",
-    "config": "circuits",
+    "config": "config",
     "constraints": "constraints",
     "enforce": "constraints",
     "override": "constraints",

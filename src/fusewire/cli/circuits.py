@@ -1,8 +1,7 @@
-"""The constraint seed's commands: status, check, record, reset, history, config. They work on every circuit."""
+"""The constraint seed's commands: status, check, record, reset, history. They work on every circuit."""
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from fusewire.breakers.constraint import report as layout
 from fusewire.breakers.loop.report import details, summary
 from fusewire.breakers.session.ended import EndedSessions
 from fusewire.cli.common import archiving_retired, check_days, print_json, project_command, show_result
+from fusewire.cli.standing import standing_lines
 from fusewire.cli.streams import tell, warn
 from fusewire.core.decision import PUBLIC_STATE, Decision, merge
 from fusewire.core.events import Signal, identifier
@@ -21,20 +21,19 @@ from fusewire.core.meters import within
 from fusewire.util.durations import number, show_time
 from fusewire.util.errors import FusewireError, NotFound
 from fusewire.util.quoting import quoted
-from fusewire.util.tables import columns
 from fusewire.views.models import to_json
 from fusewire.views.moves import history_of
-from fusewire.views.settings import settings_of
+from fusewire.views.settings import config_json, settings_of
+from fusewire.views.standing import standing
 from fusewire.views.warnings import warnings
 
 if TYPE_CHECKING:
     from fusewire.engine.breaker import Breaker
-    from fusewire.views.settings import SettingInForce
 
 
 @click.command("status")
 @click.argument("circuit", metavar="[ID]", required=False)
-@click.option("--all", "everything", is_flag=True, help="Show all circuits, the closed ones too.")
+@click.option("--all", "everything", is_flag=True, help="List all circuits by state, the closed ones too.")
 @click.option(
     "--session",
     metavar="[SESSION]",
@@ -44,10 +43,11 @@ if TYPE_CHECKING:
 )
 @project_command
 def status_command(breaker: Breaker, circuit: str | None, everything: bool, session: str | None, as_json: bool) -> int:
-    """Show circuits by state, or one circuit with its violations, configuration and recent activity.
+    """Is anything stopped, what does it need from you, what did today cost; or everything about one circuit.
 
-    `status loop` shows the supervised loop: stagnation risk, score, calls, metrics, lessons. `status --session` shows
-    the breakers, spend and incidents of an agent's session.
+    `status --all` lists all circuits by state. `status ID` shows one circuit with its violations, configuration and
+    recent activity. `status loop` shows the supervised loop: stagnation risk, score, calls, metrics, lessons.
+    `status --session` shows the breakers, memory, resources and incidents of an agent's session.
     """
     if session is not None:
         if circuit is not None or everything:
@@ -55,6 +55,9 @@ def status_command(breaker: Breaker, circuit: str | None, everything: bool, sess
         return _status_of_session(breaker, session, as_json)
     if circuit is not None and circuit != "loop":
         return _status_of(breaker, resolve_ids(breaker, circuit), as_json)
+    if circuit is None and not (everything or as_json):
+        tell(*standing_lines(standing(breaker), breaker.engine.clock()))
+        return 0
     from fusewire.breakers.loop.overview import overview
     from fusewire.breakers.loop.worktrees import other_loops
 
@@ -62,13 +65,18 @@ def status_command(breaker: Breaker, circuit: str | None, everything: bool, sess
     loop = overview(breaker)
     if as_json:
         print_json(
-            {"circuits": [one.to_json() for one in statuses], "warnings": warnings(breaker), "loop": to_json(loop)}
+            {
+                "circuits": [one.to_json() for one in statuses],
+                "warnings": warnings(breaker),
+                "loop": to_json(loop),
+                "standing": to_json(standing(breaker)),
+            }
         )
     elif circuit == "loop":
         others = [f"  {one.line}" for one in other_loops(breaker.root or "")]
         tell(*details(loop), *(["", "LOOPS IN OTHER WORKTREES", *others] if others else []))
     else:
-        tell(*layout.groups(statuses, everything=everything))
+        tell(*layout.groups(statuses))
         if loop.iterations:
             tell("", *summary(loop))
     return 0
@@ -91,20 +99,16 @@ def _status_of(breaker: Breaker, circuits: list[str], as_json: bool) -> int:
     statuses = [breaker.status(circuit) for circuit in circuits]
     circuit, settings = circuits[0], settings_of(breaker, circuits[0])
     if as_json:
-        data = [{**status.to_json(), "config": _config_json(settings)} for status in statuses]
+        data = [{**status.to_json(), "config": config_json(settings)} for status in statuses]
         print_json({"circuits": data, "warnings": warnings(breaker)})
     elif len(statuses) > 1:
-        tell(*layout.groups(statuses, everything=True))
+        tell(*layout.groups(statuses))
     else:
         rows = [(one.key, str(one.value), one.source) for one in settings]
         constraint = breaker.rules.constraints.get(circuit)
         log = breaker.store.log_of(circuit)
         tell(*layout.detail(statuses[0], breaker.rules.policy(circuit), constraint, rows, log))
     return 0
-
-
-def _config_json(settings: list[SettingInForce]) -> dict[str, dict[str, object]]:
-    return {one.key: {"value": one.value, "source": one.source} for one in settings}
 
 
 @click.command("check")
@@ -272,38 +276,6 @@ def history_command(breaker: Breaker, circuit: str, days: float, as_json: bool) 
     window_start = breaker.engine.clock() - meter.span if rolling else None
     data = {"id": circuit, "days": days, **to_json(history_of(rows, audit, window_start))}
     return show_result(as_json, data, *layout.history(circuit, rows, audit, window_start, days))
-
-
-@click.command("config")
-@click.argument("circuit", metavar="ID")
-@project_command
-def config_command(breaker: Breaker, circuit: str, as_json: bool) -> int:
-    """Show settings in force, where each comes from, what it may be, and how to change it. Refused inside an agent.
-
-    ID is a circuit, or a breaker without the key of a circuit (tool/tool_failure, agents), a table (loop, guard), or
-    a setting (profile, tool_failure.threshold).
-    """
-    require_person("`fusewire config`", breaker.root)
-    from fusewire.views.settings import configured
-
-    found = configured(breaker, circuit)
-    rows = columns((one.key, f"{_written(one.value)}  {one.source}") for one in found.settings)
-    lines = [circuit]
-    for row, one in zip(rows, found.settings, strict=True):
-        lines.append(f"  {row}")
-        if one.key in found.known:
-            lines.append(f"      {found.known[one.key].help} ({found.known[one.key].allowed})")
-    modes = ((policy.name, breaker.rules.mode(policy.name)) for policy in found.policies)
-    lines += [*found.about, *(f'{name} is set to "{mode}" in [rules]' for name, mode in modes if mode != "enforce")]
-    allowed = {one.key: found.known[one.key].allowed for one in found.settings if one.key in found.known}
-    data = {"id": circuit, "table": found.table, "config": _config_json(found.settings), "allowed": allowed}
-    data |= {"about": found.about, "warnings": warnings(breaker)}
-    return show_result(as_json, data, *lines, *found.change)
-
-
-def _written(value: object) -> str:
-    """A value as a configuration file has it, texts without their quotes."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 # -- ids as people write them: without the session that a circuit of a session has in its id --------------

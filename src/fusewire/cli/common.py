@@ -16,12 +16,18 @@ from fusewire.config.rules import Rules, find_project, load_rules
 from fusewire.core.decision import Blocked, Decision
 from fusewire.core.messages import message_lines
 from fusewire.engine.breaker import Breaker
-from fusewire.util.durations import parse_duration
+from fusewire.util.durations import counted, parse_duration
 from fusewire.util.errors import FusewireError, NotFound, StoreError
 from fusewire.util.files import STATE_FOLDER
 from fusewire.views.warnings import notices, warnings
 
 Command = Callable[..., Any]
+
+#: In the context of a command that has told the warnings itself.
+_TOLD = "fusewire.warnings_told"
+
+#: Warnings of the configuration that one command shows; the doctor shows all.
+_MOST_WARNINGS = 10
 
 #: Bytes of a file that a command reads at once.
 _LARGEST = 64 << 20
@@ -60,7 +66,8 @@ def with_breaker(command: Command) -> Command:
 
                 raise NotFound(f"{error}{hint(breaker, options.get('circuit') or '')}") from None
             finally:
-                show_warnings(breaker)
+                if not click.get_current_context().meta.get(_TOLD):
+                    show_warnings(breaker)
 
     return wrapped
 
@@ -135,10 +142,18 @@ def rules_of(root: str) -> Rules:
     return rules
 
 
+def warnings_told() -> None:
+    """Say that the command's own output has the warnings: they are not repeated behind it."""
+    click.get_current_context().meta[_TOLD] = True
+
+
 def show_warnings(breaker: Breaker) -> None:
-    known = notices(breaker)
+    known, found, configured = notices(breaker), warnings(breaker), len(breaker.rules.warnings)
+    if configured > _MOST_WARNINGS:
+        more = f"and {counted(configured - _MOST_WARNINGS, 'more setting')} that cannot be used: fusewire doctor"
+        found[_MOST_WARNINGS:configured] = [more]
     hint = " (seen it? fusewire doctor --acknowledge)"
-    warn(*(f"{warning}{hint if warning in known else ''}" for warning in warnings(breaker)))
+    warn(*(f"{warning}{hint if warning in known else ''}" for warning in found))
 
 
 def duration(value: str) -> float:

@@ -14,7 +14,7 @@ from fusewire.agents.doctor.checkup import Checkup, DoctorFinding, all_checkups
 from fusewire.agents.doctor.state_writable import write_problems
 from fusewire.agents.install.command import hook_line
 from fusewire.agents.install.installer import fill_cache, lacks_cache
-from fusewire.cli.common import print_json, project_command
+from fusewire.cli.common import print_json, project_command, warnings_told
 from fusewire.cli.streams import tell
 from fusewire.config.rules import STATE_FOLDER
 from fusewire.guard.calls import base, is_fallback
@@ -91,8 +91,12 @@ def doctor_command(breaker: Breaker, canary: bool, acknowledge: bool, as_json: b
         f"hook         {' '.join(map(quoted, line[:-1]))}",
         f"sandbox      {_sandbox(sandbox, mode)}",
     )
-    tell(*columns((f"{checkup.client.name:<11}", *_agent(checkup)) for checkup in checkups))
+    here = [one for one in checkups if one.program or one.registered]
+    tell(*columns((f"{checkup.client.name:<11}", *_agent(checkup)) for checkup in here) if here else ())
+    if absent := [one.client.name for one in checkups if one not in here]:
+        tell(f"{'not here':<11}  {', '.join(absent)} (not on the PATH)")
     tell(_sum(findings, [checkup.client.name for checkup in checkups if checkup.is_unguarded]))
+    warnings_told()
     for finding in findings:
         tell(f"  {finding.about}: {finding.what}", f"    do: {finding.do}")
     if slow:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fusewire.config import CONSTRAINTS_FOLDER
+from fusewire.config.settings import read_policy_file
 from fusewire.core.events import NAME_LIMIT
 from fusewire.util.errors import ConfigError
 
@@ -24,6 +26,10 @@ _FRONT_MATTER_LIMIT = 65536
 STATUSES = ("draft", "active", "retiring", "retired")
 
 _MATCH_KEYS = ("tool", "command", "path")
+
+#: What front matter may say, and the keys of it that are long enough to be told from others by their letters.
+_KEYS = ("id", "severity", "status", "mode", "circuit_breaker", "match", "pack")
+_LONG_KEYS = ("severity", "status", "circuit_breaker")
 
 
 @dataclass(frozen=True)
@@ -150,6 +156,7 @@ def _read(path: Path, shown: str) -> tuple[ConstraintFile | None, list[ConfigErr
         problems.add("pack", pack, f"{', '.join(packs())}; this file switches on nothing")
         pack = ""
     matchers = tuple(_matchers(matter.get("match"), problems))
+    problems += _misspelt(matter, shown)
     return (
         ConstraintFile(
             name,
@@ -163,6 +170,28 @@ def _read(path: Path, shown: str) -> tuple[ConstraintFile | None, list[ConfigErr
         ),
         problems,
     )
+
+
+def _misspelt(matter: Mapping[Any, Any], file: str) -> Iterator[ConfigError]:
+    """Keys that stand for one of ours. Front matter may have others: only what is near one, or has such a value."""
+    for key, value in matter.items():
+        if key in _KEYS:
+            continue
+        near = difflib.get_close_matches(str(key).lower(), _LONG_KEYS, n=1, cutoff=0.8)
+        if key in read_policy_file("constraint").settings:
+            meant = f"circuit_breaker: {key}"
+        elif near:
+            meant = near[0]
+        elif _is_match(value) and difflib.get_close_matches(str(key).lower(), ("match",)):
+            meant = "match"
+        else:
+            continue
+        yield ConfigError(file, str(key), value, "", f"no such key (did you mean {meant}?)")
+
+
+def _is_match(value: Any) -> bool:
+    entries = value if isinstance(value, list) else [value]
+    return all(isinstance(one, dict) and not set(one).isdisjoint(_MATCH_KEYS) for one in entries)
 
 
 def _split(text: str) -> tuple[str | None, str]:

@@ -124,7 +124,7 @@ class Targets:
                     values.put(setting, value, source)
                 except ValueError:
                     shown = "..." if key in ADDRESSES or "://" in str(value) else value
-                    yield ConfigError(source, section, shown, setting.allowed)
+                    yield ConfigError(source, section, shown, setting.allowed_instead(value))
 
 
 _ALLOWED = {

@@ -11,7 +11,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from fusewire.config.settings import suggest
+from fusewire.config.settings import unknown
 from fusewire.core.money import KINDS, plain_name
 from fusewire.util.errors import ConfigError
 
@@ -24,7 +24,7 @@ _LONGEST_PROMPT = 1_000_000_000
 _LONGEST_NAME = 100
 _MOST_MODELS = 200
 
-_KEYS = (*KINDS, "fast", "above_input_tokens", "long")
+PRICE_KEYS = (*KINDS, "fast", "above_input_tokens", "long")
 _WEB_SEARCH = 10.0
 
 
@@ -57,7 +57,7 @@ def parse_prices(
             allowed = f"a model's name of up to {_LONGEST_NAME} characters; at its end, * stands for any rest"
             problems.append(ConfigError(source, "[prices]", written, allowed))
         elif not isinstance(given, Mapping):
-            problems.append(ConfigError(source, section, given, f"a table with {', '.join(_KEYS)}"))
+            problems.append(ConfigError(source, section, given, f"a table with {', '.join(PRICE_KEYS)}"))
         elif len(prices) >= _MOST_MODELS:
             problems.append(ConfigError(source, section, "...", f"up to {_MOST_MODELS} models"))
             break
@@ -82,13 +82,13 @@ def _usable(
             known = {name: amount for name, amount in value.items() if name in KINDS}
             for name in value:
                 if name not in KINDS:
-                    problems.append(ConfigError(source, f"{section} long.{name}", value[name], _unknown(name, KINDS)))
+                    problems.append(unknown(source, f"{section} long.{name}", value[name], name, KINDS))
             yield "long", dict(_usable(known, source, f"{section} long:", problems))
             continue
-        if key not in _KEYS:
-            problems.append(ConfigError(source, f"{section} {key}", value, _unknown(key, _KEYS)))
+        if key not in PRICE_KEYS:
+            problems.append(unknown(source, f"{section} {key}", value, key, PRICE_KEYS))
         elif not _is_allowed(key, value):
-            problems.append(ConfigError(source, f"{section} {key}", value, _allowed(key)))
+            problems.append(ConfigError(source, f"{section} {key}", value, price_allowed(key)))
         else:
             yield key, value
 
@@ -99,7 +99,8 @@ def _is_allowed(key: str, value: Any) -> bool:
     return key != "long" and type(value) in (int, float) and 0 <= value <= _DEAREST
 
 
-def _allowed(key: str) -> str:
+def price_allowed(key: str) -> str:
+    """What stands behind a key of `[prices."model"]`, in words."""
     if key == "above_input_tokens":
         return f"a whole number of tokens up to {_LONGEST_PROMPT}; 0 for one price whatever the length"
     if key == "long":
@@ -108,10 +109,6 @@ def _allowed(key: str) -> str:
         return "a factor of all prices, 0 (not known) or more"
     per = "thousand searches" if key == "web_search" else "million tokens"
     return f"dollars per {per}, from 0 to {_DEAREST:.0f}"
-
-
-def _unknown(key: str, keys: tuple[str, ...]) -> str:
-    return f"no such price{suggest(key, keys)}; allowed: {', '.join(keys)}"
 
 
 def _price(name: str, table: Mapping[str, Any]) -> Price:

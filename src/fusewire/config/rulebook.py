@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from fusewire.config.notify_addresses import file_of
 from fusewire.config.notify_targets import Targets
 from fusewire.config.own_breakers import own_policy, put_breakers
 from fusewire.config.prices import load_prices, parse_prices
-from fusewire.config.settings import KINDS, TABLES, PolicyFile, Values, overlay, read_policy_file
+from fusewire.config.settings import KINDS, TABLES, PolicyFile, Values, overlay, read_policy_file, suggest, unknown
 from fusewire.util.errors import ConfigError
 from fusewire.util.globs import matches
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 #: The tables of the seed's own configuration file. The first holds what `[tool]` has at its top.
 _SEED_TABLES = ("circuit_breakers", "memory_limits", "resource_limits")
 
+
+#: Tables that are no lists of settings.
+_OTHER_TABLES = ("prices", "breakers", "rules")
 
 #: What a rule may be set to, and rules that are no circuits of the policies.
 MODES = ("off", "log", "enforce")
@@ -51,6 +55,8 @@ class Rulebook:
     prices: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     #: rules that are only logged, or off: by pattern
     modes: dict[str, str] = field(default_factory=dict)
+    #: the file that says so of a model's price, or of a pattern of rules
+    sources: dict[str, str] = field(default_factory=dict)
     #: where the project's own settings are, or would be
     project_file: str = "fusewire.toml"
     #: who is told what happened
@@ -124,6 +130,7 @@ def read_rulebook(root: Path | None, instead: str = "") -> Rulebook:
         book.warnings += overlay(files["constraint"], values, constraint.overrides, constraint.file, "circuit_breaker:")
         book.constraints[constraint.id] = constraint
         book.constraint_values[constraint.id] = values
+    book.warnings += _misspelt_constraints(book)
     return book
 
 
@@ -150,8 +157,7 @@ def _seed_layer(root: Path, warnings: list[ConfigError]) -> list[tuple[str, Mapp
     table: JsonObject = {}
     for name, part in given.items():
         if name not in _SEED_TABLES:
-            allowed = f"no such table; allowed: {', '.join(_SEED_TABLES)}"
-            warnings.append(ConfigError(SESSION_CONFIG, name, part, allowed))
+            warnings.append(unknown(SESSION_CONFIG, name, part, name, _SEED_TABLES))
         elif not isinstance(part, dict):
             warnings.append(ConfigError(SESSION_CONFIG, name, part, "an object of settings"))
         else:
@@ -198,6 +204,7 @@ def _apply(book: Rulebook, source: str, layer: Any) -> None:
             prices, problems = parse_prices(table, source)
             for model, values in prices.items():
                 book.prices[model] = {**book.prices.get(model, {}), **values}
+                book.sources[model] = source
             book.warnings += problems
         elif kind == "prices":
             book.warnings.append(ConfigError(source, kind, table, 'a table [prices."model"] of prices'))
@@ -206,8 +213,7 @@ def _apply(book: Rulebook, source: str, layer: Any) -> None:
         elif kind == "breakers":
             book.warnings += put_breakers(book.own, table, source)
         elif kind not in book.files:
-            allowed = f"no such table; allowed: {', '.join((*TABLES, 'prices', 'breakers', 'rules', 'profile'))}"
-            book.warnings.append(ConfigError(source, kind, table, allowed))
+            book.warnings.append(_no_such_table(book, source, kind, table))
         elif not isinstance(table, dict):
             shown = "..." if kind == "notify" else table  # it may be a secret
             book.warnings.append(ConfigError(source, kind, shown, f"a table [{kind}] of settings"))
@@ -226,14 +232,37 @@ def _put_modes(book: Rulebook, table: Any, source: str) -> list[ConfigError]:
     problems = []
     for pattern, mode in table.items():
         if mode not in MODES:
-            problems.append(ConfigError(source, f"[rules] {pattern}", mode, ", ".join(MODES)))
+            problems.append(
+                ConfigError(source, f"[rules] {pattern}", mode, f"{', '.join(MODES)}{suggest(str(mode), MODES)}")
+            )
         elif not pattern.startswith(_OTHER_RULES) and not any(matches(name, pattern) for name in circuits):
-            problems.append(ConfigError(source, f"[rules] {pattern}", mode, f"no such rule; {_names(circuits)}"))
+            problems.append(unknown(source, f"[rules] {pattern}", mode, pattern, sorted(circuits)))
         else:
             book.modes.pop(pattern, None)  # the last that was written is the last that is looked at
             book.modes[pattern] = mode
+            book.sources[pattern] = source
     return problems
 
 
-def _names(circuits: set[str]) -> str:
-    return f"allowed: {', '.join(sorted(circuits))}, and what begins with {', '.join(_OTHER_RULES)}"
+def _misspelt_constraints(book: Rulebook) -> Iterator[ConfigError]:
+    """Patterns of the project's `[rules]` that fit no constraint and are near one. Others may be for a pack that is not
+    switched on, and a person's own file is for other projects too."""
+    names = {f"constraint:{name}": name for name in book.constraints}
+    for pattern, mode in book.modes.items():
+        family, _, wanted = pattern.partition(":")
+        is_ours = family == "constraint" and not os.path.isabs(book.sources[pattern])
+        fits_none = is_ours and not any(matches(name, pattern) for name in names)
+        if fits_none and difflib.get_close_matches(wanted, names.values(), cutoff=0.85):
+            yield unknown(book.sources[pattern], f"[rules] {pattern}", mode, pattern, [*names])
+
+
+def _no_such_table(book: Rulebook, source: str, name: str, value: object) -> ConfigError:
+    """A table, or a key outside of any, that nobody knows: with the nearest one, where it really stands."""
+    tables = [*TABLES, *_OTHER_TABLES]
+    settings = [f"{kind}.{key}" for kind in TABLES for key in book.files[kind].settings]
+    if isinstance(value, dict):
+        inner = [key.rpartition(".")[0] for key in settings if key.count(".") > 1]
+        hint = suggest(name, [*tables, *dict.fromkeys(inner)])
+        return ConfigError(source, f"[{name}]", "...", "" if hint else ", ".join(tables), f"no such table{hint}")
+    hint = suggest(name, [*tables, "profile", *settings])
+    return ConfigError(source, name, value, "" if hint else ", ".join(tables), f"no such setting{hint}")

@@ -10,7 +10,7 @@ import difflib
 import functools
 import os
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
@@ -34,8 +34,8 @@ _LONGEST_LIST = 500
 _LONGEST = 10 * 365 * UNITS["d"]
 _LARGEST = 1000
 
-#: Settings that are named one by one where a key is unknown.
-_LISTED = 40
+#: Names that are listed where a key is unknown and none of them is near.
+_LISTED = 8
 
 #: Steps of a schedule of cooldowns.
 _MOST_STEPS = 20
@@ -88,7 +88,7 @@ class Setting:
             case "text":
                 return "a text"
             case "severity" | "choice":
-                return ", ".join(self.choices or SEVERITIES)
+                return ", ".join(self.names)
             case "path":
                 return "the path of a file or folder"
             case "paths":
@@ -99,6 +99,24 @@ class Setting:
                 most = number(_LONGEST / _SECONDS[unit])
                 return f"a number of {unit}, {'0 or more' if self.least == 0 else 'above 0'}, up to {most}"
 
+    def allowed_instead(self, value: Any) -> str:
+        """The same for a value that is none of these: with the nearest choice, where it has some."""
+        return f"{self.allowed}{suggest(value, self.names) if isinstance(value, str) else ''}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that a value may be, where they are few."""
+        return (self.choices or SEVERITIES) if self.type in ("severity", "choice") else ()
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the most that a number may be, as it is written."""
+        if self.type in ("count", "turns", "size"):
+            most = self.most or (_LONGEST if self.type == "size" else _LARGEST)
+            return 1 if self.least is None else 0, most
+        unit = _SECONDS.get(self.type, 1)
+        return (self.least or 0) / unit, 1 if self.type == "share" else _LONGEST / unit
+
     def parse(self, value: Any) -> Any:
         """The value as the core wants it (seconds, counts, tuples); ValueError if it is not allowed."""
         if self.type in ("paths", "grants"):
@@ -108,7 +126,7 @@ class Setting:
         if self.type == "text":
             return _words([value])[0]
         if self.type in ("severity", "choice"):
-            return _require(value in (self.choices or SEVERITIES), value)
+            return _require(value in self.names, value)
         if self.type == "path":
             return _texts([value], False)[0]
         if self.type == "window":
@@ -123,14 +141,12 @@ class Setting:
             return _require(isinstance(value, bool), value)
         amount = parse_duration(value) if self.type == "duration" and isinstance(value, str) else value
         _require(type(amount) in (int, float) and -_LONGEST <= amount <= _LONGEST, value)
+        lowest, highest = self.bounds
         if self.type in ("count", "turns", "size"):
-            most = self.most or (_LONGEST if self.type == "size" else _LARGEST)
-            return _require(isinstance(amount, int) and (1 if self.least is None else 0) <= amount <= most, amount)
+            return _require(isinstance(amount, int) and lowest <= amount <= highest, amount)
         _require(self.type != "duration" or isinstance(value, str), value)
-        amount *= _SECONDS.get(self.type, 1)
-        lowest = self.least if self.least is not None else 0
-        _require(lowest <= amount <= (1 if self.type == "share" else _LONGEST), value)
-        return _require(amount != 0 or self.least == 0, amount)
+        _require(lowest <= amount <= highest and (amount != 0 or self.least == 0), value)
+        return amount * _SECONDS.get(self.type, 1)
 
 
 def _require(holds: bool, value: Any) -> Any:
@@ -170,12 +186,17 @@ class Values:
     parsed: dict[str, Any] = field(default_factory=dict)
     written: dict[str, Any] = field(default_factory=dict)
     source: dict[str, str] = field(default_factory=dict)
+    #: what the layers below say of it, each with its source, the lowest first
+    covered: dict[str, tuple[tuple[Any, str], ...]] = field(default_factory=dict)
 
     def copy(self) -> Values:
-        return Values(dict(self.parsed), dict(self.written), dict(self.source))
+        return Values(dict(self.parsed), dict(self.written), dict(self.source), dict(self.covered))
 
     def put(self, setting: Setting, value: Any, source: str) -> None:
         self.parsed[setting.key] = setting.parse(value)
+        if setting.key in self.source:
+            below = (self.written[setting.key], self.source[setting.key])
+            self.covered[setting.key] = (*self.covered.get(setting.key, ()), below)
         self.written[setting.key] = value
         self.source[setting.key] = source
 
@@ -240,7 +261,7 @@ def overlay(
     policy: PolicyFile, values: Values, table: Mapping[str, Any], source: str, section: str
 ) -> Iterator[ConfigError]:
     """Put one layer over `values`; yield a warning for every key that was left as it was."""
-    for key, value in _flatten(table):
+    for key, value in _flatten(table, policy.settings):
         shown = f"{section} {key}".strip()
         setting = policy.settings.get(key)
         if setting is None:
@@ -248,7 +269,8 @@ def overlay(
                 allowed = f"it is locked at {policy.locked[key]} and not configurable"
                 yield ConfigError(source, shown, value, allowed)
             else:
-                yield unknown(source, shown, value, key, sorted(policy.settings))
+                of_it = "..." if isinstance(value, Mapping) else value  # it may be a table with a secret in it
+                yield unknown(source, shown, of_it, key, [*policy.settings])
             continue
         try:
             if key in _INSIDE and not os.path.isabs(source) and _leads_outside(value):
@@ -256,7 +278,7 @@ def overlay(
             values.put(setting, value, source)
         except ValueError:
             in_force = f"using {values.written[key]!r} ({values.source[key]})"
-            yield ConfigError(source, shown, value, f"{setting.allowed}; {in_force}")
+            yield ConfigError(source, shown, value, f"{setting.allowed_instead(value)}; {in_force}")
 
 
 def _leads_outside(value: Any) -> bool:
@@ -265,24 +287,27 @@ def _leads_outside(value: Any) -> bool:
 
 
 def unknown(file: str, shown: str, value: object, key: str, names: Sequence[str]) -> ConfigError:
-    """A key that nobody knows, among those that are known; of many those of its table, or the tables."""
-    hint, known = suggest(key, names), list(names)
-    if len(known) > _LISTED:
-        table = f"{key.partition('.')[0]}."
-        known = [name for name in names if name.startswith(table)]
-        known = known or list(dict.fromkeys(f"{name.partition('.')[0]}.*" if "." in name else name for name in names))
-    return ConfigError(file, shown, value, ", ".join(known) or "nothing", f"no such setting{hint}")
+    """A key that nobody knows, in one short line: with the nearest name, else with all of them if they are few."""
+    hint = suggest(key, names)
+    allowed = "" if hint else ", ".join(names) if len(names) <= _LISTED else "what `fusewire config show` lists"
+    return ConfigError(file, shown, value, allowed, f"no such setting{hint}")
 
 
 def suggest(key: str, names: Sequence[str]) -> str:
-    """A hint at the known name that is closest; empty if none is close."""
-    close = difflib.get_close_matches(key, names, n=1)
-    return f" (did you mean {close[0]}?)" if close else ""
+    """A hint at the known name that is closest, whole or behind its last dot; empty if none is close."""
+    by_letters = {name.lower(): name for name in reversed(names)}
+    close = difflib.get_close_matches(key.lower(), by_letters, n=1)
+    if not close:
+        by_end = {name.rpartition(".")[2].lower(): name.lower() for name in reversed(names)}
+        close = [by_end[one] for one in difflib.get_close_matches(key.rpartition(".")[2].lower(), by_end, n=1)]
+    return f" (did you mean {by_letters[close[0]]}?)" if close else ""
 
 
-def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(table: Mapping[str, Any], known: Iterable[str], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every key with its value; a table in which nothing is known is one."""
     for key, value in table.items():
-        if isinstance(value, Mapping):
-            yield from _flatten(value, f"{prefix}{key}.")
+        inner = f"{prefix}{key}."
+        if isinstance(value, Mapping) and any(name.startswith(inner) for name in known):
+            yield from _flatten(value, known, inner)
         else:
             yield f"{prefix}{key}", value

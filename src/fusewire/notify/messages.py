@@ -71,7 +71,7 @@ def message_of_many(items: list[Item], breaker: Breaker, *, lost: int = 0) -> Me
     ranked = sorted(items, key=lambda item: (not item.is_urgent, -SEVERITIES.index(item.severity)))
     lines = list(dict.fromkeys(_line_of(item) for item in ranked))
     shown = lines[: _most_lines(lines)]
-    rest = [] if len(shown) == len(lines) else [f"... and {len(lines) - len(shown)} others; see: fusewire status"]
+    rest = [] if len(shown) == len(lines) else [f"... and {len(lines) - len(shown)} others; see: fusewire status --all"]
     first = f"And {len(items)} more, told together because so much came at once:"
     project = os.path.basename(breaker.root or "") or "fusewire"
     severity = ranked[0].severity

@@ -38,7 +38,7 @@ class ConfigError(FusewireError):
 
     def __init__(self, file: str, key: str, value: object, allowed: str, why: str = "") -> None:
         refused = f"is refused: {why}" if why else "is refused"
-        super().__init__(f"{file}: {key} = {shown(value)} {refused}; allowed: {allowed}")
+        super().__init__(f"{file}: {key} = {shown(value)} {refused}{'; allowed: ' * bool(allowed)}{allowed}")
         self.file, self.key, self.value, self.allowed = file, key, value, allowed
 
 

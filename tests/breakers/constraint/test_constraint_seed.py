@@ -547,7 +547,7 @@ def test_a_probe_from_the_command_line(project: Project) -> None:
     clock = Clock(datetime.now(UTC).timestamp() - 25 * 3600)
     violate(opened(project, clock), clock, 5, every="1s")
     assert project.json("status", ID)["circuits"][0]["state"] == "HALF_OPEN"
-    groups = project.run("status").stdout
+    groups = project.run("status", "--all").stdout
     assert "HALF_OPEN (1)" in groups
     unasked = project.run("record", ID, "--ok")
     assert "HALF_OPEN" in unasked.stdout

@@ -135,7 +135,7 @@ def test_many_circuits_are_cut_to_a_few_lines_and_counted(project: Project) -> N
         engine.apply([failure] * 3)
     lines = told(project)
     assert lines[-1].startswith("and ")
-    assert lines[-1].endswith(" more: fusewire status")
+    assert lines[-1].endswith(" more: fusewire status --all")
     more = int(lines[-1].split()[1])
     assert more + len(lines) - 1 == 20
     assert all(line.startswith("OPEN attempt/S-") and len(line) <= 240 for line in lines[:-1])

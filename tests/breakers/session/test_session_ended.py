@@ -29,7 +29,7 @@ def session(project: Project) -> Session:
     made.send("SessionStart", source="startup")
     for _ in range(3):
         made.fails("make deploy")
-    assert f"  {TOOL}/s-one  " in project.run("status").stdout
+    assert f"  {TOOL}/s-one  " in project.run("status", "--all").stdout
     return made
 
 

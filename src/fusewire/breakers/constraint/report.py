@@ -22,15 +22,14 @@ GROUPS = ("OPEN", "HALF_OPEN", "CLOSED")
 EFFECTS = {"duplicate": "not counted: same as the last", "refused": "refused", "late": "late"}
 
 
-def groups(statuses: list[Status], *, everything: bool) -> list[str]:
-    """Circuits by state with their counts; without `everything` the closed ones are only counted."""
+def groups(statuses: list[Status]) -> list[str]:
+    """Circuits by state with their counts."""
     lines = []
     width = max((len(status.id) for status in statuses), default=0)
     for name in GROUPS:
         members = [status for status in statuses if status.state == name]
         lines.append(f"{name} ({len(members)})")
-        if everything or name != "CLOSED":
-            lines += [f"  {status.id:<{width}}  {_line(status)}" for status in members]
+        lines += [f"  {status.id:<{width}}  {_line(status)}" for status in members]
     if not statuses:
         lines.append("No circuits yet. Constraints are Markdown files in docs/constraints/.")
     return lines

@@ -26,7 +26,7 @@ CIRCUIT = "loop/neutral"
 #: Characters of a question that are repeated to the agent.
 _LONGEST = 300
 
-_NEXT = "answer the question in the prompt or in the project's files, then start the run again"
+NEXT = "answer the question in the prompt or in the project's files, then start the run again"
 
 #: The cause of an audit row: a loop ended because only a person can answer.
 ASKED = "asked"
@@ -60,7 +60,7 @@ def note_for_agent(question: str) -> str:
 def refusal(times: int) -> Decision:
     """Why the run ends: nobody but a person can go on."""
     reason = f"the same question was asked {times} times in a row (limit {MOST_ASKED})"
-    return Decision("deny", rule="loop.blocked_on_human", reason=reason, next=(_NEXT,))
+    return Decision("deny", rule="loop.blocked_on_human", reason=reason, next=(NEXT,))
 
 
 def record_question(loop: Loop, question: str, times: int) -> None:

@@ -66,7 +66,7 @@ def _shortened(lines: list[str]) -> str:
         return ""
     kept = ["Fusewire guards this project. What holds now:"]
     for at, line in enumerate(lines):
-        more = f"- and {len(lines) - at} more: fusewire status"
+        more = f"- and {len(lines) - at} more: fusewire status --all"
         line = f"- {line if len(line) <= _LINE else line[: _LINE - 1] + chr(0x2026)}"
         rest = 0 if at == len(lines) - 1 else len(more) + 1
         if len(kept) + 1 + bool(rest) > _LINES or sum(map(len, kept)) + len(kept) + len(line) + rest > _CHARACTERS:

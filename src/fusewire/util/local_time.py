@@ -1,0 +1,12 @@
+"""Show a time as a person's own clock has it."""
+
+from __future__ import annotations
+
+import time
+
+
+def local_time(moment: float, now: float) -> str:
+    """`14:32 CET`, with the day where it is another one than today."""
+    at, today = time.localtime(moment), time.localtime(now)
+    day = "" if at[:3] == today[:3] else time.strftime("%Y-%m-%d ", at)
+    return day + time.strftime("%H:%M %Z", at)
