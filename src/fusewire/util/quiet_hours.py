@@ -1,4 +1,4 @@
-"""Keep to the hours in which a person wants nothing to start: "23:00-07:00", in local time."""
+"""Keep to the person's own clock: hours in which nothing is to start, such as "23:00-07:00", and times as text."""
 
 from __future__ import annotations
 
@@ -48,3 +48,10 @@ def next_at(minute: int, now: float) -> float:
 def _at(day: time.struct_time, minute: int, *, tomorrow: bool) -> float:
     hour, rest = divmod(minute, 60)
     return time.mktime((day.tm_year, day.tm_mon, day.tm_mday + tomorrow, hour, rest, 0, 0, 0, -1))
+
+
+def local_clock(moment: float, now: float) -> str:
+    """In the person's own time; the day where it is another one."""
+    at, today = time.localtime(moment), time.localtime(now)
+    day = "" if at[:3] == today[:3] else time.strftime("%Y-%m-%d ", at)
+    return day + time.strftime("%H:%M %Z", at)
