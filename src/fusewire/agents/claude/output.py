@@ -135,7 +135,7 @@ class Claude(Conversation):
             # The client speaks in the model's place: a request has failed.
             self._requests += 1 if message.get("error") or message.get("is_api_error_message") else 0
         else:
-            self._limited = None
+            self._limited, self.replied = None, True
             self._spend(identity, part(said.get("usage")))
         shown = ""
         own = not message.get("parent_tool_use_id")
@@ -222,7 +222,7 @@ class Claude(Conversation):
         if self.is_error:
             self._error(message, subtype)
         else:
-            self._limited = None
+            self._limited, self.replied = None, True
         return shown
 
     def _totals(self, message: JsonObject) -> None:

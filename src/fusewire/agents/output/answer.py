@@ -73,6 +73,8 @@ class AgentOutput:
     limit: Limit | None = None
     #: why the model could not be reached (overloaded, network), as the structure says; empty if it could
     outage: str = ""
+    #: the provider has answered a request
+    replied: bool = False
 
 
 def with_checks(answer: AgentOutput, checks: RunEvidence) -> AgentOutput:

@@ -43,6 +43,8 @@ class Conversation:
     question: str | None = None
     limit: Limit | None = None
     outage: str = ""
+    #: the provider has answered a request
+    replied: bool = False
     failures: list[Problem] = field(default_factory=list)
     work: RunEvidence = field(default_factory=RunEvidence)
     #: calls that were denied in a row just now
