@@ -79,6 +79,7 @@ class Supervisor:
         #: how deep the agent is: agents start agents, and their runs start runs
         self._depth = nesting.true_depth(os.environ) + 1
         loop.provider.started_by(options.command[0])
+        loop.provider.waits_for_outages = options.wait
         self._place = RunPlace(loop.engine, self._settings["resource_limits.max_concurrent_agents"], options.command)
 
     def run(self) -> Outcome:

@@ -13,6 +13,7 @@ import time
 from fusewire.config import user_state_folder
 from fusewire.core.decision import PUBLIC_STATE, Decision
 from fusewire.core.events import Noun, Signal, plain
+from fusewire.core.pacing import Window
 from fusewire.engine.engine import Engine
 from fusewire.scopes.user import SESSION, database_path, open_user_store
 from fusewire.util.fast_json import dumps
@@ -45,6 +46,9 @@ _UNKNOWN, _LONGEST_UNKNOWN = 300.0, 3600.0
 
 #: Accounts that are remembered; those not heard of for longest are forgotten first.
 _MOST = 100
+
+#: Names of what is remembered of the windows of limits.
+_WINDOWS = "windows/"
 
 _TEXT = 200
 
@@ -137,7 +141,7 @@ class Providers:
         def record(work: BreakerTransaction) -> None:
             state = work.state(circuit)
             met = refusal.replace(
-                kind=plain(refusal.kind, _TEXT), resets_at=believable(refusal.resets_at, work.now), at=work.now
+                kind=_short(refusal.kind), resets_at=believable(refusal.resets_at, work.now), at=work.now
             )
             # Without a lease: a refusal is evidence, whoever holds the probe.
             work.send(
@@ -150,7 +154,7 @@ class Providers:
                     session=met.session or None,
                 )
             )
-            known = self._met(work.transaction, circuit) if state.phase == "open" else None
+            known = self.met(work.transaction, circuit) if state.phase == "open" else None
             if known is None or (met.resets_at or 0.0) > (known.resets_at or 0.0):
                 since = {} if known is None else {"at": known.at}
                 work.transaction.remember(circuit, {**met.to_data(), **since}, work.now)
@@ -166,7 +170,7 @@ class Providers:
             return False
 
         def close(work: BreakerTransaction) -> bool:
-            state, met = work.state(circuit), self._met(work.transaction, circuit)
+            state, met = work.state(circuit), self.met(work.transaction, circuit)
             if state.phase == "closed" or (at is not None and met is not None and at < met.at):
                 return False
             if lease is not None and state.lease == lease:
@@ -194,31 +198,55 @@ class Providers:
             if row.kind == KIND and row.phase != "closed":
                 state = self.engine.state_in(row, row.id, self.engine.rules.policy(row.id))
                 if state.phase != "closed":
-                    found.append((row.id, state, self._met(self.engine.store, row.id) or Refusal("", at=state.since)))
+                    found.append((row.id, state, self.met(self.engine.store, row.id) or Refusal("", at=state.since)))
         return found
 
-    def untold(self, session: str) -> list[tuple[str, CircuitState, Refusal]]:
-        """The limits in force that a session has not been told of; from now on it has."""
-        now = self._clock()
+    def untold(self, session: str, circuit: str) -> list[Refusal]:
+        """The limit of a circuit, if it is in force and the session has not been told of it; from now on it has."""
         limits = self.limits()
-        found = [one for one in limits if one[1].phase == "open"]
         if not limits:  # quiet for so long that they have closed by themselves
             self.engine.run(lambda work: _write_hint(self.engine, work))
-        if not found:
-            return []
+        found = [met for name, state, met in limits if name == circuit and state.phase == "open"]
 
-        def note(work: BreakerTransaction) -> list[tuple[str, CircuitState, Refusal]]:
+        def note(work: BreakerTransaction) -> list[Refusal]:
             name = f"{SESSION}{session}"
             facts = _recalled(work.transaction, name)
-            told = {circuit: refusal.at for circuit, _, refusal in found}
-            new = [one for one in found if facts.get("limits", {}).get(one[0]) != told[one[0]]]
-            if new:
-                work.transaction.remember(name, {**facts, "limits": told}, now)
-            return new
+            if facts.get("limit") == [circuit, found[0].at]:
+                return []
+            work.transaction.remember(name, {**facts, "limit": [circuit, found[0].at]}, work.now)
+            return found
 
-        return self.engine.run(note)
+        return self.engine.run(note) if found else []
 
-    def _met(self, source: Any, circuit: str) -> Refusal | None:
+    # -- windows ------------------------------------------------------------------------------------------
+
+    def note_windows(self, circuit: str, windows: tuple[Window, ...]) -> None:
+        """Remember how far the windows of a limit are used, for whoever paces the starts."""
+        if not windows:
+            return
+
+        def note(work: BreakerTransaction) -> None:
+            work.transaction.remember(
+                f"{_WINDOWS}{circuit}", {"windows": [dict(vars(one)) for one in windows]}, work.now
+            )
+            for name, _ in self.engine.store.remembered(_WINDOWS)[_MOST:]:
+                work.transaction.drop(name)
+
+        self.engine.run(note)
+
+    def windows(self, circuit: str) -> tuple[Window, ...]:
+        """The windows of a limit as somebody saw them last."""
+        if self.is_empty:
+            return ()
+        try:
+            return tuple(
+                Window(**one) for one in _recalled(self.engine.store, f"{_WINDOWS}{circuit}").get("windows", ())
+            )
+        except TypeError:  # written by another version
+            return ()
+
+    def met(self, source: Any, circuit: str) -> Refusal | None:
+        """The refusal that a circuit was opened by, as a store or a transaction has it."""
         data = _recalled(source, circuit)
         try:
             return Refusal(**data) if data else None
@@ -227,7 +255,7 @@ class Providers:
 
     def _explained(self, circuit: str, decision: Decision) -> Decision:
         """The decision with what there is to say for people: what, since when, until when, seen by whom."""
-        met = self._met(self.engine.store, circuit) if decision.verdict != "allow" else None
+        met = self.met(self.engine.store, circuit) if decision.verdict != "allow" else None
         if met is None:
             return decision
         probing = "a probe is under way after: " if decision.phase == "probe" and not decision.allowed else ""
@@ -273,6 +301,12 @@ def _end(met: Refusal, state: CircuitState, now: float) -> float:
         return 0.0
     failed = state.in_a_row if state.phase == "probe" else 0
     return float(now + min(_LONGEST_UNKNOWN, _UNKNOWN * 2 ** min(failed, 10)))
+
+
+def _short(text: str) -> str:
+    """A limit's name as it is; of what a client says of an outage, enough to know it again."""
+    line = plain(" ".join(text.split()), _TEXT)
+    return line if len(line) <= _TEXT // 2 else f"{line[: _TEXT // 2]}..."
 
 
 def _is_dead(lease: str) -> bool:

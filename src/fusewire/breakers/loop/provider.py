@@ -34,6 +34,8 @@ class LoopProvider:
         self._providers = Providers(self._clock, store=breaker.store if in_memory else None)
         #: the lease of the probe that the iteration under way is, by its token
         self._leases: dict[str, str] = {}
+        #: whether an outage is waited for; a run that waits for nothing tries again at once, until its own cap
+        self.waits_for_outages = True
         #: why the person's store cannot be used
         self.problem = ""
 
@@ -49,13 +51,15 @@ class LoopProvider:
         """Why no agent of this provider should be started now; None if nothing is known against it."""
         circuit = self.circuit
         decision = self._try(lambda providers: providers.look(circuit)) if circuit else None
-        return None if decision is None or decision.allowed else decision
+        return None if decision is None or decision.allowed or self._ignores(circuit) else decision
 
     def take(self, token: str, owner: str) -> Decision | None:
         """The refusal, or else the right to start; after a reset that is the one probe for one of all that ask."""
         circuit, lease = self.circuit, f"{owner} {token}"
         decision = self._try(lambda providers: providers.ask(circuit, lease)) if circuit else None
-        if decision is None or not decision.allowed:
+        if decision is None or (not decision.allowed and self._ignores(circuit)):
+            return None
+        if not decision.allowed:
             return decision
         if decision.lease == lease:
             self._leases[token] = lease
@@ -99,6 +103,14 @@ class LoopProvider:
             self._try(lambda providers: providers.reset(circuit, reason, "person"))
         except InvalidTransition:  # somebody else was quicker
             pass
+
+    def _ignores(self, circuit: str) -> bool:
+        met = (
+            None
+            if self.waits_for_outages
+            else self._try(lambda providers: providers.met(providers.engine.store, circuit))
+        )
+        return met is not None and met.is_outage
 
     def _release(self, circuit: str, lease: str) -> None:
         self._try(lambda providers: None if providers.is_empty else providers.release(circuit, lease))
