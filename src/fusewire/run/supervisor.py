@@ -20,6 +20,7 @@ from fusewire.breakers.loop import questions
 from fusewire.breakers.session import nesting
 from fusewire.breakers.session.incidents import write as write_incidents
 from fusewire.core.decision import Blocked, Decision
+from fusewire.core.pacing import delay, spacing, tightest, words
 from fusewire.run.output_log import OutputLog, prune
 from fusewire.run.own_output import own_outputs
 from fusewire.run.process import run_agent
@@ -71,6 +72,8 @@ class Supervisor:
         self.cost: float | None = None
         self._started = time.monotonic()
         self._interrupted = self._by_a_person = False
+        #: the next start has been delayed as its pace wants
+        self._paced = False
         #: the circuit that is waited for has just been shown with its evidence
         self._explained = False
         self._confinement: Confinement | None = None
@@ -139,12 +142,17 @@ class Supervisor:
     def _once(self, warden: Warden) -> Outcome | None:
         """One iteration or one wait; the outcome if the run ends with it."""
         self._place.keep()
+        if (ended := self._keep_pace()) is not None:
+            return ended
         try:
             begun = self.loop.begin()
         except Blocked as blocked:
             return self._wait_for_circuits(blocked.decision)
         self.iterations += 1
+        self._paced = False
         self.view.began(begun)
+        if self.loop.provider.is_probe(begun.token):
+            self.view.tells(f"    this start is the one probe of {self.loop.provider.circuit}")
         if self.loop.provider.problem:
             self._tell_once(f"Warning: {self.loop.provider.problem}")
         try:
@@ -380,6 +388,33 @@ class Supervisor:
         if refused is None:
             return 0.0
         return refused.retry_after if refused.retry_after is not None else 1.0
+
+    def _keep_pace(self) -> Outcome | None:
+        """With `pace`, delay a start once so that the provider's window lasts, and say how far ahead or behind it is.
+
+        Where no window is known, the starts are spread over the hourly limit. A run that waits for nothing is not
+        paced.
+        """
+        if not (self.options.pace and self.options.wait) or self._paced:
+            return None
+        self._paced = True
+        clock = self.loop.engine.clock
+        now = clock()
+        window = tightest(self.loop.provider.windows(), now)
+        if window is not None:
+            seconds, why = delay(window, now), words(window, now)
+        else:
+            used, limit, last = self.loop.starts()
+            seconds, why = spacing(used, limit, last, now), f"{used} of {limit} starts used within the hour"
+        if seconds <= 0:
+            self.view.tells(*([] if window is None else [f"pace: {why}"]))
+            return None
+        skipped: list[bool] = []
+
+        def left() -> float:
+            return 0.0 if skipped else now + seconds - clock()
+
+        return self._wait(f"pace: {why}", seconds, left, "start now", lambda: skipped.append(True))
 
     def _wait(
         self, why: str, whole: float, left: Callable[[], float], skip: str, do_skip: Callable[[], None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from fusewire.core.pacing import Window
 from fusewire.testruns.errors import LIMIT
 from fusewire.testruns.evidence import RunEvidence
 from fusewire.testruns.run import Problem, TestRun
@@ -75,6 +76,8 @@ class AgentOutput:
     outage: str = ""
     #: the provider has answered a request
     replied: bool = False
+    #: how far the windows of the provider's limit are used
+    windows: tuple[Window, ...] = ()
 
 
 def with_checks(answer: AgentOutput, checks: RunEvidence) -> AgentOutput:

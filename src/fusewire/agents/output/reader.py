@@ -163,6 +163,7 @@ class AnswerReader:
             limit=conversation.limit,
             outage=conversation.outage,
             replied=conversation.replied,
+            windows=conversation.windows,
         )
 
     def _problems(self, conversation: Conversation, exit_code: int | None) -> list[Problem]:

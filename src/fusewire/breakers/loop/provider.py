@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fusewire.agents import agent_named
 from fusewire.agents.provider import agent_of_format, agent_of_program, provider_circuit
 from fusewire.core.decision import Decision
 from fusewire.scopes.providers import Providers, Refusal
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from fusewire.agents.output.answer import AgentOutput
+    from fusewire.core.pacing import Window
     from fusewire.engine.breaker import Breaker
 
     Found = TypeVar("Found")
@@ -80,6 +82,7 @@ class LoopProvider:
         if not circuit:
             return
         lease = self._leases.pop(token, None) or f"{owner} {token}"
+        self._try(lambda providers: providers.note_windows(circuit, answer.windows))
         if answer.limit is not None or answer.outage:
             kind, resets_at = (answer.limit.kind, answer.limit.resets_at) if answer.limit else (answer.outage, None)
             refusal = Refusal(
@@ -90,6 +93,19 @@ class LoopProvider:
             self._try(lambda providers: providers.answered(circuit, answer.session or "", lease=lease))
         else:
             self._release(circuit, lease)
+
+    def windows(self) -> tuple[Window, ...]:
+        """How far the windows of the provider's limit are used: as the client has noted, or as a session was told."""
+        circuit = self.circuit
+        if not circuit:
+            return ()
+        session = None
+        if agent_named(self.agent).NOTES_LIMITS:
+            from fusewire.agents.last_session import last_session
+
+            session = last_session(self._root, self.agent, children_environment())
+        noted = session.windows if session else ()
+        return noted or self._try(lambda providers: providers.windows(circuit))
 
     def release(self, token: str) -> None:
         """The iteration was given up: its probe is free again."""
