@@ -142,6 +142,8 @@ class Supervisor:
     def _once(self, warden: Warden) -> Outcome | None:
         """One iteration or one wait; the outcome if the run ends with it."""
         self._place.keep()
+        if self.loop.provider.problem:
+            self._tell_once(f"Warning: {self.loop.provider.problem}")
         if (ended := self._keep_pace()) is not None:
             return ended
         try:
@@ -153,8 +155,6 @@ class Supervisor:
         self.view.began(begun)
         if self.loop.provider.is_probe(begun.token):
             self.view.tells(f"    this start is the one probe of {self.loop.provider.circuit}")
-        if self.loop.provider.problem:
-            self._tell_once(f"Warning: {self.loop.provider.problem}")
         try:
             return self._iterate(begun, warden)
         except BaseException:
