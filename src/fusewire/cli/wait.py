@@ -128,12 +128,14 @@ def _reset(root: str, program: str) -> Start:
     if refused is not None:
         at = now + (refused.retry_after or 1.0)
         return Start(at, f"{refused.rule}: {refused.reason}", refused.rule, circuit=circuit)
+    if session is None and answered is not None:
+        return Start(now, "the provider's limit is over", circuit=circuit)
     if session is None:
         raise FusewireError("no session of Claude Code or Codex is recorded for this project; name a time: --at 15:00")
     if session.limit is None:
         return Start(now, f"the last {session.agent} session ran into no limit", session=session.path, circuit=circuit)
     until, kind = session.limit.resets_at, session.limit.kind
-    if answered > session.at:
+    if answered is not None and answered > session.at:
         return Start(now, "the provider has answered another session since", kind, session.path, circuit)
     if until is None:
         why = f"the {session.agent} session was limited ({kind}), and nothing says until when"
@@ -142,18 +144,19 @@ def _reset(root: str, program: str) -> Start:
     return Start(until + _MARGIN, why, kind, session.path)
 
 
-def _of_provider(circuit: str) -> tuple[Decision | None, float]:
-    """Why the provider is not to be asked now, and when its circuit was last closed by an answer."""
-    if not circuit:
-        return None, 0.0
+def _of_provider(circuit: str) -> tuple[Decision | None, float | None]:
+    """Why the provider is not to be asked now, and when it has answered since it refused a request for the last time;
+    0 if it has not yet, and None if it never refused any."""
+    providers = Providers()
     try:
-        providers = Providers()
-        decision = providers.look(circuit)
-        answered = 0.0 if providers.is_empty else providers.engine.view(circuit)[1].last_reset or 0.0
+        if not circuit or providers.is_empty:
+            return None, None
+        decision, (_, state) = providers.look(circuit), providers.engine.view(circuit)
     except (StoreError, OSError) as error:
         say(f"Warning: what other sessions know of the provider cannot be read: {error}")
-        return None, 0.0
-    return None if decision.allowed else decision, answered
+        return None, None
+    refused = None if decision.allowed else decision
+    return refused, (state.last_reset or 0.0 if state.phase == "closed" else 0.0) if state.trips else None
 
 
 def _may_start(start: Start) -> bool:
