@@ -17,6 +17,7 @@ from fusewire.agents.caller import PROJECT
 from fusewire.agents.output.answer import with_checks
 from fusewire.agents.output.reader import AnswerReader
 from fusewire.breakers.loop import questions
+from fusewire.breakers.loop.overview import starts_in_hour
 from fusewire.breakers.session import nesting
 from fusewire.breakers.session.incidents import write as write_incidents
 from fusewire.core.decision import Blocked, Decision
@@ -404,7 +405,7 @@ class Supervisor:
         if window is not None:
             seconds, why = delay(window, now), words(window, now)
         else:
-            used, limit, last = self.loop.starts()
+            used, limit, last = starts_in_hour(self.loop.engine)
             seconds, why = spacing(used, limit, last, now), f"{used} of {limit} starts used within the hour"
         if seconds <= 0:
             self.view.tells(*([] if window is None else [f"pace: {why}"]))

@@ -29,7 +29,6 @@ from fusewire.breakers.loop.worktrees import other_loops, own_part
 from fusewire.config.rules import load_rules
 from fusewire.core.decision import Blocked, Decision, merge
 from fusewire.core.events import Signal
-from fusewire.core.meters import inside
 from fusewire.engine.breaker import Breaker
 from fusewire.scopes.providers import believable
 from fusewire.util.errors import FusewireError, InvalidTransition, NotFound
@@ -273,13 +272,6 @@ class Loop:
         if self._follows_limit and _fingerprint(fresh) != self._rules:
             self._rules = _fingerprint(fresh)
             self.breaker.rules.replace_policy(RATE, fresh.policies[RATE])
-
-    def starts(self) -> tuple[int, int, float | None]:
-        """Starts of the agent within the hour, how many there may be, and when the last one was."""
-        policy, state = self.engine.view(RATE)
-        calls = policy.meters[0]
-        times = inside(calls, state.meters.get(calls.name, []), self.engine.clock())
-        return len(times), int(calls.trip), max(times, default=None)
 
     def note(self, text: str) -> None:
         """Give the agent a note with its next prompt."""
