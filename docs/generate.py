@@ -43,8 +43,8 @@ that turn text around are written as their numbers, such as `[U+001B]`, and a li
 | 130 | interrupted |
 
 A circuit's id is a constraint's bare id (`git-safety-force-push`) or `kind/name[/key]`: `loop/no_progress`,
-`phase/GREEN`, `tool/tool_failure/Bash(pytest)`, `attempt/S-1/test_login`, `attempt/S-1`, `own/payments`. Those of providers
-(`provider/anthropic`, see [limits.md](limits.md)) are the same in all projects of a person.
+`phase/GREEN`, `tool/tool_failure/Bash(pytest)`, `attempt/S-1/test_login`, `attempt/S-1`, `own/payments`. Those of
+providers (`provider/anthropic`, see [limits.md](limits.md)) are the same in all projects of a person.
 """
 
 SETTINGS_HEAD = """\

@@ -105,9 +105,8 @@ def _head(decision: Decision) -> list[str]:
     if not decision.rule:  # a plain notice
         return [decision.reason]
     if decision.tripped:
-        stopped = _STOPPED.get(
-            decision.rule.replace(":", ".").partition(".")[0], "Matching actions are blocked from now on."
-        )
+        kind = decision.rule.partition(":")[0].partition(".")[0]
+        stopped = _STOPPED.get(kind, "Matching actions are blocked from now on.")
         return [f"CIRCUIT OPEN {decision.rule}: {decision.reason}.", stopped]
     return [f"{_HEADS[decision.verdict]} {decision.rule}: {decision.reason}."]
 
