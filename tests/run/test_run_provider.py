@@ -16,7 +16,8 @@ from fusewire.core.decision import Blocked
 from fusewire.core.pacing import Window
 from fusewire.engine.breaker import Breaker
 from fusewire.engine.testing import Clock
-from fusewire.scopes.providers import Providers, Refusal, is_any_limited
+from fusewire.scopes.providers import Providers, Refusal
+from fusewire.scopes.user import is_any_limited
 from tests.helpers.agents import comes_true
 from tests.helpers.agents.run_stage import WORK, Stage, claude, staged
 

@@ -15,8 +15,8 @@ import pytest
 from fusewire.agents.provider import agent_of_format, agent_of_program, provider_circuit
 from fusewire.config import user_state_folder
 from fusewire.engine.testing import Clock
-from fusewire.scopes.providers import HINT, Providers, Refusal, believable, is_any_limited
-from fusewire.scopes.user import open_user_store
+from fusewire.scopes.providers import Providers, Refusal, believable
+from fusewire.scopes.user import LIMITED, is_any_limited, open_user_store
 from fusewire.stores.memory import MemoryStore
 from tests.helpers import TESTS
 
@@ -39,7 +39,7 @@ def limit(clock: Clock, seconds: float | None = 5 * HOUR, **fields: object) -> R
 
 
 def hint() -> Path:
-    return Path(user_state_folder(), HINT)
+    return Path(user_state_folder(), LIMITED)
 
 
 # -- what opens and closes it ---------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from fusewire.cli.plain import PlainView
 from fusewire.cli.screen import Screen
 from fusewire.cli.streams import say, tell
 from fusewire.scopes.providers import Providers
+from fusewire.scopes.user import open_user_store
 from fusewire.util.durations import show_duration, show_time
 from fusewire.util.errors import ConfigError, FusewireError, StoreError
 from fusewire.util.processes import process_identity
@@ -127,7 +128,8 @@ def _reset(root: str, program: str) -> Start:
     now, refused, answered = time.time(), *_of_provider(circuit)
     if refused is not None:
         at = now + (refused.retry_after or 1.0)
-        return Start(at, f"{refused.rule}: {refused.reason}", refused.rule, circuit=circuit)
+        met = Providers().met(open_user_store(read_only=True), circuit)
+        return Start(at, f"{refused.rule}: {refused.reason}", met.kind if met else None, circuit=circuit)
     if session is None and answered is not None:
         return Start(now, "the provider's limit is over", circuit=circuit)
     if session is None:

@@ -366,7 +366,7 @@ def _provider(event: Event, context: Context) -> Decision | None:
     """What a person should know of the provider; an agent that another one has started has nobody to tell."""
     if context.is_by_http or (context.is_nested and event.kind != "stop"):
         return None
-    from fusewire.scopes.providers import is_any_limited
+    from fusewire.scopes.user import is_any_limited
 
     if not is_any_limited() and not (event.kind == "stop" and event.agent and _notes_limits(event.agent)):
         return None

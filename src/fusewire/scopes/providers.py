@@ -10,12 +10,11 @@ from __future__ import annotations
 import os
 import time
 
-from fusewire.config import user_state_folder
 from fusewire.core.decision import PUBLIC_STATE, Decision
 from fusewire.core.events import Noun, Signal, plain
 from fusewire.core.pacing import Window
 from fusewire.engine.engine import Engine
-from fusewire.scopes.user import SESSION, database_path, open_user_store
+from fusewire.scopes.user import LIMITED, SESSION, database_path, open_user_store
 from fusewire.util.fast_json import dumps
 from fusewire.util.processes import is_alive
 from fusewire.util.quiet_hours import local_clock
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 KIND = "provider"
 PREFIX = f"{KIND}/"
-HINT = "providers.json"
 
 #: Seconds after the second at which a limit ends, before anybody tries.
 _MARGIN = 2.0
@@ -271,11 +269,6 @@ def explain(met: Refusal, now: float) -> str:
     return f"{met.what} since {local_clock(met.at, now)}{until}; seen by {met.seen_by}"
 
 
-def is_any_limited() -> bool:
-    """Whether some circuit may not be closed: one look at the disk."""
-    return os.path.lexists(os.path.join(user_state_folder(), HINT))
-
-
 def open_providers() -> Breaker:
     """The breaker behind the ids `provider/...`, as the commands use it."""
     from fusewire.engine.breaker import Breaker
@@ -338,7 +331,7 @@ def _write_hint(engine: Engine, work: BreakerTransaction) -> None:
     ids = [row.id for row in engine.store.circuits() if row.kind == KIND]
     states = {circuit: work.state(circuit).phase for circuit in ids}
     limited = {circuit: PUBLIC_STATE[phase] for circuit, phase in states.items() if phase != "closed"}
-    path = os.path.join(os.path.dirname(database_path()), HINT)
+    path = os.path.join(os.path.dirname(database_path()), LIMITED)
     if limited:
         replace_file(path, dumps(limited).encode(), mode=0o600)
     elif os.path.lexists(path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,9 @@ import pytest
 
 from fusewire.agents import agent_named
 from fusewire.gate import process as gate
-from fusewire.scopes.providers import Providers, Refusal, is_any_limited
-from fusewire.scopes.user import database_path
+from fusewire.scopes.providers import Providers, Refusal
+from fusewire.scopes.user import database_path, is_any_limited
+from tests.helpers import SOURCE
 from tests.helpers.project import Project
 
 CLAUDE, CODEX = "provider/anthropic", "provider/openai"
@@ -195,6 +198,16 @@ def test_a_call_looks_at_no_store_of_the_person(quick: Project) -> None:
     done = quick.hook(quick.bash("make"))
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert Path(database_path()).read_bytes() == b"damaged" * 1000
+
+
+@pytest.mark.parametrize("hook", ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"])
+def test_where_nothing_is_limited_a_hook_loads_nothing_of_it(project: Project, hook: str) -> None:
+    """It pays one look at the disk."""
+    command = [sys.executable, "-I", "-S", "-X", "importtime", str(SOURCE / "hook.py"), "claude"]
+    given = json.dumps(payload(project, hook, prompt="Go on.", source="startup")).encode()
+    done = subprocess.run(command, input=given, cwd=project.root, capture_output=True, timeout=60, check=True)
+    assert b"fusewire.scopes.user" in done.stderr
+    assert b"provider" not in done.stderr
 
 
 def test_a_store_that_cannot_be_read_is_said_and_stops_no_session(

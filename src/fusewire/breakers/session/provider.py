@@ -9,7 +9,8 @@ from __future__ import annotations
 from fusewire.agents.last_session import LastSession, end_of_session
 from fusewire.agents.provider import provider_circuit
 from fusewire.core.decision import Decision
-from fusewire.scopes.providers import Providers, Refusal, explain, is_any_limited
+from fusewire.scopes.providers import Providers, Refusal, explain
+from fusewire.scopes.user import is_any_limited
 from fusewire.util.errors import StoreError
 
 TYPE_CHECKING = False
