@@ -43,7 +43,8 @@ that turn text around are written as their numbers, such as `[U+001B]`, and a li
 | 130 | interrupted |
 
 A circuit's id is a constraint's bare id (`git-safety-force-push`) or `kind/name[/key]`: `loop/no_progress`,
-`phase/GREEN`, `tool/tool_failure/Bash(pytest)`, `attempt/S-1/test_login`, `attempt/S-1`, `own/payments`.
+`phase/GREEN`, `tool/tool_failure/Bash(pytest)`, `attempt/S-1/test_login`, `attempt/S-1`, `own/payments`. Those of
+providers (`provider/anthropic`, see [limits.md](limits.md)) are the same in all projects of a person.
 """
 
 SETTINGS_HEAD = """\
@@ -113,6 +114,8 @@ def settings_page() -> str:
     parts = [SETTINGS_HEAD]
     for kind in TABLES:
         policy = read_policy_file(kind)
+        if not policy.settings:
+            continue
         parts.append(f"\n## `[{kind}]`\n\n")
         parts += settings_table(policy.settings)
         for key, value in policy.locked.items():

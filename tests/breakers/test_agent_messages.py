@@ -29,6 +29,8 @@ PARTS = {
     "{tool}": f"Bash(run-the-integration-tests.sh)/{SESSION}",
     "{session}": SESSION,
     "{loop}": f"{SESSION}/0a1b2c3d4e5f",
+    "{provider}": "anthropic",
+    "{account}": "~/.claude-work api-key",
     "{slice}": "checkout-service-12",
     "{test}": "tests/integration/test_login.py::TestSessions::test_a_conflict_is_reported",
 }

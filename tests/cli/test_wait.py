@@ -315,3 +315,51 @@ def test_a_time_of_day_is_the_next_one(berlin: None) -> None:
 def test_other_hours_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         parse_hours(text)
+
+
+# -- what other sessions know ---------------------------------------------------------------------------------
+
+
+def shared(person: Person, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The circuits of this person's providers."""
+    from fusewire.scopes.providers import Providers
+
+    person.environment["XDG_STATE_HOME"] = str(person.home / ".local" / "state")
+    monkeypatch.setenv("XDG_STATE_HOME", person.environment["XDG_STATE_HOME"])
+    return Providers()
+
+
+def test_the_limit_of_another_project_is_waited_for_and_the_command_is_the_probe(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No session of this project is recorded. The command holds the probe until it ends."""
+    from fusewire.scopes.providers import Refusal
+
+    providers = shared(person, monkeypatch)
+    (person.bin / "claude").write_text("#!/bin/sh\necho started\n")
+    providers.refused("provider/anthropic", Refusal("five_hour", time.time() + 1, agent="codex"))
+    waiting = person.start("--until-reset", "--", "claude")
+    out, err = waiting.communicate(timeout=60)
+    assert (out, waiting.returncode) == ("started\n", 0), err
+    assert "waiting " in err
+    met = providers.met(providers.engine.store, "provider/anthropic")
+    assert time.time() > met.resets_at
+    _, state = providers.engine.view("provider/anthropic")
+    assert state.lease == f"{state.lease.split()[0]} wait"
+    assert state.lease.startswith(f"{waiting.pid}:")
+    assert providers.ask("provider/anthropic", "next").lease == "next"  # that of one that has ended is free
+
+
+def test_an_answer_elsewhere_ends_the_wait(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fusewire.scopes.providers import Refusal
+
+    providers = shared(person, monkeypatch)
+    person.claude(limited(HOUR), age=60)
+    providers.refused("provider/anthropic", Refusal("five_hour", time.time() + HOUR))
+    waiting = person.start("--until-reset", "--", "claude")
+    assert waiting.stderr is not None
+    assert waiting.stderr.readline().startswith("waiting 1h: provider:anthropic: ")
+    assert providers.answered("provider/anthropic", "another")
+    assert waiting.communicate(timeout=60)[0] == "claude \n"
+    assert waiting.returncode == 7
+    assert person.check()["reason"] == "the provider has answered another session since"

@@ -213,7 +213,7 @@ FINISHED = f'{WORK}; echo "All of it works."; {status(exit_signal="true")}'
             3,
             "$0.12 were spent (--max-cost 0.1)",
         ),
-        (f'{WORK}\ncat "$ANSWERS/claude_json_limit.out"', (), 3, 1, "the provider's limit is reached"),
+        (f'{WORK}\ncat "$ANSWERS/claude_json_limit.out"', (), 3, 1, "fusewire reset provider/anthropic"),
         (f'{WORK}\ncat "$ANSWERS/claude_json_success.out"', (), 0, 1, "EXIT_SIGNAL: true"),
     ],
     ids="signal template killed failed until until-fails time cost limit json-signal".split(),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fusewire.agents.output.answer import Limit
+    from fusewire.core.pacing import Window
 
 #: Bytes of a transcript that are read, from its beginning and from its end.
 _HEAD = 65_536
@@ -38,6 +39,10 @@ class LastSession:
     cwd: str = ""
     #: what the last request ran into; None if it was answered
     limit: Limit | None = None
+    #: when a request was answered last, where that is recorded
+    answered_at: float | None = None
+    #: how far the windows of the provider's limit are used, where the client notes it
+    windows: tuple[Window, ...] = ()
 
 
 def last_session(root: str, program: str, environment: Mapping[str, str]) -> LastSession | None:
@@ -48,25 +53,37 @@ def last_session(root: str, program: str, environment: Mapping[str, str]) -> Las
 
 
 def _newest(agent: str, root: str, environment: Mapping[str, str]) -> LastSession | None:
-    try:
-        client: Any = agent_module(agent, "last_session")
-    except ModuleNotFoundError:  # what this client records tells no limits
+    client = _client(agent)
+    if client is None:
         return None
     known = AGENTS_BY_NAME[agent]
     home = environment.get(known.home_variable) or os.path.expanduser(known.home)
     times = {path: os.stat(path).st_mtime for path in glob.glob(f"{glob.escape(home)}/{client.FILES}")}
     for path in sorted(times, key=lambda path: -times[path])[:_MOST]:
-        session = LastSession(agent, path, times[path])
-        for line in _ends(path):
-            try:
-                record = loads(line.decode("utf-8", "replace"))
-            except ValueError:  # cut, or still being written
-                continue
-            if isinstance(record, dict):
-                client.follow(record, session)
+        session = end_of_session(agent, path)
         if _is_in(session.cwd, root):
             return session
     return None
+
+
+def end_of_session(agent: str, path: str) -> LastSession:
+    """What the end of a transcript says; nothing if its client records no limits."""
+    session, client = LastSession(agent, path, os.stat(path).st_mtime), _client(agent)
+    for line in _ends(path) if client is not None else ():
+        try:
+            record = loads(line.decode("utf-8", "replace"))
+        except ValueError:  # cut, or still being written
+            continue
+        if isinstance(record, dict):
+            client.follow(record, session)
+    return session
+
+
+def _client(agent: str) -> Any:
+    try:
+        return agent_module(agent, "last_session")
+    except ModuleNotFoundError:  # what this client records tells no limits
+        return None
 
 
 def _ends(path: str) -> list[bytes]:

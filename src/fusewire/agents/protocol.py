@@ -53,6 +53,8 @@ class Agent:
     UNHEARD: tuple[str, ...] = ()
     #: whether a person can be asked before a call
     ASKS = False
+    #: whether its record of a session notes after each reply how much of its provider's limits is used
+    NOTES_LIMITS = False
     #: the signal that ends its process in good order
     ENDED_BY = "SIGTERM"
     #: the variable in a hook's environment with the folder of the project

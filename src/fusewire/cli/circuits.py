@@ -19,16 +19,18 @@ from fusewire.core.events import Signal, identifier
 from fusewire.core.messages import message_lines
 from fusewire.core.meters import within
 from fusewire.util.durations import number, show_time
-from fusewire.util.errors import FusewireError, NotFound
+from fusewire.util.errors import FusewireError, NotFound, StoreError
 from fusewire.util.quoting import quoted
 from fusewire.views.models import to_json
 from fusewire.views.moves import history_of
+from fusewire.views.providers import provider_limits
 from fusewire.views.settings import config_json, settings_of
 from fusewire.views.standing import standing
 from fusewire.views.warnings import warnings
 
 if TYPE_CHECKING:
     from fusewire.engine.breaker import Breaker
+    from fusewire.views.providers import ProviderLimit
 
 
 @click.command("status")
@@ -62,7 +64,7 @@ def status_command(breaker: Breaker, circuit: str | None, everything: bool, sess
     from fusewire.breakers.loop.worktrees import other_loops
 
     statuses = breaker.statuses()
-    loop = overview(breaker)
+    loop, limits = overview(breaker), _limits(breaker.engine.clock())
     if as_json:
         print_json(
             {
@@ -70,6 +72,7 @@ def status_command(breaker: Breaker, circuit: str | None, everything: bool, sess
                 "warnings": warnings(breaker),
                 "loop": to_json(loop),
                 "standing": to_json(standing(breaker)),
+                "providers": to_json(limits),
             }
         )
     elif circuit == "loop":
@@ -77,9 +80,19 @@ def status_command(breaker: Breaker, circuit: str | None, everything: bool, sess
         tell(*details(loop), *(["", "LOOPS IN OTHER WORKTREES", *others] if others else []))
     else:
         tell(*layout.groups(statuses))
+        tell(*([] if not limits else ["", "PROVIDERS", *(f"  {limit.text}" for limit in limits)]))
         if loop.iterations:
             tell("", *summary(loop))
     return 0
+
+
+def _limits(now: float) -> list[ProviderLimit]:
+    """The providers that refuse requests now; a store that cannot be read is said, and the project is shown."""
+    try:
+        return provider_limits(now)
+    except StoreError as error:
+        warn(f"what is known of the providers cannot be read: {error}")
+        return []
 
 
 def _status_of_session(breaker: Breaker, session: str, as_json: bool) -> int:
@@ -121,10 +134,11 @@ def check_command(breaker: Breaker, circuit: str, session: str | None, as_json: 
 
     After a cooldown the first check takes the one probe; report its outcome with `record ID --action ...` or
     `record ID --ok`. A circuit of the loop (`loop` is all of them) is only looked at: its probe is the next iteration.
+    So is one of a provider (`provider/anthropic`): its probe is the next start of an agent.
     """
     circuits = resolve_ids(breaker, circuit)
     several = len(circuits) > 1
-    looks = several or breaker.rules.policy(circuits[0]).kind == "loop"
+    looks = several or breaker.rules.policy(circuits[0]).kind in ("loop", "provider")
     status = breaker.status(circuits[0])
     if status.session_ended is not None:
         history = Decision("allow", circuit=circuits[0], rule=status.rule, reason=layout.ended(status))
@@ -226,8 +240,9 @@ def reset_command(breaker: Breaker, circuit: str, reason: str, as_json: bool) ->
     """Reset an open circuit as its policy allows; ID `loop` means all circuits of the loop. Refused inside an agent."""
     actor = require_person("`fusewire reset`", breaker.root)
     circuits = resolve_ids(breaker, circuit)
-    if breaker.rules.policy(circuits[0]).kind == "loop" and not reason.strip():
-        raise click.UsageError('a reset of the loop needs a reason: --reason "..."')
+    kind = breaker.rules.policy(circuits[0]).kind
+    if kind in ("loop", "provider") and not reason.strip():
+        raise click.UsageError(f'a reset of the {kind} needs a reason: --reason "..."')
     if len(circuits) > 1:
         return _reset_group(breaker, circuit, circuits, reason, as_json)
     (circuit,) = circuits

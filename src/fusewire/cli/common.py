@@ -56,7 +56,7 @@ def with_breaker(command: Command) -> Command:
 
     @functools.wraps(command)
     def wrapped(project: str | None, **options: Any) -> Any:
-        with Breaker.open(project=project_root(project)) as breaker:
+        with _open_breaker(project, options.get("circuit") or "") as breaker:
             try:
                 return command(breaker, **options)
             except Blocked as blocked:
@@ -70,6 +70,14 @@ def with_breaker(command: Command) -> Command:
                     show_warnings(breaker)
 
     return wrapped
+
+
+def _open_breaker(project: str | None, circuit: str) -> Breaker:
+    """The breaker that a circuit belongs to: the person's for a provider, the project's for all others."""
+    from fusewire.scopes.providers import PREFIX, open_providers
+
+    root = project_root(project)
+    return open_providers() if circuit.startswith(PREFIX) else Breaker.open(project=root)
 
 
 class CommandBehindDashes(click.Command):

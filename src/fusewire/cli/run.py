@@ -141,6 +141,7 @@ def _options(loop: Loop, command: tuple[str, ...], here: str, plan: str | None, 
     options["idle"] = options["idle"] or settings["idle_timeout"]
     options["sandbox"] = _SANDBOX.get(options["sandbox"], loop.breaker.rules.sandbox[0])
     options["end_oldest"] = options["end_oldest"] or None
+    options["pace"] = settings["pace"]
     return Options(command=command, cwd=here, **options)
 
 

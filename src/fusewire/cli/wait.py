@@ -6,22 +6,30 @@ import os
 import shutil
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.text import Text
 
 from fusewire.agents.caller import require_person
+from fusewire.agents.provider import agent_of_program, provider_circuit
 from fusewire.cli.common import common_options, print_json, project_root
 from fusewire.cli.plain import PlainView
 from fusewire.cli.screen import Screen
 from fusewire.cli.streams import say, tell
+from fusewire.scopes.providers import Providers
+from fusewire.scopes.user import open_user_store
 from fusewire.util.durations import show_duration, show_time
-from fusewire.util.errors import ConfigError, FusewireError
+from fusewire.util.errors import ConfigError, FusewireError, StoreError
 from fusewire.util.local_time import local_time
+from fusewire.util.processes import process_identity
 from fusewire.util.quiet_hours import end_of_quiet, next_at, parse_clock
 from fusewire.util.text import in_line
+
+if TYPE_CHECKING:
+    from fusewire.core.decision import Decision
 
 #: Seconds to wait after a limit that does not say when it ends, and after the second at which one ends.
 _UNKNOWN = 300.0
@@ -36,6 +44,8 @@ class Start:
     why: str
     limit: str | None = None
     session: str | None = None
+    #: the circuit of the provider that is waited for
+    circuit: str = ""
 
 
 @click.command("wait", context_settings={"allow_interspersed_args": False})
@@ -75,10 +85,11 @@ def wait_command(
         require_person("`fusewire wait`", root)
         if shutil.which(command[0]) is None:
             raise FusewireError(f"no such program: {command[0]}")
-    start = _start(root, command[0] if command else "", at)
     if check:
-        return _check(start, as_json)
-    _wait(start)
+        return _check(_start(root, "", at), as_json)
+    while not _may_start(start := _start(root, command[0], at)):
+        _wait(start)
+    say(f"Starting: {start.why}.")
     try:
         os.execvp(command[0], command)
     except OSError as error:
@@ -99,7 +110,7 @@ def _start(root: str, program: str, at: str | None) -> Start:
     ended = end_of_quiet(quiet.parsed["quiet"], max(start.at, time.time()))
     if ended <= max(start.at, time.time()):
         return start
-    return Start(ended, f"{start.why}; quiet hours {quiet.written['quiet']}", start.limit, start.session)
+    return replace(start, at=ended, why=f"{start.why}; quiet hours {quiet.written['quiet']}", circuit="")
 
 
 def _time_of_day(at: str) -> Start:
@@ -110,19 +121,58 @@ def _time_of_day(at: str) -> Start:
 
 
 def _reset(root: str, program: str) -> Start:
+    """After the limit of the provider, whichever session of the person met it; else after that of the last session."""
     from fusewire.agents.last_session import last_session
 
     session = last_session(root, program, os.environ)
+    circuit = provider_circuit(agent_of_program(program) or (session.agent if session else ""), os.environ)
+    now, refused, answered = time.time(), *_of_provider(circuit)
+    if refused is not None:
+        at = now + (refused.retry_after or 1.0)
+        met = Providers().met(open_user_store(read_only=True), circuit)
+        return Start(at, f"{refused.rule}: {refused.reason}", met.kind if met else None, circuit=circuit)
+    if session is None and answered is not None:
+        return Start(now, "the provider's limit is over", circuit=circuit)
     if session is None:
         raise FusewireError("no session of Claude Code or Codex is recorded for this project; name a time: --at 15:00")
     if session.limit is None:
-        return Start(time.time(), f"the last {session.agent} session ran into no limit", session=session.path)
+        return Start(now, f"the last {session.agent} session ran into no limit", session=session.path, circuit=circuit)
     until, kind = session.limit.resets_at, session.limit.kind
+    if answered is not None and answered > session.at:
+        return Start(now, "the provider has answered another session since", kind, session.path, circuit)
     if until is None:
         why = f"the {session.agent} session was limited ({kind}), and nothing says until when"
         return Start(session.at + _UNKNOWN, why, kind, session.path)
-    why = f"the {session.agent} limit ({kind}) resets at {local_time(until, time.time())}"
+    why = f"the {session.agent} limit ({kind}) resets at {local_time(until, now)}"
     return Start(until + _MARGIN, why, kind, session.path)
+
+
+def _of_provider(circuit: str) -> tuple[Decision | None, float | None]:
+    """Why the provider is not to be asked now, and when it has answered since it refused a request for the last time;
+    0 if it has not yet, and None if it never refused any."""
+    providers = Providers()
+    try:
+        if not circuit or providers.is_empty:
+            return None, None
+        decision, (_, state) = providers.look(circuit), providers.engine.view(circuit)
+    except (StoreError, OSError) as error:
+        say(f"Warning: what other sessions know of the provider cannot be read: {error}")
+        return None, None
+    refused = None if decision.allowed else decision
+    return refused, (state.last_reset or 0.0 if state.phase == "closed" else 0.0) if state.trips else None
+
+
+def _may_start(start: Start) -> bool:
+    """Whether it is time; after a limit, one of all that wait is the probe. The command keeps the number of this
+    process, so that the probe is its own until it ends."""
+    if start.at > time.time():
+        return False
+    if not start.circuit:
+        return True
+    try:
+        return Providers().ask(start.circuit, f"{process_identity(os.getpid())} wait").allowed
+    except (StoreError, OSError):
+        return True
 
 
 def _check(start: Start, as_json: bool) -> int:
@@ -142,7 +192,7 @@ def _wait(start: Start) -> None:
     view = PlainView()
     screen = Screen(sys.stderr) if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else None
     try:
-        while (left := start.at - time.time()) > 0:
+        while (left := start.at - time.time()) > 0 and not (start.circuit and _of_provider(start.circuit)[0] is None):
             if screen is not None:
                 screen.measure()
                 screen.paint([], [Text(in_line(f"waiting {show_duration(int(left) + 1)}: {start.why}"))])
@@ -154,4 +204,3 @@ def _wait(start: Start) -> None:
         raise
     if screen is not None:
         screen.clear()
-    say(f"Starting: {start.why}.")

@@ -228,7 +228,8 @@ def _put_modes(book: Rulebook, table: Any, source: str) -> list[ConfigError]:
     """Take `[rules]`: a pattern of rules, and whether they are off, only logged, or enforced."""
     if not isinstance(table, dict):
         return [ConfigError(source, "rules", table, 'a table [rules] such as "tool.cycle" = "log"')]
-    circuits = {circuit.name for kind in KINDS for circuit in compile_policies(book.files[kind], book.values[kind])}
+    kinds = [kind for kind in KINDS if kind != "provider"]  # those are the person's, in whatever project
+    circuits = {circuit.name for kind in kinds for circuit in compile_policies(book.files[kind], book.values[kind])}
     problems = []
     for pattern, mode in table.items():
         if mode not in MODES:

@@ -19,7 +19,7 @@ from fusewire.util.durations import UNITS, number, parse_duration, show_duration
 from fusewire.util.errors import ConfigError
 from fusewire.util.quiet_hours import parse_hours
 
-KINDS = ("constraint", "loop", "phase", "tool", "attempt")
+KINDS = ("constraint", "loop", "phase", "tool", "attempt", "provider")
 
 #: Tables that may be configured: the kinds of circuits, and those that have none.
 TABLES = (*KINDS, "guard", "sandbox", "notify")

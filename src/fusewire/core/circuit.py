@@ -33,7 +33,8 @@ Rule 5: trip conditions are tested when their own meter has just counted, in eve
 warn. A circuit that kept its counts after a probe therefore does not trip by itself, but does at the next
 bad signal.
 
-Rule 6: what happens while the circuit is open is counted, but it does not prolong the cooldown.
+Rule 6: what happens while the circuit is open is counted, but it does not prolong the cooldown; unless the
+policy takes the end from the signals, and one of them knows of a later end.
 
 Rule 7: `step` never changes its arguments. It returns a new state, or the very same object when nothing
 changed, so that the caller need not write.
@@ -327,6 +328,8 @@ def _bad(policy: Policy, state: CircuitState, signal: Signal, now: float, outcom
     listening = _listening(policy, signal)
     state = _clear(state, policy, signal)
     state = _count(state, listening, signal, now, outcome)
+    if state.phase == "open" and policy.cools_from == "signal":
+        state.until = max(state.until or now, signal.value)  # whoever is refused as well may know of a later end
     if state.phase == "open" or overridden(state, now):
         return state
     if probing:
@@ -496,8 +499,10 @@ def _open(
     state.in_a_row += 1
     state.trips += 1
     state.opened_at = state.last_trip = now
-    wait = cooldown(policy, state.in_a_row) if policy.cools_from == "trip" else None
+    wait = cooldown(policy, state.in_a_row) if policy.cools_from != "refusal" else None
     state.until = None if wait is None else now + wait
+    if policy.cools_from == "signal" and signal.value > now:
+        state.until = signal.value
     state.probe_at = state.lease = state.lease_until = None
     state.reason, state.evidence = plain(reason, TEXT_LIMIT), signal.text
     state.mark = signal.fingerprint or state.mark

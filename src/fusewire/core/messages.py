@@ -16,6 +16,7 @@ _STOPPED = {
     "loop": "No iteration runs while it is open.",
     "phase": "No phase begins while it is open.",
     "attempt": "Stop the attempts, and report.",
+    "provider": "No loop starts an agent of it while it is open.",
 }
 
 #: Characters of a message to an agent, of a line that says what was decided, and of evidence that is cut.
@@ -104,7 +105,8 @@ def _head(decision: Decision) -> list[str]:
     if not decision.rule:  # a plain notice
         return [decision.reason]
     if decision.tripped:
-        stopped = _STOPPED.get(decision.rule.partition(".")[0], "Matching actions are blocked from now on.")
+        kind = decision.rule.partition(":")[0].partition(".")[0]
+        stopped = _STOPPED.get(kind, "Matching actions are blocked from now on.")
         return [f"CIRCUIT OPEN {decision.rule}: {decision.reason}.", stopped]
     return [f"{_HEADS[decision.verdict]} {decision.rule}: {decision.reason}."]
 

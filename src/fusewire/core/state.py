@@ -24,7 +24,8 @@ class Policy(Noun):
     #: `none`, `fixed`, `doubling` or `ladder`, by the number of trips in a row
     schedule: str = "none"
     cooldown: tuple[float, ...] = ()
-    #: what the cooldown starts with: the `trip`, or the first `refusal` after it
+    #: what the cooldown starts with: the `trip`, or the first `refusal` after it; or it ends when the `signal` says, by
+    #: its value, where that is a time to come
     cools_from: str = "trip"
     #: after how many seconds a prober that has not come back loses its probe
     lease: float = 600

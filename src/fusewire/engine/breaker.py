@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 LONGEST_OVERRIDE = 24 * 3600
 
 #: What judges an agent: no agent moves these by hand.
-_JUDGES = ("loop", "tool", "phase", "attempt")
+_JUDGES = ("loop", "tool", "phase", "attempt", "provider")
 
 #: Set by `fusewire.testing()`: what to open instead of the real thing, in the users' own tests.
 _stand_in: Callable[[], Breaker] | None = None

@@ -54,6 +54,8 @@ def decide(event: Event, context: Context, steps: Sequence[Step] = ()) -> Decisi
             return decision  # of another kind than what a session counts
     if event.kind == "config_change":
         return _ALLOWED
+    if event.kind == "api_error":
+        return _note_error(event, context)
     found: list[Decision] = [ordered] if ordered is not None else []
     for step in steps:
         counts = step is steps[-1]
@@ -232,7 +234,7 @@ def in_progress(event: Event, context: Context) -> Decision | None:
 
 def session(event: Event, context: Context) -> Decision | None:
     """Count the call in its session. If that fails, the call passes, and the person gets a message."""
-    refused_by = ""
+    refused_by, told = "", None
     if context.refusal is not None and event.kind == "before_tool":
         refused_by = context.refusal.rule
     elif context.refusal is not None and context.refusal.verdict == "halt":
@@ -252,6 +254,7 @@ def session(event: Event, context: Context) -> Decision | None:
         from fusewire.scopes.register import note_event
 
         note_event(event, context.root, time.time())
+        told = _provider(event, context)
     breakers = ToolCallBreakers(
         context.store,
         context.rules,
@@ -261,7 +264,8 @@ def session(event: Event, context: Context) -> Decision | None:
     )
     try:
         decision = breakers.handle(event, commands, looks=context.looks, refused_by=refused_by, logged=context.logged)
-        return strictest((_begin_session(event, context), decision)) if event.kind == "session_start" else decision
+        begun = _begin_session(event, context) if event.kind == "session_start" else None
+        return strictest((begun, decision, told))
     except Exception as error:  # they fail open; the guard and the constraints have spoken already
         if is_broken(error):
             raise
@@ -345,6 +349,38 @@ def _halt_session(event: Event, context: Context) -> None:
     now = time.time()
     text = agent_message(context.refusal, now)
     _amend(event, context, now, halted=SessionHalt(context.refusal.rule, text, at=now))
+
+
+def _note_error(event: Event, context: Context) -> Decision:
+    """Note that a turn has ended with an error of the provider: nothing can be answered there."""
+    if not context.is_by_http:
+        import time
+
+        from fusewire.breakers.session.provider import note_error
+
+        note_error(event, context.root, context.environment, time.time())
+    return _ALLOWED
+
+
+def _provider(event: Event, context: Context) -> Decision | None:
+    """What a person should know of the provider; an agent that another one has started has nobody to tell."""
+    if context.is_by_http or (context.is_nested and event.kind != "stop"):
+        return None
+    from fusewire.scopes.user import is_any_limited
+
+    if not is_any_limited() and not (event.kind == "stop" and event.agent and _notes_limits(event.agent)):
+        return None
+    import time
+
+    from fusewire.breakers.session.provider import at_moment
+
+    return at_moment(event, context.root, context.environment, time.time())
+
+
+def _notes_limits(agent: str) -> bool:
+    from fusewire.agents import agent_named
+
+    return agent_named(agent).NOTES_LIMITS
 
 
 def keep_for_later(event: Event, context: Context, text: str) -> None:

@@ -38,7 +38,7 @@ PERSON_ONLY_ACTS = {
 }
 
 #: Circuits on which only their own breaker, or a person, records.
-_JUDGES = ("tool/", "loop/", "phase/", "attempt/")
+_JUDGES = ("tool/", "loop/", "phase/", "attempt/", "provider/")
 
 #: Options of the program, and of Python, that take a value.
 _VALUED = frozenset(("--project",))

@@ -17,9 +17,11 @@ from fusewire.agents.caller import PROJECT
 from fusewire.agents.output.answer import with_checks
 from fusewire.agents.output.reader import AnswerReader
 from fusewire.breakers.loop import questions
+from fusewire.breakers.loop.overview import starts_in_hour
 from fusewire.breakers.session import nesting
 from fusewire.breakers.session.incidents import write as write_incidents
 from fusewire.core.decision import Blocked, Decision
+from fusewire.core.pacing import delay, spacing, tightest, words
 from fusewire.run.output_log import OutputLog, prune
 from fusewire.run.own_output import own_outputs
 from fusewire.run.process import run_agent
@@ -28,7 +30,6 @@ from fusewire.run.sandbox import Confinement, NoSandbox, confine
 from fusewire.run.types import Outcome
 from fusewire.run.watchdog import Warden
 from fusewire.testruns.evidence import RunEvidence
-from fusewire.util.durations import show_time
 from fusewire.util.environment import children_environment
 from fusewire.util.errors import FusewireError
 from fusewire.util.files import file_stamp, read_regular
@@ -46,11 +47,6 @@ if TYPE_CHECKING:
 
 #: Exit codes of the command line contract.
 DONE, HALTED, CAPPED, ON_HUMAN, INTERRUPTED = 0, 3, 4, 5, 130
-
-#: Seconds to wait after an outage, doubled each time, and after a provider's limit that does not say when it ends.
-_OUTAGE = 10.0
-_LONGEST_OUTAGE = 300.0
-_LIMIT = 300.0
 
 #: Bytes of a checking command's output that are read for test results, from its end.
 _READ = 1024 * 1024
@@ -77,7 +73,8 @@ class Supervisor:
         self.cost: float | None = None
         self._started = time.monotonic()
         self._interrupted = self._by_a_person = False
-        self._outages = 0
+        #: the next start has been delayed as its pace wants
+        self._paced = False
         #: the circuit that is waited for has just been shown with its evidence
         self._explained = False
         self._confinement: Confinement | None = None
@@ -85,6 +82,8 @@ class Supervisor:
         self._settings = loop.breaker.rules.tool
         #: how deep the agent is: agents start agents, and their runs start runs
         self._depth = nesting.true_depth(os.environ) + 1
+        loop.provider.started_by(options.command[0])
+        loop.provider.waits_for_outages = options.wait
         self._place = RunPlace(loop.engine, self._settings["resource_limits.max_concurrent_agents"], options.command)
 
     def run(self) -> Outcome:
@@ -144,12 +143,19 @@ class Supervisor:
     def _once(self, warden: Warden) -> Outcome | None:
         """One iteration or one wait; the outcome if the run ends with it."""
         self._place.keep()
+        if self.loop.provider.problem:
+            self._tell_once(f"Warning: {self.loop.provider.problem}")
+        if (ended := self._keep_pace()) is not None:
+            return ended
         try:
             begun = self.loop.begin()
         except Blocked as blocked:
             return self._wait_for_circuits(blocked.decision)
         self.iterations += 1
+        self._paced = False
         self.view.began(begun)
+        if self.loop.provider.is_probe(begun.token):
+            self.view.tells(f"    this start is the one probe of {self.loop.provider.circuit}")
         try:
             return self._iterate(begun, warden)
         except BaseException:
@@ -203,6 +209,8 @@ class Supervisor:
             log.write(data)
             if shown := reader.feed(data):
                 self.view.output(shown)
+            if reader.replied and self.loop.provider.is_probe(begun.token):
+                self.loop.provider.answered(begun.token)
 
         def tick() -> None:
             self.view.tick(time.monotonic() - started)
@@ -273,7 +281,7 @@ class Supervisor:
                 return self._outcome(HALTED, "", says_most.replace(verdict="deny"))
             self.view.opened(says_most)
             self._explained = True
-        return self._wait_for_provider(result)
+        return None
 
     def _asked(self, result: IterationResult) -> Outcome | None:
         """Blocked on a human: the same question came again, or one iteration after the other asked something."""
@@ -369,7 +377,10 @@ class Supervisor:
         self._explained = False
         skip = "end the cooldown now; one probe decides" if decision.phase == "open" else ""
         why, whole = f"{decision.rule}: {decision.reason}", decision.retry_after
-        return self._wait(why, whole, self._until_allowed, skip, self.loop.end_cooldowns)
+        do_skip = self.loop.end_cooldowns
+        if decision.rule.startswith("provider:"):
+            do_skip = self.loop.provider.reset
+        return self._wait(why, whole, self._until_allowed, skip, do_skip)
 
     def _until_allowed(self) -> float:
         """Seconds until it is worth asking again; a limit that a person raises holds at once."""
@@ -379,31 +390,32 @@ class Supervisor:
             return 0.0
         return refused.retry_after if refused.retry_after is not None else 1.0
 
-    def _wait_for_provider(self, result: IterationResult) -> Outcome | None:
-        limit, outage = result.answer.limit, result.answer.outage
-        self._outages = self._outages + 1 if outage else 0
-        if not limit and not outage:
+    def _keep_pace(self) -> Outcome | None:
+        """With `pace`, delay a start once so that the provider's window lasts, and say how far ahead or behind it is.
+
+        Where no window is known, the starts are spread over the hourly limit. A run that waits for nothing is not
+        paced.
+        """
+        if not (self.options.pace and self.options.wait) or self._paced:
             return None
-        if not self.options.wait:
-            return self._outcome(HALTED, f"the provider's limit is reached ({limit.kind})") if limit else None
+        self._paced = True
         clock = self.loop.engine.clock
-        if limit and limit.resets_at is not None:
-            until = limit.resets_at
-            why = f"the provider's limit is reached ({limit.kind}); it says that it ends at {show_time(until)}"
-        elif limit:
-            until = clock() + _LIMIT
-            why = f"the provider's limit is reached ({limit.kind}); it does not say when it ends"
+        now = clock()
+        window = tightest(self.loop.provider.windows(), now)
+        if window is not None:
+            seconds, why = delay(window, now), words(window, now)
         else:
-            until = clock() + min(_LONGEST_OUTAGE, _OUTAGE * 2 ** (self._outages - 1))
-            why = f"the model could not be reached: {outage}"
+            used, limit, last = starts_in_hour(self.loop.engine)
+            seconds, why = spacing(used, limit, last, now), f"{used} of {limit} starts used within the hour"
+        if seconds <= 0:
+            self.view.tells(*([] if window is None else [f"pace: {why}"]))
+            return None
         skipped: list[bool] = []
-        return self._wait(
-            why,
-            until - clock(),
-            lambda: 0.0 if skipped else until - clock(),
-            "try again now",
-            lambda: skipped.append(True),
-        )
+
+        def left() -> float:
+            return 0.0 if skipped else now + seconds - clock()
+
+        return self._wait(f"pace: {why}", seconds, left, "start now", lambda: skipped.append(True))
 
     def _wait(
         self, why: str, whole: float, left: Callable[[], float], skip: str, do_skip: Callable[[], None]

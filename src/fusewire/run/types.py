@@ -28,6 +28,8 @@ class Options:
     timeout: float = 900.0
     idle: float = 900.0
     wait: bool = True
+    #: whether starts are spread over the provider's window, or over the hourly limit of starts
+    pace: bool = False
     #: whether the agent runs in a sandbox: "auto" (where there is one), "require", "off"
     sandbox: str = "auto"
     #: who asked that the oldest run of the project is ended if there is no room for this one

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 DATABASE = "user.db"
 
+#: It lies beside the store while the circuit of some provider is not closed, so that one look tells it.
+LIMITED = "providers.json"
+
 #: Names of what is remembered: `project/PATH` and `session/ID`.
 PROJECT, SESSION = "project/", "session/"
 
@@ -51,3 +54,8 @@ def open_user_store(*, read_only: bool = False, patience: float = 2.0) -> Sqlite
 def known_projects(store: SqliteStore) -> list[str]:
     """The folders of the projects in which an agent was heard of, the newest first."""
     return [name.removeprefix(PROJECT) for name, _ in store.remembered(PROJECT)]
+
+
+def is_any_limited() -> bool:
+    """Whether the circuit of some provider may not be closed: one look at the disk."""
+    return os.path.lexists(os.path.join(user_state_folder(), LIMITED))

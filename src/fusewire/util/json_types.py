@@ -18,4 +18,4 @@ Usd = Annotated[float, about("US dollars")]
 
 State = Literal["CLOSED", "HALF_OPEN", "OPEN"]
 Phase = Literal["closed", "watch", "open", "probe"]
-Kind = Literal["constraint", "loop", "phase", "tool", "attempt", "own"]
+Kind = Literal["constraint", "loop", "phase", "tool", "attempt", "provider", "own"]

@@ -1,4 +1,4 @@
-"""Keep to the hours in which a person wants nothing to start: "23:00-07:00", in local time."""
+"""Keep to the person's own clock: hours in which nothing is to start, such as "23:00-07:00", and times as text."""
 
 from __future__ import annotations
 

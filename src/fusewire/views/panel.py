@@ -16,8 +16,10 @@ from fusewire.breakers.session.names import session_ids
 from fusewire.breakers.session.spend import day_of
 from fusewire.breakers.session.state import SPEND, ProjectSpend
 from fusewire.util.durations import counted, format_time
+from fusewire.util.errors import StoreError
 from fusewire.util.json_types import Count, State, Time, Usd, about
 from fusewire.views.cards import CircuitCard, circuit_card
+from fusewire.views.providers import ProviderLimit, provider_limits
 from fusewire.views.session_list import SessionCounts, SessionLine, sessions_view
 from fusewire.views.warnings import warnings
 
@@ -70,6 +72,7 @@ class Panel:
     session_counts: Annotated[SessionCounts, about("sessions by state, and helpers that run")]
     loop: LoopOverview
     spend: PanelSpend
+    providers: Annotated[list[ProviderLimit], about("providers that refuse requests now, for every project")]
 
     #: a panel that could not be collected says why, see `UnreadablePanel`
     problem = None
@@ -88,6 +91,7 @@ class UnreadablePanel:
     halted: Sequence[SessionLine] = ()
     session_counts: None = None
     spend: None = None
+    providers: Sequence[ProviderLimit] = ()
 
 
 def panel(breaker: Breaker) -> Panel:
@@ -97,12 +101,13 @@ def panel(breaker: Breaker) -> Panel:
     circuits = [circuit_card(breaker, status, known) for status in _in_order(breaker.statuses())]
     sessions = sessions_view(breaker)
     table = ProjectSpend.recalled(breaker.store, SPEND)
+    providers, unread = _providers(now)
     return Panel(
         project=ProjectName(os.path.basename(breaker.root or "") or "fusewire", breaker.root or ""),
         at=format_time(now),
         headline=_headline(Counter(one.state for one in circuits), len(sessions.halted)),
         circuits=circuits,
-        warnings=warnings(breaker),
+        warnings=warnings(breaker) + unread,
         sessions=sessions.sessions,
         halted=sessions.halted,
         session_counts=sessions.counts,
@@ -111,7 +116,16 @@ def panel(breaker: Breaker) -> Panel:
             today_usd=round(table.spent(day_of(now)), 4),
             project_usd=round(table.usd, 4),
         ),
+        providers=providers,
     )
+
+
+def _providers(now: float) -> tuple[list[ProviderLimit], list[str]]:
+    """What is limited, and why that cannot be told, if it cannot."""
+    try:
+        return provider_limits(now), []
+    except StoreError as error:
+        return [], [f"what is known of the providers cannot be read: {error}"]
 
 
 def _in_order(statuses: list[Status]) -> list[Status]:

@@ -83,6 +83,8 @@ CLIENT = ClaudeClient(
         "SessionStart": None,
         "SessionEnd": None,
         "Stop": None,
+        # errors of the provider; all others are the session's own
+        "StopFailure": "rate_limit|overloaded|server_error",
         "SubagentStart": None,
         "SubagentStop": None,
         "ConfigChange": None,

@@ -103,6 +103,8 @@ class ClaudeHooks(Agent):
     def other(self, payload: JsonObject, hook: str, root: str) -> Event | None:
         if hook == "PostToolBatch":
             return self._batch(payload, root)
+        if hook == "StopFailure":
+            return self.event(payload, hook, "api_error", {"text": optional(payload, "error") or ""})
         return self._settings(payload, root) if hook == "ConfigChange" else None
 
     def _settings(self, payload: JsonObject, root: str) -> Event | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fusewire.agents.last_session import LastSession
 from fusewire.agents.output.answer import Limit
+from fusewire.agents.transcripts.format_reader import moment
 from fusewire.agents.values import amount, part, words
 from fusewire.util.fast_json import JsonObject
 
@@ -20,4 +21,4 @@ def follow(record: JsonObject, session: LastSession) -> None:
         quota = part(record.get("quotaLimits"))
         session.limit = Limit(amount(quota.get("resetsAt")), words(quota.get("rateLimitType")) or "rate_limit")
     elif not record.get("isApiErrorMessage"):
-        session.limit = None
+        session.limit, session.answered_at = None, moment(record.get("timestamp"))

@@ -11,6 +11,7 @@ from fusewire.agents.output.conversation import TEXT, Conversation, call_label, 
 from fusewire.agents.output.format import JSON_STRING, OutputFormat
 from fusewire.agents.values import amount, count, part, parts, text_of, total, words
 from fusewire.core.events import plain
+from fusewire.core.pacing import Window
 from fusewire.testruns.evidence import runs_something
 from fusewire.testruns.run import problem
 from fusewire.util.fast_json import JsonObject
@@ -32,6 +33,9 @@ _FIRST_WORDS = re.compile(r"(?:^|&&|\|\|?|;|\n)\s*(?:\w+=\S*\s+)*([\w./+-]+)")
 _LIMITS = {"error_max_turns": "max_turns", "error_max_budget_usd": "budget_exhausted"}
 _USAGE = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _MODEL_USAGE = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
+
+#: Seconds that the windows of a subscription last, by the beginning of their names.
+_WINDOWS = {"five_hour": 5 * 3600.0, "seven_day": 7 * 86400.0}
 _STATUS = re.compile(r"\bAPI Error:? [^\d\n]{0,40}(\d{3})\b")
 
 #: Characters of a command that are looked at for its programs, and tools that a remedy lists.
@@ -135,7 +139,7 @@ class Claude(Conversation):
             # The client speaks in the model's place: a request has failed.
             self._requests += 1 if message.get("error") or message.get("is_api_error_message") else 0
         else:
-            self._limited = None
+            self._limited, self.replied = None, True
             self._spend(identity, part(said.get("usage")))
         shown = ""
         own = not message.get("parent_tool_use_id")
@@ -201,6 +205,13 @@ class Claude(Conversation):
             self._limited = Limit(self.moment(info.get("resetsAt")), kind)
         elif "status" in info:
             self._limited = None
+        named = part(info.get("unifiedWindows")) or {words(info.get("rateLimitType")): info}
+        self.windows = tuple(filter(None, (self._window(name, part(given)) for name, given in named.items())))
+
+    def _window(self, name: str, given: JsonObject) -> Window | None:
+        used, ends = amount(given.get("utilization")), self.moment(given.get("resetsAt"))
+        length = next((seconds for kind, seconds in _WINDOWS.items() if name.startswith(kind)), None)
+        return None if used is None or ends is None or length is None else Window(name, used, ends, length)
 
     def _result(self, message: JsonObject) -> str:
         self.complete = True
@@ -222,7 +233,7 @@ class Claude(Conversation):
         if self.is_error:
             self._error(message, subtype)
         else:
-            self._limited = None
+            self._limited, self.replied = None, True
         return shown
 
     def _totals(self, message: JsonObject) -> None:

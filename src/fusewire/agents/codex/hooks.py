@@ -63,6 +63,7 @@ class CodexHooks(Agent):
     name = "codex"
     #: they take no context for the agent
     UNHEARD = ("PermissionRequest", "Stop", "SubagentStop", "SessionEnd")
+    NOTES_LIMITS = True
     #: then it also says that the session has ended
     ENDED_BY = "SIGINT"
     TOOLS = _TOOLS

@@ -60,10 +60,12 @@ class Codex(Conversation):
         kind = words(item.get("type"))
         if kind in ("agent_message", "reasoning") and done:
             self._requests.answered()
+            self.replied = True
             return self.say(words(item.get("text"))) if kind == "agent_message" else ""
         if kind not in _TOOLS:
             return ""
         self._requests.answered()
+        self.replied = True
         if not done:
             return ""
         self._requests.result()

@@ -83,6 +83,7 @@ class Gemini(Conversation):
         denied = [name for name, tool in tools.items() if count(part(part(tool).get("decisions")).get("reject"))]
         self.deny(denied, 1 if denied else 0)
         error = part(message.get("error"))
+        self.replied = not error
         if error:
             status = count(error.get("code"))
             self._error(words(error.get("type")), words(error.get("message")), status if (status or 0) >= 400 else None)
@@ -91,12 +92,14 @@ class Gemini(Conversation):
     def _speak(self, text: str, *, more: bool) -> str:
         """Deltas of one reply are one text; whatever stands between starts another."""
         self._requests.answered()
+        self.replied = True
         self.text = ((self.text if self._speaking and more else "") + text)[-TEXT:]
         self._speaking = True
         return text
 
     def _tool(self, message: JsonObject) -> str:
         self._requests.answered()
+        self.replied = True
         before = "\n" if self._speaking else ""
         self._speaking = False
         name, given = words(message.get("tool_name")), part(message.get("parameters"))

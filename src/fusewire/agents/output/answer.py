@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from fusewire.core.pacing import Window
 from fusewire.testruns.errors import LIMIT
 from fusewire.testruns.evidence import RunEvidence
 from fusewire.testruns.run import Problem, TestRun
@@ -73,6 +74,10 @@ class AgentOutput:
     limit: Limit | None = None
     #: why the model could not be reached (overloaded, network), as the structure says; empty if it could
     outage: str = ""
+    #: the provider has answered a request
+    replied: bool = False
+    #: how far the windows of the provider's limit are used
+    windows: tuple[Window, ...] = ()
 
 
 def with_checks(answer: AgentOutput, checks: RunEvidence) -> AgentOutput:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fusewire.agents.output.answer import Limit
 from fusewire.agents.values import amount, part
 from fusewire.core.events import plain
+from fusewire.core.pacing import Window
 from fusewire.testruns.evidence import RunEvidence
 from fusewire.testruns.run import Problem, problem
 from fusewire.util.fast_json import JsonObject
@@ -43,6 +44,10 @@ class Conversation:
     question: str | None = None
     limit: Limit | None = None
     outage: str = ""
+    #: the provider has answered a request
+    replied: bool = False
+    #: how far the windows of the provider's limit are used
+    windows: tuple[Window, ...] = ()
     failures: list[Problem] = field(default_factory=list)
     work: RunEvidence = field(default_factory=RunEvidence)
     #: calls that were denied in a row just now

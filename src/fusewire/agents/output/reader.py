@@ -51,6 +51,11 @@ class AnswerReader:
         self._output.count(data)
         return self._read(self._pieces.feed(data))
 
+    @property
+    def replied(self) -> bool:
+        """Whether the provider has answered a request, as far as that can be seen."""
+        return self._conversation is not None and self._conversation.replied
+
     def feed_error(self, data: bytes) -> None:
         """Standard error: looked at only if the process failed."""
         self._errors.count(data)
@@ -157,6 +162,8 @@ class AnswerReader:
             question=conversation.question or question_in(text, status),
             limit=conversation.limit,
             outage=conversation.outage,
+            replied=conversation.replied,
+            windows=conversation.windows,
         )
 
     def _problems(self, conversation: Conversation, exit_code: int | None) -> list[Problem]:

@@ -372,9 +372,9 @@ class _Signals:
     def all(self, *, error_counts: bool) -> list[Signal]:
         facts, verdict = self.facts, self.verdict
         if verdict.kind == "neutral":
-            # What its own cap has ended says nothing, and so is no row of anything.
+            # What its own cap has ended says nothing, and so is no row of anything; nor is a limit with a known end.
             signals = [self._signal("note", "loop/neutral", "neutral", text=facts.blocked)]
-            signals = signals if facts.ended != "capped" else []
+            signals = signals if facts.ended != "capped" and not facts.ends else []
             return signals + [self._signal("release", name, "release") for name in self.held]
         signals = [*self._progress(), *self._volume(), *self._denials()]
         signals += self._error(error_counts)

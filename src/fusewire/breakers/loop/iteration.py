@@ -39,6 +39,8 @@ class Iteration:
     ended: str = "exit"
     #: why no progress could be expected: a question to the human, an outage, a limit, a tree that cannot be read
     blocked: str = ""
+    #: it met a limit of the provider that says when it ends
+    ends: bool = False
     #: new commits; files that changed; those whose change means something; tests that were deleted or weakened
     commits: int = 0
     files: int = 0

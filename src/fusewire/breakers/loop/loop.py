@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from fusewire.agents.output.answer import AgentOutput
@@ -21,6 +21,7 @@ from fusewire.breakers.loop.layout import Places
 from fusewire.breakers.loop.overview import calls_left, overview
 from fusewire.breakers.loop.plan import WorkPlan
 from fusewire.breakers.loop.protection import Protection
+from fusewire.breakers.loop.provider import LoopProvider
 from fusewire.breakers.loop.settle import Settling, loop_states
 from fusewire.breakers.loop.state import RATE, LoopRecord
 from fusewire.breakers.loop.types import IterationResult, IterationStart, IterationTrace, halt_cause
@@ -29,6 +30,7 @@ from fusewire.config.rules import load_rules
 from fusewire.core.decision import Blocked, Decision, merge
 from fusewire.core.events import Signal
 from fusewire.engine.breaker import Breaker
+from fusewire.scopes.providers import believable
 from fusewire.util.errors import FusewireError, InvalidTransition, NotFound
 from fusewire.util.processes import is_alive, process_identity
 from fusewire.util.reaper import end_marked
@@ -63,6 +65,7 @@ class Loop:
         self.places = Places(self.root)
         self.plan = WorkPlan(self.root, plan)
         self.protection = Protection(self.root, breaker.rules)
+        self.provider = LoopProvider(breaker, LoopRecord.recalled(breaker.store).agent)
         #: the project's rules as they stand in its files; a demonstration may follow others
         files = load_rules(self.root)
         self._rules = _fingerprint(files)
@@ -89,7 +92,8 @@ class Loop:
 
     def refusal(self) -> Decision | None:
         """Why no iteration may begin now, and for how long; nothing is written and no call is counted."""
-        return _refused([self.engine.foresee(_question(circuit, "nobody")) for circuit in (*CIRCUITS, RATE)])
+        asked = [self.engine.foresee(_question(circuit, "nobody")) for circuit in (*CIRCUITS, RATE)]
+        return _refused([*asked, *filter(None, [self.provider.refusal()])])
 
     def begin(self, *, owner: str | None = None) -> IterationStart:
         """Begin an iteration; raises `Blocked` while a circuit is open or the hour is full.
@@ -107,8 +111,11 @@ class Loop:
         token = os.urandom(6).hex()
         self.places.save_before(token, before.to_data())
         try:
+            if refused := self.provider.take(token, owner):
+                raise Blocked(refused)
             return self._begin(token, before, owner)
         except BaseException:
+            self.provider.release(token)
             self.places.forget(token)
             raise
 
@@ -215,7 +222,11 @@ class Loop:
         if finished is None:
             finished = self.claim(token, why, code, answer)
         facts = facts_of(ending(why, code), answer, seen.change, tests, seen.tree_before, finished=bool(finished))
+        if answer.limit is not None:
+            facts = replace(facts, ends=believable(answer.limit.resets_at, self.engine.clock()) is not None)
+        running = LoopRecord.recalled(self.breaker.store).running.get(token)
         result = self.engine.run(Settling(self, token, facts, answer, seen, begun, seconds, finished).settle)
+        self.provider.settle(token, running["owner"] if running else "", why, code, answer)
         self.places.forget(token)
         self.places.log_status(result.entry)
         return result
@@ -238,6 +249,7 @@ class Loop:
                 work.send(Signal("release", circuit, "release", lease=token))
 
         self._change(release)
+        self.provider.release(token)
         self.places.forget(token)
 
     def end_cooldowns(self) -> None:

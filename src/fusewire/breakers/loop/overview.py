@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fusewire.config.rules import Rules
     from fusewire.core.circuit import CircuitState, Policy
     from fusewire.engine.breaker import Breaker
+    from fusewire.engine.engine import Engine
 
 
 class ShownLesson(Lesson):
@@ -113,6 +114,14 @@ def calls_limit(rules: Rules) -> int:
 def calls_left(rules: Rules, states: Mapping[str, CircuitState], now: float) -> int:
     meter, *_ = rules.policy(RATE).meters
     return max(0, int(meter.trip - meters.level(meter, states[RATE].meters.get(meter.name, []), now)))
+
+
+def starts_in_hour(engine: Engine) -> tuple[int, int, float | None]:
+    """Starts of the agent within the hour, how many there may be, and when the last one was."""
+    policy, state = engine.view(RATE)
+    calls, *_ = policy.meters
+    times = meters.inside(calls, state.meters.get(calls.name, []), engine.clock())
+    return len(times), int(calls.trip), max(times, default=None)
 
 
 def risk_of(rules: Rules, states: Mapping[str, CircuitState], now: float) -> Risk:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from fusewire.agents.provider import agent_of_format
 from fusewire.breakers.loop import lessons
 from fusewire.breakers.loop.advice import rank
 from fusewire.breakers.loop.detect import CIRCUITS, judge, show_approach
@@ -85,6 +86,7 @@ class Settling:
         halted = "\n".join(text for text in (found, removed) if text)
         escalates = any(self._escalates(decision, states) for decision in trips)
         record.halted = self._halt(running, halted, trips if escalates else [])
+        record.agent = agent_of_format(self.answer.format) or record.agent
         record.remember(transaction, now)
         return IterationResult(
             number=entry["number"],

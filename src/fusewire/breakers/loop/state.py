@@ -130,6 +130,8 @@ class LoopRecord:
     totals: Totals = field(default_factory=lambda: dict.fromkeys(Totals.__annotations__, 0))  # type: ignore[assignment]
     #: the process that began the newest iteration; another one is a new run
     owner: str = ""
+    #: the client that printed the last answer, if it is a known one
+    agent: str = ""
     halted: Halt = field(default_factory=Halt)
 
     @classmethod

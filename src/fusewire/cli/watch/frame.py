@@ -81,6 +81,8 @@ def _headline(view: WatchView, source: Source) -> Text:
     stopped = words.open or "halted" in words.text
     style = STYLES["OPEN" if stopped else "HALF_OPEN" if words.half_open else "CLOSED"]
     line = Text.assemble((words.text, style))
+    for one in source.panel.providers:
+        line.append(f"   {shown(one.provider)}: {one.state}", style=STYLES[one.state])
     if view.words and not view.typing:
         line.append(f"   filter: {shown(view.words)} (Esc clears it)", style="cyan")
     if view.only_open:

@@ -1,0 +1,5 @@
+"""Say how Copilot reaches its provider."""
+
+from fusewire.agents.provider import Login
+
+LOGIN = Login("github")
