@@ -98,6 +98,7 @@ class SqliteStore:
         check: Callable[[object], object] | None = None,
         patience: float = 2.0,
         verifies: bool = False,
+        mode: int = 0o644,
     ) -> None:
         self.path = os.path.abspath(path)
         if not is_state_folder(os.path.dirname(self.path)):
@@ -107,6 +108,8 @@ class SqliteStore:
         self._backup = backup
         self._check = check or is_object
         self._patience = patience
+        #: who may read the file, at its creation
+        self._mode = mode
         #: whether all of it is looked through when it is opened: SQLite alone overlooks damage, but a hook has no time
         self.verifies = verifies
         self._connection: sqlite3.Connection | None = None
@@ -345,7 +348,7 @@ class SqliteStore:
                         return  # another process has mended it
                 except _Lost:
                     pass
-                recovery.rebuild_database(self.path, problem, self._backup, self._check)
+                recovery.rebuild_database(self.path, problem, self._backup, self._check, self._mode)
         except OSError as error:
             raise StoreError(f"the state folder cannot be used: {self.folder}: {error.strerror}") from error
         except sqlite3.DatabaseError as error:
