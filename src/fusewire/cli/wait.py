@@ -19,6 +19,7 @@ from fusewire.cli.screen import Screen
 from fusewire.cli.streams import say, tell
 from fusewire.util.durations import show_duration, show_time
 from fusewire.util.errors import ConfigError, FusewireError
+from fusewire.util.local_time import local_time
 from fusewire.util.quiet_hours import end_of_quiet, next_at, parse_clock
 from fusewire.util.text import in_line
 
@@ -120,7 +121,9 @@ def _reset(root: str, program: str) -> Start:
     if until is None:
         why = f"the {session.agent} session was limited ({kind}), and nothing says until when"
         return Start(session.at + _UNKNOWN, why, kind, session.path)
-    return Start(until + _MARGIN, f"the {session.agent} limit ({kind}) resets at {_clock(until)}", kind, session.path)
+    return Start(
+        until + _MARGIN, f"the {session.agent} limit ({kind}) resets at {local_time(until)}", kind, session.path
+    )
 
 
 def _check(start: Start, as_json: bool) -> int:
@@ -129,7 +132,7 @@ def _check(start: Start, as_json: bool) -> int:
         data = {"starts_at": show_time(start.at) if left else None, "seconds": round(left, 3)}
         print_json({**data, "reason": start.why, "limit": start.limit, "session": start.session})
     elif left:
-        tell(f"It would start at {_clock(start.at)} (in {show_duration(int(left))}): {start.why}.")
+        tell(f"It would start at {local_time(start.at)} (in {show_duration(int(left))}): {start.why}.")
     else:
         tell(f"It would start at once: {start.why}.")
     return 0
@@ -153,10 +156,3 @@ def _wait(start: Start) -> None:
     if screen is not None:
         screen.clear()
     say(f"Starting: {start.why}.")
-
-
-def _clock(moment: float) -> str:
-    """In the person's own time; the day where it is another one."""
-    at, today = time.localtime(moment), time.localtime()
-    day = "" if at[:3] == today[:3] else time.strftime("%Y-%m-%d ", at)
-    return day + time.strftime("%H:%M %Z", at)
