@@ -92,6 +92,7 @@ class UnitOfWork:
         while len(state.alarms) > _ALARMS:
             del state.alarms[next(iter(state.alarms))]
         state.at = self.now
+        state.client = self.event.agent or state.client
         if state.since is None:
             state.since = self.now
         self.transaction.remember(session_name(self.session), state.to_data(), self.now)
