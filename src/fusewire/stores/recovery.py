@@ -45,6 +45,7 @@ _COPIED = {
     "notices": "seq, at, text, seen",
     "memories": "name, data, updated",
     "doings": "seq, session, agent, at, kind, tool, text, value",
+    "decisions": "seq, code, at, session, kind, rule, data",
 }
 
 
