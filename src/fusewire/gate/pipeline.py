@@ -55,6 +55,7 @@ def decide(event: Event, context: Context, steps: Sequence[Step] = ()) -> Decisi
     if event.kind == "config_change":
         return _ALLOWED
     found: list[Decision] = [ordered] if ordered is not None else []
+    context.earlier = found
     for step in steps:
         counts = step is steps[-1]
         if context.refusal is not None and not counts:
@@ -260,7 +261,9 @@ def session(event: Event, context: Context) -> Decision | None:
         asks=context.asks,
     )
     try:
-        decision = breakers.handle(event, commands, looks=context.looks, refused_by=refused_by, logged=context.logged)
+        decision = breakers.handle(
+            event, commands, looks=context.looks, refused_by=refused_by, logged=context.logged, earlier=context.earlier
+        )
         return strictest((_begin_session(event, context), decision)) if event.kind == "session_start" else decision
     except Exception as error:  # they fail open; the guard and the constraints have spoken already
         if is_broken(error):
@@ -272,7 +275,7 @@ def session(event: Event, context: Context) -> Decision | None:
 
         text = str(error).replace("\n", " ") if isinstance(error, StoreError) else in_a_line(error)
         text = f"fusewire: the breakers of this session are out of order: {text}"
-        return late.answer(breakers, event, commands, context.looks, refused_by, text)
+        return late.answer(breakers, event, commands, context.looks, refused_by, text, context.earlier)
 
 
 #: From the weightiest on; each is `(event, context) -> Decision | None`.

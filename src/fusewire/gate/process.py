@@ -91,7 +91,31 @@ def _read_clean() -> bytes:
 
 def _failed(agent: Agent, error: BaseException) -> Answer:
     """The breaker itself failed: a call is denied, because the agent would run it on any other answer."""
-    return agent.deny(f"BLOCKED fusewire.failure: the breaker failed and cannot judge this call: {in_a_line(error)}")
+    why = f"the breaker failed and cannot judge this call: {in_a_line(error)}"
+    return _refused(agent, "fusewire.failure", why, waits=True)
+
+
+def _refused(agent: Agent, rule: str, why: str, *, waits: bool = False) -> Answer:
+    """Deny what could not be judged. It is written down if that can be done; or with the next event that is counted,
+    if there is no time for more."""
+    text = f"BLOCKED {rule}: {why}"
+    try:
+        from time import time
+
+        from fusewire.agents import render
+        from fusewire.breakers.session.decided import note_apart, note_later
+        from fusewire.breakers.session.opening import quick_store
+        from fusewire.config.rules import load_rules
+        from fusewire.core.decision import Decision
+        from fusewire.core.events import Event
+
+        root = find_guarded(_standing(agent.started_in({}, os.environ), {}))
+        event, decision = Event("before_tool", agent=agent.name), Decision("deny", rule=rule, reason=why, text=text)
+        if waits:
+            return render(agent, note_later(event, decision, root, time()), "")
+        return render(agent, note_apart(event, decision, root, lambda: quick_store(root, load_rules(root)), time()), "")
+    except (Exception, _TooLate):
+        return agent.deny(text)
 
 
 class _TooLate(BaseException):
@@ -197,7 +221,7 @@ def _not_understood(agent: Agent, raw: bytes, why: str) -> Answer:
     hook = hook_in(raw)
     if hook and hook not in agent.GATES:
         return agent.inform(f"fusewire: the input of the hook {hook} {why}", hook)
-    return agent.deny(f"BLOCKED fusewire.input: the hook's input {why}")
+    return _refused(agent, "fusewire.input", f"the hook's input {why}")
 
 
 def hook_in(raw: bytes) -> str:
@@ -216,6 +240,12 @@ def judge(
 
     context = Context(event, root, start, environment)
     decision = decide(event, context)
+    if decision.verdict != "allow" and not decision.code:
+        from time import time
+
+        from fusewire.breakers.session.decided import note_apart
+
+        decision = note_apart(event, decision, root, lambda: context.store, time())
     if news:  # something else stood where a file of ours belongs: reported once, by the process that found it
         decision = _add_news(decision)
     if decision.unheeded and ends and not agent.interrupt(payload):
