@@ -102,7 +102,6 @@ def _refused(agent: Agent, rule: str, why: str, *, waits: bool = False) -> Answe
     try:
         from time import time
 
-        from fusewire.agents import render
         from fusewire.breakers.session.decided import note_apart, note_later
         from fusewire.breakers.session.opening import quick_store
         from fusewire.config.rules import load_rules
@@ -112,10 +111,12 @@ def _refused(agent: Agent, rule: str, why: str, *, waits: bool = False) -> Answe
         root = find_guarded(_standing(agent.started_in({}, os.environ), {}))
         event, decision = Event("before_tool", agent=agent.name), Decision("deny", rule=rule, reason=why, text=text)
         if waits:
-            return render(agent, note_later(event, decision, root, time()), "")
-        return render(agent, note_apart(event, decision, root, lambda: quick_store(root, load_rules(root)), time()), "")
+            note_later(event, decision, root, time())
+        else:
+            note_apart(event, decision, root, lambda: quick_store(root, load_rules(root)), time())
     except (Exception, _TooLate):
-        return agent.deny(text)
+        pass  # it is denied all the same
+    return agent.deny(text)
 
 
 class _TooLate(BaseException):
