@@ -128,7 +128,7 @@ class Decisions:
             settings=settings,
             table=table,
             mode=self._breaker.rules.mode(row.rule),
-            also=[_other(one) for one in data.get("also", ()) if isinstance(one, list) and len(one) == 3],
+            also=_others(data.get("also")),
             message=_text(data, "text"),
             docs=_DOCS + _PAGES.get(row.rule.partition(".")[0], _OF_CONSTRAINTS),
         )
@@ -197,9 +197,14 @@ def _lifting(row: DecisionRow) -> Iterable[str]:
         yield f'a person can run: fusewire pause {rule.partition(":")[0]} --for 1h --reason "…"'
 
 
-def _other(one: list[Any]) -> str:
-    verdict, rule, text = map(str, one)
-    return f"{rule or verdict}: {text.partition(chr(10))[0]}"
+def _others(stored: object) -> list[str]:
+    """What other rules said, each in a line."""
+    rows = (
+        [list(map(str, one)) for one in stored if isinstance(one, list) and len(one) == 3]
+        if isinstance(stored, list)
+        else []
+    )
+    return [f"{rule or verdict}: {text.partition(chr(10))[0]}" for verdict, rule, text in rows]
 
 
 def _text(data: dict[str, Any], name: str) -> str:
