@@ -148,6 +148,8 @@ class SessionNames:
         found = [one for one in known if wanted and one.startswith(wanted)]
         if len(found) == 1:
             return found[0]
+        if not found and self._store is not None and self._store.doings(wanted):
+            return wanted
         if not found:
             raise NotFound(f"no session {text!r} has been heard of in this project")
         shown = "; ".join(self.name(one) for one in found[:_CHOICES])
