@@ -8,6 +8,7 @@ import pytest
 
 from fusewire.breakers.loop.overview import LoopOverview
 from fusewire.views.cards import CircuitStatus
+from fusewire.views.decisions import DecisionInFull
 from fusewire.views.models import Schema, schema_of
 from fusewire.views.moves import History, NumberedMove
 from fusewire.views.session_list import SessionStanding
@@ -34,6 +35,7 @@ def sections() -> dict[str, set[str]]:
         ("status", LoopOverview),
         ("history", History),
         ("export", NumberedMove),
+        ("log", DecisionInFull),
         ("status --session", SessionStanding),
         ("status --session", MemoryUsage),
         ("status --session", PlannedCleanup),

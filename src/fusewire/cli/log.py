@@ -177,13 +177,15 @@ def why_command(code: str | None, project: str | None, as_json: bool) -> int:
 
 
 def _explained(view: DecisionInFull, found: Decisions, now: float) -> Iterator[str]:
-    at = parse_time(view.at)
+    at, head = parse_time(view.at), view.message.partition("\n")[0]
+    is_row = view.kind == "halted" and view.reason not in head  # why it was more than a refusal
     yield f"{view.code}: {view.kind} {view.rule}, {local_time(at, seconds=True)} ({show_duration(int(now - at))} ago)"
     rows = [
         ("Session", found.names.facts(view.session).line if view.session else ""),
         ("Helper", view.helper or ""),
         ("Call", _call(view) and f"{_call(view)}{f' (in {view.cwd})' if view.cwd else ''}"),
         ("Why", view.reason),
+        ("Why", head if is_row else ""),
         *(("Evidence", one) for one in view.evidence),
         *(("Also", one) for one in view.also),
         *(("What passes", one) for one in view.next),
