@@ -63,7 +63,7 @@ def test_a_register_that_cannot_be_read_costs_only_the_prompt(project: Project, 
 
 
 def test_a_session_that_nobody_knows_is_its_short_id(project: Project) -> None:
-    assert names(project).facts("0d9c1b3e-unheard").line == "session (0d9c1b3e)"
+    assert names(project).facts("0d9c1b3e-91f4-4945-unheard").line == "session (0d9c1b3e)"
 
 
 def test_control_and_bidi_characters_of_a_prompt_are_escaped_and_it_is_cut(project: Project) -> None:

@@ -84,9 +84,8 @@ def _status_of_session(breaker: Breaker, session: str, as_json: bool) -> int:
     own = os.environ.get("CLAUDE_CODE_SESSION_ID")
     named = names.resolve(session) if session else own or last_session(breaker.store)
     data, name = overview(breaker, named), names.name(named) if named else None
-    title, *lines = dashboard(data)
-    line = ["", f"Session: {names.facts(named).line}"] if named else []
-    return show_result(as_json, {**data, "name": name, "warnings": warnings(breaker)}, title, *line, *lines)
+    lines = [*dashboard(data), *(["", f"Session: {names.facts(named).line}"] if named else [])]
+    return show_result(as_json, {**data, "name": name, "warnings": warnings(breaker)}, *lines)
 
 
 def _status_of(breaker: Breaker, circuits: list[str], as_json: bool) -> int:

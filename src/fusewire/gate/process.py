@@ -95,7 +95,7 @@ def _failed(agent: Agent, error: BaseException) -> Answer:
     return _refused(agent, "fusewire.failure", why, waits=True)
 
 
-def _refused(agent: Agent, rule: str, why: str, *, waits: bool = False) -> Answer:
+def _refused(agent: Agent, rule: str, why: str, start: str | None = None, *, waits: bool = False) -> Answer:
     """Deny what could not be judged. It is written down if that can be done; or with the next event that is counted,
     if there is no time for more."""
     text = f"BLOCKED {rule}: {why}"
@@ -108,7 +108,7 @@ def _refused(agent: Agent, rule: str, why: str, *, waits: bool = False) -> Answe
         from fusewire.core.decision import Decision
         from fusewire.core.events import Event
 
-        root = find_guarded(_standing(agent.started_in({}, os.environ), {}))
+        root = find_guarded(start or _standing(agent.started_in({}, os.environ), {}))
         event, decision = Event("before_tool", agent=agent.name), Decision("deny", rule=rule, reason=why, text=text)
         if waits:
             note_later(event, decision, root, time())
@@ -168,9 +168,9 @@ def answer(agent: Agent, raw: bytes, environment: Any, start: str | None = None)
                 return relayed
         event = agent.parse(payload, root)
     except ValueError as error:
-        return _not_understood(agent, raw, f"is not JSON: {error}")
+        return _not_understood(agent, raw, f"is not JSON: {error}", start)
     except BadPayload as error:
-        return _not_understood(agent, raw, f"makes no sense: {error}")
+        return _not_understood(agent, raw, f"makes no sense: {error}", start)
     if event is None:
         return agent.allow()
     if event.kind == "before_tool":
@@ -216,13 +216,13 @@ def _standing(start: str | None, payload: Any) -> str:
         return cwd if isinstance(cwd, str) and os.path.isabs(cwd) else "/"
 
 
-def _not_understood(agent: Agent, raw: bytes, why: str) -> Answer:
+def _not_understood(agent: Agent, raw: bytes, why: str, start: str | None) -> Answer:
     """Input that cannot be judged is denied if it may ask for a call; elsewhere a denial would mean something else,
     such as that the agent may not stop."""
     hook = hook_in(raw)
     if hook and hook not in agent.GATES:
         return agent.inform(f"fusewire: the input of the hook {hook} {why}", hook)
-    return _refused(agent, "fusewire.input", f"the hook's input {why}")
+    return _refused(agent, "fusewire.input", f"the hook's input {why}", start)
 
 
 def hook_in(raw: bytes) -> str:

@@ -134,7 +134,7 @@ class SessionNames:
             self._sorted = sorted(self.ids)
         place = bisect(self._sorted, session)
         near = [one for one in self._sorted[max(0, place - 2) : place + 1] if one != session]
-        length = _SHORT
+        length = _SHORT if len(session) > 2 * _SHORT else len(session)
         while length < len(session) and any(one.startswith(session[:length]) for one in near):
             length += 1
         return in_line(plain(session[:length]))
