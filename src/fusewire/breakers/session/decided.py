@@ -16,8 +16,9 @@ from fusewire.util.errors import StoreError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
+    from fusewire.breakers.session.unit_of_work import UnitOfWork
     from fusewire.core.decision import Decision
     from fusewire.core.events import Event
     from fusewire.stores import Store, Transaction
@@ -42,16 +43,20 @@ def note(
     event: Event,
     now: float,
     decision: Decision | None,
-    grounds: Decision | None = None,
-    logged: Sequence[Decision] = (),
+    unit: UnitOfWork | None = None,
 ) -> str:
     """Write down the answer to an event, and what rules in `log` mode would have answered; the code of the answer.
 
-    `grounds` is what a circuit has decided, where the answer has only the words that were made of it."""
-    for one in logged:
+    The unit of work knows what a circuit has decided, where the answer has only the words that were made of it."""
+    for one in unit.logged if unit is not None else ():
         transaction.decided(row_of(event, now, one, kind="logged"))
     if decision is None or not is_recorded(decision):
         return ""
+    grounds = unit.grounds if unit is not None else None
+    if unit is not None and grounds is not None:
+        from fusewire.breakers.session.messages import next_steps
+
+        grounds = grounds.replace(next=next_steps(grounds, unit))
     return transaction.decided(row_of(event, now, decision, grounds))
 
 
@@ -104,7 +109,11 @@ def row_of(
         "until": None if facts.retry_after is None else now + facts.retry_after,
         "verdict": decision.verdict,
         "text": text,
-        "also": [[one.verdict, one.rule, one.reason or one.text] for one in decision.also[:_LINES]],
+        "also": [
+            [one.verdict, one.rule, one.reason or one.text]
+            for one in decision.also[:_LINES]
+            if one.verdict != "allow" and (one.rule, one.reason) != (facts.rule, facts.reason)
+        ],
     }
     return DecisionRow(now, event.session or "", kind or KINDS[decision.verdict], decision.rule, _storable(data))
 

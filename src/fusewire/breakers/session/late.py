@@ -120,7 +120,7 @@ def fold(watch: ToolCallBreakers, transaction: Transaction, now: float) -> tuple
             if found.verdict != "allow":
                 from fusewire.breakers.session.decided import note
 
-                note(transaction, event, now, found, unit.grounds)
+                note(transaction, event, now, found, unit)
             if found.verdict == "tell":  # with its next result
                 unit.state.untold = "\n".join(filter(None, (unit.state.untold, found.text)))
             unit.save()

@@ -130,7 +130,7 @@ class ToolCallBreakers:
                 from fusewire.breakers.session.decided import note
 
                 whole = strictest((*earlier, answer))
-                answer = answer.replace(code=note(transaction, event, now, whole, unit.grounds, unit.logged))
+                answer = answer.replace(code=note(transaction, event, now, whole, unit))
             if event.kind == "after_tool" and unit.state.untold:
                 text = "\n".join(filter(None, (unit.state.untold, answer.text)))
                 unit.state.untold = ""
